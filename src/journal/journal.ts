@@ -1,0 +1,67 @@
+import type { EventBatch } from '../events/schema.ts'
+import type { RunRow, TaskRow } from './rows.ts'
+
+/**
+ * The journal: one ordered, durable log of everything a fleet reports. Feeds, SQL and run statistics are consumers of
+ * it that may lag or be rebuilt; an append that has resolved is never lost and never doubled.
+ *
+ * Positions are `seq`: a positive integer, one a row, rising in the order of acceptance within one log (`epoch`).
+ */
+export interface Journal {
+  /** Names this log. Another epoch means another log: its positions say nothing about ours. */
+  readonly epoch: string
+  /** The `seq` of the last durable row; 0 for an empty log. */
+  readonly endSeq: number
+
+  /**
+   * Appends the events of one call. Resolves once they are on stable storage.
+   * @throws ApiError UNAVAILABLE when the journal is full, its disk fails, or it is closing.
+   */
+  appendEvents(batch: EventBatch): Promise<Appended>
+
+  /**
+   * Appends records from the outbox, in the order given. `outboxIds` are kept in the frame, so that a crash between
+   * this append and the delete of the outbox rows can be told from one before it ({@link lastOutboxIds}).
+   */
+  appendRuns(rows: readonly RunRow[], outboxIds: readonly number[]): Promise<Appended>
+  appendTasks(rows: readonly TaskRow[], outboxIds: readonly number[]): Promise<Appended>
+  /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
+  lastOutboxIds(): readonly number[]
+
+  /**
+   * Every frame with rows after `afterSeq`, in order, then those to come; ends when `signal` aborts or the journal
+   * closes. Pulls: a slow reader costs nothing but its own lag.
+   */
+  follow(afterSeq: number, signal: AbortSignal): AsyncIterable<Frame>
+
+  /** Resolves what has been accepted, then refuses further appends and closes the files. */
+  close(): Promise<void>
+}
+
+export type ActivityKind = 'event' | 'task' | 'run'
+
+export interface Appended {
+  readonly firstSeq: number
+  readonly lastSeq: number
+}
+
+/** Rows of one kind made durable in one commit: a ClickHouse `Native` block and what consumers need without decoding it. */
+export interface Frame {
+  readonly kind: ActivityKind
+  readonly firstSeq: number
+  readonly rows: number
+  /** When the service accepted the rows, Unix milliseconds; one value for the whole frame. */
+  readonly receivedAt: number
+  /** Whose rows these are, in row order: the rows of `spans[0]` first. */
+  readonly spans: readonly Span[]
+  /** The rows in ClickHouse's `Native` format. */
+  readonly block: Uint8Array
+}
+
+/** A stretch of neighbouring rows of one run. */
+export interface Span {
+  readonly workspaceId: string
+  readonly agentId: string
+  readonly runId: string
+  readonly rows: number
+}

@@ -1,0 +1,47 @@
+/**
+ * Snapshots of records as they enter the journal: the state right after a change, whole, so that a consumer never needs
+ * an earlier one. Free-form members are JSON text. Times are Unix milliseconds.
+ */
+
+export interface RunRow {
+  readonly workspace_id: string
+  readonly agent_id: string
+  readonly run_id: string
+  readonly agent_name: string
+  readonly agent_version: number
+  readonly runtime_type: string
+  readonly status: string
+  readonly trigger_type: string
+  readonly external_run_id: string | null
+  readonly parent_run_id: string | null
+  readonly session_id: string | null
+  readonly external_user_id: string | null
+  readonly tags: readonly string[]
+  readonly metadata: string
+  readonly input: string
+  readonly output: string | null
+  readonly error_message: string | null
+  readonly error_detail: string | null
+  readonly created_at: number
+  readonly started_at: number | null
+  readonly completed_at: number | null
+  readonly duration_ms: number | null
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly cost_usd: number
+}
+
+export interface TaskRow {
+  readonly workspace_id: string
+  readonly agent_id: string
+  readonly run_id: string
+  readonly task_id: string
+  readonly parent_task_id: string | null
+  readonly name: string
+  readonly status: string
+  readonly input: string | null
+  readonly output: string | null
+  readonly error_message: string | null
+  readonly created_at: number
+  readonly updated_at: number
+}
