@@ -16,6 +16,11 @@ export class RawJson {
   parse(): unknown {
     return JSON.parse(this.text)
   }
+
+  /** What a plain `JSON.stringify` sees. Responses go through {@link encodeJson}, which keeps the text. */
+  toJSON(): unknown {
+    return this.parse()
+  }
 }
 
 /** An empty object: the default of every free-form field. */

@@ -29,10 +29,22 @@ export interface Journal {
   lastOutboxIds(): readonly number[]
 
   /**
-   * Every frame with rows after `afterSeq`, in order, then those to come; ends when `signal` aborts or the journal
-   * closes. Pulls: a slow reader costs nothing but its own lag.
+   * Frames that hold rows after `afterSeq` and are durable now, in order, up to about `maxBytes`; empty when there are
+   * none. A frame comes whole, even if some of its rows are at or before `afterSeq`.
+   */
+  read(afterSeq: number, maxBytes: number): Promise<Frame[]>
+  /** Resolves once a row after `seq` is durable, the journal closes, or `signal` aborts. */
+  waitPast(seq: number, signal: AbortSignal): Promise<void>
+  /**
+   * {@link read} and {@link waitPast} as one endless iteration; ends when `signal` aborts or the journal closes.
+   * Pulls: a slow reader costs nothing but its own lag.
    */
   follow(afterSeq: number, signal: AbortSignal): AsyncIterable<Frame>
+  /**
+   * Says that `consumer` has done with everything up to `seq`. What a registered consumer still needs is kept; when
+   * that grows past the journal's bound, appends are refused.
+   */
+  release(consumer: string, seq: number): void
 
   /** Resolves what has been accepted, then refuses further appends and closes the files. */
   close(): Promise<void>

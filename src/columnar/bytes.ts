@@ -1,0 +1,120 @@
+import type { Span } from '../journal/journal.ts'
+
+/** A growing run of bytes: the material of `Native` blocks. Little-endian throughout, as ClickHouse wants it. */
+export class Bytes {
+  buffer: Buffer
+  length = 0
+
+  constructor(private readonly initialBytes = 64 * 1024) {
+    this.buffer = Buffer.allocUnsafeSlow(initialBytes)
+  }
+
+  /** Makes room for `more` bytes after `length`; call before writing to `buffer` directly. */
+  reserve(more: number): void {
+    const need = this.length + more
+    if (need <= this.buffer.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(need, this.buffer.length * 2))
+    this.buffer.copy(larger, 0, 0, this.length)
+    this.buffer = larger
+  }
+
+  /** Empties it. A buffer that one burst blew up is given back. */
+  clear(): void {
+    this.length = 0
+    if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafeSlow(this.initialBytes)
+  }
+
+  view(): Buffer {
+    return this.buffer.subarray(0, this.length)
+  }
+
+  byte(value: number): void {
+    this.reserve(1)
+    this.buffer[this.length++] = value
+  }
+
+  varint(value: number): void {
+    this.reserve(10)
+    while (value >= 0x80) {
+      this.buffer[this.length++] = (value % 0x80) | 0x80
+      value = Math.floor(value / 0x80)
+    }
+    this.buffer[this.length++] = value
+  }
+
+  /** A `String`: its length in bytes, then its UTF-8. */
+  string(text: string): void {
+    const bytes = Buffer.byteLength(text)
+    this.varint(bytes)
+    this.reserve(bytes)
+    this.buffer.write(text, this.length)
+    this.length += bytes
+  }
+
+  /** A `String` copied from `source`. */
+  slice(source: Buffer, start: number, end: number): void {
+    const bytes = end - start
+    this.varint(bytes)
+    this.reserve(bytes)
+    source.copy(this.buffer, this.length, start, end)
+    this.length += bytes
+  }
+
+  /** `Int64` or `DateTime64` from a whole number within ±2^53. */
+  int64(value: number): void {
+    this.reserve(8)
+    this.buffer.writeInt32LE(value | 0, this.length)
+    this.buffer.writeInt32LE(Math.floor(value / 2 ** 32) | 0, this.length + 4)
+    this.length += 8
+  }
+
+  float64(value: number): void {
+    this.reserve(8)
+    this.buffer.writeDoubleLE(value, this.length)
+    this.length += 8
+  }
+
+  /** Words of 32 bits, for example a UUID from {@link uuidWords}. */
+  words(words: Uint32Array): void {
+    this.reserve(words.length * 4)
+    for (const word of words) {
+      this.buffer.writeUInt32LE(word, this.length)
+      this.length += 4
+    }
+  }
+}
+
+const KEPT_BYTES_MAX = 8 * 1024 * 1024
+
+/** A UUID as ClickHouse lays it out: its two halves as little-endian 64-bit integers, here as four 32-bit words. */
+export function uuidWords(uuid: string): Uint32Array {
+  const hex = uuid.replaceAll('-', '')
+  const word = (at: number) => Number.parseInt(hex.slice(at, at + 8), 16)
+  return Uint32Array.of(word(8), word(0), word(24), word(16))
+}
+
+/** The inverse of {@link uuidWords}, from four words at `at`. */
+export function uuidFromWords(words: Uint32Array, at: number): string {
+  const hex = [words[at + 1], words[at], words[at + 3], words[at + 2]]
+    .map((word) => word.toString(16).padStart(8, '0'))
+    .join('')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+const wordsOfRun = new Map<string, Uint32Array>()
+
+/** The ids of a span as words (see {@link uuidWords}): workspace, agent, run. Remembered for the runs of the moment. */
+export function spanWords(span: Omit<Span, 'rows'>): Uint32Array {
+  let words = wordsOfRun.get(span.runId)
+  if (words === undefined) {
+    if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
+    words = new Uint32Array(12)
+    words.set(uuidWords(span.workspaceId), 0)
+    words.set(uuidWords(span.agentId), 4)
+    words.set(uuidWords(span.runId), 8)
+    wordsOfRun.set(span.runId, words)
+  }
+  return words
+}
+
+const RUNS_REMEMBERED = 10_000

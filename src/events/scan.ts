@@ -1,0 +1,341 @@
+import { isUtf8 } from 'node:buffer'
+import type { Limits } from '../config.ts'
+import { invalid } from '../http/errors.ts'
+import { jsonError, readString } from '../http/json-reader.ts'
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  JsonSyntaxError,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipColon,
+  skipSpace,
+  skipString,
+  skipValue,
+  startsWith,
+} from '../http/json-scan.ts'
+import { parseTimestamp } from '../http/timestamp.ts'
+import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
+
+/**
+ * Reads the body of an `events` call in one pass over its bytes, checking everything the contract says of it (section 4),
+ * and leaves behind where each event's parts stand. Nothing is built that the journal does not need: this is the
+ * hottest code of the service. A scan is reused for many calls (see {@link acquireScan}).
+ */
+export class EventScan {
+  /** The body, then a zero byte, then rubbish. */
+  bytes = new Uint8Array(SCAN_BYTES_KEPT)
+  text = Buffer.from(this.bytes.buffer)
+  /** Lower case; empty until seen. */
+  runId = ''
+  /** Events that may be stored; the arrays below hold that many. */
+  count = 0
+  hasIds = false
+  rejected: Rejected[] = []
+
+  typeStart = new Int32Array(ROWS_KEPT)
+  typeEnd = new Int32Array(ROWS_KEPT)
+  /** Index into {@link LEVELS}, plus one: the value of ClickHouse's enum. */
+  level = new Int8Array(ROWS_KEPT)
+  /** -1: no payload given. */
+  payloadStart = new Int32Array(ROWS_KEPT)
+  payloadEnd = new Int32Array(ROWS_KEPT)
+  /** Unix milliseconds; NaN: none given. */
+  occurredAt = new Float64Array(ROWS_KEPT)
+  /** -1: no id given. The quotes are part of it. */
+  idStart = new Int32Array(ROWS_KEPT)
+  idEnd = new Int32Array(ROWS_KEPT)
+  /** Types that were written with escapes, by event: the journal stores them decoded. */
+  readonly decodedTypes = new Map<number, Buffer>()
+
+  private seenIndex = 0
+  private problem: string | undefined
+  private partial = false
+  private limits!: Limits
+
+  /**
+   * @param partial leave bad events out and list them in `rejected` instead of refusing the call
+   * @throws ApiError VALIDATION_ERROR naming the place
+   */
+  scan(body: Uint8Array, limits: Limits, partial: boolean): void {
+    this.reset(body, limits, partial)
+    if (!isUtf8(body)) throw invalid('body', 'not valid UTF-8')
+    try {
+      this.readBody(body.length)
+    } catch (error) {
+      throw jsonError(error, body)
+    }
+    if (this.runId === '') throw invalid('run_id', 'required')
+    if (this.seenIndex < 0) throw invalid('events', 'required')
+    if (this.seenIndex === 0) throw invalid('events', 'expected at least one event')
+  }
+
+  /** The id the caller gave event `index`; undefined when it gave none. */
+  idOf(index: number): string | undefined {
+    return this.idStart[index] < 0 ? undefined : readString(this.text, this.idStart[index], this.idEnd[index])
+  }
+
+  private reset(body: Uint8Array, limits: Limits, partial: boolean): void {
+    if (body.length >= this.bytes.length) {
+      this.bytes = new Uint8Array(body.length + 1)
+      this.text = Buffer.from(this.bytes.buffer)
+    }
+    this.bytes.set(body)
+    this.bytes[body.length] = 0
+    if (limits.events_per_call > this.level.length) this.growRows(limits.events_per_call)
+    this.limits = limits
+    this.partial = partial
+    this.runId = ''
+    this.count = 0
+    this.hasIds = false
+    this.seenIndex = -1
+    if (this.rejected.length > 0) this.rejected = []
+    if (this.decodedTypes.size > 0) this.decodedTypes.clear()
+  }
+
+  private growRows(rows: number): void {
+    this.typeStart = new Int32Array(rows)
+    this.typeEnd = new Int32Array(rows)
+    this.level = new Int8Array(rows)
+    this.payloadStart = new Int32Array(rows)
+    this.payloadEnd = new Int32Array(rows)
+    this.occurredAt = new Float64Array(rows)
+    this.idStart = new Int32Array(rows)
+    this.idEnd = new Int32Array(rows)
+  }
+
+  private readBody(length: number): void {
+    const bytes = this.bytes
+    let at = skipSpace(bytes, 0)
+    if (bytes[at] !== OPEN_BRACE) {
+      skipValue(bytes, at, this.limits.json_depth)
+      throw invalid('body', 'expected a JSON object')
+    }
+    at = skipSpace(bytes, at + 1)
+    while (bytes[at] !== CLOSE_BRACE) {
+      if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
+      const name = at
+      const nameEnd = skipString(bytes, at)
+      at = skipSpace(bytes, this.readMember(readString(this.text, name, nameEnd), skipColon(bytes, nameEnd)))
+      if (bytes[at] === CLOSE_BRACE) break
+      if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
+      at = skipSpace(bytes, at + 1)
+      if (bytes[at] === CLOSE_BRACE) throw new JsonSyntaxError(at, 'a member name')
+    }
+    at = skipSpace(bytes, at + 1)
+    if (at !== length) throw new JsonSyntaxError(at, 'the end of the body')
+  }
+
+  private readMember(name: string, at: number): number {
+    if (name === 'events') return this.readEvents(at)
+    const end = skipValue(this.bytes, at, this.limits.json_depth - 1)
+    if (name !== 'run_id') throw invalid(name, 'unknown field; expected run_id, events')
+    const value = this.bytes[at] === QUOTE ? readString(this.text, at, end) : ''
+    if (!UUID.test(value)) throw invalid('run_id', `expected a UUID; got ${this.shown(at, end)}`)
+    this.runId = value.toLowerCase()
+    return end
+  }
+
+  private readEvents(at: number): number {
+    const bytes = this.bytes
+    if (bytes[at] !== OPEN_BRACKET) {
+      throw invalid(
+        'events',
+        `expected an array of events; got ${this.shown(at, skipValue(bytes, at, this.limits.json_depth - 1))}`,
+      )
+    }
+    this.count = 0
+    this.seenIndex = 0
+    at = skipSpace(bytes, at + 1)
+    if (bytes[at] === CLOSE_BRACKET) return at + 1
+    for (;;) {
+      if (this.seenIndex === this.limits.events_per_call) {
+        throw invalid('events', `expected at most ${this.limits.events_per_call} events a call; send more calls`)
+      }
+      at = skipSpace(bytes, this.readEvent(at))
+      this.seenIndex++
+      if (bytes[at] === CLOSE_BRACKET) return at + 1
+      if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or ']'")
+      at = skipSpace(bytes, at + 1)
+    }
+  }
+
+  private readEvent(at: number): number {
+    const bytes = this.bytes
+    const row = this.count
+    this.problem = undefined
+    this.typeStart[row] = -1
+    this.level[row] = INFO
+    this.payloadStart[row] = -1
+    this.occurredAt[row] = Number.NaN
+    this.idStart[row] = -1
+    if (bytes[at] !== OPEN_BRACE) {
+      at = skipValue(bytes, at, this.limits.json_depth - 2)
+      this.fail('', 'expected an event object')
+    } else {
+      at = skipSpace(bytes, at + 1)
+      while (bytes[at] !== CLOSE_BRACE) {
+        if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
+        const nameEnd = skipString(bytes, at)
+        at = skipSpace(bytes, this.readField(row, at, nameEnd, skipColon(bytes, nameEnd)))
+        if (bytes[at] === CLOSE_BRACE) break
+        if (bytes[at] !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
+        at = skipSpace(bytes, at + 1)
+        if (bytes[at] === CLOSE_BRACE) throw new JsonSyntaxError(at, 'a member name')
+      }
+      at++
+      if (this.typeStart[row] < 0) this.fail('.type', 'required')
+    }
+    if (this.problem === undefined) this.count++
+    else this.rejected.push({ index: this.seenIndex, message: this.problem })
+    return at
+  }
+
+  private readField(row: number, name: number, nameEnd: number, at: number): number {
+    const bytes = this.bytes
+    const end = skipValue(bytes, at, this.limits.json_depth - 3)
+    switch (fieldAt(bytes, name + 1, nameEnd - name - 2)) {
+      case 'type':
+        this.readType(row, at, end)
+        break
+      case 'payload':
+        if (bytes[at] !== OPEN_BRACE) this.fail('.payload', `expected a JSON object; got ${this.shown(at, end)}`)
+        else if (end - at > this.limits.event_payload_bytes) {
+          this.fail('.payload', `expected at most ${this.limits.event_payload_bytes} bytes; got ${end - at}`)
+        }
+        this.payloadStart[row] = at
+        this.payloadEnd[row] = end
+        break
+      case 'level': {
+        const level = LEVEL_WORDS.findIndex((word) => word.length === end - at && startsWith(bytes, at, word))
+        if (level < 0) this.fail('.level', `expected one of ${LEVELS.join(', ')}; got ${this.shown(at, end)}`)
+        this.level[row] = level + 1
+        break
+      }
+      case 'occurred_at':
+        this.readTime(row, at, end)
+        break
+      case 'id':
+        this.readId(row, at, end)
+        break
+      default:
+        this.failUnknown(readString(this.text, name, nameEnd))
+    }
+    return end
+  }
+
+  private readType(row: number, at: number, end: number): void {
+    this.typeStart[row] = at + 1
+    this.typeEnd[row] = end - 1
+    if (this.bytes[at] !== QUOTE || end - at === 2) {
+      this.fail('.type', `expected a non-empty string; got ${this.shown(at, end)}`)
+      return
+    }
+    const escaped = this.text.subarray(at, end).includes(0x5c)
+    if (escaped || end - at - 2 > this.limits.type_length) {
+      const type = readString(this.text, at, end)
+      if (type.length > this.limits.type_length) {
+        this.fail('.type', `expected at most ${this.limits.type_length} characters; got ${type.length}`)
+      } else if (type.includes('\0') || !type.isWellFormed()) {
+        this.fail('.type', 'expected text without NUL and lone surrogates')
+      }
+      if (escaped) this.decodedTypes.set(row, Buffer.from(type))
+      if (isReserved(type)) this.failReserved(type)
+    } else if (this.mayBeReserved(at + 1)) {
+      const type = readString(this.text, at, end)
+      if (isReserved(type)) this.failReserved(type)
+    }
+  }
+
+  private mayBeReserved(at: number): boolean {
+    return RESERVED_WORDS.some((word) => startsWith(this.bytes, at, word))
+  }
+
+  private readTime(row: number, at: number, end: number): void {
+    const time = this.bytes[at] === QUOTE ? parseTimestamp(readString(this.text, at, end)) : null
+    if (time === null) {
+      this.fail(
+        '.occurred_at',
+        `expected an RFC 3339 timestamp such as 2026-01-31T09:30:00.123Z; got ${this.shown(at, end)}`,
+      )
+    } else this.occurredAt[row] = time
+  }
+
+  private readId(row: number, at: number, end: number): void {
+    const id = this.bytes[at] === QUOTE ? readString(this.text, at, end) : ''
+    if (id.length < 1 || id.length > EVENT_ID_LENGTH_MAX || id.includes('\0') || !id.isWellFormed()) {
+      this.fail('.id', `expected a string of 1 to ${EVENT_ID_LENGTH_MAX} characters; got ${this.shown(at, end)}`)
+    }
+    this.hasIds = true
+    this.idStart[row] = at
+    this.idEnd[row] = end
+  }
+
+  private failUnknown(name: string): void {
+    this.fail(`.${name}`, 'unknown field; expected id, type, level, payload, occurred_at')
+  }
+
+  private failReserved(type: string): void {
+    this.fail(
+      '.type',
+      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are the service's own; got "${type}"`,
+    )
+  }
+
+  /** Notes the first problem of the event being read; the whole call fails at once unless it is `partial`. */
+  private fail(field: string, problem: string): void {
+    const place = `events[${this.seenIndex}]${field}`
+    if (!this.partial) throw invalid(place, problem)
+    this.problem ??= `${place}: ${problem}`
+  }
+
+  /** What stands there, cut to what fits into a message. */
+  private shown(at: number, end: number): string {
+    const text = this.text.toString('utf8', at, Math.min(end, at + SHOWN_BYTES_MAX))
+    return end - at > SHOWN_BYTES_MAX ? `${text}…` : text
+  }
+}
+
+/** An event left out of a `partial` call: its place in the request and what is wrong with it. */
+export interface Rejected {
+  readonly index: number
+  readonly message: string
+}
+
+/** Scans at rest. A call holds one until its events stand in the journal's block, usually within the same tick. */
+const idle: EventScan[] = []
+
+export function acquireScan(): EventScan {
+  return idle.pop() ?? new EventScan()
+}
+
+export function releaseScan(scan: EventScan): void {
+  if (idle.length < SCANS_KEPT && scan.bytes.length <= SCAN_BYTES_KEPT) idle.push(scan)
+}
+
+const SCANS_KEPT = 16
+const SCAN_BYTES_KEPT = 256 * 1024
+const ROWS_KEPT = 128
+const SHOWN_BYTES_MAX = 80
+const EVENT_ID_LENGTH_MAX = 64
+const INFO = LEVELS.indexOf('info') + 1
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+const encode = (text: string) => new TextEncoder().encode(text)
+const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
+const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
+const FIELDS = ['type', 'payload', 'level', 'occurred_at', 'id'] as const
+const FIELD_WORDS = FIELDS.map(encode)
+
+function fieldAt(bytes: Uint8Array, at: number, length: number): (typeof FIELDS)[number] | undefined {
+  for (let i = 0; i < FIELDS.length; i++) {
+    if (FIELD_WORDS[i].length === length && startsWith(bytes, at, FIELD_WORDS[i])) return FIELDS[i]
+  }
+  return undefined
+}
+
+function isReserved(type: string): boolean {
+  return RESERVED_TYPE_PREFIXES.some((prefix) => type.startsWith(prefix))
+}

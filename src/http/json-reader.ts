@@ -1,0 +1,144 @@
+import { ApiError } from './errors.ts'
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  JsonSyntaxError,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipColon,
+  skipSpace,
+  skipString,
+  skipValue,
+  terminated,
+} from './json-scan.ts'
+import { RawJson } from './raw-json.ts'
+
+/** Members that hold free-form objects of the caller's: kept as text. */
+const FREE_FORM = new Set(['input', 'output', 'payload', 'error_detail', 'metadata'])
+/** The members of a body in whose objects free-form members may stand, besides the body itself. */
+const CARRIERS = new Set(['task', 'events'])
+
+/**
+ * The value of a request body. Like `JSON.parse`, but the free-form objects of the body (and of its `task` and `events`)
+ * arrive as {@link RawJson}, nesting is bounded, and errors say where.
+ *
+ * @param bytes valid UTF-8
+ * @param maxDepth levels of nesting allowed
+ * @throws ApiError VALIDATION_ERROR
+ */
+export function parseJson(bytes: Uint8Array, maxDepth: number): unknown {
+  const source = terminated(bytes)
+  try {
+    return new Reader(source).document(maxDepth)
+  } catch (error) {
+    throw jsonError(error, bytes)
+  }
+}
+
+/** Turns a scanner's error into the one a client sees; passes any other on. */
+export function jsonError(error: unknown, bytes: Uint8Array): unknown {
+  if (!(error instanceof JsonSyntaxError)) return error
+  const before = bytes.subarray(0, error.at)
+  const line = before.reduce((lines, byte) => (byte === 0x0a ? lines + 1 : lines), 1)
+  const column = error.at - before.lastIndexOf(0x0a)
+  const found = error.at >= bytes.length ? 'the body ends there' : `got ${JSON.stringify(charAt(bytes, error.at))}`
+  return new ApiError(
+    'VALIDATION_ERROR',
+    `body: not valid JSON: expected ${error.expected} at line ${line} column ${column}; ${found}`,
+  )
+}
+
+function charAt(bytes: Uint8Array, at: number): string {
+  return [...new TextDecoder().decode(bytes.subarray(at, at + 4))][0]
+}
+
+class Reader {
+  private at = 0
+  private readonly text: Buffer
+
+  constructor(private readonly bytes: Uint8Array) {
+    this.text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  }
+
+  document(depth: number): unknown {
+    this.at = skipSpace(this.bytes, 0)
+    const value = this.value(depth, 'body')
+    this.at = skipSpace(this.bytes, this.at)
+    if (this.at !== this.bytes.length - 1) throw new JsonSyntaxError(this.at, 'the end of the body')
+    return value
+  }
+
+  /** `role` tells whether free-form members are to be looked for in this value: see {@link FREE_FORM}. */
+  private value(depth: number, role: 'body' | 'carrier' | 'plain'): unknown {
+    const byte = this.bytes[this.at]
+    if (byte === OPEN_BRACE) return this.object(depth, role)
+    if (byte === OPEN_BRACKET) return this.array(depth, role === 'carrier' ? 'carrier' : 'plain')
+    if (byte === QUOTE) return this.string()
+    const start = this.at
+    this.at = skipValue(this.bytes, start, 0)
+    return JSON.parse(this.text.toString('latin1', start, this.at))
+  }
+
+  private object(depth: number, role: 'body' | 'carrier' | 'plain'): Record<string, unknown> {
+    if (depth === 0) throw new JsonSyntaxError(this.at, 'less nesting')
+    const object: Record<string, unknown> = {}
+    this.at = skipSpace(this.bytes, this.at + 1)
+    if (this.bytes[this.at] === CLOSE_BRACE) return this.end(object)
+    for (;;) {
+      if (this.bytes[this.at] !== QUOTE) throw new JsonSyntaxError(this.at, "a member name or '}'")
+      const name = this.string()
+      this.at = skipColon(this.bytes, this.at)
+      const value = this.member(name, depth - 1, role)
+      // Plain assignment would set the prototype instead of a member.
+      if (name === '__proto__')
+        Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
+      else object[name] = value
+      this.at = skipSpace(this.bytes, this.at)
+      if (this.bytes[this.at] === CLOSE_BRACE) return this.end(object)
+      if (this.bytes[this.at] !== COMMA) throw new JsonSyntaxError(this.at, "',' or '}'")
+      this.at = skipSpace(this.bytes, this.at + 1)
+    }
+  }
+
+  private member(name: string, depth: number, role: 'body' | 'carrier' | 'plain'): unknown {
+    if (role !== 'plain' && this.bytes[this.at] === OPEN_BRACE && FREE_FORM.has(name)) {
+      const start = this.at
+      this.at = skipValue(this.bytes, start, depth)
+      return new RawJson(this.text.toString('utf8', start, this.at))
+    }
+    return this.value(depth, role === 'body' && CARRIERS.has(name) ? 'carrier' : 'plain')
+  }
+
+  private array(depth: number, role: 'carrier' | 'plain'): unknown[] {
+    if (depth === 0) throw new JsonSyntaxError(this.at, 'less nesting')
+    const array: unknown[] = []
+    this.at = skipSpace(this.bytes, this.at + 1)
+    if (this.bytes[this.at] === CLOSE_BRACKET) return this.end(array)
+    for (;;) {
+      array.push(this.value(depth - 1, role))
+      this.at = skipSpace(this.bytes, this.at)
+      if (this.bytes[this.at] === CLOSE_BRACKET) return this.end(array)
+      if (this.bytes[this.at] !== COMMA) throw new JsonSyntaxError(this.at, "',' or ']'")
+      this.at = skipSpace(this.bytes, this.at + 1)
+    }
+  }
+
+  private string(): string {
+    const start = this.at
+    this.at = skipString(this.bytes, start)
+    return readString(this.text, start, this.at)
+  }
+
+  private end<T>(value: T): T {
+    this.at++
+    return value
+  }
+}
+
+/** The value of the string that stands, quotes included, at `start` to `end` and has been scanned already. */
+export function readString(text: Buffer, start: number, end: number): string {
+  const inner = text.toString('utf8', start + 1, end - 1)
+  return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
+}

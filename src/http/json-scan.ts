@@ -1,0 +1,154 @@
+/**
+ * A JSON scanner over bytes: checks the grammar of RFC 8259 and finds where values begin and end, without building them.
+ *
+ * Ingest copies payloads as they were sent, so it needs their place, not their value; scanning is several times
+ * cheaper than `JSON.parse` and `JSON.stringify`, and loses nothing on the way (64-bit integers, key order, escapes).
+ *
+ * All functions take bytes that are valid UTF-8 and END WITH A ZERO BYTE that does not belong to the text (see
+ * {@link terminated}): it stops every loop without a bounds check. They return the position after what they read and
+ * throw {@link JsonSyntaxError} otherwise.
+ */
+
+export class JsonSyntaxError extends Error {
+  constructor(
+    readonly at: number,
+    readonly expected: string,
+  ) {
+    super(`expected ${expected} at byte ${at}`)
+    this.name = 'JsonSyntaxError'
+  }
+}
+
+export const QUOTE = 0x22
+export const COMMA = 0x2c
+export const COLON = 0x3a
+export const OPEN_BRACE = 0x7b
+export const CLOSE_BRACE = 0x7d
+export const OPEN_BRACKET = 0x5b
+export const CLOSE_BRACKET = 0x5d
+const BACKSLASH = 0x5c
+const MINUS = 0x2d
+const ZERO = 0x30
+
+/** 1 for bytes that stand for themselves in a string: no quote, no backslash, no control character. */
+const PLAIN = new Uint8Array(256).fill(1, 0x20)
+PLAIN[QUOTE] = 0
+PLAIN[BACKSLASH] = 0
+
+const DIGIT = new Uint8Array(256).fill(1, ZERO, ZERO + 10)
+const HEX = new Uint8Array(256)
+  .fill(1, ZERO, ZERO + 10)
+  .fill(1, 0x41, 0x47)
+  .fill(1, 0x61, 0x67)
+const ESCAPABLE = new Uint8Array(256)
+for (const char of '"\\/bfnrt') ESCAPABLE[char.charCodeAt(0)] = 1
+
+/** A copy of `bytes` that ends with the zero byte all functions here rely on. */
+export function terminated(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(bytes.length + 1)
+  copy.set(bytes)
+  return copy
+}
+
+export function skipSpace(bytes: Uint8Array, at: number): number {
+  let byte = bytes[at]
+  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++at]
+  return at
+}
+
+/** `at` is the opening quote. */
+export function skipString(bytes: Uint8Array, at: number): number {
+  at++
+  for (;;) {
+    while (PLAIN[bytes[at]] === 1) at++
+    const byte = bytes[at]
+    if (byte === QUOTE) return at + 1
+    if (byte !== BACKSLASH) throw new JsonSyntaxError(at, "a character of a string or '\"'")
+    const escaped = bytes[at + 1]
+    if (ESCAPABLE[escaped] === 1) at += 2
+    else if (escaped === 0x75 && isHex4(bytes, at + 2)) at += 6
+    else throw new JsonSyntaxError(at, 'an escape sequence')
+  }
+}
+
+function isHex4(bytes: Uint8Array, at: number): boolean {
+  // One after the other: the terminating zero must stop us before the end of the buffer.
+  return HEX[bytes[at]] === 1 && HEX[bytes[at + 1]] === 1 && HEX[bytes[at + 2]] === 1 && HEX[bytes[at + 3]] === 1
+}
+
+/** Any value, `at` its first byte. `depth` is how many more levels of nesting are allowed. */
+export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
+  const byte = bytes[at]
+  if (byte === QUOTE) return skipString(bytes, at)
+  if (byte === OPEN_BRACE) return skipObject(bytes, at, depth)
+  if (byte === OPEN_BRACKET) return skipArray(bytes, at, depth)
+  if (byte === MINUS || DIGIT[byte] === 1) return skipNumber(bytes, at)
+  return skipLiteral(bytes, at)
+}
+
+function skipObject(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth === 0) throw new JsonSyntaxError(at, 'less nesting')
+  at = skipSpace(bytes, at + 1)
+  if (bytes[at] === CLOSE_BRACE) return at + 1
+  for (;;) {
+    if (bytes[at] !== QUOTE) throw new JsonSyntaxError(at, "a member name or '}'")
+    at = skipColon(bytes, skipString(bytes, at))
+    at = skipSpace(bytes, skipValue(bytes, at, depth - 1))
+    const byte = bytes[at]
+    if (byte === CLOSE_BRACE) return at + 1
+    if (byte !== COMMA) throw new JsonSyntaxError(at, "',' or '}'")
+    at = skipSpace(bytes, at + 1)
+  }
+}
+
+function skipArray(bytes: Uint8Array, at: number, depth: number): number {
+  if (depth === 0) throw new JsonSyntaxError(at, 'less nesting')
+  at = skipSpace(bytes, at + 1)
+  if (bytes[at] === CLOSE_BRACKET) return at + 1
+  for (;;) {
+    at = skipSpace(bytes, skipValue(bytes, at, depth - 1))
+    const byte = bytes[at]
+    if (byte === CLOSE_BRACKET) return at + 1
+    if (byte !== COMMA) throw new JsonSyntaxError(at, "',' or ']'")
+    at = skipSpace(bytes, at + 1)
+  }
+}
+
+/** From the end of a member's name to the start of its value. */
+export function skipColon(bytes: Uint8Array, at: number): number {
+  at = skipSpace(bytes, at)
+  if (bytes[at] !== COLON) throw new JsonSyntaxError(at, "':'")
+  return skipSpace(bytes, at + 1)
+}
+
+function skipNumber(bytes: Uint8Array, at: number): number {
+  if (bytes[at] === MINUS) at++
+  if (bytes[at] === ZERO) at++
+  else at = skipDigits(bytes, at)
+  if (bytes[at] === 0x2e) at = skipDigits(bytes, at + 1)
+  if (bytes[at] === 0x65 || bytes[at] === 0x45) {
+    at++
+    if (bytes[at] === 0x2b || bytes[at] === MINUS) at++
+    at = skipDigits(bytes, at)
+  }
+  return at
+}
+
+function skipDigits(bytes: Uint8Array, at: number): number {
+  if (DIGIT[bytes[at]] !== 1) throw new JsonSyntaxError(at, 'a digit')
+  while (DIGIT[bytes[at]] === 1) at++
+  return at
+}
+
+const LITERALS = ['true', 'false', 'null'].map((word) => new TextEncoder().encode(word))
+
+function skipLiteral(bytes: Uint8Array, at: number): number {
+  for (const word of LITERALS) if (startsWith(bytes, at, word)) return at + word.length
+  throw new JsonSyntaxError(at, 'a value')
+}
+
+/** Whether `word` stands at `at`. Safe at the end of the buffer: the terminating zero is in no word. */
+export function startsWith(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
+  for (let i = 0; i < word.length; i++) if (bytes[at + i] !== word[i]) return false
+  return true
+}

@@ -1,0 +1,99 @@
+import type { Frame } from '../journal.ts'
+import type { Segments } from './segments.ts'
+
+/**
+ * What consumers read from: the newest frames in memory, older ones from the segment files. Consumers that keep up never
+ * touch the disk.
+ */
+export class FrameTail {
+  private frames: Frame[] = []
+  private bytes = 0
+  private wakers: (() => void)[] = []
+  /** Where in a segment each reader that is behind has come to, by the position it will ask for next. */
+  private readonly places = new Map<number, { path: string; at: number }>()
+
+  constructor(private readonly segments: Segments) {}
+
+  push(frames: readonly Frame[]): void {
+    for (const frame of frames) {
+      this.frames.push(frame)
+      this.bytes += frame.block.length
+    }
+    let drop = 0
+    while (this.bytes > TAIL_BYTES_MAX && drop < this.frames.length - 1) this.bytes -= this.frames[drop++].block.length
+    if (drop > 0) this.frames = this.frames.slice(drop)
+    this.wake()
+  }
+
+  /** Wakes everyone who waits in {@link next}. */
+  wake(): void {
+    const wakers = this.wakers
+    this.wakers = []
+    for (const wake of wakers) wake()
+  }
+
+  /** Resolves with the next {@link wake}, or when `signal` aborts. */
+  next(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      signal.addEventListener('abort', wake, { once: true })
+      this.wakers.push(wake)
+    })
+  }
+
+  async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    const oldest = this.frames[0]
+    if (oldest === undefined || afterSeq + 1 < oldest.firstSeq) return this.readSegments(afterSeq, maxBytes)
+    const found: Frame[] = []
+    let bytes = 0
+    for (let index = this.indexAfter(afterSeq); index < this.frames.length && bytes < maxBytes; index++) {
+      found.push(this.frames[index])
+      bytes += this.frames[index].block.length
+    }
+    return found
+  }
+
+  /** The first frame in memory with a row after `afterSeq`, by binary search. */
+  private indexAfter(afterSeq: number): number {
+    let low = 0
+    let high = this.frames.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const frame = this.frames[middle]
+      if (frame.firstSeq + frame.rows - 1 > afterSeq) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  private async readSegments(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    const place = this.places.get(afterSeq)
+    for (const segment of [...this.segments.all]) {
+      if (segment.lastSeq <= afterSeq) continue
+      let at = place?.path === segment.path ? place.at : 0
+      while (at < segment.bytes) {
+        const read = await this.segments.read(segment, at, Math.max(maxBytes, READ_BYTES_MIN))
+        at = read.at
+        const found = read.frames.filter((frame) => frame.firstSeq + frame.rows - 1 > afterSeq)
+        if (found.length === 0) continue
+        const last = found[found.length - 1]
+        this.remember(afterSeq, last.firstSeq + last.rows - 1, segment.path, at)
+        return found
+      }
+    }
+    return []
+  }
+
+  private remember(from: number, to: number, path: string, at: number): void {
+    this.places.delete(from)
+    if (this.places.size >= PLACES_MAX) this.places.clear()
+    this.places.set(to, { path, at })
+  }
+}
+
+const TAIL_BYTES_MAX = 64 * 1024 * 1024
+const READ_BYTES_MIN = 1024 * 1024
+const PLACES_MAX = 1_000

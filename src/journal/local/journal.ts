@@ -1,0 +1,271 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../clock.ts'
+import { EventBlock } from '../../columnar/event-block.ts'
+import { RecordBlock } from '../../columnar/record-block.ts'
+import type { EventBatch } from '../../events/schema.ts'
+import { ApiError } from '../../http/errors.ts'
+import type { Log } from '../../log.ts'
+import type { Appended, Frame, Journal } from '../journal.ts'
+import type { RunRow, TaskRow } from '../rows.ts'
+import { type FrameDraft, frameBytes, writeFrame } from './frame.ts'
+import { FrameTail } from './frame-tail.ts'
+import { Segments } from './segments.ts'
+
+export interface LocalJournalOptions {
+  readonly dir: string
+  /** Appends are refused while consumers have yet to read more than this. */
+  readonly maxBytes: number
+  /** How much of what every consumer has read is kept, for feeds that resume. */
+  readonly keepBytes: number
+  readonly segmentBytes?: number
+  readonly clock: Clock
+  readonly log: Log
+  /** Told how long each commit took on the disk, in milliseconds. */
+  readonly onCommit?: (milliseconds: number, bytes: number) => void
+}
+
+/** Opens the journal in `dir`, creating it on first use. One process at a time may have it open. */
+export async function openLocalJournal(options: LocalJournalOptions): Promise<LocalJournal> {
+  fs.mkdirSync(options.dir, { recursive: true })
+  const segments = await Segments.open({
+    dir: options.dir,
+    segmentBytes: options.segmentBytes ?? SEGMENT_BYTES,
+    log: options.log,
+  })
+  return new LocalJournal(options, segments, readEpoch(options.dir))
+}
+
+/** The journal in segment files of one machine, with group commit: one write to the disk serves all that wait for it. */
+export class LocalJournal implements Journal {
+  private readonly events = new EventBlock()
+  private readonly runs = RecordBlock.ofRuns()
+  private readonly tasks = RecordBlock.ofTasks()
+  private waiting: Waiter[] = []
+  private committing: Promise<void> | undefined
+  private closed = false
+  private durableSeq: number
+  private outboxIds: number[] = []
+  private readonly tail: FrameTail
+  private readonly released = new Map<string, number>()
+
+  constructor(
+    private readonly options: LocalJournalOptions,
+    private readonly segments: Segments,
+    readonly epoch: string,
+  ) {
+    this.durableSeq = segments.endSeq
+    this.tail = new FrameTail(segments)
+    for (const frame of segments.recovered) if (frame.outboxIds.length > 0) this.noteOutbox(frame.outboxIds)
+    segments.recovered.length = 0
+  }
+
+  get endSeq(): number {
+    return this.durableSeq
+  }
+
+  /** Bytes on disk. */
+  get bytes(): number {
+    return this.segments.bytes
+  }
+
+  lastOutboxIds(): readonly number[] {
+    return this.outboxIds
+  }
+
+  appendEvents(batch: EventBatch): Promise<Appended> {
+    const refusal = this.refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const first = this.events.rows
+    this.events.add(batch, this.options.clock.now())
+    return this.committed('event', first, this.events.rows - first)
+  }
+
+  appendRuns(rows: readonly RunRow[], outboxIds: readonly number[]): Promise<Appended> {
+    return this.appendRecords('run', this.runs, rows, outboxIds)
+  }
+
+  appendTasks(rows: readonly TaskRow[], outboxIds: readonly number[]): Promise<Appended> {
+    return this.appendRecords('task', this.tasks, rows, outboxIds)
+  }
+
+  read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    return this.tail.read(afterSeq, maxBytes)
+  }
+
+  waitPast(seq: number, signal: AbortSignal): Promise<void> {
+    if (this.durableSeq > seq || this.closed || signal.aborted) return Promise.resolve()
+    return this.tail.next(signal)
+  }
+
+  async *follow(afterSeq: number, signal: AbortSignal): AsyncGenerator<Frame> {
+    let position = afterSeq
+    while (!signal.aborted) {
+      const frames = await this.read(position, FOLLOW_BYTES)
+      for (const frame of frames) {
+        if (signal.aborted) return
+        yield frame
+        position = frame.firstSeq + frame.rows - 1
+      }
+      if (frames.length > 0) continue
+      if (this.closed) return
+      await this.waitPast(position, signal)
+    }
+  }
+
+  release(consumer: string, seq: number): void {
+    this.released.set(consumer, seq)
+    const needed = Math.min(...this.released.values())
+    for (;;) {
+      const [oldest, next] = this.segments.all
+      if (next === undefined || oldest.lastSeq > needed || this.bytes - oldest.bytes < this.options.keepBytes) return
+      this.segments.dropOldest()
+    }
+  }
+
+  /** Bytes that a registered consumer has yet to read, in whole segments. */
+  get backlogBytes(): number {
+    if (this.released.size === 0) return 0
+    const needed = Math.min(...this.released.values())
+    let bytes = 0
+    for (const segment of this.segments.all) if (segment.lastSeq > needed) bytes += segment.bytes
+    return bytes
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    while (this.committing !== undefined) await this.committing
+    this.tail.wake()
+    await this.segments.close()
+  }
+
+  private appendRecords<Row extends RunRow | TaskRow>(
+    kind: 'run' | 'task',
+    block: RecordBlock<Row>,
+    rows: readonly Row[],
+    outboxIds: readonly number[],
+  ): Promise<Appended> {
+    const refusal = this.refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const first = block.rows
+    block.add(rows, outboxIds)
+    return this.committed(kind, first, rows.length)
+  }
+
+  private refusal(): ApiError | undefined {
+    if (this.closed) return new ApiError('UNAVAILABLE', 'the service is shutting down; send the call again')
+    if (this.events.bytes + this.runs.bytes + this.tasks.bytes > PENDING_BYTES_MAX) {
+      return new ApiError('UNAVAILABLE', 'the disk does not keep up; send the call again', { retryAfterSeconds: 1 })
+    }
+    if (this.segments.bytes > this.options.maxBytes && this.backlogBytes > this.options.maxBytes) {
+      return new ApiError('UNAVAILABLE', 'the journal is full because ClickHouse is behind; send the call again', {
+        retryAfterSeconds: 5,
+      })
+    }
+    return undefined
+  }
+
+  private committed(kind: Waiter['kind'], first: number, rows: number): Promise<Appended> {
+    const { promise, resolve, reject } = Promise.withResolvers<Appended>()
+    this.waiting.push({ kind, first, rows, resolve, reject })
+    // Once this tick's other requests have been read: they share the commit.
+    if (this.committing === undefined)
+      this.committing = new Promise((done) => setImmediate(() => done(this.commitAll())))
+    return promise
+  }
+
+  private async commitAll(): Promise<void> {
+    while (this.waiting.length > 0) await this.commit()
+    this.committing = undefined
+  }
+
+  /** Writes everything collected so far. Records stand before events: a run's start goes ahead of what it reports. */
+  private async commit(): Promise<void> {
+    const receivedAt = this.options.clock.now()
+    const waiting = this.waiting
+    this.waiting = []
+    const first = { run: this.durableSeq + 1, task: 0, event: 0 }
+    first.task = first.run + this.runs.rows
+    first.event = first.task + this.tasks.rows
+    const endSeq = first.event + this.events.rows - 1
+    const { buffer, frames, outboxIds } = this.build(first, receivedAt)
+    const started = performance.now()
+    try {
+      await this.segments.write(buffer, first.run, endSeq)
+    } catch (error) {
+      this.options.log.error('journal: a write failed; its calls were refused', { error })
+      const refusal = new ApiError('UNAVAILABLE', 'the journal could not be written; send the call again', {
+        cause: error,
+      })
+      for (const waiter of waiting) waiter.reject(refusal)
+      return
+    }
+    this.options.onCommit?.(performance.now() - started, buffer.length)
+    this.durableSeq = endSeq
+    if (outboxIds.length > 0) this.noteOutbox(outboxIds)
+    this.tail.push(frames)
+    for (const { kind, first: offset, rows, resolve } of waiting) {
+      resolve({ firstSeq: first[kind] + offset, lastSeq: first[kind] + offset + rows - 1 })
+    }
+  }
+
+  private build(first: Record<Frame['kind'], number>, receivedAt: number) {
+    const drafts = [this.runs, this.tasks, this.events]
+      .map((block, index) => ({ block, kind: (['run', 'task', 'event'] as const)[index] }))
+      .filter(({ block }) => block.rows > 0)
+      .map(({ block, kind }) => {
+        const pieces = block.build(first[kind], receivedAt, this.epoch)
+        const draft: FrameDraft = {
+          kind,
+          firstSeq: first[kind],
+          rows: block.rows,
+          receivedAt,
+          spans: block.spans,
+          outboxIds: block instanceof RecordBlock ? [...block.outboxIds] : [],
+          blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
+        }
+        return { draft, pieces }
+      })
+    const buffer = Buffer.allocUnsafeSlow(drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0))
+    const frames: Frame[] = []
+    let at = 0
+    for (const { draft, pieces } of drafts) {
+      const { kind, firstSeq, rows, spans } = draft
+      frames.push({ kind, firstSeq, rows, receivedAt, spans, block: writeFrame(buffer, at, draft, pieces) })
+      at += frameBytes(draft)
+    }
+    for (const block of [this.runs, this.tasks, this.events]) block.clear()
+    return { buffer, frames, outboxIds: drafts.flatMap(({ draft }) => draft.outboxIds) }
+  }
+
+  private noteOutbox(ids: readonly number[]): void {
+    this.outboxIds = [...ids]
+  }
+}
+
+interface Waiter {
+  readonly kind: Frame['kind']
+  /** Place of the call's first row among the rows of its kind in this commit. */
+  readonly first: number
+  readonly rows: number
+  readonly resolve: (appended: Appended) => void
+  readonly reject: (error: ApiError) => void
+}
+
+const SEGMENT_BYTES = 32 * 1024 * 1024
+/** Rows that wait for the disk; past it the disk is in trouble and calls are refused. */
+const PENDING_BYTES_MAX = 256 * 1024 * 1024
+const FOLLOW_BYTES = 4 * 1024 * 1024
+
+/** The name of the log in this directory, made with it. */
+function readEpoch(dir: string): string {
+  const path = join(dir, 'epoch')
+  if (!fs.existsSync(path)) {
+    const file = fs.openSync(`${path}.new`, 'w')
+    fs.writeSync(file, Bun.randomUUIDv7().slice(-12))
+    fs.fsyncSync(file)
+    fs.closeSync(file)
+    fs.renameSync(`${path}.new`, path)
+  }
+  return fs.readFileSync(path, 'utf8').trim()
+}

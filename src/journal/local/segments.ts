@@ -1,0 +1,257 @@
+import fs from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Log } from '../../log.ts'
+import { findFrame, readFrame, type StoredFrame } from './frame.ts'
+
+/** A file of frames. `bytes` counts what is durable; whatever stands behind that was never acknowledged. */
+export interface Segment {
+  readonly path: string
+  readonly firstSeq: number
+  /** 0 for an empty segment. */
+  lastSeq: number
+  bytes: number
+}
+
+export interface SegmentsOptions {
+  readonly dir: string
+  /** A segment that has grown past this is closed and the next one begun. */
+  readonly segmentBytes: number
+  readonly log: Log
+}
+
+/**
+ * The segment files of one journal. Writes are synchronous to the disk (`O_DSYNC`), so that a write that has returned is
+ * on stable storage. Knows nothing of what the frames mean.
+ */
+export class Segments {
+  /** Frames of the last segment that recovery found; the journal takes what it needs from them. */
+  readonly recovered: StoredFrame[] = []
+  private file: fs.promises.FileHandle | undefined
+  /** The last segment must not be written to any more. */
+  private sealed = false
+  private readonly list: Segment[] = []
+
+  private constructor(private readonly options: SegmentsOptions) {}
+
+  /** Opens the directory, cuts off a torn tail, and sets damaged frames of the last segment aside. */
+  static async open(options: SegmentsOptions): Promise<Segments> {
+    fs.mkdirSync(options.dir, { recursive: true })
+    const segments = new Segments(options)
+    const names = fs.readdirSync(options.dir).filter((name) => SEGMENT_NAME.test(name))
+    for (const name of names.sort()) {
+      const path = join(options.dir, name)
+      segments.list.push({ path, firstSeq: Number.parseInt(name, 10), lastSeq: 0, bytes: fs.statSync(path).size })
+    }
+    segments.list.forEach((segment, index) => {
+      const next = segments.list[index + 1]
+      if (next !== undefined) segment.lastSeq = next.firstSeq - 1
+    })
+    await segments.recoverLast()
+    return segments
+  }
+
+  get all(): readonly Segment[] {
+    return this.list
+  }
+
+  get endSeq(): number {
+    const last = this.list.at(-1)
+    if (last === undefined) return 0
+    return last.lastSeq === 0 ? last.firstSeq - 1 : last.lastSeq
+  }
+
+  get bytes(): number {
+    return this.list.reduce((sum, segment) => sum + segment.bytes, 0)
+  }
+
+  /**
+   * Writes frames that hold the rows `firstSeq` to `lastSeq`; resolves once they are on stable storage. On failure
+   * nothing of them counts, and the next write goes to a new segment.
+   */
+  async write(frames: Buffer, firstSeq: number, lastSeq: number): Promise<void> {
+    const segment = await this.writable(firstSeq)
+    try {
+      await writeAll(this.file!, frames, segment.bytes)
+    } catch (error) {
+      await this.abandon(segment)
+      throw error
+    }
+    segment.bytes += frames.length
+    segment.lastSeq = lastSeq
+  }
+
+  /** Deletes the oldest segment. Never the one that is written to. */
+  dropOldest(): void {
+    const oldest = this.list.shift()
+    if (oldest !== undefined) fs.rmSync(oldest.path, { force: true })
+  }
+
+  async close(): Promise<void> {
+    await this.file?.close()
+    this.file = undefined
+  }
+
+  /** The frames of a segment from byte `at` on, in order; stops at `limit` bytes read or the end of what is durable. */
+  async read(segment: Segment, at: number, limit: number): Promise<{ frames: StoredFrame[]; at: number }> {
+    const file = await open(segment.path, 'r')
+    try {
+      const bytes = await readBytes(file, at, Math.min(limit, segment.bytes - at))
+      const { frames, end, need } = this.parse(segment, bytes, at)
+      if (frames.length > 0 || need === 0) return { frames, at: end }
+      // One frame larger than the limit: read it whole.
+      const whole = await readBytes(file, end, Math.min(need, segment.bytes - end))
+      const again = this.parse(segment, whole, end)
+      if (again.frames.length === 0 && again.end === end)
+        return { frames: [], at: this.skipDamage(segment, whole, end) }
+      return { frames: again.frames, at: again.end }
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** The sound frames of `bytes`, which stand at `base` in the segment. Damage is set aside and stepped over. */
+  private parse(segment: Segment, bytes: Buffer, base: number): { frames: StoredFrame[]; end: number; need: number } {
+    const frames: StoredFrame[] = []
+    let at = 0
+    while (at < bytes.length) {
+      const read = readFrame(bytes, at)
+      if (read.status === 'short') return { frames, end: base + at, need: read.need }
+      if (read.status === 'frame') {
+        // A write that failed half-way may have left rows that a later segment holds for good.
+        if (segment.lastSeq === 0 || read.frame.firstSeq <= segment.lastSeq) frames.push(read.frame)
+        at = read.end
+      } else {
+        const next = read.end ?? findFrame(bytes, at + 1)
+        const end = next < 0 || next > bytes.length ? bytes.length : next
+        this.quarantine(segment, bytes.subarray(at, end), base + at)
+        at = end
+      }
+    }
+    return { frames, end: base + at, need: 0 }
+  }
+
+  /** A frame that claims more bytes than its segment has: its head is damaged beyond what its checksum shows. */
+  private skipDamage(segment: Segment, bytes: Buffer, at: number): number {
+    const next = findFrame(bytes, 1)
+    const end = next < 0 ? bytes.length : next
+    this.quarantine(segment, bytes.subarray(0, end), at)
+    return at + end
+  }
+
+  private quarantine(segment: Segment, bytes: Buffer, at: number): void {
+    const path = `${segment.path}.${at}.damaged`
+    if (fs.existsSync(path)) return
+    fs.writeFileSync(path, bytes)
+    this.options.log.error('journal: a damaged frame was set aside; every other frame is intact', {
+      segment: segment.path,
+      at,
+      bytes: bytes.length,
+      copy: path,
+    })
+  }
+
+  /** Finds the end of what was acknowledged in the last segment. Only its tail can be torn: writes go one by one. */
+  private async recoverLast(): Promise<void> {
+    const segment = this.list.at(-1)
+    if (segment === undefined) return
+    const bytes = fs.readFileSync(segment.path)
+    let at = 0
+    let sound = 0
+    const damaged: [number, number][] = []
+    while (at < bytes.length) {
+      const read = readFrame(bytes, at)
+      if (read.status === 'frame') {
+        this.recovered.push(read.frame)
+        segment.lastSeq = read.frame.firstSeq + read.frame.rows - 1
+        at = sound = read.end
+        continue
+      }
+      const next = read.status === 'bad' && read.end !== undefined ? read.end : findFrame(bytes, at + 1)
+      const end = next < 0 || next > bytes.length ? bytes.length : next
+      damaged.push([at, end])
+      at = end
+    }
+    for (const [from, to] of damaged) if (to <= sound) this.quarantine(segment, bytes.subarray(from, to), from)
+    segment.bytes = sound
+    if (sound < bytes.length) {
+      this.options.log.warn('journal: cut off a torn tail that was never acknowledged', {
+        segment: segment.path,
+        bytes: bytes.length - sound,
+      })
+      await truncate(segment.path, sound)
+    }
+  }
+
+  /** The segment that takes the next write, its file open. */
+  private async writable(firstSeq: number): Promise<Segment> {
+    const last = this.list.at(-1)
+    if (last !== undefined && !this.sealed && last.bytes < this.options.segmentBytes) {
+      this.file ??= await open(last.path, WRITE_SYNCED)
+      return last
+    }
+    await this.close()
+    const path = join(this.options.dir, `${String(firstSeq).padStart(16, '0')}.segment`)
+    this.file = await open(path, WRITE_SYNCED | fs.constants.O_CREAT | fs.constants.O_TRUNC, 0o600)
+    await syncDir(this.options.dir)
+    const segment: Segment = { path, firstSeq, lastSeq: 0, bytes: 0 }
+    this.list.push(segment)
+    this.sealed = false
+    return segment
+  }
+
+  /** After a failed write: cut what it may have left, and never write to that file again. */
+  private async abandon(segment: Segment): Promise<void> {
+    await this.close().catch(() => {})
+    this.sealed = true
+    try {
+      await truncate(segment.path, segment.bytes)
+    } catch (error) {
+      this.options.log.error('journal: could not cut a failed write', { segment: segment.path, error })
+    }
+    // An empty one would stand in the way of its successor, which begins at the same position.
+    if (segment.bytes === 0) this.list.pop()
+  }
+}
+
+const SEGMENT_NAME = /^\d{16}\.segment$/
+const WRITE_SYNCED = fs.constants.O_WRONLY | (fs.constants.O_DSYNC ?? fs.constants.O_SYNC)
+
+async function writeAll(file: fs.promises.FileHandle, bytes: Buffer, at: number): Promise<void> {
+  let written = 0
+  while (written < bytes.length) {
+    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, at + written)
+    written += bytesWritten
+  }
+}
+
+async function readBytes(file: fs.promises.FileHandle, at: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(Math.max(length, 0))
+  let filled = 0
+  while (filled < bytes.length) {
+    const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, at + filled)
+    if (bytesRead === 0) return bytes.subarray(0, filled)
+    filled += bytesRead
+  }
+  return bytes
+}
+
+async function truncate(path: string, bytes: number): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    await file.truncate(bytes)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Makes a new file's name durable. */
+async function syncDir(dir: string): Promise<void> {
+  const handle = await open(dir, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

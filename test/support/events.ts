@@ -1,0 +1,34 @@
+import type { Limits } from '../../src/config.ts'
+import { EventScan } from '../../src/events/scan.ts'
+import type { EventBatch, RunRef } from '../../src/events/schema.ts'
+
+/** The default limits, for code that is tested below the HTTP layer. */
+export const LIMITS: Limits = {
+  body_bytes: 10 * 1024 * 1024,
+  events_per_call: 5_000,
+  event_payload_bytes: 512 * 1024,
+  run_input_bytes: 3 * 1024 * 1024,
+  run_output_bytes: 10 * 1024 * 1024,
+  type_length: 200,
+  task_name_length: 200,
+  external_id_length: 255,
+  tags: 20,
+  tag_length: 128,
+  json_depth: 128,
+}
+
+export function runRef(): RunRef {
+  return {
+    runId: Bun.randomUUIDv7(),
+    workspaceId: Bun.randomUUIDv7(),
+    agentId: Bun.randomUUIDv7(),
+    runtimeType: 'external',
+  }
+}
+
+/** A batch as the events route makes it: the events have really been scanned. */
+export function batchOf(run: RunRef, events: readonly object[]): EventBatch {
+  const scan = new EventScan()
+  scan.scan(new TextEncoder().encode(JSON.stringify({ run_id: run.runId, events })), LIMITS, false)
+  return { run, scan, rows: undefined, ids: undefined }
+}
