@@ -3,6 +3,7 @@ import type { Limits } from '../config.ts'
 import { invalid } from '../http/errors.ts'
 import { jsonError, readString } from '../http/json-reader.ts'
 import {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -16,7 +17,7 @@ import {
   skipValue,
   startsWith,
 } from '../http/json-scan.ts'
-import { parseTimestamp } from '../http/timestamp.ts'
+import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../http/timestamp.ts'
 import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
 
 /**
@@ -209,9 +210,9 @@ export class EventScan {
         this.payloadEnd[row] = end
         break
       case 'level': {
-        const level = LEVEL_WORDS.findIndex((word) => word.length === end - at && startsWith(bytes, at, word))
-        if (level < 0) this.fail('.level', `expected one of ${LEVELS.join(', ')}; got ${this.shown(at, end)}`)
-        this.level[row] = level + 1
+        const level = levelAt(bytes, at, end)
+        if (level === 0) this.fail('.level', `expected one of ${LEVELS.join(', ')}; got ${this.shown(at, end)}`)
+        this.level[row] = level
         break
       }
       case 'occurred_at':
@@ -233,7 +234,7 @@ export class EventScan {
       this.fail('.type', `expected a non-empty string; got ${this.shown(at, end)}`)
       return
     }
-    const escaped = this.text.subarray(at, end).includes(0x5c)
+    const escaped = this.hasEscape(at, end)
     if (escaped || end - at - 2 > this.limits.type_length) {
       const type = readString(this.text, at, end)
       if (type.length > this.limits.type_length) {
@@ -249,12 +250,19 @@ export class EventScan {
     }
   }
 
+  private hasEscape(at: number, end: number): boolean {
+    for (; at < end; at++) if (this.bytes[at] === BACKSLASH) return true
+    return false
+  }
+
   private mayBeReserved(at: number): boolean {
-    return RESERVED_WORDS.some((word) => startsWith(this.bytes, at, word))
+    for (const word of RESERVED_WORDS) if (startsWith(this.bytes, at, word)) return true
+    return false
   }
 
   private readTime(row: number, at: number, end: number): void {
-    const time = this.bytes[at] === QUOTE ? parseTimestamp(readString(this.text, at, end)) : null
+    let time: number | null = end - at === CANONICAL_BYTES + 2 ? parseCanonicalBytes(this.bytes, at + 1) : null
+    if (time === null && this.bytes[at] === QUOTE) time = parseTimestamp(readString(this.text, at, end))
     if (time === null) {
       this.fail(
         '.occurred_at',
@@ -326,14 +334,23 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const encode = (text: string) => new TextEncoder().encode(text)
 const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
 const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
-const FIELDS = ['type', 'payload', 'level', 'occurred_at', 'id'] as const
-const FIELD_WORDS = FIELDS.map(encode)
+type Field = 'type' | 'payload' | 'level' | 'occurred_at' | 'id'
+/** The fields of an event by the length of their names: no two share one. */
+const FIELD_OF_LENGTH: ({ name: Field; word: Uint8Array } | undefined)[] = new Array(12).fill(undefined)
+for (const name of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
+  FIELD_OF_LENGTH[name.length] = { name, word: encode(name) }
+}
 
-function fieldAt(bytes: Uint8Array, at: number, length: number): (typeof FIELDS)[number] | undefined {
-  for (let i = 0; i < FIELDS.length; i++) {
-    if (FIELD_WORDS[i].length === length && startsWith(bytes, at, FIELD_WORDS[i])) return FIELDS[i]
+function fieldAt(bytes: Uint8Array, at: number, length: number): Field | undefined {
+  const field = length < FIELD_OF_LENGTH.length ? FIELD_OF_LENGTH[length] : undefined
+  return field !== undefined && startsWith(bytes, at, field.word) ? field.name : undefined
+}
+
+function levelAt(bytes: Uint8Array, at: number, end: number): number {
+  for (let i = 0; i < LEVEL_WORDS.length; i++) {
+    if (LEVEL_WORDS[i].length === end - at && startsWith(bytes, at, LEVEL_WORDS[i])) return i + 1
   }
-  return undefined
+  return 0
 }
 
 function isReserved(type: string): boolean {

@@ -25,7 +25,7 @@ function open(dir: string, options: { maxBytes?: number; keepBytes?: number; seg
     dir,
     maxBytes: 2 ** 40,
     keepBytes: 2 ** 40,
-    segmentBytes: 4_096,
+    segmentBytes: 16_384,
     clock: systemClock,
     log: createLog('silent'),
     ...options,
@@ -119,19 +119,17 @@ describe(`the local journal (SEED=${SEED})`, () => {
       const rubbish = Buffer.from(Array.from({ length: random.int(0, 199) }, () => random.int(0, 255)))
       fs.writeFileSync(lastSegment(dir), Buffer.concat([whole.subarray(0, cut), rubbish]))
       const journal = await open(dir, { segmentBytes: 1e9 })
-      expect([...(await marksAfter(journal, 0))]).toEqual([
-        [1, 1],
-        [2, 2],
-      ])
+      const survivors = [...(await marksAfter(journal, 0)).values()]
+      // The torn call may be there whole, when only the padding behind it was lost; never in part.
+      expect([
+        [1, 2],
+        [1, 2, 3, 4, 5],
+      ]).toContainEqual(survivors)
       const { firstSeq } = await append(journal, [6])
-      expect(firstSeq).toBe(3)
+      expect(firstSeq).toBe(survivors.length + 1)
       await journal.close()
       const again = await open(dir, { segmentBytes: 1e9 })
-      expect([...(await marksAfter(again, 0))]).toEqual([
-        [1, 1],
-        [2, 2],
-        [3, 6],
-      ])
+      expect([...(await marksAfter(again, 0)).values()]).toEqual([...survivors, 6])
       await again.close()
     }
   })
@@ -140,7 +138,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
     const random = seededRandom('journal', SEED)
     for (let i = 0; i < 40; i++) {
       const dir = freshDir()
-      const journal = await open(dir, { segmentBytes: 2_000 })
+      const journal = await open(dir, { segmentBytes: 8_192 })
       for (let mark = 1; mark <= 12; mark++) await append(journal, [mark])
       await journal.close()
       const segments = fs
@@ -149,7 +147,9 @@ describe(`the local journal (SEED=${SEED})`, () => {
         .sort()
       const path = join(dir, segments[random.int(0, segments.length - 2)])
       const bytes = fs.readFileSync(path)
-      const hit = random.int(0, bytes.length - 1)
+      let hit = random.int(0, bytes.length - 1)
+      // Zeros may be padding, which nothing depends on.
+      while (bytes[hit] === 0) hit = random.int(0, bytes.length - 1)
       bytes[hit] ^= random.int(1, 255)
       fs.writeFileSync(path, bytes)
       const reopened = await open(dir)
@@ -163,17 +163,17 @@ describe(`the local journal (SEED=${SEED})`, () => {
 })
 
 test('a full journal refuses appends with a hint when to come back, and takes them again once ClickHouse has caught up', async () => {
-  const journal = await open(freshDir(), { maxBytes: 10_000, keepBytes: 0, segmentBytes: 2_000 })
+  const journal = await open(freshDir(), { maxBytes: 40_000, keepBytes: 0, segmentBytes: 8_192 })
   journal.release('sink', 0)
   let refusal: unknown
   for (let i = 0; i < 200 && refusal === undefined; i++) await append(journal, [i]).catch((error) => (refusal = error))
   expect(refusal).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 5 })
-  expect(journal.bytes).toBeLessThan(15_000)
+  expect(journal.bytes).toBeLessThan(60_000)
   const kept = await marksAfter(journal, 0)
   expect(kept.size).toBe(journal.endSeq)
   journal.release('sink', journal.endSeq)
   await append(journal, [1_000])
-  expect(journal.bytes).toBeLessThan(5_000)
+  expect(journal.bytes).toBeLessThan(20_000)
   await journal.close()
 })
 

@@ -10,7 +10,7 @@ import type { ActivityKind, Frame, Span } from '../journal.ts'
  *  4  head length (u32)       24  rows (u32)                   48  received at, Unix ms (f64)
  *  8  block length (u32)      28  spans (u32)                  56  spans: 12 words of ids, rows (u32) each
  * 12  CRC-32 of the head      32  outbox ids (u32)                 outbox ids (f64 each)
- *     (bytes 4–11, then 20–)  36  zero                             then the block
+ *     (bytes 4–11, then 20–)  36  padding after the block (u32)    then the block, then padding
  * 16  CRC-32 of the block
  * ```
  *
@@ -26,6 +26,8 @@ const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
 export interface FrameDraft extends Omit<Frame, 'block'> {
   readonly outboxIds: readonly number[]
   readonly blockBytes: number
+  /** Bytes to leave free behind the block: a commit ends on a page of the disk. */
+  padding: number
 }
 
 /** A frame with what only recovery needs. */
@@ -34,7 +36,7 @@ export interface StoredFrame extends Frame {
 }
 
 export function frameBytes(draft: FrameDraft): number {
-  return headBytes(draft.spans.length, draft.outboxIds.length) + draft.blockBytes
+  return headBytes(draft.spans.length, draft.outboxIds.length) + draft.blockBytes + draft.padding
 }
 
 function headBytes(spans: number, outboxIds: number): number {
@@ -58,7 +60,7 @@ export function writeFrame(target: Buffer, at: number, draft: FrameDraft, pieces
   target.writeUInt32LE(draft.rows, at + 24)
   target.writeUInt32LE(draft.spans.length, at + 28)
   target.writeUInt32LE(draft.outboxIds.length, at + 32)
-  target.writeUInt32LE(0, at + 36)
+  target.writeUInt32LE(draft.padding, at + 36)
   target.writeDoubleLE(draft.firstSeq, at + 40)
   target.writeDoubleLE(draft.receivedAt, at + 48)
   let place = at + FRAME_HEAD_BYTES_MIN
@@ -97,9 +99,10 @@ export function readFrame(bytes: Buffer, at: number): FrameRead {
   if (head !== headBytes(spans, outboxIds)) return { status: 'bad', end: undefined }
   if (left < head) return { status: 'short', need: head }
   if (bytes.readUInt32LE(at + 12) !== headCrc(bytes, at, head)) return { status: 'bad', end: undefined }
-  const end = at + head + bytes.readUInt32LE(at + 8)
+  const blockEnd = at + head + bytes.readUInt32LE(at + 8)
+  const end = blockEnd + bytes.readUInt32LE(at + 36)
   if (bytes.length < end) return { status: 'short', need: end - at }
-  const block = bytes.subarray(at + head, end)
+  const block = bytes.subarray(at + head, blockEnd)
   if (crc32(block) !== bytes.readUInt32LE(at + 16)) return { status: 'bad', end }
   return { status: 'frame', end, frame: { ...readHead(bytes, at, spans, outboxIds), block } }
 }

@@ -10,6 +10,7 @@ import type { Appended, Frame, Journal } from '../journal.ts'
 import type { RunRow, TaskRow } from '../rows.ts'
 import { type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import { FrameTail } from './frame-tail.ts'
+import { pages } from './pages.ts'
 import { Segments } from './segments.ts'
 
 export interface LocalJournalOptions {
@@ -223,10 +224,13 @@ export class LocalJournal implements Journal {
           spans: block.spans,
           outboxIds: block instanceof RecordBlock ? [...block.outboxIds] : [],
           blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
+          padding: 0,
         }
         return { draft, pieces }
       })
-    const buffer = Buffer.allocUnsafeSlow(drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0))
+    const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
+    const buffer = pages(used)
+    drafts[drafts.length - 1].draft.padding = buffer.length - used
     const frames: Frame[] = []
     let at = 0
     for (const { draft, pieces } of drafts) {

@@ -1,0 +1,217 @@
+import { join } from 'node:path'
+import type { ActivityKind, Frame, Journal } from '../journal/journal.ts'
+import type { Log } from '../log.ts'
+import { SinkPositionFile } from './sink-position.ts'
+
+/** What the sink needs of ClickHouse. */
+export interface NativeInserter {
+  /**
+   * Inserts blocks in `Native` format, all or none; a repeat of the same blocks with the same token changes nothing.
+   * Rejects when it is not known to have succeeded.
+   */
+  insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal: AbortSignal): Promise<void>
+}
+
+export interface SinkOptions {
+  readonly journal: Journal
+  readonly client: NativeInserter
+  /** Where the sink keeps its position. */
+  readonly dir: string
+  readonly log: Log
+  /** Told of each loaded batch. */
+  readonly onLoaded?: (rows: number, milliseconds: number) => void
+  /** Shortest time between two loads: a trickle must not become a part a row. */
+  readonly intervalMs?: number
+}
+
+/** How fresh ClickHouse is, for those who query it. */
+export interface SinkProgress {
+  readonly epoch: string
+  /** Every row up to this position is in ClickHouse. */
+  loadedSeq(): number
+  /** Waits until the row at `seq` is in ClickHouse. False when that took longer than `timeoutMs`. */
+  waitFor(seq: number, timeoutMs: number): Promise<boolean>
+}
+
+/**
+ * Loads the journal into ClickHouse, exactly once. Before a batch is sent, its bounds are noted on stable storage; after a
+ * crash the very same batch is sent again under the same deduplication token, so it lands once whether or not it had
+ * landed before. While ClickHouse is away the sink keeps trying, and the journal keeps the rows.
+ */
+export class Sink implements SinkProgress {
+  private readonly position: SinkPositionFile
+  private readonly stopping = new AbortController()
+  private readonly finished: Promise<void>
+  private waiters: { seq: number; resolve: () => void }[] = []
+  private hurried = Promise.withResolvers<void>()
+  private failingSince: number | undefined
+
+  constructor(private readonly options: SinkOptions) {
+    this.position = SinkPositionFile.open(join(options.dir, 'sink.position'))
+    options.journal.release('sink', this.position.get().loadedSeq)
+    this.finished = this.run()
+  }
+
+  get epoch(): string {
+    return this.options.journal.epoch
+  }
+
+  loadedSeq(): number {
+    return this.position.get().loadedSeq
+  }
+
+  /** Milliseconds since loads began to fail; undefined while they succeed. */
+  failingForMs(now: number): number | undefined {
+    return this.failingSince === undefined ? undefined : now - this.failingSince
+  }
+
+  async waitFor(seq: number, timeoutMs: number): Promise<boolean> {
+    if (seq <= this.loadedSeq()) return true
+    this.hurried.resolve()
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const waiter = { seq, resolve: () => resolve(true) }
+    this.waiters.push(waiter)
+    const timer = setTimeout(() => {
+      this.waiters = this.waiters.filter((other) => other !== waiter)
+      resolve(false)
+    }, timeoutMs)
+    return promise.finally(() => clearTimeout(timer))
+  }
+
+  /** Loads what the journal holds by now, for `timeoutMs` at the most, then stops. The rest is loaded after the next start. */
+  async stop(timeoutMs: number): Promise<void> {
+    await this.waitFor(this.options.journal.endSeq, timeoutMs)
+    this.stopping.abort()
+    await this.finished
+    this.position.close()
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping
+    const { loadedSeq, inFlightSeq } = this.position.get()
+    if (inFlightSeq > loadedSeq) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq))
+    while (!signal.aborted) {
+      const loaded = this.loadedSeq()
+      await this.options.journal.waitPast(loaded, signal)
+      if (signal.aborted) return
+      const started = performance.now()
+      await this.load(await this.readBatch(loaded))
+      const rest = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
+      if (rest > 0) await this.pause(rest)
+    }
+  }
+
+  /** As many frames as make one good insert: large enough that parts stay few, small enough for memory and delay. */
+  private async readBatch(afterSeq: number): Promise<Frame[]> {
+    const batch: Frame[] = []
+    let bytes = 0
+    let rows = 0
+    let position = afterSeq
+    while (bytes < BATCH_BYTES_MAX && rows < BATCH_ROWS_MAX) {
+      const frames = await this.options.journal.read(position, Math.min(READ_BYTES, BATCH_BYTES_MAX - bytes))
+      if (frames.length === 0) break
+      for (const frame of frames) {
+        batch.push(frame)
+        bytes += frame.block.length
+        rows += frame.rows
+        position = lastSeqOf(frame)
+      }
+    }
+    return batch
+  }
+
+  /** The frames of a batch whose fate is unknown: the same ones it was made of. */
+  private async framesUpTo(afterSeq: number, lastSeq: number): Promise<Frame[]> {
+    const batch: Frame[] = []
+    let position = afterSeq
+    while (position < lastSeq) {
+      const frames = await this.options.journal.read(position, READ_BYTES)
+      if (frames.length === 0) break
+      batch.push(...frames.filter((frame) => lastSeqOf(frame) <= lastSeq))
+      position = lastSeqOf(frames[frames.length - 1])
+    }
+    return batch
+  }
+
+  /** Tries until the batch is in ClickHouse or the sink is stopped. */
+  private async load(batch: readonly Frame[]): Promise<void> {
+    if (batch.length === 0) return
+    const { signal } = this.stopping
+    const loadedSeq = this.loadedSeq()
+    const inFlightSeq = lastSeqOf(batch[batch.length - 1])
+    this.position.set({ loadedSeq, inFlightSeq })
+    const started = performance.now()
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      try {
+        await this.insert(batch, `${this.epoch}-${loadedSeq}-${inFlightSeq}`)
+        break
+      } catch (error) {
+        if (signal.aborted) return
+        this.noteFailure(error, attempt)
+        await this.pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt))
+      }
+    }
+    if (signal.aborted) return
+    this.failingSince = undefined
+    this.position.set({ loadedSeq: inFlightSeq, inFlightSeq })
+    this.options.journal.release('sink', inFlightSeq)
+    this.options.onLoaded?.(
+      batch.reduce((sum, frame) => sum + frame.rows, 0),
+      performance.now() - started,
+    )
+    this.wake(inFlightSeq)
+  }
+
+  private async insert(batch: readonly Frame[], token: string): Promise<void> {
+    for (const kind of KINDS) {
+      const blocks = batch.filter((frame) => frame.kind === kind).map((frame) => frame.block)
+      if (blocks.length > 0) await this.options.client.insertNative(TABLE_OF[kind], blocks, token, this.stopping.signal)
+    }
+  }
+
+  private noteFailure(error: unknown, attempt: number): void {
+    this.failingSince ??= Date.now()
+    // The first failures are normal while the engine restarts; after that somebody should look.
+    const say = attempt < 3 ? this.options.log.info : this.options.log.warn
+    say('sink: ClickHouse did not take a batch; the journal keeps it and it will be sent again', { attempt, error })
+  }
+
+  private wake(loadedSeq: number): void {
+    const ready = this.waiters.filter(({ seq }) => seq <= loadedSeq)
+    this.waiters = this.waiters.filter(({ seq }) => seq > loadedSeq)
+    for (const { resolve } of ready) resolve()
+    // Somebody waits for rows that came later: go on at once.
+    if (this.waiters.length > 0) this.hurried.resolve()
+  }
+
+  /** A pause that ends early when the sink is stopped or somebody waits for rows. */
+  private async pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, milliseconds)
+    const { signal } = this.stopping
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    this.hurried.promise.then(resolve)
+    await promise
+    clearTimeout(timer)
+    this.hurried = Promise.withResolvers<void>()
+  }
+}
+
+/** Starts loading at once, after what a predecessor left unfinished. */
+export function startSink(options: SinkOptions): Sink {
+  return new Sink(options)
+}
+
+const KINDS: readonly ActivityKind[] = ['run', 'task', 'event']
+const TABLE_OF: Record<ActivityKind, string> = { run: 'runs', task: 'tasks', event: 'events' }
+
+const INTERVAL_MS = 200
+const BATCH_BYTES_MAX = 48 * 1024 * 1024
+const BATCH_ROWS_MAX = 500_000
+const READ_BYTES = 4 * 1024 * 1024
+const RETRY_MS_MIN = 50
+const RETRY_MS_MAX = 5_000
+
+function lastSeqOf(frame: Frame): number {
+  return frame.firstSeq + frame.rows - 1
+}

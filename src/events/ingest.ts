@@ -1,0 +1,92 @@
+import type { Limits } from '../config.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Mint } from '../ids.ts'
+import type { Appended, Journal } from '../journal/journal.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { RunDirectory } from '../runs/directory.ts'
+import type { Claim, EventIdIndex } from './id-index.ts'
+import { acquireScan, type EventScan, releaseScan } from './scan.ts'
+import type { EventBatch, EventsAccepted, RunRef } from './schema.ts'
+
+export interface EventIngestDeps {
+  readonly runs: RunDirectory
+  readonly journal: Journal
+  readonly ids: EventIdIndex
+  readonly limits: Limits
+  /** Takes the events from the key's budget. @throws ApiError RATE_LIMITED */
+  readonly takeBudget: (caller: Caller, events: number) => void
+  /** Told what became of each call's events, for the metrics. */
+  readonly onAccepted: (accepted: number, duplicates: number) => void
+}
+
+export interface AppendOptions {
+  /** Store the good events and list the bad ones, instead of refusing the call. */
+  readonly partial: boolean
+  /**
+   * Mints the same ids when the call is repeated: for a call with an `Idempotency-Key`, so that a repeat after a crash
+   * between the append and the note of its answer stores nothing twice.
+   */
+  readonly mint: Mint | undefined
+}
+
+export type EventIngest = ReturnType<typeof createEventIngest>
+
+/** The events call (spec section 4, contract section 4): from the bytes of its body to the journal. */
+export function createEventIngest(deps: EventIngestDeps) {
+  /**
+   * Resolves once every accepted event is on stable storage.
+   * @throws ApiError VALIDATION_ERROR, RATE_LIMITED, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE
+   */
+  async function append(caller: Caller, body: Uint8Array, options: AppendOptions): Promise<EventsAccepted> {
+    const scan = acquireScan()
+    let claim: Claim | undefined
+    let appended: Promise<Appended> | undefined
+    let accepted: number
+    try {
+      scan.scan(body, deps.limits, options.partial)
+      deps.takeBudget(caller, scan.count)
+      const found = deps.runs.find(scan.runId)
+      const run = checkAccess(caller, found instanceof Promise ? await found : found)
+      if (scan.hasIds || options.mint !== undefined) claim = await deps.ids.claim(run, idsOf(scan, options.mint))
+      accepted = scan.count - (claim?.duplicates ?? 0)
+      if (accepted > 0) appended = deps.journal.appendEvents(batchOf(run, scan, claim))
+      claim?.appended(appended ?? Promise.resolve())
+    } finally {
+      // The journal has copied what it needs; nothing refers to the scan's bytes any more.
+      releaseScan(scan)
+    }
+    const positions = await appended
+    // What a duplicate repeats must be as durable as the acknowledgement says.
+    if (claim !== undefined && claim.duplicates > 0) await claim.settled
+    deps.onAccepted(accepted, claim?.duplicates ?? 0)
+    return {
+      accepted,
+      duplicates: claim?.duplicates ?? 0,
+      first_seq: positions?.firstSeq ?? null,
+      last_seq: positions?.lastSeq ?? null,
+      ...(options.partial && { rejected: scan.rejected }),
+    }
+  }
+  return { append }
+}
+
+function checkAccess(caller: Caller, run: RunRef | null): RunRef {
+  if (run === null || run.workspaceId !== caller.workspaceId)
+    throw new ApiError('NOT_FOUND', 'run_id: run does not exist')
+  if (run.agentId !== caller.agentId)
+    throw new ApiError('FORBIDDEN', 'run_id: the run belongs to another agent than the key')
+  if (run.runtimeType === 'hosted') {
+    throw new ApiError('CONFLICT', 'run_id: the service reports hosted runs itself')
+  }
+  return run
+}
+
+function idsOf(scan: EventScan, mint: Mint | undefined): (string | undefined)[] {
+  return Array.from({ length: scan.count }, (_, row) => scan.idOf(row) ?? mint?.ulid())
+}
+
+function batchOf(run: RunRef, scan: EventScan, claim: Claim | undefined): EventBatch {
+  if (claim === undefined) return { run, scan, rows: undefined, ids: undefined }
+  const rows = claim.fresh.flatMap((isFresh, row) => (isFresh ? row : []))
+  return { run, scan, rows, ids: claim.ids }
+}

@@ -1,0 +1,219 @@
+import { ApiError } from '../http/errors.ts'
+import type { RawJson } from '../http/raw-json.ts'
+import type { Log } from '../log.ts'
+import type { Sql } from '../postgres/connect.ts'
+import type { Journal } from './journal.ts'
+import type { RunRow, TaskRow } from './rows.ts'
+
+export interface OutboxRelayDeps {
+  readonly sql: Sql
+  readonly journal: Journal
+  readonly log: Log
+}
+
+export interface OutboxRelay {
+  /** Says that something has been committed to the outbox by this process. Costs nothing. */
+  poke(): void
+  /** Resolves once every row that is committed by now is in the journal. Rejects when the relay stops before. */
+  flush(): Promise<void>
+  /** Ends after the append under way. What is left waits for the next start. */
+  stop(): Promise<void>
+  /** Rows that wait to be appended; at most {@link LAG_ROWS_MAX}. */
+  lag(): Promise<number>
+}
+
+/** Counting further would cost more than it tells. */
+export const LAG_ROWS_MAX = 100_000
+
+const ROWS_PER_ROUND = 1_000
+const BYTES_PER_ROUND = 16 << 20
+/** After a poke: lets the next commits come along, so that a busy service makes few rounds. */
+const LINGER_MS = 10
+/** Rows of other processes, and of pokes lost with a failure, are found after this. */
+const POLL_MS = 250
+/** Identifies the relay among advisory locks; any number that nothing else uses. */
+const RELAY_LOCK = 4_706_131
+
+/**
+ * Appends committed state changes to the journal, in order, exactly once, and deletes them from the outbox.
+ *
+ * A round is one transaction: take the lock (several processes may share the database), read the oldest rows, append
+ * them, delete them. A round that dies between append and commit leaves rows that are in the journal already; the journal
+ * remembers the ids of its newest records, so the next round deletes those without appending them again. Hence one
+ * frame of each kind a round at most.
+ */
+export function startOutboxRelay({ sql, journal, log }: OutboxRelayDeps): OutboxRelay {
+  let wake = Promise.withResolvers<void>()
+  let poked = true
+  let stopping = false
+  let failing = false
+  let flushes: PromiseWithResolvers<void>[] = []
+
+  function poke(): void {
+    if (poked) return
+    poked = true
+    wake.resolve()
+  }
+
+  async function run(): Promise<void> {
+    let outcome: Outcome = 'more'
+    while (!stopping) {
+      await rest(outcome)
+      const served = flushes
+      flushes = []
+      const due = poked || served.length > 0 || outcome !== 'drained'
+      poked = false
+      wake = Promise.withResolvers()
+      outcome = await attempt(due)
+      if (outcome === 'drained') for (const flush of served) flush.resolve()
+      else flushes = [...served, ...flushes]
+    }
+    for (const flush of flushes) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+  }
+
+  async function rest(after: Outcome): Promise<void> {
+    if (after === 'more') return
+    if (after !== 'drained') return Bun.sleep(POLL_MS)
+    if (!poked) await wakeOrPoll()
+    if (poked && flushes.length === 0) await Bun.sleep(LINGER_MS)
+  }
+
+  async function wakeOrPoll(): Promise<void> {
+    const timer = setTimeout(wake.resolve, POLL_MS)
+    await wake.promise
+    clearTimeout(timer)
+  }
+
+  /** `due` is false for a poll, which looks first: a transaction for nothing, four times a second, would be waste. */
+  async function attempt(due: boolean): Promise<Outcome> {
+    try {
+      const outcome = due || (await hasRows(sql)) ? await relayRound(sql, journal) : 'drained'
+      if (failing) log.info('outbox relay: working again')
+      failing = false
+      return outcome
+    } catch (error) {
+      if (!failing) log.warn('outbox relay: cannot append; rows wait in the outbox and it keeps trying', { error })
+      failing = true
+      return 'failed'
+    }
+  }
+
+  const finished = run()
+  return {
+    poke,
+    flush() {
+      const flush = Promise.withResolvers<void>()
+      if (stopping) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+      else flushes.push(flush)
+      poke()
+      return flush.promise
+    },
+    async stop() {
+      stopping = true
+      wake.resolve()
+      await finished
+    },
+    async lag() {
+      const [{ rows }] = await sql<{ rows: number }[]>`
+        select count(*) as rows from (select from outbox limit ${LAG_ROWS_MAX}) as waiting`
+      return rows
+    },
+  }
+}
+
+/** `elsewhere`: another process is relaying at this moment. */
+type Outcome = 'drained' | 'more' | 'elsewhere' | 'failed'
+
+interface OutboxRow {
+  readonly outbox_id: number
+  readonly kind: 'run' | 'task'
+  readonly body: RawJson
+  /** Rows that the round would have read, had they all been small. */
+  readonly found: number
+}
+
+async function hasRows(sql: Sql): Promise<boolean> {
+  const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from outbox) as some`
+  return some
+}
+
+async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
+  return sql.begin(async (tx): Promise<Outcome> => {
+    const [[{ locked }], rows] = await Promise.all([
+      tx<{ locked: boolean }[]>`select pg_try_advisory_xact_lock(${RELAY_LOCK}) as locked`,
+      // Read after the lock is held, so no row is seen that another process has appended and is about to delete.
+      tx<OutboxRow[]>`
+        select outbox_id, kind, body, found from (
+          select outbox_id, kind, body, count(*) over () as found,
+            sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
+              as bytes_before
+          from (select outbox_id, kind, body from outbox order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
+        ) as o
+        where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
+        order by outbox_id`,
+    ])
+    if (!locked) return 'elsewhere'
+    if (rows.length === 0) return 'drained'
+    const appended = new Set(journal.lastOutboxIds())
+    const done = rows.filter((row) => appended.has(row.outbox_id)).map((row) => row.outbox_id)
+    const pending = rows.filter((row) => !appended.has(row.outbox_id)).map(parse)
+    const { runs, tasks } = pickRound(pending)
+    await bothSettled([
+      runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
+      tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
+    ])
+    const ids = [...done, ...runs.map(idOf), ...tasks.map(idOf)]
+    await tx`delete from outbox where outbox_id = any(${ids}::bigint[])`
+    return ids.length === rows[0].found && ids.length < ROWS_PER_ROUND ? 'drained' : 'more'
+  })
+}
+
+/** Unlike Promise.all, leaves no append under way when the other fails: the next round must know what became of both. */
+async function bothSettled(appends: readonly unknown[]): Promise<void> {
+  for (const settled of await Promise.allSettled(appends)) if (settled.status === 'rejected') throw settled.reason
+}
+
+interface RunChange {
+  readonly id: number
+  readonly kind: 'run'
+  readonly row: RunRow
+}
+
+interface TaskChange {
+  readonly id: number
+  readonly kind: 'task'
+  readonly row: TaskRow
+}
+
+function parse({ outbox_id, kind, body }: OutboxRow): RunChange | TaskChange {
+  return { id: outbox_id, kind, row: JSON.parse(body.text) }
+}
+
+/**
+ * The changes that one frame of runs and after it one of tasks can carry without turning round the changes of any run:
+ * all, but what follows a task of a run from that run's next own change on.
+ */
+function pickRound(changes: readonly (RunChange | TaskChange)[]): { runs: RunChange[]; tasks: TaskChange[] } {
+  const runs: RunChange[] = []
+  const tasks: TaskChange[] = []
+  const withTasks = new Set<string>()
+  const held = new Set<string>()
+  for (const change of changes) {
+    const { run_id } = change.row
+    if (held.has(run_id)) continue
+    if (change.kind === 'task') {
+      tasks.push(change)
+      withTasks.add(run_id)
+    } else if (withTasks.has(run_id)) held.add(run_id)
+    else runs.push(change)
+  }
+  return { runs, tasks }
+}
+
+function rowOf<Row>(change: { readonly row: Row }): Row {
+  return change.row
+}
+
+function idOf(change: { readonly id: number }): number {
+  return change.id
+}
