@@ -20,6 +20,11 @@ export interface LocalJournalOptions {
   /** How much of what every consumer has read is kept, for feeds that resume. */
   readonly keepBytes: number
   readonly segmentBytes?: number
+  /**
+   * Asked when the journal is empty: where its positions are to begin. ClickHouse may hold rows of a journal that was
+   * lost, and there the highest `seq` of a record wins.
+   */
+  readonly startAfter?: () => Promise<number>
   readonly clock: Clock
   readonly log: Log
   /** Told how long each commit took on the disk, in milliseconds. */
@@ -34,7 +39,8 @@ export async function openLocalJournal(options: LocalJournalOptions): Promise<Lo
     segmentBytes: options.segmentBytes ?? SEGMENT_BYTES,
     log: options.log,
   })
-  return new LocalJournal(options, segments, readEpoch(options.dir))
+  const endSeq = segments.all.length > 0 ? segments.endSeq : ((await options.startAfter?.()) ?? 0)
+  return new LocalJournal(options, segments, readEpoch(options.dir), endSeq)
 }
 
 /** The journal in segment files of one machine, with group commit: one write to the disk serves all that wait for it. */
@@ -45,7 +51,6 @@ export class LocalJournal implements Journal {
   private waiting: Waiter[] = []
   private committing: Promise<void> | undefined
   private closed = false
-  private durableSeq: number
   private outboxIds: number[] = []
   private readonly tail: FrameTail
   private readonly released = new Map<string, number>()
@@ -54,8 +59,8 @@ export class LocalJournal implements Journal {
     private readonly options: LocalJournalOptions,
     private readonly segments: Segments,
     readonly epoch: string,
+    private durableSeq: number,
   ) {
-    this.durableSeq = segments.endSeq
     this.tail = new FrameTail(segments)
     for (const frame of segments.recovered) if (frame.outboxIds.length > 0) this.noteOutbox(frame.outboxIds)
     segments.recovered.length = 0

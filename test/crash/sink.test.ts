@@ -1,0 +1,79 @@
+import { expect, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
+import { createColumnarClient } from '../../src/columnar/client.ts'
+import { startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
+import { migrateClickHouse } from '../../src/columnar/migrate.ts'
+import { startSink } from '../../src/columnar/sink.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { createLog } from '../../src/log.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import { seededRandom } from '../support/random.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+const log = createLog('silent')
+
+test('every appended row is in ClickHouse once, through kills of the engine and of the sink at any moment', async () => {
+  const random = seededRandom('sink')
+  const dataDir = await temporaryDirectory()
+  const engine = await startEmbeddedClickHouse({ dataDir, log })
+  atEnd(() => engine.stop())
+  const client = createColumnarClient(engine, 'sink_crash')
+  await migrateClickHouse(client, log)
+  const dir = `${dataDir}/journal`
+  const journal = await openLocalJournal({
+    dir,
+    maxBytes: 1e12,
+    keepBytes: 0,
+    segmentBytes: 65_536,
+    clock: systemClock,
+    log,
+  })
+  // A sink that is killed is one whose insert may go on, while nobody notes how it ended.
+  const start = () => {
+    const killed = Promise.withResolvers<never>()
+    killed.promise.catch(() => {})
+    const sink = startSink({
+      journal,
+      client: {
+        insertNative: (table, blocks, token, signal) =>
+          Promise.race([client.insertNative(table, blocks, token, signal), killed.promise]),
+      },
+      dir: dataDir,
+      log,
+      intervalMs: 5,
+    })
+    return { sink, kill: () => killed.reject(new Error('killed')) }
+  }
+  const run = runRef()
+  const stop = new AbortController()
+  let appended = 0
+  const appending = Promise.all(
+    Array.from({ length: 4 }, async () => {
+      while (!stop.signal.aborted) {
+        const events = Array.from({ length: random.int(1, 30) }, (_, index) => ({ type: 'mark', payload: { index } }))
+        await journal.appendEvents(batchOf(run, events))
+        appended += events.length
+      }
+    }),
+  )
+  for (let round = 0; round < 6; round++) {
+    const { sink, kill } = start()
+    await Bun.sleep(random.int(20, 150))
+    if (random.bool() && engine.pid !== undefined) process.kill(engine.pid, 'SIGKILL')
+    await Bun.sleep(random.int(0, 60))
+    kill()
+    await sink.stop(0)
+  }
+  stop.abort()
+  await appending
+  const { sink } = start()
+  expect(await sink.waitFor(journal.endSeq, 20_000)).toBe(true)
+  const [counts] = await client.query<{ rows: number; distinct: number; last: number }>(
+    'select count() as rows, uniqExact(seq) as distinct, max(seq) as last from events',
+  )
+  expect(counts).toEqual({ rows: appended, distinct: appended, last: journal.endSeq })
+  await sink.stop(1_000)
+  await journal.close()
+  await client.close()
+  await engine.stop()
+}, 60_000)
