@@ -197,7 +197,7 @@ export class EventScan {
   private readField(row: number, name: number, nameEnd: number, at: number): number {
     const bytes = this.bytes
     const end = skipValue(bytes, at, this.limits.json_depth - 3)
-    switch (fieldAt(bytes, name + 1, nameEnd - name - 2)) {
+    switch (fieldAt(bytes, name + 1, nameEnd - name - 2) ?? readString(this.text, name, nameEnd)) {
       case 'type':
         this.readType(row, at, end)
         break
@@ -210,7 +210,7 @@ export class EventScan {
         this.payloadEnd[row] = end
         break
       case 'level': {
-        const level = levelAt(bytes, at, end)
+        const level = levelAt(bytes, at, end) || this.escapedLevel(at, end)
         if (level === 0) this.fail('.level', `expected one of ${LEVELS.join(', ')}; got ${this.shown(at, end)}`)
         this.level[row] = level
         break
@@ -225,6 +225,11 @@ export class EventScan {
         this.failUnknown(readString(this.text, name, nameEnd))
     }
     return end
+  }
+
+  /** A level written with escapes, which nobody does and JSON allows. */
+  private escapedLevel(at: number, end: number): number {
+    return this.bytes[at] === QUOTE ? (LEVELS as readonly string[]).indexOf(readString(this.text, at, end)) + 1 : 0
   }
 
   private readType(row: number, at: number, end: number): void {

@@ -1,0 +1,47 @@
+import type { ColumnarClient } from '../columnar/client.ts'
+import type { SinkProgress } from '../columnar/sink.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { EventIdSource } from './id-index.ts'
+import type { RunRef } from './schema.ts'
+
+/**
+ * Event ids from ClickHouse, once it holds all that has been acknowledged. While it is away, calls with ids of the
+ * caller's for runs that are not in memory are refused: storing them might store an event twice.
+ */
+export function createEventIdSource(deps: {
+  journal: Journal
+  progress: SinkProgress
+  client: ColumnarClient
+}): EventIdSource {
+  async function select(run: RunRef, tail: string, params: Record<string, unknown>): Promise<string[]> {
+    if (!(await deps.progress.waitFor(deps.journal.endSeq, CATCH_UP_MS))) throw behind()
+    try {
+      const rows = await deps.client.query<{ event_id: string }>(
+        `select distinct event_id from events
+         where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID} ${tail}`,
+        { params: { workspace: run.workspaceId, agent: run.agentId, run: run.runId, ...params } },
+      )
+      return rows.map((row) => row.event_id)
+    } catch (error) {
+      throw behind(error)
+    }
+  }
+  return {
+    all: (run, limit) => select(run, 'limit {limit:UInt32}', { limit }),
+    among: (run, ids) => select(run, 'and event_id in {ids:Array(String)}', { ids }),
+  }
+}
+
+const CATCH_UP_MS = 5_000
+
+function behind(cause?: unknown): ApiError {
+  return new ApiError(
+    'UNAVAILABLE',
+    'ClickHouse is needed to tell these events from earlier ones, and it is behind; send the call again',
+    {
+      cause,
+      retryAfterSeconds: 2,
+    },
+  )
+}

@@ -1,0 +1,141 @@
+import { expect, test } from 'bun:test'
+import { EventBlock } from '../../src/columnar/event-block.ts'
+import { RecordBlock } from '../../src/columnar/record-block.ts'
+import { EventScan } from '../../src/events/scan.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { batchOf, LIMITS, runRef } from '../support/events.ts'
+
+const NO_SIGNAL = new AbortController().signal
+
+test('events arrive in ClickHouse value for value', async () => {
+  const { client } = await freshColumnarDatabase()
+  const [one, two] = [runRef(), runRef()]
+  const scan = new EventScan()
+  const payload = '{"n":12345678901234567890,"s":"\\u0000","é":"😀"}'
+  scan.scan(
+    new TextEncoder().encode(
+      `{"run_id":"${one.runId}","events":[{"type":"caf\\u00e9","level":"error","payload":${payload},"occurred_at":"1900-01-01T00:00:00.001Z"}]}`,
+    ),
+    LIMITS,
+    false,
+  )
+  const block = new EventBlock()
+  block.add({ run: one, scan, rows: undefined, ids: ['mine'] }, 1_700_000_000_123)
+  block.add(
+    batchOf(two, [
+      { type: 'a' },
+      { type: 'b', level: 'debug' },
+      { type: 'c', occurred_at: '2299-12-31T23:59:59.999Z' },
+    ]),
+    1_700_000_000_123,
+  )
+  await client.insertNative('events', block.build(2 ** 33 - 1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  const rows = await client.query<Record<string, unknown>>('select * from events order by seq')
+  expect(rows[0]).toEqual({
+    workspace_id: one.workspaceId,
+    agent_id: one.agentId,
+    run_id: one.runId,
+    seq: 2 ** 33 - 1,
+    event_id: 'mine',
+    type: 'café',
+    level: 'error',
+    payload,
+    occurred_at: '1900-01-01 00:00:00.001',
+    received_at: '2023-11-14 22:13:20.456',
+    epoch: 'epoch-1',
+  })
+  expect(rows.slice(1).map((row) => [row.run_id, row.seq, row.type, row.level, row.payload, row.occurred_at])).toEqual([
+    [two.runId, 2 ** 33, 'a', 'info', '{}', '2023-11-14 22:13:20.123'],
+    [two.runId, 2 ** 33 + 1, 'b', 'debug', '{}', '2023-11-14 22:13:20.123'],
+    [two.runId, 2 ** 33 + 2, 'c', 'info', '{}', '2299-12-31 23:59:59.999'],
+  ])
+  const ids = rows.slice(1).map((row) => row.event_id as string)
+  expect(ids.every((id) => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(id))).toBe(true)
+  expect(ids).toEqual([...new Set(ids)].sort())
+})
+
+const run: RunRow = {
+  workspace_id: Bun.randomUUIDv7(),
+  agent_id: Bun.randomUUIDv7(),
+  run_id: Bun.randomUUIDv7(),
+  agent_name: 'Ada',
+  agent_version: 3,
+  runtime_type: 'external',
+  status: 'completed',
+  trigger_type: 'sdk',
+  external_run_id: 'x',
+  parent_run_id: Bun.randomUUIDv7(),
+  session_id: null,
+  external_user_id: null,
+  tags: ['a', 'é'],
+  metadata: '{}',
+  input: '{"n":12345678901234567890}',
+  output: '{"ok":true}',
+  error_message: null,
+  error_detail: null,
+  created_at: 1_700_000_000_000,
+  started_at: 1_700_000_000_001,
+  completed_at: 1_700_000_000_002,
+  duration_ms: 1,
+  input_tokens: 2 ** 40,
+  output_tokens: 7,
+  cost_usd: 0.25,
+}
+
+test('the newest state of a run and of a task is the one that counts, with and without nulls', async () => {
+  const { client } = await freshColumnarDatabase()
+  const blocks = RecordBlock.ofRuns()
+  const started: RunRow = {
+    ...run,
+    status: 'running',
+    output: null,
+    completed_at: null,
+    duration_ms: null,
+    parent_run_id: null,
+    tags: [],
+  }
+  blocks.add([started, run], [1, 2])
+  await client.insertNative('runs', blocks.build(1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  const [state] = await client.query<Record<string, unknown>>('select * from runs final')
+  expect(state).toMatchObject({
+    run_id: run.run_id,
+    agent_name: 'Ada',
+    agent_version: 3,
+    status: 'completed',
+    parent_run_id: run.parent_run_id,
+    session_id: null,
+    tags: ['a', 'é'],
+    input: run.input,
+    output: run.output,
+    error_message: null,
+    created_at: '2023-11-14 22:13:20.000',
+    duration_ms: 1,
+    input_tokens: 2 ** 40,
+    cost_usd: 0.25,
+    seq: 2,
+  })
+  const task: TaskRow = {
+    workspace_id: run.workspace_id,
+    agent_id: run.agent_id,
+    run_id: run.run_id,
+    task_id: Bun.randomUUIDv7(),
+    parent_task_id: null,
+    name: 'look up',
+    status: 'running',
+    input: null,
+    output: '{}',
+    error_message: null,
+    created_at: 1,
+    updated_at: 2,
+  }
+  const tasks = RecordBlock.ofTasks()
+  tasks.add([task, { ...task, status: 'failed', error_message: 'no', parent_task_id: run.run_id }], [3, 4])
+  await client.insertNative('tasks', tasks.build(3, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  const rows = await client.query<Record<string, unknown>>(
+    'select status, error_message, parent_task_id, input, output, seq from tasks final',
+  )
+  expect(rows).toEqual([
+    { status: 'failed', error_message: 'no', parent_task_id: run.run_id, input: null, output: '{}', seq: 4 },
+  ])
+})

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { EventScan } from '../../src/events/scan.ts'
+import { LEVELS } from '../../src/events/schema.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import { LIMITS, runRef } from '../support/events.ts'
+
+const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
+const RUN = runRef().runId
+
+/** What a scan says of each event, as plain values. */
+function scanned(body: string, partial = false) {
+  const scan = new EventScan()
+  scan.scan(new TextEncoder().encode(body), LIMITS, partial)
+  const events = Array.from({ length: scan.count }, (_, row) => ({
+    type: scan.decodedTypes.get(row)?.toString() ?? scan.text.toString('utf8', scan.typeStart[row], scan.typeEnd[row]),
+    level: LEVELS[scan.level[row] - 1],
+    payload:
+      scan.payloadStart[row] < 0 ? '{}' : scan.text.toString('utf8', scan.payloadStart[row], scan.payloadEnd[row]),
+    occurred_at: Number.isNaN(scan.occurredAt[row]) ? undefined : scan.occurredAt[row],
+    id: scan.idOf(row),
+  }))
+  return { runId: scan.runId, events, rejected: scan.rejected }
+}
+
+function refusal(body: string | Uint8Array): string {
+  try {
+    new EventScan().scan(typeof body === 'string' ? new TextEncoder().encode(body) : body, LIMITS, false)
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'VALIDATION_ERROR') return error.message
+    throw error
+  }
+  return 'accepted'
+}
+
+const call = (events: unknown, rest: object = { run_id: RUN }) => JSON.stringify({ ...rest, events })
+
+/** Writes every non-ASCII character, and one that need not be, as an escape. */
+function withEscapes(text: string): string {
+  return text.replace(/[\u0080-\uffff]|a/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+const event = fc.record(
+  {
+    type: fc
+      .string({ minLength: 1, maxLength: 60, unit: 'grapheme' })
+      .filter((type) => !/^(run|task|approval|input)\.|\0/.test(type)),
+    level: fc.constantFrom(...LEVELS),
+    payload: fc.dictionary(fc.string(), fc.jsonValue()),
+    occurred_at: fc
+      .date({ min: new Date('1900-01-01'), max: new Date('2299-12-31'), noInvalidDate: true })
+      .map((date) => date.toISOString()),
+    id: fc.string({ minLength: 1, maxLength: 64, unit: 'grapheme-ascii' }),
+  },
+  { requiredKeys: ['type'] },
+)
+
+describe(`the event scan (SEED=${SEED})`, () => {
+  test('reads any events as JSON.parse does, whatever the white space, the escapes and the order of members', () => {
+    fc.assert(
+      fc.property(
+        fc.array(event, { minLength: 1, maxLength: 20 }),
+        fc.constantFrom(undefined, 1, '\t'),
+        fc.boolean(),
+        fc.boolean(),
+        (events, space, runLast, escaped) => {
+          const body = runLast ? { events, run_id: RUN.toUpperCase() } : { run_id: RUN.toUpperCase(), events }
+          let text = JSON.stringify(body, null, space)
+          if (escaped) text = text.replace(/"(?:[^"\\]|\\.)*"/g, withEscapes)
+          const { runId, events: found } = scanned(text)
+          expect(runId).toBe(RUN)
+          expect(found.map(({ payload, ...rest }) => ({ ...rest, payload: JSON.parse(payload) }))).toEqual(
+            events.map((sent) => ({
+              type: sent.type,
+              level: sent.level ?? 'info',
+              payload: JSON.parse(JSON.stringify(sent.payload ?? {})),
+              occurred_at: sent.occurred_at === undefined ? undefined : Date.parse(sent.occurred_at),
+              id: sent.id,
+            })),
+          )
+        },
+      ),
+      { seed: SEED, numRuns: 500 },
+    )
+  })
+
+  test('a body broken anywhere is refused or read as JSON.parse reads it, and never breaks the scan', () => {
+    const whole = call([
+      { type: 'a', payload: { x: [1, { y: 'é\n' }], z: null }, level: 'warn', id: 'i' },
+      { type: 'b' },
+    ])
+    fc.assert(
+      fc.property(
+        fc.nat(whole.length),
+        fc.nat(3),
+        fc.string({ maxLength: 3, unit: fc.constantFrom('{', '}', '[', ']', '"', ',', ':', '\\', '1', '-', 'x', ' ') }),
+        (at, cut, insert) => {
+          const broken = whole.slice(0, at) + insert + whole.slice(at + cut)
+          const message = refusal(broken)
+          if (message === 'accepted') expect(() => JSON.parse(broken)).not.toThrow()
+        },
+      ),
+      { seed: SEED, numRuns: 3_000 },
+    )
+  })
+})
+
+test('each problem is named with its place and what was expected', () => {
+  const long = 'x'.repeat(201)
+  const cases: [unknown, string][] = [
+    [
+      [{ type: 'a' }, { level: 'warning', type: 'b' }],
+      'events[1].level: expected one of debug, info, warn, error; got "warning"',
+    ],
+    [[{ type: 'a', level: null }], 'events[0].level: expected one of debug, info, warn, error; got null'],
+    [[{ payload: {} }], 'events[0].type: required'],
+    [[{ type: '' }], 'events[0].type: expected a non-empty string; got ""'],
+    [[{ type: 5 }], 'events[0].type: expected a non-empty string; got 5'],
+    [[{ type: long }], 'events[0].type: expected at most 200 characters; got 201'],
+    [[{ type: 'a\0' }], 'events[0].type: expected text without NUL and lone surrogates'],
+    [
+      [{ type: 'run.started' }],
+      'events[0].type: types that start with run., task., approval., input. are the service\'s own; got "run.started"',
+    ],
+    [[{ type: 'a', payload: [1] }], 'events[0].payload: expected a JSON object; got [1]'],
+    [[{ type: 'a', payload: 'x' }], 'events[0].payload: expected a JSON object; got "x"'],
+    [
+      [{ type: 'a', occurred_at: 'yesterday' }],
+      'events[0].occurred_at: expected an RFC 3339 timestamp such as 2026-01-31T09:30:00.123Z; got "yesterday"',
+    ],
+    [
+      [{ type: 'a', occurred_at: '2026-02-30T00:00:00.000Z' }],
+      'events[0].occurred_at: expected an RFC 3339 timestamp such as 2026-01-31T09:30:00.123Z; got "2026-02-30T00:00:00.000Z"',
+    ],
+    [[{ type: 'a', id: '' }], 'events[0].id: expected a string of 1 to 64 characters; got ""'],
+    [[{ type: 'a', kind: 'x' }], 'events[0].kind: unknown field; expected id, type, level, payload, occurred_at'],
+    [[7], 'events[0]: expected an event object'],
+    [[], 'events: expected at least one event'],
+    [{}, 'events: expected an array of events; got {}'],
+    [
+      Array.from({ length: 5_001 }, () => ({ type: 'a' })),
+      'events: expected at most 5000 events a call; send more calls',
+    ],
+    [
+      [{ type: 'a', payload: { x: 'y'.repeat(512 * 1024) } }],
+      'events[0].payload: expected at most 524288 bytes; got 524296',
+    ],
+  ]
+  for (const [events, message] of cases) expect(refusal(call(events))).toBe(message)
+  expect(refusal(call([{ type: 'a' }], {}))).toBe('run_id: required')
+  expect(refusal(call([{ type: 'a' }], { run_id: 'x' }))).toBe('run_id: expected a UUID; got "x"')
+  expect(refusal(call([{ type: 'a' }], { run_id: RUN, extra: 1 }))).toBe(
+    'extra: unknown field; expected run_id, events',
+  )
+  expect(refusal(`{"run_id":"${RUN}"}`)).toBe('events: required')
+  expect(refusal('[]')).toBe('body: expected a JSON object')
+  expect(refusal(`{"run_id":"${RUN}","events":[{"type":"\\u0072un.x"}]}`)).toContain("the service's own")
+  expect(
+    refusal(`{"run_id":"${RUN}","events":[{"type":"a","payload":${'{"a":'.repeat(200)}1${'}'.repeat(200)}}]}`),
+  ).toContain('less nesting')
+})
+
+test('a partial call keeps the good events and lists the bad ones', () => {
+  const { events, rejected } = scanned(
+    call([{ type: 'a' }, { type: 'b', level: 'loud' }, 5, { type: 'c', id: 'x' }, { level: 'info' }]),
+    true,
+  )
+  expect(events.map(({ type, id }) => [type, id])).toEqual([
+    ['a', undefined],
+    ['c', 'x'],
+  ])
+  expect(rejected.map(({ index, message }) => [index, message.split(':')[0]])).toEqual([
+    [1, 'events[1].level'],
+    [2, 'events[2]'],
+    [4, 'events[4].type'],
+  ])
+})
+
+test('payloads are kept to the byte: 64-bit integers, __proto__, escaped NULs, lone surrogates, white space', () => {
+  const payload = '{ "n": 12345678901234567890, "f":1.0,\n"__proto__":{"x":1},"s":"\\u0000\\ud800","é":"é" }'
+  expect(scanned(`{"run_id":"${RUN}","events":[{"type":"a","payload":${payload}}]}`).events[0].payload).toBe(payload)
+})
