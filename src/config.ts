@@ -1,4 +1,6 @@
 import { resolve } from 'node:path'
+import { isWellFormedKey } from './keys/token.ts'
+import { StartError } from './ops/start-error.ts'
 
 /** Limits of a request (contract section 1), published by `GET /api/v1/limits`. Sizes in bytes, lengths in characters. */
 export interface Limits {
@@ -47,4 +49,155 @@ export interface Config {
   readonly journalKeepBytes: number
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
+}
+
+/** Every problem of an environment, one a line. */
+export class ConfigError extends StartError {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+  }
+}
+
+/** The configuration of this process (contract section 8). @throws ConfigError */
+export function readConfig(): Config {
+  return parseConfig(process.env)
+}
+
+/**
+ * @param env an unset and an empty variable are the same
+ * @param cwd what a relative `DATA_DIR` starts from
+ * @throws ConfigError that lists all problems, never the value of a secret
+ */
+export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
+  const read = new Reader(env)
+  read.refuse('NATS_URL', 'this version keeps the journal in DATA_DIR and cannot use NATS yet')
+  read.refuse('EVENT_RETENTION_DAYS', 'this version keeps all events and cannot delete old ones yet')
+  const config: Config = {
+    port: read.integer('PORT', 3000, 0, 65_535),
+    host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
+    dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
+    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
+    operatorToken: read.matching('OPERATOR_TOKEN', /^(?!svc_)[!-~]+$/, 'printable ASCII that does not begin with svc_'),
+    bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
+    logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
+    limits: readLimits(read),
+    rateLimits: {
+      ingestRequestsPerMinute: read.integer('RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE', 60_000, 0, RATE_MAX),
+      eventsPerSecond: read.integer('RATE_LIMIT_EVENTS_PER_SECOND', 100_000, 0, RATE_MAX),
+      invokesPerMinute: read.integer('RATE_LIMIT_INVOKES_PER_MINUTE', 600, 0, RATE_MAX),
+      readsPerMinute: read.integer('RATE_LIMIT_READS_PER_MINUTE', 3_000, 0, RATE_MAX),
+      queriesPerMinute: read.integer('RATE_LIMIT_QUERIES_PER_MINUTE', 300, 0, RATE_MAX),
+    },
+    journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
+    journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
+    bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
+  }
+  read.finish()
+  return Object.freeze(config)
+}
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+const MIB = 1024 * 1024
+const GIB = 1024 * MIB
+const RATE_MAX = 1_000_000_000
+/** Room for a few segments: less would refuse events although ClickHouse keeps up. */
+const JOURNAL_BYTES_MIN = 128 * MIB
+
+/** Default and bounds of each limit; its variable is `LIMIT_` and the name in capitals. */
+const LIMITS: Record<keyof Limits, readonly [normal: number, min: number, max: number]> = {
+  body_bytes: [10 * MIB, 1024, 256 * MIB],
+  events_per_call: [5_000, 1, 100_000],
+  event_payload_bytes: [512 * 1024, 2, 256 * MIB],
+  run_input_bytes: [3 * MIB, 2, 256 * MIB],
+  run_output_bytes: [10 * MIB, 2, 256 * MIB],
+  type_length: [200, 1, 10_000],
+  task_name_length: [200, 1, 10_000],
+  external_id_length: [255, 1, 2_000],
+  tags: [20, 0, 1_000],
+  tag_length: [128, 1, 2_000],
+  json_depth: [128, 4, 1_000],
+}
+
+/** No part of a body can be larger than a body: such a limit would promise what another one refuses. */
+function readLimits(read: Reader): Limits {
+  const limits: Record<string, number> = {}
+  for (const [name, [normal, min, max]] of Object.entries(LIMITS)) {
+    const variable = `LIMIT_${name.toUpperCase()}`
+    const value = read.integer(variable, normal, min, max)
+    const bodyBytes = limits.body_bytes ?? value
+    if (name.endsWith('_bytes') && value > bodyBytes && read.text(variable) !== undefined) {
+      read.problem(variable, `is more than LIMIT_BODY_BYTES (${bodyBytes})`)
+    }
+    limits[name] = name.endsWith('_bytes') ? Math.min(value, bodyBytes) : value
+  }
+  return Object.freeze(limits as Record<keyof Limits, number>)
+}
+
+/** Reads variables and remembers what is wrong with them, so that all of it can be said at once. */
+class Reader {
+  private readonly problems: string[] = []
+
+  constructor(private readonly env: Readonly<Record<string, string | undefined>>) {}
+
+  problem(name: string, what: string): void {
+    this.problems.push(`${name} ${what}`)
+  }
+
+  finish(): void {
+    if (this.problems.length > 0) throw new ConfigError(this.problems)
+  }
+
+  text(name: string): string | undefined {
+    const value = this.env[name]?.trim()
+    return value === '' ? undefined : value
+  }
+
+  refuse(name: string, why: string): void {
+    if (this.text(name) !== undefined) this.problem(name, `is set, but ${why}: unset it`)
+  }
+
+  integer(name: string, normal: number, min: number, max: number): number {
+    const text = this.text(name)
+    if (text === undefined) return normal
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    if (value >= min && value <= max) return value
+    this.problem(name, `must be a whole number from ${min} to ${max}; got "${text}"`)
+    return normal
+  }
+
+  oneOf<T extends string>(name: string, values: readonly T[], normal: T): T {
+    const text = this.text(name)
+    const value = text === undefined ? normal : values.find((each) => each === text)
+    if (value === undefined) this.problem(name, `must be one of ${values.join(', ')}; got "${text}"`)
+    return value ?? normal
+  }
+
+  /** Does not repeat the value: it may be a secret. */
+  matching(name: string, pattern: RegExp, expected: string): string | undefined {
+    const text = this.text(name)
+    if (text !== undefined && !pattern.test(text)) this.problem(name, `must be ${expected}`)
+    return text
+  }
+
+  /** Does not repeat the value: it may hold a password. */
+  url(name: string, protocols: readonly string[]): string | undefined {
+    const text = this.text(name)
+    if (text !== undefined && !protocols.includes(URL.parse(text)?.protocol ?? '')) {
+      this.problem(name, `must be a URL that begins with ${protocols.map((each) => `${each}//`).join(' or ')}`)
+    }
+    return text
+  }
+
+  workspaceKey(name: string): string | undefined {
+    const text = this.text(name)
+    if (text !== undefined && isWellFormedKey(text) !== 'workspace') {
+      this.problem(
+        name,
+        'must be svc_ws_, 43 base62 characters and the 6 characters of their CRC-32; the checksum counts',
+      )
+    }
+    return text
+  }
 }

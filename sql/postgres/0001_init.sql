@@ -48,6 +48,8 @@ create table api_keys (
   last_used_at timestamptz(3),
   expires_at   timestamptz(3),
   revoked_at   timestamptz(3),
+  -- The key that rotation put in this one's place.
+  replaced_by  uuid references api_keys,
   check ((type = 'agent') = (agent_id is not null))
 );
 create index api_keys_list on api_keys (workspace_id, key_id desc);
@@ -83,15 +85,16 @@ create table runs (
   started_at       timestamptz(3),
   completed_at     timestamptz(3)
 );
-create index runs_list on runs (workspace_id, run_id desc);
 create index runs_by_created on runs (workspace_id, created_at desc, run_id desc);
 create index runs_of_agent on runs (agent_id, created_at desc, run_id desc);
+create index runs_by_status on runs (workspace_id, status, created_at desc, run_id desc);
 create index runs_by_external_id on runs (workspace_id, external_run_id) where external_run_id is not null;
 create index runs_children on runs (parent_run_id) where parent_run_id is not null;
 create index runs_of_session on runs (session_id) where session_id is not null;
 create index runs_by_tag on runs using gin (tags) where tags <> '{}';
 -- What the sweeper of silent runs looks at: few rows, however long the history.
-create index runs_live on runs (agent_id, last_event_at) where status in ('queued', 'running', 'awaiting_approval', 'awaiting_input');
+-- Not on last_event_at: counting events must not touch an index.
+create index runs_live on runs (agent_id) where status in ('queued', 'running', 'awaiting_approval', 'awaiting_input');
 
 create table tasks (
   run_id         uuid not null references runs,
@@ -143,9 +146,21 @@ create table journal_consumers (
   primary key (epoch, consumer)
 );
 
--- Processes of the service that share this database. A revocation waits for all of them.
+-- Processes of the service that share this database. Each remembers keys it has checked, and may trust what it remembers
+-- only until `lease_until`; `applied` is the newest change of credentials that it has taken note of. A revocation answers
+-- once every other process has applied it or has lost its lease.
 create table instances (
   instance_id uuid primary key,
   started_at  timestamptz(3) not null,
-  seen_at     timestamptz(3) not null
+  seen_at     timestamptz(3) not null,
+  lease_until timestamptz(3) not null,
+  applied     bigint not null
+);
+
+-- Credentials that died or changed, in commit order, for the other processes to forget. Rows that all have applied go.
+create table credential_changes (
+  change_id bigint generated always as identity primary key,
+  scope     text not null check (scope in ('key', 'agent', 'workspace')),
+  id        uuid not null,
+  dead      boolean not null
 );

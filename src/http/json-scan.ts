@@ -26,7 +26,7 @@ export const OPEN_BRACE = 0x7b
 export const CLOSE_BRACE = 0x7d
 export const OPEN_BRACKET = 0x5b
 export const CLOSE_BRACKET = 0x5d
-const BACKSLASH = 0x5c
+export const BACKSLASH = 0x5c
 const MINUS = 0x2d
 const ZERO = 0x30
 

@@ -1,6 +1,7 @@
 import { Kind, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { RawJson } from './raw-json.ts'
+import { parseTimestamp } from './timestamp.ts'
 
 /**
  * Shared wire types. Every schema of the service is built from these, so that type, validation and documentation of an
@@ -9,20 +10,92 @@ import { RawJson } from './raw-json.ts'
 
 const UUID_PATTERN = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
 
-/** Any RFC 9562 UUID, in either case. Lower it with {@link lowerUuid} before it is stored or compared. */
+/** Any RFC 9562 UUID, in either case. Lower it before it is stored or compared. */
 export const Uuid = t.String({ pattern: UUID_PATTERN, format: 'uuid', title: 'uuid' })
 
 /** A timestamp as we send it: `2026-01-31T09:30:00.123Z`. */
 export const Timestamp = t.String({ title: 'timestamp', examples: ['2026-01-31T09:30:00.123Z'] })
+
+TypeRegistry.Set('TimestampIn', (_schema, value) => typeof value === 'string' && parseTimestamp(value) !== null)
+
+/** A timestamp of a caller's: any RFC 3339. {@link parseTimestamp} reads it, and is certain to succeed. */
+export const TimestampIn = Type.Unsafe<string>({
+  [Kind]: 'TimestampIn',
+  type: 'string',
+  format: 'date-time',
+  title: 'timestamp',
+})
 
 TypeRegistry.Set('FreeForm', (_schema, value) => value instanceof RawJson && value.text.startsWith('{'))
 
 /** Any JSON object of the caller's, kept as sent (see {@link RawJson}). */
 export const FreeForm = Type.Unsafe<RawJson>({ [Kind]: 'FreeForm', type: 'object', additionalProperties: true })
 
-/** Text of a caller's that Postgres keeps: no NUL (Postgres refuses it), whole code points only. */
-export function Text(options: { minLength?: number; maxLength: number; description?: string }) {
-  return t.String({ ...options, title: 'text' })
+interface TextOptions {
+  /** In characters (code points), as RFC 8259 and JSON Schema count them: an emoji is one. */
+  readonly minLength?: number
+  readonly maxLength: number
+  readonly description?: string
+}
+
+TypeRegistry.Set<TextOptions>(
+  'Text',
+  (schema, value) => typeof value === 'string' && textProblem(value, schema) === null,
+)
+
+/**
+ * Text of a caller's that Postgres keeps: no NUL (Postgres refuses it), no lone surrogate (it has no UTF-8 form), and a
+ * length within bounds.
+ */
+export function Text(options: TextOptions) {
+  return Type.Unsafe<string>({ ...options, [Kind]: 'Text', type: 'string', title: 'text' })
+}
+
+/** What keeps `text` from being a {@link Text} of these options, as a validation message ends; null if nothing does. */
+export function textProblem(text: string, { minLength = 0, maxLength }: TextOptions): string | null {
+  // A code point is one or two units, so most texts are judged without being counted.
+  if (text.length > maxLength && (text.length > 2 * maxLength || codePoints(text) > maxLength))
+    return `expected at most ${maxLength} characters`
+  if (text.length < 2 * minLength && codePoints(text) < minLength)
+    return minLength === 1 ? 'expected at least 1 character' : `expected at least ${minLength} characters`
+  if (text.includes('\0')) return 'expected text without the character U+0000'
+  if (!text.isWellFormed()) return 'expected text without lone surrogates'
+  return null
+}
+
+function codePoints(text: string): number {
+  let count = 0
+  for (const _ of text) count++
+  return count
+}
+
+interface IntOptions {
+  readonly minimum: number
+  readonly maximum: number
+  readonly description?: string
+}
+
+TypeRegistry.Set<IntOptions>('Int', (schema, value) => isIntWithin(value, schema))
+
+/** An integer of a body. Unlike Elysia's `t.Integer`, which also takes `"5"`, it takes only numbers. */
+export function Int(options: IntOptions) {
+  return Type.Unsafe<number>({ ...options, [Kind]: 'Int', type: 'integer' })
+}
+
+// A number too, because Elysia decodes a query twice.
+TypeRegistry.Set<IntOptions>('QueryInt', (schema, value) =>
+  isIntWithin(typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value, schema),
+)
+
+/** An integer of a query string. Unlike Elysia's coercion, a refusal tells which parameter it was. */
+export function QueryInt(options: IntOptions) {
+  return Type.Transform(Type.Unsafe<number>({ ...options, [Kind]: 'QueryInt', type: 'integer' }))
+    .Decode(Number)
+    .Encode((value) => value)
+}
+
+function isIntWithin(value: unknown, { minimum, maximum }: IntOptions): boolean {
+  return Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
 }
 
 export function Nullable<T extends TSchema>(schema: T) {
@@ -36,7 +109,7 @@ export function Body<T extends Record<string, TSchema>>(properties: T, options: 
 
 /** `?limit=&cursor=` of every list (contract section 1). */
 export const PageQuery = {
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 200, description: 'Items on a page; 50 unless given.' })),
+  limit: t.Optional(QueryInt({ minimum: 1, maximum: 200, description: 'Items on a page; 50 unless given.' })),
   cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the page before.' })),
 }
 

@@ -1,3 +1,7 @@
+import { Type } from '@sinclair/typebox'
+import { t } from 'elysia'
+import { Body, Nullable, Page, PageQuery, Text, Timestamp, TimestampIn, Uuid } from '../http/schema.ts'
+
 /** Who is calling, once its key has been accepted. Everything a request may touch follows from it. */
 export interface Caller {
   readonly keyId: string
@@ -5,4 +9,111 @@ export interface Caller {
   readonly workspaceId: string
   /** The one agent an agent key speaks for; null for a workspace key. */
   readonly agentId: string | null
+}
+
+/** What of a key goes over the wire (spec sections 2 and 5, contract section 2). */
+
+const KEY_NAME_LENGTH_MAX = 200
+const GRACE_SECONDS_MAX = 86_400
+
+/** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
+const NO_DEFAULT = { default: undefined }
+const KeyType = t.UnionEnum(['agent', 'workspace'], NO_DEFAULT)
+const KeyStatus = t.UnionEnum(['active', 'revoked', 'expired'], NO_DEFAULT)
+
+const KeyName = Text({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
+const ExpiresAt = Nullable(TimestampIn)
+
+/** Body of `POST /api/v1/keys`. */
+export const CreateKey = Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) })
+export type CreateKey = typeof CreateKey.static
+
+/** Body of `POST /api/v1/agents/:agentId/keys`. */
+export const CreateAgentKey = Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) })
+export type CreateAgentKey = typeof CreateAgentKey.static
+
+/** Body of `POST /api/v1/keys/:keyId/revoke`: nothing to say. */
+export const RevokeKey = Body({})
+
+/** Body of `POST /api/v1/keys/:keyId/rotate`. */
+export const RotateKey = Body({
+  grace_seconds: t.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: GRACE_SECONDS_MAX,
+      default: 0,
+      description: 'How long the old key stays valid, so that its users can be moved over.',
+    }),
+  ),
+})
+export type RotateKey = typeof RotateKey.static
+
+const keyFields = {
+  key_id: Uuid,
+  type: KeyType,
+  name: Nullable(t.String()),
+  agent_id: Nullable(t.String({ ...Uuid, description: 'The one agent of an agent key.' })),
+  prefix: t.String({ description: 'The first characters of the key, to recognise it by.' }),
+  last4: t.String({ description: 'Its last four.' }),
+  status: KeyStatus,
+  created_at: Timestamp,
+  last_used_at: Nullable(t.String({ ...Timestamp, description: 'Trails the last use by some seconds.' })),
+  expires_at: Nullable(Timestamp),
+  revoked_at: Nullable(Timestamp),
+  replaced_by: Nullable(t.String({ ...Uuid, description: 'The key that rotation put in its place.' })),
+}
+
+/** A key as it is listed: never the key itself. */
+export const KeyRecord = t.Object(keyFields)
+export type KeyRecord = typeof KeyRecord.static
+
+/** A key just made. */
+export const NewKey = t.Object({
+  ...keyFields,
+  key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }),
+})
+export type NewKey = typeof NewKey.static
+
+/** Query of `GET /api/v1/keys`. Conditions are joined by AND. */
+export const ListKeys = t.Object(
+  { type: t.Optional(KeyType), agent_id: t.Optional(Uuid), status: t.Optional(KeyStatus), ...PageQuery },
+  { additionalProperties: false },
+)
+export type ListKeys = typeof ListKeys.static
+
+export const KeyPage = Page(KeyRecord)
+export type KeyPage = typeof KeyPage.static
+
+/** `:keyId` of a path. */
+export const KeyParams = t.Object({ keyId: Uuid })
+
+/** A row of `api_keys`, without the hash. */
+export interface KeyRow {
+  readonly key_id: string
+  readonly type: Caller['type']
+  readonly name: string | null
+  readonly agent_id: string | null
+  readonly prefix: string
+  readonly last4: string
+  readonly created_at: Date
+  readonly last_used_at: Date | null
+  readonly expires_at: Date | null
+  readonly revoked_at: Date | null
+  readonly replaced_by: string | null
+}
+
+/** @param now Unix milliseconds: whether a key has expired depends on it */
+export function toKeyRecord(row: KeyRow, now: number): KeyRecord {
+  return {
+    ...row,
+    status: row.revoked_at !== null ? 'revoked' : isExpired(row, now) ? 'expired' : 'active',
+    created_at: row.created_at.toISOString(),
+    last_used_at: row.last_used_at?.toISOString() ?? null,
+    expires_at: row.expires_at?.toISOString() ?? null,
+    revoked_at: row.revoked_at?.toISOString() ?? null,
+  }
+}
+
+export function isExpired(row: Pick<KeyRow, 'expires_at'>, now: number): boolean {
+  return row.expires_at !== null && row.expires_at.getTime() <= now
 }

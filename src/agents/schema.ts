@@ -1,0 +1,143 @@
+import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
+import { t } from 'elysia'
+import { RawJson } from '../http/raw-json.ts'
+import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
+import { Tools } from './tools.ts'
+
+/** What of an agent goes over the wire (contract section 3). */
+
+const NAME_LENGTH_MAX = 200
+const DESCRIPTION_LENGTH_MAX = 10_000
+const MODEL_LENGTH_MAX = 200
+const PROMPT_LENGTH_MAX = 500_000
+const TEMPERATURE_MAX = 2
+const OUTPUT_TOKENS_MAX = 10_000_000
+const STEPS_MAX = 1_000
+const TIMEOUT_SECONDS_MAX = 86_400
+const BUDGET_USD_MAX = 1_000_000
+const STALE_AFTER_SECONDS_MAX = 365 * 86_400
+
+/** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
+const NO_DEFAULT = { default: undefined }
+const RuntimeType = t.UnionEnum(['hosted', 'external'], {
+  ...NO_DEFAULT,
+  description: 'Fixed at creation; default external.',
+})
+const AgentStatus = t.UnionEnum(['active', 'paused'], {
+  ...NO_DEFAULT,
+  description: 'A paused agent cannot be invoked; it may still report.',
+})
+
+TypeRegistry.Set('JsonText', (_schema, value) => value instanceof RawJson)
+/** JSON that is stored and sent as text; `schema` tells readers of the documentation what is in it. */
+const JsonText = (schema: object) => Type.Unsafe<RawJson>({ ...schema, [Kind]: 'JsonText' })
+
+/** What every agent has, and may be edited. */
+const common = {
+  name: Text({ minLength: 1, maxLength: NAME_LENGTH_MAX }),
+  description: Nullable(Text({ maxLength: DESCRIPTION_LENGTH_MAX })),
+  status: AgentStatus,
+  metadata: FreeForm,
+}
+
+/** What only a hosted agent has. */
+const hosted = {
+  model: Text({ minLength: 1, maxLength: MODEL_LENGTH_MAX }),
+  prompt: Text({
+    minLength: 1,
+    maxLength: PROMPT_LENGTH_MAX,
+    description: 'The system prompt, with `{{KEY}}` placeholders that the caller of invoke fills.',
+  }),
+  tools: Tools,
+  output_schema: Nullable(
+    t.Record(t.String(), t.Unknown(), { description: 'A JSON Schema that the output of a run has to match.' }),
+  ),
+  allow_input_requests: t.Boolean({ description: 'Lets the model ask its caller a question. Default false.' }),
+  temperature: Nullable(t.Number({ minimum: 0, maximum: TEMPERATURE_MAX })),
+  max_output_tokens: Nullable(Type.Integer({ minimum: 1, maximum: OUTPUT_TOKENS_MAX })),
+  max_steps: Type.Integer({ minimum: 1, maximum: STEPS_MAX, description: 'Model calls a run may make. Default 20.' }),
+  timeout_seconds: Type.Integer({ minimum: 1, maximum: TIMEOUT_SECONDS_MAX, description: 'Default 300.' }),
+  budget_usd: Nullable(
+    t.Number({ exclusiveMinimum: 0, maximum: BUDGET_USD_MAX, description: 'A run that would pass it fails.' }),
+  ),
+}
+
+/** What only an external agent has. */
+const external = {
+  stale_after_seconds: Nullable(
+    Type.Integer({
+      minimum: 1,
+      maximum: STALE_AFTER_SECONDS_MAX,
+      description: 'A run silent for so long is timed_out; null: never.',
+    }),
+  ),
+}
+
+export const HOSTED_FIELDS = Object.keys(hosted) as readonly (keyof typeof hosted)[]
+export const EXTERNAL_FIELDS = Object.keys(external) as readonly (keyof typeof external)[]
+
+const editable = t.Partial(t.Object({ ...common, ...hosted, ...external })).properties
+
+/** Body of `POST /api/v1/agents`. Which fields a runtime type needs or forbids is checked by `settings.ts`. */
+export const CreateAgent = Body({ ...editable, name: common.name, runtime_type: t.Optional(RuntimeType) })
+export type CreateAgent = typeof CreateAgent.static
+
+/** Body of `PATCH /api/v1/agents/:agentId`: what is to change. Null clears what may be null. */
+export const EditAgent = Body({
+  ...editable,
+  // Known here only so that it can be refused with a reason.
+  runtime_type: t.Optional(t.Unknown({ description: 'Refused: fixed at creation.' })),
+})
+export type EditAgent = typeof EditAgent.static
+
+/** An agent as clients read it. Fields that its runtime type does not have are null. */
+export const AgentRecord = t.Object({
+  agent_id: Uuid,
+  name: t.String(),
+  description: Nullable(t.String()),
+  runtime_type: RuntimeType,
+  status: AgentStatus,
+  model: Nullable(t.String()),
+  prompt: Nullable(t.String()),
+  tools: Nullable(JsonText(Tools)),
+  output_schema: Nullable(JsonText({ type: 'object' })),
+  allow_input_requests: Nullable(t.Boolean()),
+  temperature: Nullable(t.Number()),
+  max_output_tokens: Nullable(Type.Integer()),
+  max_steps: Nullable(Type.Integer()),
+  timeout_seconds: Nullable(Type.Integer()),
+  budget_usd: Nullable(t.Number()),
+  stale_after_seconds: Nullable(Type.Integer()),
+  metadata: FreeForm,
+  version: Type.Integer({ description: 'Rises with each edit that changes something.' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+})
+export type AgentRecord = typeof AgentRecord.static
+
+/** Answer of `DELETE /api/v1/agents/:agentId`. */
+export const ArchivedAgent = t.Object({ agent_id: Uuid, status: t.Literal('archived') })
+export type ArchivedAgent = typeof ArchivedAgent.static
+
+/** Query of `GET /api/v1/agents`. Conditions are joined by AND. Archived agents are not listed. */
+export const ListAgents = t.Object(
+  { status: t.Optional(AgentStatus), runtime_type: t.Optional(RuntimeType), ...PageQuery },
+  { additionalProperties: false },
+)
+export type ListAgents = typeof ListAgents.static
+
+export const AgentPage = Page(AgentRecord)
+export type AgentPage = typeof AgentPage.static
+
+/** `:agentId` of a path. */
+export const AgentParams = t.Object({ agentId: Uuid })
+
+/** A row of `agents`. */
+export interface AgentRow extends Omit<AgentRecord, 'created_at' | 'updated_at'> {
+  readonly created_at: Date
+  readonly updated_at: Date
+}
+
+export function toAgentRecord(row: AgentRow): AgentRecord {
+  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
+}

@@ -1,0 +1,92 @@
+import { invalid } from '../http/errors.ts'
+import { EMPTY_OBJECT, encodeJson, RawJson } from '../http/raw-json.ts'
+import { checkJsonSchema } from './json-schema.ts'
+import { type AgentRow, type CreateAgent, type EditAgent, EXTERNAL_FIELDS, HOSTED_FIELDS } from './schema.ts'
+import { checkTools } from './tools.ts'
+
+/** What of an agent its owner decides: the row without its identity and its history. */
+export type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'updated_at'>
+
+const MAX_STEPS_DEFAULT = 20
+const TIMEOUT_SECONDS_DEFAULT = 300
+
+const NO_HOSTED_SETTINGS = {
+  model: null,
+  prompt: null,
+  tools: null,
+  output_schema: null,
+  allow_input_requests: null,
+  temperature: null,
+  max_output_tokens: null,
+  max_steps: null,
+  timeout_seconds: null,
+  budget_usd: null,
+}
+
+/**
+ * The settings of a new agent, its defaults filled in (contract section 3).
+ * @throws ApiError VALIDATION_ERROR naming the field that is missing, wrong, or not for this runtime type
+ */
+export function settingsOf(body: CreateAgent): Settings {
+  const runtimeType = body.runtime_type ?? 'external'
+  checkFields(body, runtimeType)
+  const shared = {
+    name: body.name,
+    description: body.description ?? null,
+    runtime_type: runtimeType,
+    status: body.status ?? 'active',
+    metadata: body.metadata ?? EMPTY_OBJECT,
+  }
+  if (runtimeType === 'external')
+    return { ...shared, ...NO_HOSTED_SETTINGS, stale_after_seconds: body.stale_after_seconds ?? null }
+  if (body.model === undefined) throw invalid('model', 'required for a hosted agent')
+  if (body.prompt === undefined) throw invalid('prompt', 'required for a hosted agent')
+  return {
+    ...shared,
+    model: body.model,
+    prompt: body.prompt,
+    tools: asText(body.tools ?? []),
+    output_schema: asText(body.output_schema ?? null),
+    allow_input_requests: body.allow_input_requests ?? false,
+    temperature: body.temperature ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    max_steps: body.max_steps ?? MAX_STEPS_DEFAULT,
+    timeout_seconds: body.timeout_seconds ?? TIMEOUT_SECONDS_DEFAULT,
+    budget_usd: body.budget_usd ?? null,
+    stale_after_seconds: null,
+  }
+}
+
+/**
+ * The settings after an edit; the very object that was given if the edit changes nothing.
+ * @throws ApiError VALIDATION_ERROR as in {@link settingsOf}, and for any `runtime_type`
+ */
+export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent): Settings {
+  if (runtime_type !== undefined) throw invalid('runtime_type', 'is fixed at creation; make another agent')
+  checkFields(edit, settings.runtime_type)
+  const changes = {
+    ...edit,
+    ...(edit.tools === undefined ? {} : { tools: asText(edit.tools) }),
+    ...(edit.output_schema === undefined ? {} : { output_schema: asText(edit.output_schema) }),
+  } as Partial<Settings>
+  const names = Object.keys(changes) as (keyof Settings)[]
+  const isSame = names.every((name) => encodeJson(changes[name]) === encodeJson(settings[name]))
+  return isSame ? settings : { ...settings, ...changes }
+}
+
+/** A null where a runtime type has no such field says the same as leaving it out: records may be sent back. */
+function checkFields(body: Partial<CreateAgent>, runtimeType: Settings['runtime_type']): void {
+  const [foreign, owner] = runtimeType === 'hosted' ? [EXTERNAL_FIELDS, 'an external'] : [HOSTED_FIELDS, 'a hosted']
+  for (const field of foreign)
+    if (body[field] !== undefined && body[field] !== null)
+      throw invalid(field, `only ${owner} agent has this; the runtime_type of this one is ${runtimeType}`)
+  if (body.tools !== undefined) checkTools(body.tools)
+  if (body.output_schema !== undefined && body.output_schema !== null)
+    checkJsonSchema(body.output_schema, 'output_schema')
+}
+
+function asText(value: object): RawJson
+function asText(value: object | null): RawJson | null
+function asText(value: object | null): RawJson | null {
+  return value === null ? null : new RawJson(encodeJson(value))
+}

@@ -1,0 +1,121 @@
+import type { Clock } from '../clock.ts'
+import { ApiError } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { Uuid } from '../http/schema.ts'
+import type { Mint } from '../ids.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import {
+  type AgentPage,
+  type AgentRecord,
+  type AgentRow,
+  type ArchivedAgent,
+  type CreateAgent,
+  type EditAgent,
+  type ListAgents,
+  toAgentRecord,
+} from './schema.ts'
+import { edited, settingsOf } from './settings.ts'
+
+export interface AgentStoreDeps {
+  readonly sql: Sql
+  readonly ring: KeyRing
+  readonly clock: Clock
+}
+
+/** Agents of a workspace (contract section 3). An archived agent is in none of the answers. */
+export class AgentStore {
+  constructor(private readonly deps: AgentStoreDeps) {}
+
+  /** @throws ApiError VALIDATION_ERROR */
+  async create(caller: Caller, body: CreateAgent, mint: Mint): Promise<AgentRecord> {
+    const { sql, clock } = this.deps
+    const now = new Date(clock.now())
+    const row = { ...settingsOf(body), agent_id: mint.uuid(), version: 1, created_at: now, updated_at: now }
+    // The id exists already when the same call is repeated because its answer was lost.
+    await sql`
+      insert into agents ${sql({ ...row, workspace_id: caller.workspaceId })} on conflict (agent_id) do nothing`
+    return this.get(caller, row.agent_id)
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async get(caller: Caller, agentId: string): Promise<AgentRecord> {
+    const { sql } = this.deps
+    const [row] = await sql<AgentRow[]>`
+      select ${columns(sql)} from agents
+      where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
+    if (row === undefined) throw noAgent()
+    return toAgentRecord(row)
+  }
+
+  async list(caller: Caller, query: ListAgents): Promise<AgentPage> {
+    const { sql } = this.deps
+    const { status, runtime_type, limit = PAGE_LIMIT_DEFAULT, cursor } = query
+    const rows = await sql<AgentRow[]>`
+      select ${columns(sql)} from agents where workspace_id = ${caller.workspaceId} and status <> 'archived'
+        ${cursor === undefined ? sql`` : sql`and agent_id < ${CURSOR.decode(cursor)}`}
+        ${status === undefined ? sql`` : sql`and status = ${status}`}
+        ${runtime_type === undefined ? sql`` : sql`and runtime_type = ${runtime_type}`}
+      order by agent_id desc limit ${limit + 1}`
+    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.agent_id))
+    return { ...page, items: page.items.map(toAgentRecord) }
+  }
+
+  /**
+   * Changes what is given. `version` rises if that makes a difference.
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR
+   */
+  async edit(caller: Caller, agentId: string, edit: EditAgent): Promise<AgentRecord> {
+    const { sql, clock } = this.deps
+    return sql.begin(async (tx) => {
+      const [row] = await tx<AgentRow[]>`
+        select ${columns(tx as unknown as TransactionSql)} from agents
+        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for update`
+      if (row === undefined) throw noAgent()
+      const { agent_id, version, created_at, updated_at, ...settings } = row
+      const next = edited(settings, edit)
+      if (next === settings) return toAgentRecord(row)
+      const changed = { ...next, version: version + 1, updated_at: new Date(clock.now()) }
+      await tx`
+        update agents set ${tx(changed as never)} where workspace_id = ${caller.workspaceId} and agent_id = ${agentId}`
+      return toAgentRecord({ ...row, ...changed })
+    }) as Promise<AgentRecord>
+  }
+
+  /**
+   * Archives the agent: its keys die, its runs stay readable, any other call that names it answers NOT_FOUND.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
+   */
+  async archive(caller: Caller, agentId: string): Promise<ArchivedAgent> {
+    const { ring, clock } = this.deps
+    const now = new Date(clock.now())
+    const before = await ring.change({ scope: 'agent', id: agentId, dead: true }, async (tx) => {
+      const [agent] = await tx<{ status: string }[]>`
+        select status from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
+      if (agent === undefined) throw noAgent()
+      await tx`
+        update agents set status = 'archived', version = version + 1, updated_at = ${now}
+        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
+      await tx`
+        update api_keys set revoked_at = ${now}
+        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and revoked_at is null`
+      return agent.status
+    })
+    // Said only now: the first attempt may have left before every process had heard of it.
+    if (before === 'archived') throw noAgent()
+    return { agent_id: agentId, status: 'archived' }
+  }
+}
+
+const CURSOR = cursorCodec(Uuid)
+
+function columns(sql: Sql | TransactionSql) {
+  return sql`agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema, allow_input_requests,
+    temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd, stale_after_seconds, metadata, version,
+    created_at, updated_at`
+}
+
+function noAgent(): ApiError {
+  return new ApiError('NOT_FOUND', 'agent does not exist')
+}

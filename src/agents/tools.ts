@@ -1,0 +1,124 @@
+import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { t } from 'elysia'
+import { ApiError, invalid } from '../http/errors.ts'
+import { Body, Text, Uuid } from '../http/schema.ts'
+import { type Finding, shown, validationMessage } from '../http/validation-message.ts'
+import { checkJsonSchema } from './json-schema.ts'
+
+/** Tools of a hosted agent (contract section 6), as they are defined; carrying them out is another module's work. */
+
+const TOOLS_MAX = 128
+const DESCRIPTION_LENGTH_MAX = 10_000
+const URL_LENGTH_MAX = 4_000
+const HEADERS_MAX = 50
+const HEADER_LENGTH_MAX = 8_000
+const ALLOWED_TOOLS_MAX = 500
+/** What model providers take as the name of a function. */
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
+/** Built in, for agents with `allow_input_requests`. */
+const RESERVED_NAME = 'request_input'
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}$/
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+const common = {
+  name: Text({
+    minLength: 1,
+    maxLength: 64,
+    description: 'Letters, digits, `_` and `-`; unlike every other of the agent.',
+  }),
+  description: Text({ maxLength: DESCRIPTION_LENGTH_MAX, description: 'Tells the model what the tool is for.' }),
+  requires_approval: t.Optional(t.Boolean({ description: 'A person has to approve each call. Default false.' })),
+}
+const Url = Text({ minLength: 1, maxLength: URL_LENGTH_MAX, description: 'http or https.' })
+const Headers = t.Record(t.String(), Text({ maxLength: HEADER_LENGTH_MAX }), { maxProperties: HEADERS_MAX })
+
+const HttpTool = Body({
+  ...common,
+  type: t.Literal('http'),
+  parameters: t.Record(t.String(), t.Unknown(), { description: 'JSON Schema of the arguments, an object.' }),
+  method: t.UnionEnum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], { default: undefined }),
+  url: Url,
+  headers: t.Optional(Headers),
+})
+const AgentTool = Body({ ...common, type: t.Literal('agent'), agent_id: Uuid })
+const McpTool = Body({
+  ...common,
+  type: t.Literal('mcp'),
+  server_url: Url,
+  allowed_tools: t.Optional(t.Array(Text({ minLength: 1, maxLength: 200 }), { maxItems: ALLOWED_TOOLS_MAX })),
+  headers: t.Optional(Headers),
+})
+const SCHEMA_OF = { http: HttpTool, agent: AgentTool, mcp: McpTool }
+
+export type Tool = typeof HttpTool.static | typeof AgentTool.static | typeof McpTool.static
+
+TypeRegistry.Set('Tools', (_schema, value) => Array.isArray(value) && value.length <= TOOLS_MAX)
+
+/** Only the array is checked with the body; {@link checkTools} does the rest, because a union's errors help nobody. */
+export const Tools = Type.Unsafe<readonly unknown[]>({
+  [Kind]: 'Tools',
+  type: 'array',
+  maxItems: TOOLS_MAX,
+  items: { anyOf: Object.values(SCHEMA_OF) },
+})
+
+/** @throws ApiError VALIDATION_ERROR naming the place, as in `tools[1].url` */
+export function checkTools(tools: readonly unknown[]): readonly Tool[] {
+  const names = new Set<string>()
+  tools.forEach((tool, index) => {
+    const place = `tools[${index}]`
+    const checked = checkShape(tool, index, tools)
+    if (!TOOL_NAME.test(checked.name))
+      throw invalid(`${place}.name`, `expected 1 to 64 letters, digits, "_" or "-"; got ${shown(checked.name)}`)
+    if (checked.name === RESERVED_NAME)
+      throw invalid(`${place}.name`, `${RESERVED_NAME} is the name of a built-in tool`)
+    if (names.has(checked.name)) throw invalid(`${place}.name`, `another tool is called ${shown(checked.name)} already`)
+    names.add(checked.name)
+    checkMeaning(checked, place)
+  })
+  return tools as readonly Tool[]
+}
+
+function checkShape(tool: unknown, index: number, tools: readonly unknown[]): Tool {
+  const place = `tools[${index}]`
+  if (typeof tool !== 'object' || tool === null || Array.isArray(tool))
+    throw invalid(place, `expected an object; got ${shown(tool)}`)
+  const { type } = tool as { type?: unknown }
+  if (type !== 'http' && type !== 'agent' && type !== 'mcp')
+    throw invalid(`${place}.type`, `expected one of http, agent, mcp; got ${shown(type)}`)
+  const finding = Value.Errors(SCHEMA_OF[type], tool).First() as Finding | undefined
+  if (finding === undefined) return tool as Tool
+  const valueError = { ...finding, path: `/tools/${index}${finding.path}` }
+  throw new ApiError('VALIDATION_ERROR', validationMessage({ type: 'body', value: { tools }, valueError }))
+}
+
+function checkMeaning(tool: Tool, place: string): void {
+  if (tool.type === 'http') {
+    checkUrl(tool.url, `${place}.url`)
+    checkHeaders(tool.headers, `${place}.headers`)
+    checkJsonSchema(tool.parameters, `${place}.parameters`)
+  }
+  if (tool.type === 'mcp') {
+    checkUrl(tool.server_url, `${place}.server_url`)
+    checkHeaders(tool.headers, `${place}.headers`)
+  }
+}
+
+/** Where the address leads is judged when it is called: names change what they stand for. */
+function checkUrl(text: string, place: string): void {
+  const url = URL.parse(text)
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
+    throw invalid(place, `expected an http or https URL; got ${shown(text)}`)
+  if (url.username !== '' || url.password !== '')
+    throw invalid(place, 'expected a URL without a user name or password; send credentials in headers')
+}
+
+function checkHeaders(headers: Record<string, string> | undefined, place: string): void {
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    if (!HEADER_NAME.test(name)) throw invalid(place, `expected names of HTTP headers; got ${shown(name)}`)
+    // The value may be a secret: the message does not repeat it.
+    if (!HEADER_VALUE.test(value))
+      throw invalid(`${place}[${shown(name)}]`, 'expected the value of an HTTP header, on one line')
+  }
+}

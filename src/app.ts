@@ -1,0 +1,46 @@
+import { agentRoutes } from './agents/routes.ts'
+import type { AgentStore } from './agents/store.ts'
+import type { EventIngest } from './events/ingest.ts'
+import { eventRoutes } from './events/routes.ts'
+import { createShell, type ShellDeps } from './http/shell.ts'
+import { createGuards, type GuardsDeps } from './keys/guards.ts'
+import { keyRoutes } from './keys/routes.ts'
+import type { KeyStore } from './keys/store.ts'
+import type { DescribedRoute } from './ops/openapi.ts'
+import { type OpsDeps, opsRoutes } from './ops/routes.ts'
+import type { EventReader } from './runs/events.ts'
+import { runRoutes } from './runs/routes.ts'
+import type { RunStore } from './runs/store.ts'
+import { taskRoutes } from './tasks/routes.ts'
+import type { TaskStore } from './tasks/store.ts'
+import { workspaceRoutes } from './workspaces/routes.ts'
+import type { WorkspaceStore } from './workspaces/store.ts'
+
+export interface AppDeps {
+  readonly shell: ShellDeps
+  readonly guards: GuardsDeps
+  readonly ops: Omit<OpsDeps, 'routes'>
+  readonly workspaces: WorkspaceStore
+  readonly keys: KeyStore
+  readonly agents: AgentStore
+  readonly ingest: EventIngest
+  readonly runs: RunStore
+  readonly events: EventReader
+  readonly tasks: TaskStore
+}
+
+/** Every module of the HTTP interface, in order. It listens nowhere yet. */
+export function createApp(deps: AppDeps) {
+  const guards = createGuards(deps.guards)
+  const shell = createShell(deps.shell)
+  return shell
+    .use(eventRoutes({ guards, ingest: deps.ingest }))
+    .use(runRoutes({ guards, runs: deps.runs, events: deps.events }))
+    .use(taskRoutes({ guards, tasks: deps.tasks }))
+    .use(agentRoutes({ guards, agents: deps.agents }))
+    .use(keyRoutes({ guards, keys: deps.keys }))
+    .use(workspaceRoutes({ guards, workspaces: deps.workspaces }))
+    .use(opsRoutes({ ...deps.ops, routes: () => shell.routes as readonly DescribedRoute[] }))
+}
+
+export type App = ReturnType<typeof createApp>

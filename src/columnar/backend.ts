@@ -1,0 +1,60 @@
+/**
+ * A ClickHouse that may come and go: a server elsewhere, or the embedded engine in a child process. The service reaches
+ * either only through `@clickhouse/client` (see `client.ts`).
+ */
+export interface ColumnarBackend {
+  /** `http(s)://host:port`. May change when the embedded engine had to move to another port. */
+  readonly url: string
+  readonly username: string
+  readonly password: string
+  /** The database of the service's tables. */
+  readonly database: string
+  readonly state: 'starting' | 'ready' | 'down'
+  /** Resolves once it answers; rejects with the signal's reason when that aborts first. */
+  whenReady(signal?: AbortSignal): Promise<void>
+  /** Ends what was started for it; a server elsewhere is left alone. */
+  stop(): Promise<void>
+}
+
+/** The database of the service, unless `CLICKHOUSE_URL` names another. */
+export const DEFAULT_DATABASE = 'ars'
+
+const PROBE_INTERVAL_MS = 250
+const PROBE_TIMEOUT_MS = 5_000
+
+/**
+ * A ClickHouse server of the operator's.
+ *
+ * @param clickhouseUrl `http(s)://user:password@host:port/database`; user, password and database may be missing
+ */
+export function remoteClickHouse(clickhouseUrl: string): ColumnarBackend {
+  const parsed = new URL(clickhouseUrl)
+  let state: ColumnarBackend['state'] = 'starting'
+  return {
+    url: parsed.origin,
+    username: decodeURIComponent(parsed.username) || 'default',
+    password: decodeURIComponent(parsed.password),
+    database: decodeURIComponent(parsed.pathname.slice(1)) || DEFAULT_DATABASE,
+    get state() {
+      return state
+    },
+    async whenReady(signal) {
+      while (!(await answersPing(parsed.origin))) {
+        signal?.throwIfAborted()
+        await Bun.sleep(PROBE_INTERVAL_MS)
+      }
+      state = 'ready'
+    },
+    async stop() {
+      state = 'down'
+    },
+  }
+}
+
+async function answersPing(origin: string): Promise<boolean> {
+  try {
+    return (await fetch(`${origin}/ping`, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })).ok
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,199 @@
+import { Readable } from 'node:stream'
+import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import type { ColumnarBackend } from './backend.ts'
+
+/** The service's way to ClickHouse. Every call has a deadline and throws {@link ColumnarError} or {@link ColumnarUnavailable}. */
+export interface ColumnarClient {
+  /** The database that unqualified names mean. */
+  readonly database: string
+  /**
+   * Loads rows into a table; resolves once they are stored for good.
+   *
+   * @param blocks pieces of one or more `Native` blocks, in order; at most some tens of MB in all
+   * @param token names this load: a repeat with the same token and blocks is recognised and changes nothing
+   */
+  insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal?: AbortSignal): Promise<void>
+  /** Rows of a SELECT (without FORMAT), 64-bit integers as numbers. */
+  query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
+  /** The answer of a SELECT (without FORMAT) in ClickHouse's `JSONCompact` format or one akin, as text. */
+  queryText(
+    sql: string,
+    format: 'JSON' | 'JSONCompact' | 'JSONEachRow' | 'TabSeparatedRaw',
+    options?: QueryOptions,
+  ): Promise<string>
+  /** A statement without an answer, such as DDL. */
+  command(sql: string, options?: QueryOptions): Promise<void>
+  ping(signal?: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+export interface QueryOptions {
+  /** Values of `{name:Type}` placeholders. */
+  readonly params?: Readonly<Record<string, unknown>>
+  readonly settings?: Readonly<Record<string, string | number>>
+  readonly signal?: AbortSignal
+  readonly timeoutMs?: number
+  /** Instead of the client's own; names that do not exist there do not exist for the statement. */
+  readonly database?: string
+}
+
+/** ClickHouse refused the statement: repeating it as it is will not help. */
+export class ColumnarError extends Error {
+  constructor(
+    /** ClickHouse's number for the error, such as 60. */
+    readonly code: number,
+    /** Its name, such as `UNKNOWN_TABLE`. */
+    readonly type: string,
+    message: string,
+  ) {
+    super(message)
+    this.name = 'ColumnarError'
+  }
+}
+
+/** ClickHouse did not answer, or has no room now: the same call may succeed later. */
+export class ColumnarUnavailable extends Error {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.name = 'ColumnarUnavailable'
+  }
+}
+
+const QUERY_TIMEOUT_MS = 30_000
+const INSERT_TIMEOUT_MS = 120_000
+const PING_TIMEOUT_MS = 5_000
+const CONNECTIONS_MAX = 32
+
+/**
+ * What makes a repeated insert recognisable: one thread reads the blocks, and they are joined by the same rules each
+ * time, whatever the server's profile says. `async_insert` would answer before the rows are stored.
+ */
+const INSERT_SETTINGS = {
+  async_insert: 0,
+  wait_end_of_query: 1,
+  insert_deduplicate: 1,
+  max_insert_threads: '1',
+  max_threads: 1,
+  input_format_parallel_parsing: 0,
+  min_insert_block_size_rows: '1048576',
+  min_insert_block_size_bytes: '268435456',
+} as const
+
+/** Codes that speak of the server's state, not of the statement. */
+const TRANSIENT_CODES = new Set([
+  202, // TOO_MANY_SIMULTANEOUS_QUERIES
+  209, // SOCKET_TIMEOUT
+  210, // NETWORK_ERROR
+  236, // ABORTED: the server shuts down
+  242, // TABLE_IS_READ_ONLY
+  243, // NOT_ENOUGH_SPACE
+  252, // TOO_MANY_PARTS
+  319, // UNKNOWN_STATUS_OF_INSERT
+  999, // KEEPER_EXCEPTION
+])
+
+/** @param database the backend's own, unless given */
+export function createColumnarClient(backend: ColumnarBackend, database = backend.database): ColumnarClient {
+  const connection = connectionTo(backend)
+
+  const call = async <T>(timeoutMs: number, signal: AbortSignal | undefined, use: Use<T>): Promise<T> => {
+    const deadline = AbortSignal.timeout(timeoutMs)
+    try {
+      return await use(connection.client(), signal === undefined ? deadline : AbortSignal.any([deadline, signal]))
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      throw deadline.aborted
+        ? new ColumnarUnavailable(`ClickHouse did not answer within ${timeoutMs} ms`, { cause: error })
+        : translate(error)
+    }
+  }
+  /** The database goes into the settings, because the client itself has one for all calls. */
+  const settingsOf = (options: QueryOptions) => ({ database: options.database ?? database, ...options.settings })
+
+  const queryText: ColumnarClient['queryText'] = (sql, format, options = {}) =>
+    call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
+      const result = await client.query({
+        query: sql,
+        format,
+        query_params: { ...options.params },
+        clickhouse_settings: settingsOf(options),
+        abort_signal: signal,
+      })
+      return result.text()
+    })
+
+  return {
+    database,
+    insertNative: (table, blocks, token, signal) =>
+      call(INSERT_TIMEOUT_MS, signal, async (client, abort) => {
+        const { stream } = await client.exec({
+          query: `INSERT INTO ${table} FORMAT Native`,
+          values: Readable.from(blocks, { objectMode: false }),
+          clickhouse_settings: { database, ...INSERT_SETTINGS, insert_deduplication_token: token },
+          abort_signal: abort,
+        })
+        stream.resume()
+      }),
+    queryText,
+    query: async <Row>(sql: string, options: QueryOptions = {}) => {
+      const text = await queryText(sql, 'JSON', options)
+      return (JSON.parse(text) as { data: Row[] }).data
+    },
+    command: (sql, options = {}) =>
+      call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
+        await client.command({
+          query: sql,
+          query_params: { ...options.params },
+          clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
+          abort_signal: signal,
+        })
+      }),
+    ping: (signal) =>
+      call(PING_TIMEOUT_MS, signal, async (client, abort) => {
+        const result = await client.ping({ select: false, abort_signal: abort })
+        if (!result.success) throw result.error
+      }),
+    close: connection.close,
+  }
+}
+
+type Use<T> = (client: ClickHouseClient, signal: AbortSignal) => Promise<T>
+
+/** The official client for where the backend is now. */
+function connectionTo(backend: ColumnarBackend) {
+  let url = backend.url
+  const open = () =>
+    createClient({
+      url,
+      username: backend.username,
+      password: backend.password,
+      max_open_connections: CONNECTIONS_MAX,
+      request_timeout: INSERT_TIMEOUT_MS,
+      // A server may refuse long URLs.
+      use_multipart_params_auto: true,
+      // Errors are thrown; whoever catches one logs it, without the statement's text.
+      log: { level: ClickHouseLogLevel.OFF },
+      clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+    })
+  let client = open()
+  return {
+    client() {
+      if (backend.url !== url) {
+        void client.close()
+        url = backend.url
+        client = open()
+      }
+      return client
+    },
+    close: () => client.close(),
+  }
+}
+
+function translate(error: unknown): Error {
+  if (!(error instanceof ClickHouseError)) {
+    return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
+  }
+  const code = Number(error.code)
+  if (TRANSIENT_CODES.has(code)) return new ColumnarUnavailable(error.message.trim(), { cause: error })
+  return new ColumnarError(code, error.type ?? 'UNKNOWN_EXCEPTION', error.message.trim())
+}

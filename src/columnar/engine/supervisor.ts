@@ -1,0 +1,176 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { tryResolveLibchdb } from 'chdb/libchdb'
+import type { LogLevel } from '../../config.ts'
+import type { Log } from '../../log.ts'
+import { StartError } from '../../ops/start-error.ts'
+import { type ColumnarBackend, DEFAULT_DATABASE } from '../backend.ts'
+import { POOL_THREADS, type ServerOptions, type ServerReady } from './server.ts'
+
+export interface EmbeddedClickHouseOptions {
+  /** Absolute. The engine's data is in `<dataDir>/clickhouse`. The caller holds the lock on `dataDir`. */
+  readonly dataDir: string
+  readonly log: Log
+  /** Level of the child's own log lines, which go to our standard error. */
+  readonly logLevel?: LogLevel
+}
+
+/** The embedded engine, with what tests need to see of its process. */
+export interface EmbeddedClickHouse extends ColumnarBackend {
+  /** Process id of the engine; undefined while it is down. */
+  readonly pid: number | undefined
+}
+
+/** After a `kill -9` of the service the old engine needs a moment to notice and to let go of the directory. */
+const FIRST_START_PATIENCE_MS = 10_000
+const RESTART_DELAY_MIN_MS = 50
+const RESTART_DELAY_MAX_MS = 5_000
+const READY_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 8_000
+
+/**
+ * Starts the embedded ClickHouse: the engine in a child process that speaks ClickHouse's HTTP protocol on loopback. It
+ * is started again when it dies, on the same port and with the same password, and it ends by itself when this process
+ * is gone, however that ended.
+ *
+ * @throws StartError when it does not come up the first time
+ */
+export async function startEmbeddedClickHouse(options: EmbeddedClickHouseOptions): Promise<EmbeddedClickHouse> {
+  if (tryResolveLibchdb() === undefined) {
+    throw new StartError(
+      `there is no embedded ClickHouse for this platform (${process.platform}-${process.arch}): set CLICKHOUSE_URL`,
+    )
+  }
+  const directory = join(options.dataDir, 'clickhouse')
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
+  const start = (port: number) => startChild({ directory, port, password, logLevel: options.logLevel ?? 'warn' })
+  return supervise(await startPatiently(start), start, password, options.log)
+}
+
+interface Child {
+  readonly pid: number
+  readonly port: number
+  readonly exited: Promise<number>
+  stop(): Promise<void>
+}
+
+type Start = (port: number) => Promise<Child>
+
+function supervise(first: Child, start: Start, password: string, log: Log): EmbeddedClickHouse {
+  let child: Child | undefined = first
+  let port = first.port
+  let stopping = false
+  let readiness = Promise.resolve()
+
+  const restart = async () => {
+    for (let delay = RESTART_DELAY_MIN_MS; !stopping; delay = Math.min(delay * 2, RESTART_DELAY_MAX_MS)) {
+      try {
+        const next = await start(port)
+        if (stopping) return next.stop()
+        log.info('embedded ClickHouse is back', { pid: next.pid })
+        return watch(next)
+      } catch (error) {
+        log.error('embedded ClickHouse does not start', { error, retry_in_ms: delay })
+        await Bun.sleep(delay)
+      }
+    }
+  }
+  const watch = (next: Child) => {
+    child = next
+    port = next.port
+    void next.exited.then((exitCode) => {
+      child = undefined
+      if (stopping) return
+      log.error('embedded ClickHouse died', { pid: next.pid, exit_code: exitCode })
+      readiness = restart()
+    })
+  }
+  watch(first)
+
+  return {
+    get url() {
+      return `http://127.0.0.1:${port}`
+    },
+    username: 'default',
+    password,
+    database: DEFAULT_DATABASE,
+    get state() {
+      return child === undefined ? (stopping ? 'down' : 'starting') : 'ready'
+    },
+    get pid() {
+      return child?.pid
+    },
+    async whenReady(signal) {
+      while (child === undefined) {
+        signal?.throwIfAborted()
+        if (stopping) throw new Error('embedded ClickHouse was stopped')
+        await (signal === undefined ? readiness : Promise.race([readiness, aborted(signal)]))
+      }
+    },
+    async stop() {
+      stopping = true
+      await child?.stop()
+      await readiness
+    },
+  }
+}
+
+async function startPatiently(start: Start): Promise<Child> {
+  const deadline = Date.now() + FIRST_START_PATIENCE_MS
+  for (;;) {
+    try {
+      return await start(0)
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause)
+      if (Date.now() > deadline) throw new StartError(`embedded ClickHouse does not start: ${message}`, { cause })
+      await Bun.sleep(RESTART_DELAY_MIN_MS * 4)
+    }
+  }
+}
+
+/** @throws Error with what the child said, when it does not become ready */
+async function startChild(options: ServerOptions): Promise<Child> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'server.ts')], {
+    cwd: options.directory,
+    // Nothing of ours: SQL can read its process's environment, and an engine has no use for the service's secrets.
+    env: { HOME: options.directory, TZ: 'UTC', UV_THREADPOOL_SIZE: String(POOL_THREADS) },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  child.stdin.write(`${JSON.stringify(options)}\n`)
+  await child.stdin.flush()
+  const timer = setTimeout(() => child.kill('SIGKILL'), READY_TIMEOUT_MS)
+  const ready = await firstLine(child.stdout)
+  clearTimeout(timer)
+  if (ready === undefined || 'error' in ready) {
+    const exitCode = await child.exited
+    throw new Error(ready?.error ?? `the engine's process ended with ${child.signalCode ?? exitCode}`)
+  }
+  return {
+    pid: child.pid,
+    port: ready.port,
+    exited: child.exited,
+    async stop() {
+      child.kill('SIGTERM')
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+      await child.exited
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** Undefined when the child ended without a word. */
+async function firstLine(stdout: ReadableStream<Uint8Array>): Promise<ServerReady | undefined> {
+  let text = ''
+  for await (const chunk of stdout) {
+    text += Buffer.from(chunk).toString('utf8')
+    if (text.includes('\n')) return JSON.parse(text.slice(0, text.indexOf('\n')))
+  }
+  return undefined
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+}

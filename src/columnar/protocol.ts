@@ -1,0 +1,239 @@
+/**
+ * ClickHouse's HTTP protocol, seen from a server: what a request asks for, and what an answer or an error looks like.
+ * Knows nothing of the engine behind it, so that the embedded engine and the public ClickHouse-compatible endpoint
+ * speak one dialect.
+ */
+
+/** One statement as a client sent it. */
+export interface Statement {
+  /** The SQL text; ends before the data of an INSERT when `data` says that the data is the request's body. */
+  readonly text: string
+  readonly hasData: boolean
+  /** Undefined: the server's default database. */
+  readonly database: string | undefined
+  /** The client's, or one we minted. Names the query in `KILL QUERY` and in the answer. */
+  readonly queryId: string
+  /** Output format of a query that has no FORMAT clause. */
+  readonly defaultFormat: string
+  readonly settings: Readonly<Record<string, string>>
+  /** Values of `{name:Type}` placeholders in ClickHouse's escaped text form, as they come in `param_name`. */
+  readonly parameters: Readonly<Record<string, string>>
+  /** The client takes a gzip-compressed answer. */
+  readonly acceptsGzip: boolean
+}
+
+/** What a statement did, for the `X-ClickHouse-Summary` header. */
+export interface Summary {
+  readonly readRows: number
+  readonly readBytes: number
+  readonly writtenRows: number
+  readonly writtenBytes: number
+  readonly elapsedSeconds: number
+}
+
+/** A failure as ClickHouse reports it: numeric code, its name, and a message without either. */
+export class ClickHouseFailure extends Error {
+  constructor(
+    readonly code: number,
+    readonly type: string,
+    message: string,
+  ) {
+    super(message)
+    this.name = 'ClickHouseFailure'
+  }
+
+  /** Reads the engine's own text, `Code: 60. DB::Exception: … (UNKNOWN_TABLE)`. */
+  static fromText(text: string): ClickHouseFailure {
+    const match = /^Code: (\d+)\. DB::Exception: ([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(text)
+    if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
+    return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
+  }
+
+  get status(): number {
+    return HTTP_STATUS[this.code] ?? 500
+  }
+
+  toText(version: string): string {
+    return `Code: ${this.code}. DB::Exception: ${this.message} (${this.type}) (version ${version} (official build))\n`
+  }
+}
+
+export interface Credentials {
+  readonly username: string
+  readonly password: string
+}
+
+/** Largest statement text, bytes. Data of an INSERT that comes as the body is not part of it. */
+export const STATEMENT_BYTES_MAX = 16 * 1024 * 1024
+
+/** URL parameters of the protocol that are not settings. */
+const PROTOCOL_PARAMETERS = new Set(
+  'query database default_format query_id user password quota_key stacktrace wait_end_of_query buffer_size compress decompress client_protocol_version'.split(
+    ' ',
+  ),
+)
+
+/** What the protocol offers and we do not: refused, because ignoring it would change what a request means. */
+const UNSUPPORTED_PARAMETERS = ['session_id', 'session_timeout', 'session_check', 'close_session', 'role']
+
+/** Who the client says it is, by header or URL, as ClickHouse accepts it. */
+export function readCredentials(request: Request): Credentials {
+  const url = new URL(request.url)
+  const basic = /^Basic\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')
+  if (basic !== null) {
+    const [username, ...rest] = Buffer.from(basic[1], 'base64').toString('utf8').split(':')
+    return { username, password: rest.join(':') }
+  }
+  return {
+    username: request.headers.get('x-clickhouse-user') ?? url.searchParams.get('user') ?? 'default',
+    password: request.headers.get('x-clickhouse-key') ?? url.searchParams.get('password') ?? '',
+  }
+}
+
+/**
+ * Reads what a request asks for. The body stays unread when it is the data of an INSERT (`hasData`).
+ *
+ * @param mintQueryId names a query whose client gave no `query_id`
+ * @throws ClickHouseFailure when the request is not one of the protocol
+ */
+export async function readStatement(request: Request, mintQueryId: () => string): Promise<Statement> {
+  const search = new URL(request.url).searchParams
+  refuseUnsupported(search)
+  const fields = await readForm(request)
+  const inUrl = search.get('query') ?? ''
+  const hasData = fields === undefined && request.body !== null && /^\s*INSERT\b/i.test(inUrl)
+  const inBody = fields?.get('query') ?? (hasData || fields !== undefined ? '' : await readText(request))
+  const named = [...search, ...(fields ?? [])]
+  return {
+    text: inUrl !== '' && inBody !== '' ? `${inUrl}\n${inBody}` : inUrl + inBody,
+    hasData,
+    database: search.get('database') ?? request.headers.get('x-clickhouse-database') ?? undefined,
+    queryId: search.get('query_id') || mintQueryId(),
+    defaultFormat: request.headers.get('x-clickhouse-format') ?? search.get('default_format') ?? 'TabSeparated',
+    settings: Object.fromEntries(
+      [...search].filter(([name]) => !PROTOCOL_PARAMETERS.has(name) && !name.startsWith('param_')),
+    ),
+    parameters: Object.fromEntries(
+      named.flatMap(([name, value]) => (name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [])),
+    ),
+    acceptsGzip:
+      search.get('enable_http_compression') === '1' && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? ''),
+  }
+}
+
+/** The body, inflated if it came compressed. */
+export function bodyStream(request: Request): ReadableStream<Uint8Array> | null {
+  const encoding = request.headers.get('content-encoding') ?? 'identity'
+  if (request.body === null || encoding === 'identity') return request.body
+  if (encoding !== 'gzip') throw notImplemented(`Content-Encoding: ${encoding}`)
+  return request.body.pipeThrough(new DecompressionStream('gzip') as ReadableWritablePair<Uint8Array, Uint8Array>)
+}
+
+/** The format that the answer to `text` will have: its FORMAT clause wins over the default. */
+export function outputFormat(text: string, defaultFormat: string): string {
+  return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[^;]*)?;?\s*$/i.exec(text)?.[1] ?? defaultFormat
+}
+
+/** The headers of an answer of the server. */
+export function answerHeaders(queryId: string, format: string, summary: Summary): Record<string, string> {
+  return {
+    'Content-Type': contentType(format),
+    'X-ClickHouse-Query-Id': queryId,
+    'X-ClickHouse-Format': format,
+    'X-ClickHouse-Timezone': 'UTC',
+    'X-ClickHouse-Summary': JSON.stringify({
+      read_rows: String(summary.readRows),
+      read_bytes: String(summary.readBytes),
+      written_rows: String(summary.writtenRows),
+      written_bytes: String(summary.writtenBytes),
+      elapsed_ns: String(Math.round(summary.elapsedSeconds * 1e9)),
+    }),
+  }
+}
+
+/** An error as every ClickHouse client parses it. */
+export function failureResponse(failure: ClickHouseFailure, version: string, queryId?: string): Response {
+  const headers = new Headers({
+    'Content-Type': 'text/plain; charset=UTF-8',
+    'X-ClickHouse-Exception-Code': String(failure.code),
+  })
+  if (queryId !== undefined) headers.set('X-ClickHouse-Query-Id', queryId)
+  return new Response(failure.toText(version), { status: failure.status, headers })
+}
+
+export function notImplemented(what: string): ClickHouseFailure {
+  return new ClickHouseFailure(48, 'NOT_IMPLEMENTED', `${what} is not supported by this server.`)
+}
+
+export function authenticationFailed(username: string): ClickHouseFailure {
+  return new ClickHouseFailure(
+    516,
+    'AUTHENTICATION_FAILED',
+    `${username}: Authentication failed: password is incorrect, or there is no user with such name.`,
+  )
+}
+
+function refuseUnsupported(search: URLSearchParams): void {
+  for (const name of UNSUPPORTED_PARAMETERS) if (search.has(name)) throw notImplemented(`Parameter ${name}`)
+  for (const name of ['compress', 'decompress']) {
+    if ((search.get(name) ?? '0') !== '0') throw notImplemented(`Parameter ${name} (use HTTP compression)`)
+  }
+}
+
+/** Fields of a multipart body: a client sends the query and its parameters so when they are too long for a URL. */
+async function readForm(request: Request): Promise<Map<string, string> | undefined> {
+  if (!/^multipart\/form-data\b/i.test(request.headers.get('content-type') ?? '')) return undefined
+  refuseTooLarge(Number(request.headers.get('content-length') ?? 0))
+  const fields = new Map<string, string>()
+  for (const [name, value] of await request.formData()) {
+    if (typeof value !== 'string') throw notImplemented('External data (a file in a multipart body)')
+    fields.set(name, value)
+  }
+  return fields
+}
+
+async function readText(request: Request): Promise<string> {
+  const stream = bodyStream(request)
+  if (stream === null) return ''
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of stream) {
+    size += chunk.length
+    refuseTooLarge(size)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function refuseTooLarge(bytes: number): void {
+  if (bytes <= STATEMENT_BYTES_MAX) return
+  throw new ClickHouseFailure(307, 'TOO_MANY_BYTES', `The statement is longer than ${STATEMENT_BYTES_MAX} bytes.`)
+}
+
+function contentType(format: string): string {
+  if (/^JSON.*EachRow|^JSONLines|^NDJSON|^PrettyJSON/.test(format)) return 'application/x-ndjson; charset=UTF-8'
+  if (format.startsWith('JSON')) return 'application/json; charset=UTF-8'
+  if (/^CSV/.test(format)) return `text/csv; charset=UTF-8; header=${format.includes('Names') ? 'present' : 'absent'}`
+  if (/^(TSV|TabSeparated)/.test(format)) return 'text/tab-separated-values; charset=UTF-8'
+  if (format === 'XML') return 'application/xml; charset=UTF-8'
+  if (/^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPack|BSON|Npy)/.test(format))
+    return 'application/octet-stream'
+  return 'text/plain; charset=UTF-8'
+}
+
+const UNKNOWN_EXCEPTION = 1002
+
+/** Status of the codes that clients tell apart; every other error is a 500, as in ClickHouse. */
+const HTTP_STATUS: Readonly<Record<number, number>> = {
+  ...statusOf(400, [6, 25, 26, 27, 36, 38, 41, 43, 53, 62, 72, 117, 182, 321, 386, 456, 457, 497]),
+  ...statusOf(401, [194]),
+  ...statusOf(403, [164, 192, 193, 497, 516]),
+  ...statusOf(404, [46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 149]),
+  ...statusOf(413, [307]),
+  ...statusOf(501, [48]),
+  ...statusOf(503, [202, 209]),
+}
+
+function statusOf(status: number, codes: readonly number[]): Record<number, number> {
+  return Object.fromEntries(codes.map((code) => [code, status]))
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto'
+import { basename, join } from 'node:path'
+
+/** A file of the page, ready to be sent. */
+export interface PageFile {
+  readonly type: string
+  /** Of its content. */
+  readonly hash: string
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly gzip: Uint8Array<ArrayBuffer>
+  readonly zstd: Uint8Array<ArrayBuffer>
+}
+
+export interface PageBundle {
+  readonly page: PageFile
+  /** By the last part of their address, which holds a hash of their content. */
+  readonly assets: ReadonlyMap<string, PageFile>
+}
+
+/** Makes the files that browsers load out of `page/`. Takes about 20 ms. @throws AggregateError if it does not compile */
+export async function bundlePage(): Promise<PageBundle> {
+  const { outputs } = await Bun.build({
+    entrypoints: [join(import.meta.dir, 'page', 'index.html')],
+    publicPath: '/dashboard/',
+    target: 'browser',
+    minify: true,
+    // The environment of the service is none of the page's business.
+    env: 'disable',
+  })
+  let page: PageFile | undefined
+  const assets = new Map<string, PageFile>()
+  for (const output of outputs) {
+    const file = toFile(new Uint8Array(await output.arrayBuffer()), output.type)
+    if (output.path.endsWith('.html')) page = file
+    else assets.set(basename(output.path), file)
+  }
+  if (page === undefined) throw new Error('the bundle of the dashboard has no page')
+  return { page, assets }
+}
+
+function toFile(bytes: Uint8Array<ArrayBuffer>, type: string): PageFile {
+  return {
+    type,
+    hash: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
+    bytes,
+    gzip: Bun.gzipSync(bytes, { level: 9 }),
+    // Its type allows for shared memory, which it never is.
+    zstd: Bun.zstdCompressSync(bytes, { level: 19 }) as Buffer<ArrayBuffer>,
+  }
+}

@@ -1,0 +1,100 @@
+import { agentsView } from './agents.ts'
+import { type Api, ApiFailure } from './api.ts'
+import { createDirectory } from './directory.ts'
+import { h, setText } from './dom.ts'
+import { healthStrip } from './health.ts'
+import { runsView } from './runs.ts'
+import { sqlView } from './sql.ts'
+import { totals } from './totals.ts'
+
+export interface DashboardDeps {
+  readonly api: Api
+  /** Aborts when the key is forgotten: nothing may go on then. */
+  readonly signal: AbortSignal
+  /** Forgets the key. `problem` tells the reader why, if it was not their wish. */
+  readonly leave: (problem?: string) => void
+}
+
+const REFRESH_MS = 2_000
+
+/** The page for one key, kept fresh while it can be seen. The part of its address after `#` says what it shows. */
+export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
+  const directory = createDirectory(api)
+  const health = healthStrip()
+  const sums = totals(api)
+  const runs = runsView({ api, directory, refreshSoon: () => void refresh() })
+  const agents = agentsView({ directory, showRuns: runs.filterByAgent })
+  const views = { runs, agents, sql: sqlView(api) }
+  const links = { runs: link('runs', 'Runs'), agents: link('agents', 'Agents'), sql: link('sql', 'SQL') }
+  const notice = h('p', { class: 'notice', role: 'status' })
+  const forget = h('button', { type: 'button', class: 'quiet' }, 'Forget key')
+  forget.addEventListener('click', () => leave())
+  let current: keyof typeof views = 'runs'
+  let round = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function navigate(): void {
+    const [, view = '', id = ''] = location.hash.split('/')
+    current = view === 'agents' || view === 'sql' ? view : 'runs'
+    for (const name of ['runs', 'agents', 'sql'] as const) {
+      views[name].element.hidden = name !== current
+      if (name === current) links[name].setAttribute('aria-current', 'page')
+      else links[name].removeAttribute('aria-current')
+    }
+    document.title = `${links[current].textContent} · Agent Run Service`
+    if (current === 'runs') runs.select(UUID.test(id) ? id : null)
+    void refresh()
+  }
+
+  /** One round; the next follows when it is done, so a slow service is asked less often. */
+  async function refresh(): Promise<void> {
+    const mine = ++round
+    clearTimeout(timer)
+    let waitMs = REFRESH_MS
+    if (!document.hidden) {
+      const parts = [health.refresh(), sums.refresh(), directory.refresh(), views[current].refresh()]
+      const failures = (await Promise.allSettled(parts)).flatMap((part) => (part.status === 'rejected' ? [part.reason] : []))
+      if (signal.aborted) return
+      waitMs = Math.max(waitMs, report(failures))
+    }
+    if (mine === round) timer = setTimeout(refresh, waitMs)
+  }
+
+  /** @returns how long the service wants to be left alone, in milliseconds */
+  function report(failures: readonly unknown[]): number {
+    const refusals = failures.filter((failure) => failure instanceof ApiFailure)
+    const bug = failures.find((failure) => !(failure instanceof ApiFailure))
+    if (bug !== undefined) throw bug
+    const keyRefused = refusals.find(({ code }) => code === 'UNAUTHENTICATED' || code === 'FORBIDDEN')
+    if (keyRefused !== undefined) {
+      leave(`The service does not take this key any more: ${keyRefused.message}`)
+      return 0
+    }
+    setText(notice, refusals.length === 0 ? '' : `${refusals[0]?.message} Trying again…`)
+    return Math.max(0, ...refusals.map(({ retryAfterSeconds }) => retryAfterSeconds * 1_000))
+  }
+
+  addEventListener('hashchange', navigate, { signal })
+  document.addEventListener('visibilitychange', () => void refresh(), { signal })
+  signal.addEventListener('abort', () => clearTimeout(timer))
+  navigate()
+  return [
+    h(
+      'header',
+      {},
+      h('h1', {}, 'Agent Run Service'),
+      h('nav', { 'aria-label': 'Views' }, links.runs, links.agents, links.sql, h('a', { href: '/docs' }, 'API')),
+      health.element,
+      forget,
+    ),
+    sums.element,
+    notice,
+    h('main', {}, runs.element, agents.element, views.sql.element),
+  ]
+}
+
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+function link(view: string, title: string): HTMLAnchorElement {
+  return h('a', { href: `#/${view}` }, title)
+}

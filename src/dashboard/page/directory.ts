@@ -1,0 +1,47 @@
+import type { AgentRecord } from '../../agents/schema.ts'
+import type { Api, OnWire } from './api.ts'
+import { shortId } from './format.ts'
+
+export type Agent = OnWire<AgentRecord>
+
+/** The agents of the workspace: the newest of them, which the page lists and knows by name. */
+export interface Directory {
+  readonly agents: readonly Agent[]
+  /** There are more than those. */
+  readonly isPartial: boolean
+  /** The end of the id for an agent that is not listed: archived, or one of the old ones of a large fleet. */
+  nameOf(agentId: string): string
+  /** Asks the service again if the last answer is some time old. @throws ApiFailure */
+  refresh(): Promise<void>
+}
+
+const AGENTS_MAX = 200
+const REFRESH_MS = 10_000
+/** While there are none yet, the first is what the reader waits for. */
+const REFRESH_EMPTY_MS = 2_000
+
+export function createDirectory(api: Api): Directory {
+  let agents: readonly Agent[] = []
+  let isPartial = false
+  let names = new Map<string, string>()
+  let askedAt = Number.NEGATIVE_INFINITY
+  return {
+    get agents() {
+      return agents
+    },
+    get isPartial() {
+      return isPartial
+    },
+    nameOf: (agentId) => names.get(agentId) ?? shortId(agentId),
+    async refresh() {
+      if (performance.now() - askedAt < (agents.length === 0 ? REFRESH_EMPTY_MS : REFRESH_MS)) return
+      askedAt = performance.now()
+      const page = await api.get<{ items: readonly Agent[]; next_cursor: string | null }>('/api/v1/agents', {
+        limit: AGENTS_MAX,
+      })
+      agents = page.items
+      isPartial = page.next_cursor !== null
+      names = new Map(agents.map(({ agent_id, name }) => [agent_id, name]))
+    },
+  }
+}

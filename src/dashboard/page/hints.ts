@@ -1,0 +1,59 @@
+import { h } from './dom.ts'
+
+/** What to do while there is nothing to see. The commands work when pasted. */
+export function noRunsYet(): HTMLElement {
+  return h(
+    'div',
+    { class: 'empty' },
+    h('h2', {}, 'No runs yet'),
+    h('p', {}, 'Let a simulated fleet report to this service; in a second terminal, in the same folder:'),
+    command('Start the demo', 'npx --yes bun run demo'),
+    h('p', {}, 'Or report a run of your own: create an agent, mint a key for it, start a run.'),
+    command('Report a run', reportCommands(location.origin)),
+    seeReference(),
+  )
+}
+
+export function noAgentsYet(): HTMLElement {
+  return h(
+    'div',
+    { class: 'empty' },
+    h('h2', {}, 'No agents yet'),
+    h('p', {}, 'The demo brings some:'),
+    command('Start the demo', 'npx --yes bun run demo'),
+    h('p', {}, 'Or create the first one yourself:'),
+    command('Create an agent', createAgent(location.origin)),
+    seeReference(),
+  )
+}
+
+/** The key is written as a variable: a page that showed it would put it into screenshots and shell histories. */
+function createAgent(origin: string): string {
+  return `curl -X POST ${origin}/api/v1/agents \\
+  -H "Authorization: Bearer $WORKSPACE_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d '{"name": "my first agent"}'`
+}
+
+function reportCommands(origin: string): string {
+  return `export WORKSPACE_KEY=svc_ws_…      # the key you have opened this page with
+
+${createAgent(origin)}
+
+export AGENT_ID=…                  # agent_id of the answer
+curl -X POST ${origin}/api/v1/agents/$AGENT_ID/keys \\
+  -H "Authorization: Bearer $WORKSPACE_KEY" -H 'Content-Type: application/json' -d '{}'
+
+export AGENT_KEY=svc_agent_…       # key of the answer
+curl -X POST ${origin}/api/ingest/v1/run/start \\
+  -H "Authorization: Bearer $AGENT_KEY" -H 'Content-Type: application/json' \\
+  -d "{\\"agent_id\\": \\"$AGENT_ID\\", \\"input\\": {\\"question\\": \\"does it work?\\"}}"`
+}
+
+function command(label: string, text: string): HTMLElement {
+  return h('pre', { tabindex: '0', 'aria-label': label }, text)
+}
+
+function seeReference(): HTMLElement {
+  return h('p', {}, 'Every call is described in the ', h('a', { href: '/docs' }, 'API reference'), '.')
+}

@@ -1,0 +1,27 @@
+import { createApi } from './api.ts'
+import { openDashboard } from './dashboard.ts'
+import { keyPrompt } from './key-prompt.ts'
+
+/** Kept for this tab only, and gone with it: never in an address, a cookie or storage that lasts. */
+const KEY = 'workspace-key'
+
+const remembered = sessionStorage.getItem(KEY)
+if (remembered === null) ask()
+else enter(remembered)
+
+function ask(problem = ''): void {
+  sessionStorage.removeItem(KEY)
+  document.body.replaceChildren(keyPrompt(problem, enter))
+  document.querySelector('input')?.focus()
+}
+
+function enter(key: string): void {
+  sessionStorage.setItem(KEY, key)
+  const closing = new AbortController()
+  const { signal } = closing
+  const leave = (problem?: string) => {
+    closing.abort()
+    ask(problem)
+  }
+  document.body.replaceChildren(...openDashboard({ api: createApi(key, signal), signal, leave }))
+}

@@ -1,0 +1,36 @@
+import type { Api } from './api.ts'
+import { h, setText } from './dom.ts'
+import { count } from './format.ts'
+
+const SQL = `
+  SELECT count() AS runs, countIf(status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input')) AS live,
+    countIf(status = 'completed') AS completed, countIf(status IN ('failed', 'timed_out')) AS failed,
+    (SELECT count() FROM events) AS events, (SELECT count() FROM tasks) AS tasks
+  FROM runs`
+
+const NAMES = ['runs', 'live', 'completed', 'failed', 'events', 'tasks'] as const
+const REFRESH_MS = 4_000
+/** Counting may take a twentieth of the time: a large workspace is counted less often. */
+const REST_PER_WORK = 20
+
+/** How much the workspace holds, counted by the SQL that its owner can ask with too. */
+export function totals(api: Api) {
+  const figures = Object.fromEntries(NAMES.map((name) => [name, h('dd', {}, '–')]))
+  const element = h(
+    'dl',
+    { class: 'totals', 'aria-label': 'Totals' },
+    ...NAMES.map((name) => h('div', { class: name }, h('dt', {}, name), figures[name] as HTMLElement)),
+  )
+  let nextAt = 0
+  return {
+    element,
+    async refresh(): Promise<void> {
+      const startedAt = performance.now()
+      if (startedAt < nextAt) return
+      nextAt = startedAt + REFRESH_MS
+      const { rows } = await api.post<{ rows: Record<string, number>[] }>('/api/v1/query', { query: SQL })
+      nextAt = performance.now() + Math.max(REFRESH_MS, (performance.now() - startedAt) * REST_PER_WORK)
+      for (const name of NAMES) setText(figures[name] as HTMLElement, count(Number(rows[0]?.[name])))
+    },
+  }
+}

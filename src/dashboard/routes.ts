@@ -1,0 +1,75 @@
+import { Elysia } from 'elysia'
+import { preferredEncoding } from '../http/answer.ts'
+import { ApiError } from '../http/errors.ts'
+import { bundlePage, type PageFile } from './bundle.ts'
+
+/** Loads nothing from elsewhere, runs no inline script, and turns no text into markup, whatever agents report. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const SECURITY_HEADERS = {
+  'content-security-policy': POLICY,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+/** The page is asked for anew each time (and mostly not changed); what it loads is named after its content. */
+const ALWAYS_ASK = 'no-cache'
+const NEVER_ASK = 'public, max-age=31536000, immutable'
+
+/**
+ * The dashboard (contract section 8): `GET /`, and what it loads under `/dashboard/`. No key is needed for the files;
+ * the page asks its reader for one. Bundled when first asked for, so that the start of the service does not wait for it.
+ */
+export function dashboardRoutes() {
+  let bundling: ReturnType<typeof bundlePage> | undefined
+  const bundle = () => {
+    bundling ??= bundlePage().catch((error) => {
+      bundling = undefined
+      throw error
+    })
+    return bundling
+  }
+  return new Elysia({ name: 'dashboard', detail: { hide: true } })
+    .get('/', async ({ request }) => answer(request, (await bundle()).page, ALWAYS_ASK))
+    .get('/dashboard/:file', async ({ request, params }) => {
+      const file = (await bundle()).assets.get(params.file)
+      if (file === undefined) throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / names those it has')
+      return answer(request, file, NEVER_ASK)
+    })
+}
+
+function answer(request: Request, file: PageFile, cacheControl: string): Response {
+  const encoding = preferredEncoding(request.headers.get('accept-encoding'))
+  const etag = `"${file.hash}${encoding === null ? '' : `-${encoding}`}"`
+  const headers = new Headers({
+    ...SECURITY_HEADERS,
+    'content-type': file.type,
+    'cache-control': cacheControl,
+    vary: 'accept-encoding',
+    etag,
+  })
+  if (isFresh(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
+  if (encoding === null) return new Response(file.bytes, { headers })
+  headers.set('content-encoding', encoding)
+  return new Response(file[encoding], { headers })
+}
+
+/** A cache on the way may have marked the tag as weak; for a file as a whole that makes no difference. */
+function isFresh(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false
+  return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag || tag.trim() === '*')
+}

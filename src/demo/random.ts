@@ -1,0 +1,32 @@
+/** Choices of a simulation. The same seed makes the same choices, in the same order. */
+export interface Random {
+  /** In [0, 1). */
+  next(): number
+  /** A whole number in [min, max]. */
+  int(min: number, max: number): number
+  /** True with this probability. */
+  chance(probability: number): boolean
+  pick<T>(from: readonly T[]): T
+  /** Milliseconds around `typical`, never far below it, now and then a multiple: as real latencies are spread. */
+  latencyMs(typical: number): number
+}
+
+/** Mulberry32: short, and good enough to make a fleet look alive. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let x = state
+    x = Math.imul(x ^ (x >>> 15), x | 1)
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
+    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
+  }
+  const int = (min: number, max: number) => min + Math.floor(next() * (max - min + 1))
+  return {
+    next,
+    int,
+    chance: (probability) => next() < probability,
+    pick: (from) => from[int(0, from.length - 1)] as (typeof from)[number],
+    latencyMs: (typical) => Math.round(typical * (0.6 - 0.5 * Math.log(1 - next()))),
+  }
+}

@@ -1,0 +1,28 @@
+/** What is asked of a list of routes; Elysia's `routes` are such a list. */
+export type RouteTable = readonly { readonly method: string; readonly path: string }[]
+
+/** The methods that a path has routes for, in alphabetic order; none if it has no route at all. */
+export function allowedMethods(routes: RouteTable, path: string): string[] {
+  const methods = new Set<string>()
+  for (const route of routes) {
+    if (!matches(route.path, path)) continue
+    const method = route.method === 'WS' ? 'GET' : route.method
+    methods.add(method)
+    if (method === 'GET') methods.add('HEAD')
+    methods.add('OPTIONS')
+  }
+  return [...methods].sort()
+}
+
+/** Compares segment by segment; `:name` stands for any one segment, a closing `*` for all that follow. */
+function matches(pattern: string, path: string): boolean {
+  const expected = segmentsOf(pattern)
+  const found = segmentsOf(path)
+  const isOpen = expected.at(-1) === '*'
+  if (isOpen ? found.length < expected.length : found.length !== expected.length) return false
+  return expected.every((segment, index) => segment === '*' || segment.startsWith(':') || segment === found[index])
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').filter((segment) => segment !== '')
+}

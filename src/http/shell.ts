@@ -1,0 +1,162 @@
+import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia'
+import type { Limits } from '../config.ts'
+import { type Mint, mint } from '../ids.ts'
+import type { Log } from '../log.ts'
+import { allowedMethods } from './allowed-methods.ts'
+import { type Begun, errorText, jsonResponse, ownResponse } from './answer.ts'
+import { HangUp } from './body.ts'
+import { ApiError } from './errors.ts'
+import type { Reservation } from './idempotency.ts'
+import { encodeJson } from './raw-json.ts'
+import { requestIdOf } from './request-id.ts'
+import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
+
+/** Told of each answered request. `route` is the pattern (`/api/v1/runs/:runId`), so that its values are few. */
+export type ObserveRequest = (method: string, route: string, status: number, seconds: number) => void
+
+export interface ShellDeps {
+  readonly log: Log
+  readonly limits: Pick<Limits, 'body_bytes'>
+  /** Whether each request gets its line in the log, at level debug. Errors of ours always do. */
+  readonly logRequests?: boolean
+  readonly observeRequest?: ObserveRequest
+  /** The error a client gets when a store is away; null for any other error. */
+  readonly unavailableOf?: (error: unknown) => ApiError | null
+}
+
+/** A body refused for its size is read to its end all the same, so that its sender gets to read why; a longer one is not. */
+const DRAINED_LIMITS_MAX = 4
+const NO_BYTES = new Uint8Array(0)
+
+/**
+ * The root that every route is mounted on: request ids, the envelope around data and errors,
+ * compression, the log line of each request (contract section 1). Routes return bare data, or throw {@link ApiError};
+ * a `Response` that a route returns is sent as it is.
+ *
+ * Elysia reads the source of each hook to see which parts of the context it must prepare; hence each takes out
+ * of it what it needs and never passes it on.
+ */
+export function createShell(deps: ShellDeps) {
+  const finished = createFinish(deps)
+  const shell = new Elysia({ normalize: false })
+    // Members of every context from the start, so that all contexts have one shape.
+    .decorate({
+      startedMs: 0,
+      /** What the body was parsed from, inflated: part of what makes two requests the same. */
+      bodyBytes: NO_BYTES as Uint8Array,
+      /** Mints ids; the same ones again when a call with an `Idempotency-Key` is repeated. */
+      mint: mint as Mint,
+      /** Set while a call with an `Idempotency-Key` is carried out. */
+      reservation: undefined as Reservation | undefined,
+    })
+    // Not onRequest: with one, Elysia asks Bun for the URL of each request, which takes longer than all the rest here.
+    .onTransform((context) => {
+      context.startedMs = performance.now()
+    })
+    .onError(({ error, request, startedMs, route, set, reservation }) => {
+      const begun = { request, requestId: requestIdOf(request), startedMs, route, set }
+      if (error instanceof NotFoundError) return unmatched(begun)
+      const refused = asApiError(error, begun.requestId, deps.unavailableOf)
+      finished(begun, refused.status, refused.status >= 500 ? error : undefined)
+      const response = errorResponse(begun, refused, deps.limits.body_bytes)
+      if (reservation === undefined) return response
+      // After a refusal the key is free again. After a failure nobody knows what has happened.
+      if (refused.status < 500) return reservation.release().then(() => response)
+      reservation.suspend()
+      return response
+    })
+    .mapResponse(({ responseValue, request, startedMs, route, set, reservation }) => {
+      // Answers to errors come by here too. They are complete.
+      if (responseValue instanceof Response && responseValue.headers.has('x-request-id')) return responseValue
+      const begun = { request, requestId: requestIdOf(request), startedMs, route, set }
+      if (responseValue instanceof Response) {
+        // A stream is not kept: only the same call may be made again, and it mints the same ids.
+        reservation?.suspend()
+        finished(begun, responseValue.status)
+        return ownResponse(begun, responseValue)
+      }
+      const text = `{"data":${encodeJson(responseValue)},"error":null}`
+      const status = typeof set.status === 'number' ? set.status : 200
+      finished(begun, status)
+      const response = jsonResponse(begun, status, text)
+      return reservation === undefined ? response : reservation.finish(status, text).then(() => response)
+    })
+
+  function unmatched(begun: Begun): Response {
+    const { request, set } = begun
+    const path = pathOf(request)
+    const allowed = allowedMethods(shell.routes, path)
+    if (allowed.length > 0) set.headers.allow = allowed.join(', ')
+    if (allowed.length > 0 && request.method === 'OPTIONS') {
+      finished(begun, 204)
+      return ownResponse(begun, new Response(null, { status: 204 }))
+    }
+    finished(begun, 404)
+    const message =
+      allowed.length > 0
+        ? `${shown(path)} does not take ${request.method}; it takes ${allowed.join(', ')}`
+        : `no route ${request.method} ${shown(path)}; GET /docs lists them all`
+    return errorResponse(begun, new ApiError('NOT_FOUND', message), deps.limits.body_bytes)
+  }
+
+  return shell
+}
+
+/** The root with its context, as the guards extend it. */
+export type Shell = ReturnType<typeof createShell>
+
+function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): Response {
+  const { headers } = begun.set
+  const { retryAfterSeconds } = refused
+  if (retryAfterSeconds !== undefined) headers['retry-after'] = `${Math.max(1, Math.ceil(retryAfterSeconds))}`
+  if (refused.code === 'UNAUTHENTICATED') headers['www-authenticate'] = 'Bearer'
+  const declared = Number(begun.request.headers.get('content-length'))
+  if (refused instanceof HangUp || declared > bodyBytesMax * DRAINED_LIMITS_MAX) headers.connection = 'close'
+  return jsonResponse(begun, refused.status, errorText(refused.code, refused.message))
+}
+
+/** The one place that decides what a client learns of an error. */
+function asApiError(error: unknown, requestId: string, unavailableOf: ShellDeps['unavailableOf']): ApiError {
+  const thrown = error instanceof ParseError ? error.cause : error
+  if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
+  if (thrown instanceof ValidationError && thrown.type !== 'response')
+    return new ApiError('VALIDATION_ERROR', validationMessage(thrown as unknown as ValidationFailure))
+  return unavailableOf?.(thrown) ?? internal(requestId, thrown)
+}
+
+function internal(requestId: string, cause: unknown): ApiError {
+  return new ApiError('INTERNAL', `internal error; the log has it under request id ${requestId}`, { cause })
+}
+
+/** The log line and the metrics of an answered request. */
+function createFinish({ log, logRequests, observeRequest }: ShellDeps) {
+  return (begun: Begun, status: number, error?: unknown): void => {
+    if (observeRequest === undefined && !logRequests && error === undefined) return
+    const { request, requestId, startedMs, route } = begun
+    // Zero if it was refused before it had begun, while its body was being read.
+    const ms = startedMs === 0 ? 0 : performance.now() - startedMs
+    observeRequest?.(request.method, route ?? 'none', status, ms / 1000)
+    if (!logRequests && error === undefined) return
+    const fields = {
+      request_id: requestId,
+      method: request.method,
+      path: pathOf(request),
+      status,
+      ms: Math.round(ms * 100) / 100,
+    }
+    if (error === undefined) log.debug('request', fields)
+    else if (status === 503) log.warn('request refused', { ...fields, error: causeOf(error) })
+    else log.error('request failed', { ...fields, error: causeOf(error) })
+  }
+}
+
+/** Of a request that Bun accepted; its URL is always absolute. */
+function pathOf(request: Request): string {
+  return new URL(request.url).pathname
+}
+
+/** What really happened, where an error hides it from clients. A refused response is named by place, never shown whole. */
+function causeOf(error: unknown): unknown {
+  if (error instanceof ValidationError) return validationMessage(error as unknown as ValidationFailure)
+  return error instanceof ApiError ? (error.cause ?? error) : error
+}

@@ -1,0 +1,91 @@
+/**
+ * Timestamps in (contract section 1: any RFC 3339, stored as UTC milliseconds).
+ *
+ * Accepted: every RFC 3339 date-time, also with a lower-case `t` or `z`, a space instead of the `T`, any offset, and any
+ * number of fractional digits (what is finer than a millisecond is cut off). A leap second (`23:59:60Z`) is read as the
+ * second after it, as POSIX clocks do. Refused: days that do not exist, and years outside 1900–2299, which ClickHouse's
+ * `DateTime64(3)` cannot hold.
+ */
+
+const MIN_MS = Date.UTC(1900, 0, 1)
+const MAX_MS = Date.UTC(2300, 0, 1) - 1
+const DAYS_OF = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
+
+/** Unix milliseconds, or null if `text` is no timestamp that we keep. */
+export function parseTimestamp(text: string): number | null {
+  const ms = parseAny(text)
+  return ms !== null && ms >= MIN_MS && ms <= MAX_MS ? ms : null
+}
+
+/** Length of `2026-01-31T09:30:00.123Z`, the form nearly every client sends. */
+export const CANONICAL_BYTES = 24
+
+/**
+ * Reads that form from ASCII at `at`, for the hot path; null for anything that is not exactly it, which then deserves
+ * {@link parseTimestamp}. Events of a batch share their day, so it is worked out once.
+ */
+export function parseCanonicalBytes(bytes: Uint8Array, at: number): number | null {
+  for (let i = 0; i < CANONICAL_BYTES; i++) {
+    const mark = CANONICAL_MARKS[i]
+    const byte = bytes[at + i]
+    if (mark === 0 ? byte < 0x30 || byte > 0x39 : byte !== mark) return null
+  }
+  const day = two(bytes, at) * 1_000_000 + two(bytes, at + 2) * 10_000 + two(bytes, at + 5) * 100 + two(bytes, at + 8)
+  const hour = two(bytes, at + 11)
+  const minute = two(bytes, at + 14)
+  const second = two(bytes, at + 17)
+  if (hour > 23 || minute > 59 || second > 59) return null
+  if (day !== lastDay.written) {
+    const start = parseAny(`${Buffer.from(bytes.buffer, bytes.byteOffset + at, 10).toString('latin1')}T00:00:00Z`)
+    if (start === null || start < MIN_MS || start > MAX_MS) return null
+    lastDay = { written: day, start }
+  }
+  return (
+    lastDay.start + ((hour * 60 + minute) * 60 + second) * 1_000 + (bytes[at + 20] - 0x30) * 100 + two(bytes, at + 21)
+  )
+}
+
+/** The bytes of the canonical form that are always the same; 0 where a digit stands. */
+const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
+let lastDay = { written: -1, start: 0 }
+
+function two(bytes: Uint8Array, at: number): number {
+  return (bytes[at] - 0x30) * 10 + bytes[at + 1] - 0x30
+}
+
+function parseAny(text: string): number | null {
+  const match = RFC_3339.exec(text)
+  if (match === null) return null
+  const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour, offsetMinute] = match
+  if (sign !== undefined && (Number(offsetHour) > 23 || Number(offsetMinute) > 59)) return null
+  const offset = sign === undefined ? 0 : (Number(offsetHour) * 60 + Number(offsetMinute)) * (sign === '-' ? -1 : 1)
+  const ms = Number(fraction.slice(0, 3).padEnd(3, '0'))
+  return instant(Number(year), Number(month), Number(day), Number(hour), Number(minute), Number(second), ms, offset)
+}
+
+/** Every comparison is written so that a NaN, which stands for "no digit", fails it. */
+function instant(
+  year: number,
+  month: number,
+  day: number,
+  hour: number,
+  minute: number,
+  second: number,
+  ms: number,
+  offsetMinutes: number,
+): number | null {
+  if (!(year >= 1000 && month >= 1 && month <= 12 && day >= 1 && hour <= 23 && minute <= 59 && ms <= 999)) return null
+  if (!(day <= DAYS_OF[month - 1] || (month === 2 && day === 29 && isLeapYear(year)))) return null
+  if (!(second <= 59 || (second === 60 && isLeapSecond(hour * 60 + minute - offsetMinutes)))) return null
+  return Date.UTC(year, month - 1, day, hour, minute - offsetMinutes, second, ms)
+}
+
+/** Leap seconds are inserted at the end of a UTC day only. */
+function isLeapSecond(utcMinute: number): boolean {
+  return (((utcMinute + 1) % 1440) + 1440) % 1440 === 0
+}
+
+function isLeapYear(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+}

@@ -1,0 +1,203 @@
+import { Kind, type TSchema } from '@sinclair/typebox'
+import { ValueErrorType } from '@sinclair/typebox/errors'
+import { RawJson } from './raw-json.ts'
+import { textProblem } from './schema.ts'
+
+/** What of Elysia's `ValidationError` a message is made from. */
+export interface ValidationFailure {
+  /** Which part of the request (or the response) was refused. */
+  readonly type: string
+  /** The whole part, as it was checked. */
+  readonly value: unknown
+  /** TypeBox's first finding. */
+  readonly valueError?: Finding | undefined
+}
+
+export interface Finding {
+  readonly type: ValueErrorType
+  readonly schema: TSchema
+  /** JSON pointer. */
+  readonly path: string
+  readonly value: unknown
+  /** Of a union: the findings of each of its variants. */
+  readonly errors?: readonly Iterable<Finding>[]
+}
+
+const SHOWN_CHARACTERS_MAX = 80
+/** Where the members of each part stand, as a client would say it. A body's members need no prefix. */
+const PLACE_OF: Record<string, string> = {
+  body: '',
+  query: 'query',
+  params: 'path',
+  headers: 'header',
+  cookie: 'cookie',
+}
+/** Variants that Elysia adds to numbers and booleans of a query, which is all text. */
+const COERCED_FORMATS = new Set(['integer', 'numeric', 'boolean', 'date', 'ObjectString', 'ArrayString'])
+
+/**
+ * One sentence for a refused request: the place, what was expected there, and what came instead, as in
+ * `events[3].level: expected one of debug, info, warn, error; got "warning"` (contract section 1). Only the first
+ * finding is told, and only 80 characters of the value, so a 10 MiB body costs no more than a small one.
+ */
+export function validationMessage(failure: ValidationFailure): string {
+  const { valueError } = failure
+  if (valueError === undefined) return `${failure.type}: not valid`
+  const finding = innermost(valueError)
+  const place = placeOf(PLACE_OF[failure.type] ?? '', finding.path)
+  if (finding.type === ValueErrorType.ObjectAdditionalProperties)
+    return unknownField(place, finding.path, finding.schema)
+  if (finding.type === ValueErrorType.ObjectRequiredProperty) return misspelt(failure, finding) ?? `${place}: required`
+  return `${place === '' ? failure.type : place}: ${expectation(finding)}; got ${shown(finding.value)}`
+}
+
+/** Follows a union into the one variant that the value was meant for, if that can be told. */
+function innermost(finding: Finding): Finding {
+  if (finding.type !== ValueErrorType.Union) return finding
+  const variants: TSchema[] = finding.schema.anyOf ?? []
+  const fitting = variants.flatMap((variant, index) => (isOfType(variant, finding.value) ? [index] : []))
+  if (fitting.length !== 1 || variants[fitting[0]].const !== undefined) return finding
+  for (const inner of finding.errors?.[fitting[0]] ?? []) return innermost(inner)
+  return finding
+}
+
+function isOfType(schema: TSchema, value: unknown): boolean {
+  if (COERCED_FORMATS.has(schema.format)) return false
+  if (schema.type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (schema.type === 'array') return Array.isArray(value)
+  if (schema.type === 'integer') return typeof value === 'number'
+  if (schema.type === 'null') return value === null
+  return schema.type === typeof value
+}
+
+function expectation({ schema, value }: Finding): string {
+  if (schema[Kind] === 'Text' && typeof value === 'string')
+    return textProblem(value, schema as unknown as { maxLength: number }) ?? 'expected text'
+  return `expected ${described(schema)}`
+}
+
+/** What a schema admits, in words. */
+function described(schema: TSchema): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  if (Array.isArray(schema.enum)) return oneOf(schema.enum)
+  if (Array.isArray(schema.anyOf)) return describedUnion(schema.anyOf)
+  if (schema.title === 'uuid') return 'a UUID'
+  if (schema.title === 'timestamp') return 'an RFC 3339 timestamp of the years 1900 to 2299'
+  switch (schema.type) {
+    case 'string':
+      return `a string${range(schema.minLength, schema.maxLength, ' characters')}`
+    case 'integer':
+      return `an integer${range(schema.minimum, schema.maximum, '')}`
+    case 'number':
+      return `a number${range(schema.minimum, schema.maximum, '')}`
+    case 'boolean':
+      return 'true or false'
+    case 'array':
+      return `an array${range(schema.minItems, schema.maxItems, ' items')}`
+    case 'object':
+      return schema[Kind] === 'FreeForm' ? 'a JSON object' : 'an object'
+    default:
+      return schema.type ?? 'another value'
+  }
+}
+
+function describedUnion(variants: readonly TSchema[]): string {
+  const meant = variants.filter((variant) => !COERCED_FORMATS.has(variant.format))
+  const constants = meant.flatMap((variant) => (variant.const === undefined ? [] : [variant.const]))
+  const others = meant.filter((variant) => variant.const === undefined).map(described)
+  return [...(constants.length === 0 ? [] : [oneOf(constants)]), ...new Set(others)].join(' or ')
+}
+
+function oneOf(values: readonly unknown[]): string {
+  return values.length === 1 ? JSON.stringify(values[0]) : `one of ${values.join(', ')}`
+}
+
+function range(min: number | undefined, max: number | undefined, unit: string): string {
+  if (min !== undefined && max !== undefined) return ` ${unit === '' ? 'from' : 'of'} ${min} to ${max}${unit}`
+  if (min !== undefined) return ` of at least ${min}${unit}`
+  return max === undefined ? '' : ` of at most ${max}${unit}`
+}
+
+/** `events[3].level` from `/events/3/level`. A member whose name is no identifier is quoted. */
+function placeOf(prefix: string, pointer: string): string {
+  let place = prefix
+  for (const segment of segmentsOf(pointer)) {
+    if (/^\d+$/.test(segment)) place += `[${segment}]`
+    else if (/^[\w$-]{1,80}$/.test(segment)) place += place === '' ? segment : `.${segment}`
+    else place += `[${shown(segment)}]`
+  }
+  return place
+}
+
+function segmentsOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** A missing field is most often one that is there under a wrong name: then that is what the client wants to hear. */
+function misspelt(failure: ValidationFailure, finding: Finding): string | null {
+  const segments = segmentsOf(finding.path)
+  const missing = segments.pop() ?? ''
+  let parent: unknown = failure.value
+  for (const segment of segments) parent = (parent as Record<string, unknown> | undefined)?.[segment]
+  if (typeof parent !== 'object' || parent === null || parent instanceof RawJson) return null
+  for (const name in parent) {
+    if (!isSimilar(name, missing)) continue
+    const place = placeOf(PLACE_OF[failure.type] ?? '', `${finding.path.slice(0, -missing.length)}${name}`)
+    return `${place}: unknown field; did you mean ${JSON.stringify(missing)}?`
+  }
+  return null
+}
+
+function unknownField(place: string, pointer: string, schema: TSchema): string {
+  const name = segmentsOf(pointer).at(-1) ?? ''
+  const known = Object.keys(schema.properties ?? {})
+  const meant = known.find((candidate) => isSimilar(name, candidate))
+  if (meant !== undefined) return `${place}: unknown field; did you mean ${JSON.stringify(meant)}?`
+  return `${place}: unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`
+}
+
+/** A slip of two letters, letters swapped, or another notation (`runId`, `run-id`). Equal names are not similar. */
+function isSimilar(name: string, candidate: string): boolean {
+  if (name === candidate || Math.abs(name.length - candidate.length) > 2) return false
+  if (plain(name) === plain(candidate) || sorted(name) === sorted(candidate)) return true
+  return editDistance(name, candidate) <= (candidate.length < 5 ? 1 : 2)
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[_-]/g, '')
+}
+
+function sorted(name: string): string {
+  return [...name].sort().join('')
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i]
+    for (let j = 1; j <= b.length; j++)
+      current[j] = Math.min(
+        previous[j] + 1,
+        current[j - 1] + 1,
+        previous[j - 1] + (a.charCodeAt(i - 1) === b.charCodeAt(j - 1) ? 0 : 1),
+      )
+    previous = current
+  }
+  return previous[b.length]
+}
+
+/** A value as a message shows it: what it is, and no more of it than helps. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (value instanceof RawJson) return value.text.startsWith('[') ? 'an array' : 'an object'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  if (typeof value !== 'string') return String(value)
+  const cut = value.length > SHOWN_CHARACTERS_MAX
+  // Cutting may split a pair; what is shown must be text again.
+  const text = JSON.stringify((cut ? value.slice(0, SHOWN_CHARACTERS_MAX) : value).toWellFormed())
+  return cut ? `${text}…` : text
+}

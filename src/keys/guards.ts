@@ -1,0 +1,111 @@
+import { timingSafeEqual } from 'node:crypto'
+import { Elysia } from 'elysia'
+import type { BodyReader } from '../http/body.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Idempotency, Reservation } from '../http/idempotency.ts'
+import type { Budget, RateLimiter } from '../http/rate-limit.ts'
+import { type Mint, mint } from '../ids.ts'
+import type { KeyRing } from './key-ring.ts'
+import type { Caller } from './schema.ts'
+import { hashKey } from './token.ts'
+
+export interface GuardsDeps {
+  readonly ring: KeyRing
+  readonly limiter: RateLimiter
+  readonly reader: BodyReader
+  readonly idempotency: Idempotency
+  /** Undefined: the operator's routes answer 404. */
+  readonly operatorToken: string | undefined
+}
+
+/** Which keys a route takes. */
+export type Audience = 'agent' | 'workspace' | 'any'
+
+/**
+ * What stands in front of every route that needs a key, in the contract's order of checks (section 1): the body's size,
+ * the key (401), its scope (403), its budget (429), and only then what the body says (400). Each guard is a plugin:
+ * the routes of the instance that uses it get `caller`, `mint`, and the parsed `body`.
+ */
+export type Guards = ReturnType<typeof createGuards>
+
+const NO_BYTES = new Uint8Array(0)
+const BEARER = /^Bearer +(\S+) *$/i
+
+const REFUSALS = {
+  agent: 'this route takes an agent key (svc_agent_…), not a workspace key',
+  workspace: 'this route takes a workspace key (svc_ws_…), not an agent key',
+} as const
+
+export function createGuards(deps: GuardsDeps) {
+  const { ring, limiter, reader, idempotency, operatorToken } = deps
+
+  /**
+   * Judges the key of a request, without Elysia: for routes that cannot afford hooks. Answers at once for a key that
+   * is remembered, else with a promise.
+   *
+   * @param headers of the response, which get those of the rate limit
+   * @throws ApiError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE; thrown or rejected with
+   */
+  function admit(
+    request: Request,
+    headers: Record<string, string | number>,
+    audience: Audience,
+    budget: Budget,
+  ): Caller | Promise<Caller> {
+    const spend = (caller: Caller): Caller => {
+      if (audience !== 'any' && caller.type !== audience) throw new ApiError('FORBIDDEN', REFUSALS[audience])
+      limiter.take(caller.keyId, budget, 1, headers)
+      return caller
+    }
+    const caller = ring.authenticate(bearerToken(request))
+    return caller instanceof Promise ? caller.then(spend) : spend(caller)
+  }
+
+  const guard = (audience: Audience, budget: Budget, as: 'json' | 'bytes' = 'json') =>
+    withContext(`${audience} ${budget} ${as}`)
+      .onParse({ as: 'scoped' }, reader.parse)
+      .derive({ as: 'scoped' }, async ({ request, set }) => ({
+        caller: await admit(request, set.headers as Record<string, string | number>, audience, budget),
+      }))
+      .onTransform({ as: 'scoped' }, as === 'json' ? reader.transform : reader.transformBytes)
+      .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
+
+  return {
+    admit,
+    /** Agent keys only, with the budget of ingest requests. */
+    ingest: guard('agent', 'ingest'),
+    /** The same for the events route, which reads the bytes of its body itself: `bodyBytes`, inflated. */
+    ingestBytes: guard('agent', 'ingest', 'bytes'),
+    /** Workspace keys only: management and SQL. */
+    workspaceKey: (budget: Budget) => guard('workspace', budget),
+    /** Either type; what an agent key may see is its own agent's, which the route's store decides. */
+    anyKey: (budget: Budget) => guard('any', budget),
+    /** The operator's token, which is no key: no caller, no budget. */
+    operator: withContext('operator')
+      .onParse({ as: 'scoped' }, reader.parse)
+      .derive({ as: 'scoped' }, ({ request }) => {
+        if (operatorToken === undefined)
+          throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
+        const isOperator = timingSafeEqual(hashKey(bearerToken(request)), hashKey(operatorToken))
+        if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
+        return {}
+      })
+      .onTransform({ as: 'scoped' }, reader.transform)
+      .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle),
+  }
+}
+
+/** Plugins of one name and seed are run once a route; the members are the shell's, named here for their types. */
+function withContext(seed: string) {
+  return new Elysia({ name: 'guard', seed }).decorate({
+    bodyBytes: NO_BYTES as Uint8Array,
+    mint: mint as Mint,
+    reservation: undefined as Reservation | undefined,
+  })
+}
+
+function bearerToken(request: Request): string {
+  const token = BEARER.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (token === undefined) throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>')
+  return token
+}

@@ -1,0 +1,252 @@
+import { ApiError } from '../http/errors.ts'
+import type { Log } from '../log.ts'
+import type { Sql, TransactionSql } from '../postgres/connect.ts'
+
+/** A change after which a remembered key may be wrong: of one key, of an agent's keys, of a workspace's. */
+export interface CredentialChange {
+  readonly scope: 'key' | 'agent' | 'workspace'
+  readonly id: string
+  /** Whether the keys in scope are dead now, so that open connections must be closed too. */
+  readonly dead: boolean
+}
+
+export interface LeaseDeps {
+  /**
+   * A client of its own with one connection, so that a busy pool never starves the lease. Ended by whoever made it.
+   */
+  readonly heartbeat: Sql
+  readonly log: Log
+  readonly instanceId: string
+  /** Nobody else can reach this database (the embedded one, behind the lock of its directory): the lease never ends. */
+  readonly exclusive: boolean
+  /** An instance known to be gone, whose lease nobody needs to wait for: the last one on the same, locked, data directory. */
+  readonly supersedes?: string | undefined
+  readonly times?: Partial<LeaseTimes>
+}
+
+/** All in milliseconds. */
+export interface LeaseTimes {
+  /** How long a round trip is good for while other processes share the database: the longest a revocation waits for us. */
+  readonly sharedLeaseMs: number
+  /** The same while there are none: the longest outage of Postgres through which remembered keys keep working. */
+  readonly aloneLeaseMs: number
+  readonly sharedBeatMs: number
+  readonly aloneBeatMs: number
+  /** A revocation that others have not confirmed by then answers 503: it holds, but not everywhere yet. */
+  readonly settleMaxMs: number
+}
+
+const TIMES: LeaseTimes = {
+  sharedLeaseMs: 1_500,
+  aloneLeaseMs: 30_000,
+  sharedBeatMs: 250,
+  aloneBeatMs: 1_000,
+  settleMaxMs: 8_000,
+}
+/** A round that takes longer is given up, and another one started. */
+const BEAT_TIMEOUT_MS = 5_000
+const SETTLE_POLL_MS = 20
+/** What two clocks that tick at slightly different speeds may drift apart during one lease. */
+const CLOCK_DRIFT_MS = 100
+const FORGET_INSTANCES_AFTER = '1 hour'
+
+/**
+ * The right of one process to trust what it remembers about keys, while several share one database.
+ *
+ * The rule (contract section 2, "revocation is immediate"): a process trusts its memory only until its lease ends. It
+ * renews the lease with two statements: the first writes into its row of `instances` until when the lease will hold
+ * at most; the second, begun after the first has committed, reads the changes of credentials since the last round.
+ * Whoever changes credentials records that in the same transaction, and then waits until every other row has applied
+ * the change or is past its `lease_until`. A row that was written too late for the waiter to see belongs to a process
+ * whose second statement comes after the change, and sees it.
+ *
+ * A process that shares its database has a short lease, so that a partitioned one holds up a revocation for a second and a
+ * half at most. A process that is alone has a long one, so that ingest goes on while Postgres restarts; should it be
+ * cut off and another process join meanwhile, a revocation there answers 503 until the long lease has ended. Leases
+ * are measured on the monotonic clock here and on Postgres' clock there; nobody compares the two.
+ */
+export class CredentialLease {
+  /** On the monotonic clock. */
+  private until: number
+  private applied = 0
+  private round = 0
+  private shared = false
+  private renewing: Promise<void> | undefined
+  private timer: Timer | undefined
+  private failing = false
+  private stopped = false
+  private readonly times: LeaseTimes
+
+  /**
+   * @param onChanges what others changed, in order; `'everything'` when this process was forgotten and cannot know
+   */
+  constructor(
+    private readonly deps: LeaseDeps,
+    private readonly onChanges: (changes: readonly CredentialChange[] | 'everything') => void,
+  ) {
+    this.times = { ...TIMES, ...deps.times }
+    this.until = deps.exclusive ? Number.POSITIVE_INFINITY : 0
+  }
+
+  /** Whether memory may be trusted at this very moment. */
+  get fresh(): boolean {
+    return performance.now() < this.until
+  }
+
+  /** Makes this process known to the others. @throws when Postgres cannot be reached */
+  async start(): Promise<void> {
+    const { heartbeat: sql, exclusive, supersedes } = this.deps
+    if (exclusive) await sql`delete from instances`
+    else if (supersedes !== undefined) await sql`delete from instances where instance_id = ${supersedes}`
+    await this.register()
+    if (exclusive) return
+    await this.renew()
+    this.schedule()
+  }
+
+  /** Gives the lease back, so that nobody waits for it. */
+  async stop(): Promise<void> {
+    this.stopped = true
+    clearTimeout(this.timer)
+    this.round++
+    this.until = 0
+    await this.deps.heartbeat`delete from instances where instance_id = ${this.deps.instanceId}`.catch(() => {})
+  }
+
+  /**
+   * Renews the lease now. Concurrent calls share one round.
+   * @throws ApiError UNAVAILABLE
+   */
+  renew(): Promise<void> {
+    if (this.stopped) return Promise.reject(new ApiError('UNAVAILABLE', 'the service is stopping'))
+    this.renewing ??= withTimeout(this.beat(++this.round), BEAT_TIMEOUT_MS)
+      .catch((error: unknown) => {
+        throw new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again', { cause: error })
+      })
+      .finally(() => {
+        this.renewing = undefined
+      })
+    return this.renewing
+  }
+
+  /**
+   * Notes a change in the transaction that makes it, as its last statement.
+   * @returns what {@link settle} takes
+   */
+  async record(sql: TransactionSql, change: CredentialChange): Promise<number> {
+    if (this.deps.exclusive) return 0
+    // Ids must become visible in their order, or a reader of the newest would miss one that commits after it.
+    await sql`lock table credential_changes in exclusive mode`
+    await sql`delete from credential_changes where change_id <= (select min(applied) from instances)`
+    const [row] = await sql<{ change_id: number }[]>`
+      insert into credential_changes (scope, id, dead) values (${change.scope}, ${change.id}, ${change.dead})
+      returning change_id`
+    return row!.change_id
+  }
+
+  /**
+   * Resolves once no other process can accept a key that the committed change has killed.
+   * @throws ApiError UNAVAILABLE when one of them cannot be heard of in time; the change itself stands
+   */
+  async settle(changeId: number): Promise<void> {
+    if (this.deps.exclusive) return
+    const { heartbeat: sql, instanceId } = this.deps
+    const deadline = performance.now() + this.times.settleMaxMs
+    for (;;) {
+      const [waiting] = await sql<{ count: number }[]>`
+        select count(*)::int as count from instances
+        where instance_id <> ${instanceId} and applied < ${changeId}
+          and lease_until + ${CLOCK_DRIFT_MS} * interval '1 millisecond' > clock_timestamp()`
+      if (waiting!.count === 0) return
+      if (performance.now() > deadline)
+        throw new ApiError(
+          'UNAVAILABLE',
+          'the change is stored, but a process of the service has not confirmed it yet; repeat the call to make sure',
+          { retryAfterSeconds: 5 },
+        )
+      await Bun.sleep(SETTLE_POLL_MS)
+    }
+  }
+
+  private async beat(round: number): Promise<void> {
+    let news = true
+    while (news) {
+      const start = performance.now()
+      const granted = await this.announce(start)
+      if (granted === undefined) {
+        await this.register()
+        this.onChanges('everything')
+        continue
+      }
+      const changes = await this.deps.heartbeat<(CredentialChange & { change_id: number })[]>`
+        select change_id, scope, id, dead from credential_changes where change_id > ${this.applied} order by change_id`
+      // Given up meanwhile: the row may say less by now than this round was granted.
+      if (round !== this.round) return
+      if (changes.length > 0) this.onChanges(changes)
+      this.applied = changes.at(-1)?.change_id ?? this.applied
+      this.shared = granted.shared
+      this.until = start + (granted.shared ? this.times.sharedLeaseMs : this.times.aloneLeaseMs)
+      // Somebody may be waiting to hear that these were applied.
+      news = changes.length > 0
+    }
+  }
+
+  /**
+   * Writes how long this process may trust its memory: for the lease to be granted, or what is left of the one it holds
+   * if that is longer. Undefined when the others have forgotten this process.
+   */
+  private async announce(now: number): Promise<{ shared: boolean } | undefined> {
+    const { heartbeat: sql, instanceId } = this.deps
+    const held = Math.max(0, this.until - now)
+    const [row] = await sql<{ shared: boolean }[]>`
+      with others as (
+        select exists (select from instances where instance_id <> ${instanceId} and lease_until > now()) as shared
+      )
+      update instances set seen_at = now(), applied = ${this.applied}, lease_until = now() + interval '1 millisecond'
+        * greatest(${held}::float8, case when shared then ${this.times.sharedLeaseMs}::float8 else ${this.times.aloneLeaseMs} end)
+      from others where instance_id = ${instanceId} returning shared`
+    return row
+  }
+
+  private async register(): Promise<void> {
+    const { heartbeat: sql, instanceId, exclusive } = this.deps
+    await sql`delete from instances where lease_until < now() - ${FORGET_INSTANCES_AFTER}::interval`
+    const [row] = await sql<{ applied: number }[]>`
+      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+      select ${instanceId}, now(), now(), case when ${exclusive}::bool then 'infinity' else now() end,
+        coalesce(max(change_id), 0)
+      from credential_changes
+      returning applied`
+    this.applied = row!.applied
+  }
+
+  private schedule(): void {
+    const { sharedBeatMs, aloneBeatMs } = this.times
+    const delay = this.shared || this.failing ? sharedBeatMs : aloneBeatMs
+    this.timer = setTimeout(() => {
+      void this.renew()
+        .then(() => this.report(false))
+        .catch((error: unknown) => this.report(true, error))
+        .finally(() => {
+          if (!this.stopped) this.schedule()
+        })
+    }, delay)
+    this.timer.unref()
+  }
+
+  private report(failing: boolean, error?: unknown): void {
+    if (failing && !this.failing) this.deps.log.warn('keys cannot be checked against Postgres', { error })
+    if (!failing && this.failing) this.deps.log.info('keys are checked against Postgres again')
+    this.failing = failing
+  }
+}
+
+async function withTimeout(work: Promise<void>, limitMs: number): Promise<void> {
+  let timer: Timer | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer from Postgres within ${limitMs} ms`)), limitMs)
+  })
+  // What comes after the limit is nobody's business any more.
+  work.catch(() => {})
+  await Promise.race([work, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,198 @@
+import type { Clock } from '../clock.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { Uuid } from '../http/schema.ts'
+import { parseTimestamp } from '../http/timestamp.ts'
+import type { Mint } from '../ids.ts'
+import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import type { KeyRing } from './key-ring.ts'
+import {
+  type Caller,
+  type CreateAgentKey,
+  type CreateKey,
+  isExpired,
+  type KeyPage,
+  type KeyRecord,
+  type KeyRow,
+  type ListKeys,
+  type NewKey,
+  type RotateKey,
+  toKeyRecord,
+} from './schema.ts'
+import { mintToken, type Token } from './token.ts'
+
+export interface KeyStoreDeps {
+  readonly sql: Sql
+  readonly ring: KeyRing
+  readonly clock: Clock
+}
+
+/** Keys of a workspace: made, listed, revoked, rotated (spec section 5, contract section 2). */
+export class KeyStore {
+  constructor(private readonly deps: KeyStoreDeps) {}
+
+  /** @throws ApiError VALIDATION_ERROR for an `expires_at` that has passed */
+  async createForWorkspace(caller: Caller, { name, expires_at }: CreateKey, mint: Mint): Promise<NewKey> {
+    const { sql, clock } = this.deps
+    const token = mintToken('workspace')
+    const row = await insertKey(sql, token, {
+      key_id: mint.uuid(),
+      workspace_id: caller.workspaceId,
+      agent_id: null,
+      name,
+      created_at: new Date(clock.now()),
+      expires_at: this.futureDate(expires_at),
+    })
+    return this.newKey(row, token)
+  }
+
+  /** @throws ApiError NOT_FOUND for no agent of the workspace or an archived one, VALIDATION_ERROR as above */
+  async createForAgent(caller: Caller, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
+    const { sql, clock } = this.deps
+    const token = mintToken('agent')
+    const expiresAt = this.futureDate(body.expires_at)
+    const row = await sql.begin(async (tx) => {
+      // Locked, so that archiving the agent either finds this key and kills it, or is seen here.
+      const [agent] = await tx`
+        select agent_id from agents
+        where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
+      if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
+      return insertKey(tx as unknown as TransactionSql, token, {
+        key_id: mint.uuid(),
+        workspace_id: caller.workspaceId,
+        agent_id: agentId,
+        name: body.name ?? null,
+        created_at: new Date(clock.now()),
+        expires_at: expiresAt,
+      })
+    })
+    return this.newKey(row, token)
+  }
+
+  async list(caller: Caller, query: ListKeys): Promise<KeyPage> {
+    const { sql, clock } = this.deps
+    const { type, agent_id, status, limit = PAGE_LIMIT_DEFAULT, cursor } = query
+    const now = clock.now()
+    const live = sql`revoked_at is null and`
+    const conditions = {
+      active: sql`and ${live} (expires_at is null or expires_at > ${new Date(now)})`,
+      expired: sql`and ${live} expires_at <= ${new Date(now)}`,
+      revoked: sql`and revoked_at is not null`,
+    }
+    const rows = await sql<KeyRow[]>`
+      select ${columns(sql)} from api_keys where workspace_id = ${caller.workspaceId}
+        ${cursor === undefined ? sql`` : sql`and key_id < ${CURSOR.decode(cursor)}`}
+        ${type === undefined ? sql`` : sql`and type = ${type}`}
+        ${agent_id === undefined ? sql`` : sql`and agent_id = ${agent_id}`}
+        ${status === undefined ? sql`` : conditions[status]}
+      order by key_id desc limit ${limit + 1}`
+    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.key_id))
+    return { ...page, items: page.items.map((row) => toKeyRecord(row, now)) }
+  }
+
+  /**
+   * Kills a key. Once it has resolved, no process of the service accepts it. Repeating it changes nothing.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
+   */
+  async revoke(caller: Caller, keyId: string): Promise<KeyRecord> {
+    const { ring, clock } = this.deps
+    const now = clock.now()
+    return ring.change({ scope: 'key', id: keyId, dead: true }, async (tx) => {
+      const [row] = await tx<KeyRow[]>`
+        update api_keys set revoked_at = coalesce(revoked_at, ${new Date(now)})
+        where workspace_id = ${caller.workspaceId} and key_id = ${keyId} returning ${columns(tx)}`
+      if (row === undefined) throw noKey()
+      return toKeyRecord(row, now)
+    })
+  }
+
+  /**
+   * Makes a key like an old one, which dies after the grace. The new one expires when the old one did.
+   * @throws ApiError NOT_FOUND; CONFLICT for a key that is dead or has been rotated already; UNAVAILABLE as in revoke
+   */
+  async rotate(caller: Caller, keyId: string, { grace_seconds = 0 }: RotateKey, mint: Mint): Promise<NewKey> {
+    const { ring, clock } = this.deps
+    const now = clock.now()
+    const newId = mint.uuid()
+    const graceEnd = new Date(now + grace_seconds * 1000)
+    const { row, token } = await ring.change({ scope: 'key', id: keyId, dead: grace_seconds === 0 }, async (tx) => {
+      const [old] = await tx<KeyRow[]>`
+        select ${columns(tx)} from api_keys
+        where workspace_id = ${caller.workspaceId} and key_id = ${keyId} for update`
+      if (old === undefined) throw noKey()
+      // The same call again, after the answer to the first was lost: it minted the same id.
+      if (old.replaced_by !== newId) refuseRotation(old, now)
+      const token = mintToken(old.type)
+      const row = await insertKey(tx, token, {
+        key_id: newId,
+        workspace_id: caller.workspaceId,
+        agent_id: old.agent_id,
+        name: old.name,
+        created_at: new Date(now),
+        expires_at: old.expires_at,
+      })
+      await tx`
+        update api_keys set replaced_by = ${newId},
+          ${grace_seconds === 0 ? tx`revoked_at = ${graceEnd}` : tx`expires_at = least(expires_at, ${graceEnd})`}
+        where workspace_id = ${caller.workspaceId} and key_id = ${keyId} and replaced_by is null`
+      return { row, token }
+    })
+    return this.newKey(row, token)
+  }
+
+  private newKey(row: KeyRow, token: Token): NewKey {
+    return { ...toKeyRecord(row, this.deps.clock.now()), key: token.text }
+  }
+
+  private futureDate(text: string | null | undefined): Date | null {
+    if (text === null || text === undefined) return null
+    const at = parseTimestamp(text)
+    if (at === null || at <= this.deps.clock.now())
+      throw invalid('expires_at', `expected a time to come; got ${JSON.stringify(text)}`)
+    return new Date(at)
+  }
+}
+
+const CURSOR = cursorCodec(Uuid)
+
+export interface KeyToInsert {
+  readonly key_id: string
+  readonly workspace_id: string
+  /** Null for a workspace key. */
+  readonly agent_id: string | null
+  readonly name: string | null
+  readonly created_at: Date
+  readonly expires_at: Date | null
+}
+
+/**
+ * Stores a new key. When the same call is repeated because its answer was lost, `key_id` exists already: its text, which
+ * nobody has seen, gives way to the new one.
+ */
+export async function insertKey(sql: Sql | TransactionSql, token: Token, key: KeyToInsert): Promise<KeyRow> {
+  const { key_id, workspace_id, agent_id, name, created_at, expires_at } = key
+  const type: Caller['type'] = agent_id === null ? 'workspace' : 'agent'
+  const [row] = await sql<KeyRow[]>`
+    insert into api_keys (key_id, workspace_id, agent_id, type, name, hash, prefix, last4, created_at, expires_at)
+    values (${key_id}, ${workspace_id}, ${agent_id}, ${type}, ${name}, ${token.hash}, ${token.prefix}, ${token.last4},
+      ${created_at}, ${expires_at})
+    on conflict (key_id) do update set hash = excluded.hash, prefix = excluded.prefix, last4 = excluded.last4
+      where api_keys.workspace_id = excluded.workspace_id
+    returning ${columns(sql)}`
+  return row!
+}
+
+function columns(sql: Sql | TransactionSql) {
+  return sql`key_id, type, name, agent_id, prefix, last4, created_at, last_used_at, expires_at, revoked_at, replaced_by`
+}
+
+function refuseRotation(key: KeyRow, now: number): void {
+  if (key.replaced_by !== null)
+    throw new ApiError('CONFLICT', `the key was rotated already; rotate the one in its place: ${key.replaced_by}`)
+  if (key.revoked_at !== null) throw new ApiError('CONFLICT', 'the key is revoked; make a new one')
+  if (isExpired(key, now)) throw new ApiError('CONFLICT', 'the key has expired; make a new one')
+}
+
+function noKey(): ApiError {
+  return new ApiError('NOT_FOUND', 'key does not exist')
+}

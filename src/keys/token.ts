@@ -1,0 +1,63 @@
+import type { Caller } from './schema.ts'
+
+/**
+ * The text of an API key: `svc_agent_` or `svc_ws_`, 43 base62 characters of randomness, 6 of checksum (contract
+ * section 2). The checksum tells a mistyped or made-up key from a real one without asking the database.
+ */
+
+export type KeyType = Caller['type']
+
+/** A fresh key: shown once to its owner, while the database gets everything but `text`. */
+export interface Token {
+  readonly text: string
+  readonly hash: Buffer
+  /** What a person recognises the key by in a list. */
+  readonly prefix: string
+  readonly last4: string
+}
+
+const PREFIX_OF: Record<KeyType, string> = { agent: 'svc_agent_', workspace: 'svc_ws_' }
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const RANDOM_BYTES = 32
+/** 62^43 is the first power of 62 past 2^256, and 62^6 the first past 2^32. */
+const BODY_LENGTH = 43
+const CHECKSUM_LENGTH = 6
+const SHOWN_LENGTH = 4
+const FORMAT = /^svc_(agent|ws)_[0-9A-Za-z]{49}$/
+
+export function mintToken(type: KeyType): Token {
+  const random = crypto.getRandomValues(Buffer.alloc(RANDOM_BYTES))
+  const unsigned = PREFIX_OF[type] + base62(BigInt(`0x${random.toString('hex')}`), BODY_LENGTH)
+  return describeToken(unsigned + checksum(unsigned))
+}
+
+/** Splits a well-formed key into what is stored of it. */
+export function describeToken(text: string): Token {
+  const shown = text.lastIndexOf('_') + 1 + SHOWN_LENGTH
+  return { text, hash: hashKey(text), prefix: text.slice(0, shown), last4: text.slice(-4) }
+}
+
+/** The type of a key whose format and checksum are right; null for any other text. Says nothing about whether it exists. */
+export function isWellFormedKey(text: string): KeyType | null {
+  const match = FORMAT.exec(text)
+  if (match === null) return null
+  const unsigned = text.slice(0, -CHECKSUM_LENGTH)
+  if (checksum(unsigned) !== text.slice(-CHECKSUM_LENGTH)) return null
+  return match[1] === 'ws' ? 'workspace' : 'agent'
+}
+
+/** SHA-256 of the key: the only form in which keys are stored. A key is 256 random bits, so no salt or stretching helps. */
+export function hashKey(text: string): Buffer {
+  return Buffer.from(Bun.SHA256.hash(text).buffer)
+}
+
+/** CRC-32 (IEEE) of everything before it. */
+function checksum(unsigned: string): string {
+  return base62(BigInt(Bun.hash.crc32(unsigned)), CHECKSUM_LENGTH)
+}
+
+function base62(value: bigint, length: number): string {
+  let text = ''
+  for (let rest = value; rest > 0n; rest /= 62n) text = ALPHABET[Number(rest % 62n)] + text
+  return text.padStart(length, '0')
+}

@@ -1,0 +1,73 @@
+import type { Log } from '../log.ts'
+import type { Sql } from '../postgres/connect.ts'
+import type { Caller } from './schema.ts'
+
+interface Use {
+  readonly workspaceId: string
+  /** Unix milliseconds. */
+  at: number
+}
+
+const FLUSH_INTERVAL_MS = 5_000
+/** `last_used_at` is exact to this. */
+const PRECISION_MS = 1_000
+/** Keys whose use is noted between two writes; the use of more is lost, which costs `last_used_at` some freshness. */
+const USES_MAX = 100_000
+
+/** Keeps `last_used_at` of keys: noted in memory at each request, written in batches, at most once a key and interval. */
+export class UseLog {
+  private uses = new Map<string, Use>()
+  private timer: Timer | undefined
+  private writing: Promise<void> = Promise.resolve()
+
+  constructor(private readonly deps: { readonly sql: Sql; readonly log: Log }) {}
+
+  note(caller: Caller, now: number): void {
+    const use = this.uses.get(caller.keyId)
+    if (use !== undefined) {
+      if (now - use.at >= PRECISION_MS) use.at = now
+    } else if (this.uses.size < USES_MAX) this.uses.set(caller.keyId, { workspaceId: caller.workspaceId, at: now })
+  }
+
+  start(): void {
+    this.timer = setInterval(() => this.flush(), FLUSH_INTERVAL_MS)
+    this.timer.unref()
+  }
+
+  /** Writes what has been noted. */
+  async stop(): Promise<void> {
+    clearInterval(this.timer)
+    await this.flush()
+  }
+
+  private flush(): Promise<void> {
+    this.writing = this.writing.then(() => this.write())
+    return this.writing
+  }
+
+  private async write(): Promise<void> {
+    if (this.uses.size === 0) return
+    const { sql, log } = this.deps
+    const used = [...this.uses].map(([key_id, { workspaceId, at }]) => ({
+      key_id,
+      workspace_id: workspaceId,
+      at: new Date(at).toISOString(),
+    }))
+    this.uses = new Map()
+    try {
+      // Rows are locked in one order first, so that processes that write the same keys wait instead of deadlocking.
+      await sql`
+        with used as (
+          select * from json_to_recordset(${JSON.stringify(used)}::text::json)
+            as (key_id uuid, workspace_id uuid, at timestamptz)
+        ), locked as (
+          select key_id, workspace_id, used.at from api_keys join used using (key_id, workspace_id)
+          order by key_id for no key update of api_keys
+        )
+        update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked
+        where api_keys.workspace_id = locked.workspace_id and api_keys.key_id = locked.key_id`
+    } catch (error) {
+      log.warn('last_used_at of keys could not be written', { keys: used.length, error })
+    }
+  }
+}

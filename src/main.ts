@@ -1,0 +1,79 @@
+import { type Config, readConfig } from './config.ts'
+import { createLog, type Log } from './log.ts'
+import { createProgress } from './ops/progress.ts'
+import { StartError } from './ops/start-error.ts'
+import { type Service, startService } from './service.ts'
+
+/** Longest an orderly stop may take (contract section 8); what hangs after that is cut off. */
+const STOP_MS = 9_000
+
+/** The process: starts the service, tells the operator how to use it, and stops it in good order when asked to. */
+async function main(): Promise<void> {
+  const config = configOrExit()
+  const log = createLog(config.logLevel)
+  const stopped = Promise.withResolvers<void>()
+  onStopSignal(log, stopped.resolve)
+  try {
+    const service = await startService(config, { log, progress: createProgress(say) })
+    say(welcome(service, config))
+    await stopped.promise
+    await service.stop()
+    process.exit(0)
+  } catch (error) {
+    fail(error)
+  }
+}
+
+function configOrExit(): Config {
+  try {
+    return readConfig()
+  } catch (error) {
+    return fail(error)
+  }
+}
+
+/** The first signal asks for an orderly stop, the second one ends the process at once; its children end with it. */
+function onStopSignal(log: Log, stop: () => void): void {
+  let asked = false
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (asked) process.exit(1)
+    asked = true
+    log.info('stopping', { signal })
+    setTimeout(() => {
+      log.error('the stop took too long; leaving', { after_ms: STOP_MS })
+      process.exit(1)
+    }, STOP_MS).unref()
+    stop()
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+}
+
+/** One clear line for each thing that the operator can put right; a stack for what only we can. */
+function fail(error: unknown): never {
+  const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error)
+  process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)
+  process.exit(1)
+}
+
+function welcome({ url, isFirstStart, freshKey }: Service, { dataDir }: Config): string {
+  const shown = freshKey ?? (isFirstStart ? '$BOOTSTRAP_WORKSPACE_KEY' : '$KEY')
+  const lines = ['', `Agent Run Service is ready at ${url}`, `  reference: ${url}/docs`, `  data:      ${dataDir}`]
+  if (freshKey !== null) lines.push(`  workspace key (shown only now; keep it): ${freshKey}`)
+  lines.push(
+    '',
+    `${shown === '$KEY' ? 'With your workspace key in KEY, create' : 'Create'} an agent:`,
+    '',
+    `  curl ${url}/api/v1/agents -H "Authorization: Bearer ${shown}" \\`,
+    `    -H 'Content-Type: application/json' -d '{"name": "my first agent"}'`,
+    '',
+  )
+  return `${lines.join('\n')}\n`
+}
+
+/** What is for people goes to standard output; the log is on standard error. */
+function say(text: string): void {
+  process.stdout.write(text)
+}
+
+await main()

@@ -1,0 +1,84 @@
+import { Database } from 'bun:sqlite'
+import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { StartError } from './start-error.ts'
+
+/** A data directory that belongs to this process until it is released or the process ends, however it ends. */
+export interface DataDir {
+  readonly path: string
+  /** Names this process among all that ever held the directory. */
+  readonly instanceId: string
+  /** The one that held it last; it is gone for certain. */
+  readonly previousInstanceId: string | undefined
+  release(): void
+}
+
+/** What the file `holder` says: who has the lock, or had it last. */
+interface Holder {
+  readonly pid?: number
+  readonly instance_id?: string
+}
+
+/** Less than this and nothing that starts now would run for long. */
+const FREE_BYTES_MIN = 64 * 1024 * 1024
+
+/**
+ * Makes the directory if it is missing and takes its lock: two processes on one journal would ruin it.
+ *
+ * @throws StartError when it cannot be written, its disk is full, or another process holds it (which one, by its pid)
+ */
+export function openDataDir(path: string): DataDir {
+  const file = join(path, 'holder')
+  try {
+    // Root's directory is passable, because the database in it runs as another user; what is in it is not readable.
+    mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
+    const { bavail, bsize } = statfsSync(path)
+    if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
+    const lock = takeLock(join(path, 'lock'))
+    const { pid, instance_id } = readHolder(file)
+    if (lock === null) {
+      throw new StartError(
+        `DATA_DIR ${path} is in use by process ${pid ?? '(unknown)'}: stop it, or set another DATA_DIR`,
+      )
+    }
+    const instanceId = crypto.randomUUID()
+    writeFileSync(file, JSON.stringify({ pid: process.pid, instance_id: instanceId } satisfies Holder))
+    return { path, instanceId, previousInstanceId: instance_id, release: () => lock.close() }
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    throw new StartError(`DATA_DIR ${path} cannot be used: ${reason(error)}`, { cause: error })
+  }
+}
+
+/**
+ * A transaction that is never finished, in a SQLite file that stays empty. SQLite's locks are the operating system's
+ * on the file: they end with the process, and the children it leaves behind do not inherit them.
+ */
+function takeLock(path: string): Database | null {
+  const lock = new Database(path)
+  try {
+    lock.run('BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    lock.close()
+    if ((error as { code?: unknown }).code === 'SQLITE_BUSY') return null
+    throw error
+  }
+}
+
+function readHolder(file: string): Holder {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return {}
+  }
+}
+
+function reason(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  if (code === 'EACCES' || code === 'EPERM' || code === 'SQLITE_CANTOPEN') return 'it is not writable by this user'
+  if (code === 'EROFS' || code === 'SQLITE_READONLY') return 'it is on a read-only file system'
+  if (code === 'ENOTDIR' || code === 'EEXIST') return 'it, or a part of its path, is a file'
+  if (code === 'ENOSPC' || code === 'SQLITE_FULL') return 'its disk is full'
+  return String(message)
+}

@@ -1,0 +1,72 @@
+/** A part that requests rely on. */
+export interface Dependency {
+  readonly name: string
+  /** Without an essential dependency requests cannot be served; without another one the service is only `degraded`. */
+  readonly essential: boolean
+  /** Resolves when it works; rejects with the reason when it does not. */
+  check(): Promise<unknown>
+}
+
+/** Something that reads what others write, at its own pace. */
+export interface Consumer {
+  readonly name: string
+  /** Rows that it has yet to read. */
+  lag(): number | Promise<number>
+}
+
+export interface Health {
+  readonly status: 'ready' | 'degraded' | 'unavailable'
+  readonly dependencies: Record<string, { ok: boolean; latency_ms: number; problem: string | null }>
+  readonly journal: { epoch: string; end_seq: number }
+  /** `lag` is null where it cannot be told at the moment. */
+  readonly consumers: Record<string, { lag: number | null }>
+}
+
+export interface HealthDeps {
+  readonly dependencies: readonly Dependency[]
+  readonly consumers: readonly Consumer[]
+  readonly journal: { readonly epoch: string; readonly endSeq: number }
+  /** True from the moment the service begins to stop. */
+  readonly isStopping: () => boolean
+}
+
+const CHECK_TIMEOUT_MS = 2_000
+
+/** Asks every dependency at once; one that does not answer in time counts as broken. */
+export async function checkHealth({ dependencies, consumers, journal, isStopping }: HealthDeps): Promise<Health> {
+  const [checks, lags] = await Promise.all([
+    Promise.all(dependencies.map(async (each) => ({ ...each, result: await checkOne(each) }))),
+    Promise.all(consumers.map(async (each) => [each.name, { lag: await lagOf(each) }] as const)),
+  ])
+  const broken = checks.filter(({ result }) => !result.ok)
+  const unavailable = isStopping() || broken.some(({ essential }) => essential)
+  return {
+    status: unavailable ? 'unavailable' : broken.length > 0 ? 'degraded' : 'ready',
+    dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),
+    journal: { epoch: journal.epoch, end_seq: journal.endSeq },
+    consumers: Object.fromEntries(lags),
+  }
+}
+
+async function checkOne(dependency: Dependency) {
+  const startedAt = performance.now()
+  const problem = await inTime(dependency.check()).then(() => null, shortReason)
+  return { ok: problem === null, latency_ms: Math.round((performance.now() - startedAt) * 10) / 10, problem }
+}
+
+async function lagOf(consumer: Consumer): Promise<number | null> {
+  return inTime(Promise.resolve(consumer.lag())).catch(() => null)
+}
+
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`no answer for ${CHECK_TIMEOUT_MS} ms`)), CHECK_TIMEOUT_MS)
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+}
+
+/** What went wrong in general terms: anybody may read this, so no address, name or path of ours is in it. */
+function shortReason(error: unknown): string {
+  const { code } = error as { code?: unknown }
+  if (typeof code === 'string') return `not reachable (${code})`
+  return error instanceof Error && error.message.startsWith('no answer') ? error.message : 'not working'
+}

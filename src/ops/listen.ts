@@ -1,0 +1,73 @@
+import type { App } from '../app.ts'
+import type { Config } from '../config.ts'
+import { answerOutside } from '../http/answer.ts'
+import { StartError } from './start-error.ts'
+
+/** The service on its port. */
+export interface Listener {
+  /** For a client on this machine. */
+  readonly url: string
+  /** Takes no more connections, waits for the answers under way, but not for ever, and closes what is left. */
+  drain(): Promise<void>
+}
+
+type Place = Pick<Config, 'host' | 'port'>
+
+/** A connection on which nothing moves is closed, and with it one that waits for an answer: longer than any of ours takes. */
+const IDLE_TIMEOUT_SECONDS = 60
+const DRAIN_MS = 3_000
+const DRAIN_POLL_MS = 10
+
+/** Finds out early whether the port is to be had, before anything slow is started. @throws StartError */
+export async function checkPort(place: Place): Promise<void> {
+  try {
+    Bun.listen({ hostname: place.host, port: place.port, socket: { data: () => {} } }).stop(true)
+  } catch (error) {
+    throw refused(place, error)
+  }
+}
+
+/** @throws StartError */
+export function listen(app: App, place: Place): Listener {
+  try {
+    app.listen({
+      hostname: place.host,
+      port: place.port,
+      // A second instance on the same port must fail, not take every other request.
+      reusePort: false,
+      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      // The shell refuses what is too large, with our error instead of Bun's.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      error: answerOutside,
+    })
+  } catch (error) {
+    throw refused(place, error)
+  }
+  const server = app.server
+  if (server === null) throw refused(place, new Error('no server'))
+  return {
+    url: `http://${reachableHost(place.host)}:${server.port}`,
+    async drain() {
+      void server.stop(false)
+      const deadline = performance.now() + DRAIN_MS
+      while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS)
+      await server.stop(true)
+    },
+  }
+}
+
+/** "All addresses" is no address to connect to. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function refused({ host, port }: Place, cause: unknown): StartError {
+  const { code } = cause as { code?: unknown }
+  if (code === 'EADDRINUSE')
+    return new StartError(`port ${port} on ${host} is in use: stop what uses it, or set PORT`, { cause })
+  if (code === 'EACCES')
+    return new StartError(`port ${port} may not be used by this user: set PORT to one above 1023`, { cause })
+  return new StartError(`HOST ${host}, PORT ${port} cannot be listened on: ${(cause as Error).message}`, { cause })
+}

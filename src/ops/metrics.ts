@@ -1,0 +1,133 @@
+/** A registry of measurements, printed in the Prometheus text format. Label values are given in the order of the names. */
+export class Metrics {
+  private readonly metrics: Metric[] = []
+
+  /** A number that only rises. Without labels it is there from the start, as 0. */
+  counter(name: string, help: string, labels: readonly string[] = []): Counter {
+    return this.add(new Counter(name, help, labels))
+  }
+
+  /** A number that is read when somebody asks. `read` answers undefined while there is nothing to tell. */
+  gauge(name: string, help: string, read: () => number | undefined): void {
+    this.add(new Gauge(name, help, read))
+  }
+
+  /** A distribution; `buckets` are upper bounds, rising. */
+  histogram(name: string, help: string, buckets: readonly number[], labels: readonly string[] = []): Histogram {
+    return this.add(new Histogram(name, help, buckets, labels))
+  }
+
+  /** Everything, as `GET /metrics` answers it. */
+  text(): string {
+    return this.metrics
+      .map((metric) => `# HELP ${metric.name} ${metric.help}\n# TYPE ${metric.name} ${metric.type}\n${metric.lines()}`)
+      .join('')
+  }
+
+  private add<T extends Metric>(metric: T): T {
+    this.metrics.push(metric)
+    return metric
+  }
+}
+
+interface Metric {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  lines(): string
+}
+
+export class Counter implements Metric {
+  readonly type = 'counter'
+  private readonly values = new Map<string, number>()
+
+  constructor(
+    readonly name: string,
+    readonly help: string,
+    private readonly labels: readonly string[],
+  ) {
+    if (labels.length === 0) this.values.set('', 0)
+  }
+
+  add(amount: number, ...labelValues: readonly string[]): void {
+    const key = labelValues.join(SEPARATOR)
+    this.values.set(key, (this.values.get(key) ?? 0) + amount)
+  }
+
+  lines(): string {
+    return [...this.values].map(([key, value]) => `${this.name}${braces(this.labels, key)} ${value}\n`).join('')
+  }
+}
+
+class Gauge implements Metric {
+  readonly type = 'gauge'
+
+  constructor(
+    readonly name: string,
+    readonly help: string,
+    private readonly read: () => number | undefined,
+  ) {}
+
+  lines(): string {
+    const value = this.read()
+    return value === undefined ? '' : `${this.name} ${value}\n`
+  }
+}
+
+export class Histogram implements Metric {
+  readonly type = 'histogram'
+  /** For each set of label values: how many fell into each bucket, the last one unbounded, and their sum. */
+  private readonly series = new Map<string, { counts: number[]; sum: number }>()
+
+  constructor(
+    readonly name: string,
+    readonly help: string,
+    private readonly buckets: readonly number[],
+    private readonly labels: readonly string[],
+  ) {}
+
+  observe(value: number, ...labelValues: readonly string[]): void {
+    const key = labelValues.join(SEPARATOR)
+    let series = this.series.get(key)
+    if (series === undefined) {
+      series = { counts: new Array<number>(this.buckets.length + 1).fill(0), sum: 0 }
+      this.series.set(key, series)
+    }
+    const bucket = this.buckets.findIndex((bound) => value <= bound)
+    const at = bucket === -1 ? this.buckets.length : bucket
+    series.counts[at] = (series.counts[at] ?? 0) + 1
+    series.sum += value
+  }
+
+  lines(): string {
+    let text = ''
+    for (const [key, { counts, sum }] of this.series) {
+      let total = 0
+      for (const [i, count] of counts.entries()) {
+        total += count
+        const bound = this.buckets[i] ?? '+Inf'
+        text += `${this.name}_bucket${braces([...this.labels, 'le'], joined(key, String(bound)))} ${total}\n`
+      }
+      text += `${this.name}_sum${braces(this.labels, key)} ${sum}\n${this.name}_count${braces(this.labels, key)} ${total}\n`
+    }
+    return text
+  }
+}
+
+/** Stands between the label values of a key; no route, status or table has it in its name. */
+const SEPARATOR = '\u0000'
+
+function joined(key: string, last: string): string {
+  return key === '' ? last : `${key}${SEPARATOR}${last}`
+}
+
+function braces(names: readonly string[], key: string): string {
+  if (names.length === 0) return ''
+  const values = key.split(SEPARATOR)
+  const pairs = names.map((name, i) => `${name}="${escapeLabel(values[i] ?? '')}"`)
+  return `{${pairs.join(',')}}`
+}
+
+function escapeLabel(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}

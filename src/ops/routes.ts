@@ -1,0 +1,75 @@
+import { Elysia } from 'elysia'
+import type { Config } from '../config.ts'
+import { ApiError } from '../http/errors.ts'
+import { DOCS_ASSETS, DOCS_HEADERS, DOCS_PAGE, DOCS_SCRIPT } from './docs-page.ts'
+import { checkHealth, type Health, type HealthDeps } from './health.ts'
+import type { Metrics } from './metrics.ts'
+import { type DescribedRoute, openApiDocument } from './openapi.ts'
+import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
+
+export interface OpsDeps {
+  readonly config: Pick<Config, 'limits' | 'rateLimits'>
+  /** The package's version. */
+  readonly version: string
+  readonly health: HealthDeps
+  readonly metrics: Metrics
+  /** All routes of the service, asked when somebody reads the documentation. */
+  readonly routes: () => readonly DescribedRoute[]
+}
+
+/** How to operate the service, and what it can do (contract section 8). None of it needs a key. */
+export function opsRoutes(deps: OpsDeps) {
+  const limits = publishedLimits(deps.config)
+  return new Elysia({ name: 'ops', detail: { security: [] } })
+    .get(
+      '/healthz',
+      () => ({ status: 'ok' as const, version: deps.version, uptime_seconds: Math.floor(process.uptime()) }),
+      {
+        response: Alive,
+        detail: { summary: 'Is the process alive?' },
+      },
+    )
+    .get('/readyz', async () => usable(await checkHealth(deps.health)), {
+      response: Ready,
+      detail: { summary: 'Can requests be served, and how far behind is each consumer?' },
+    })
+    .get('/metrics', () => new Response(deps.metrics.text(), { headers: METRICS_HEADERS }), {
+      detail: { summary: 'Measurements for Prometheus', responses: METRICS_RESPONSES },
+    })
+    .get('/api/v1/limits', () => limits, {
+      response: PublishedLimits,
+      detail: { summary: 'Limits of requests and rates', tags: ['operation'] },
+    })
+    .use(docs(deps))
+}
+
+/** Serves while at least reports can be taken: without ClickHouse they can, and SQL answers for itself. */
+function usable(health: Health) {
+  const { status, ...rest } = health
+  if (status !== 'unavailable') return { status, ...rest }
+  const problems = Object.entries(health.dependencies).flatMap(([name, { problem }]) =>
+    problem === null ? [] : [`${name}: ${problem}`],
+  )
+  throw new ApiError('UNAVAILABLE', problems.length > 0 ? problems.join('; ') : 'the service is stopping')
+}
+
+const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
+const METRICS_RESPONSES = { 200: { description: 'Prometheus text format', content: { 'text/plain': {} } } }
+
+function docs({ routes, version }: OpsDeps) {
+  let document: string | undefined
+  const app = new Elysia({ name: 'docs', detail: { hide: true } })
+    .get('/docs', () => new Response(DOCS_PAGE, { headers: DOCS_HEADERS }))
+    .get(
+      '/docs/start.js',
+      () => new Response(DOCS_SCRIPT, { headers: { 'content-type': 'text/javascript; charset=utf-8' } }),
+    )
+    .get('/docs/json', () => {
+      document ??= JSON.stringify(openApiDocument(routes(), version))
+      return new Response(document, { headers: { 'content-type': 'application/json' } })
+    })
+  for (const { name, type, path } of DOCS_ASSETS) {
+    app.get(`/docs/${name}`, () => new Response(Bun.file(path), { headers: { 'content-type': type } }))
+  }
+  return app
+}

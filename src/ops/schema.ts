@@ -1,0 +1,55 @@
+import { t } from 'elysia'
+import type { Config } from '../config.ts'
+import { Nullable } from '../http/schema.ts'
+
+/** `GET /healthz`: the process is alive. */
+export const Alive = t.Object({ status: t.Literal('ok'), version: t.String(), uptime_seconds: t.Number() })
+
+const Count = t.Integer({ minimum: 0 })
+
+/** `GET /readyz` while usable; otherwise the answer is an UNAVAILABLE error that names what is missing. */
+export const Ready = t.Object({
+  status: t.Union([t.Literal('ready'), t.Literal('degraded')]),
+  dependencies: t.Record(
+    t.String(),
+    t.Object({ ok: t.Boolean(), latency_ms: t.Number(), problem: Nullable(t.String()) }),
+  ),
+  journal: t.Object({ epoch: t.String(), end_seq: Count }),
+  consumers: t.Record(t.String(), t.Object({ lag: Nullable(Count) })),
+})
+
+/** `GET /api/v1/limits` (contract section 1). Sizes in bytes, lengths in characters; a rate of 0 is unlimited. */
+export const PublishedLimits = t.Object({
+  body_bytes: Count,
+  events_per_call: Count,
+  event_payload_bytes: Count,
+  run_input_bytes: Count,
+  run_output_bytes: Count,
+  type_length: Count,
+  task_name_length: Count,
+  external_id_length: Count,
+  tags: Count,
+  tag_length: Count,
+  json_depth: Count,
+  rate_limits: t.Object({
+    ingest_requests_per_minute: Count,
+    events_per_second: Count,
+    invokes_per_minute: Count,
+    reads_per_minute: Count,
+    queries_per_minute: Count,
+  }),
+})
+export type PublishedLimits = typeof PublishedLimits.static
+
+export function publishedLimits({ limits, rateLimits }: Pick<Config, 'limits' | 'rateLimits'>): PublishedLimits {
+  return {
+    ...limits,
+    rate_limits: {
+      ingest_requests_per_minute: rateLimits.ingestRequestsPerMinute,
+      events_per_second: rateLimits.eventsPerSecond,
+      invokes_per_minute: rateLimits.invokesPerMinute,
+      reads_per_minute: rateLimits.readsPerMinute,
+      queries_per_minute: rateLimits.queriesPerMinute,
+    },
+  }
+}

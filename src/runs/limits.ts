@@ -1,0 +1,34 @@
+import type { Limits } from '../config.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import type { RawJson } from '../http/raw-json.ts'
+import { textProblem } from '../http/schema.ts'
+import { shown } from '../http/validation-message.ts'
+
+/**
+ * The configured limits of a request, which no schema can know. Places are paths into the request, as in `task.name`
+ * (contract section 1).
+ */
+
+/** @throws ApiError VALIDATION_ERROR for text that is too long or that Postgres would refuse */
+export function checkText(place: string, text: string | undefined, maxLength: number, minLength = 0): void {
+  if (text === undefined) return
+  const problem = textProblem(text, { minLength, maxLength })
+  if (problem !== null) throw invalid(place, `${problem}; got ${shown(text)}`)
+}
+
+/** @throws ApiError PAYLOAD_TOO_LARGE for JSON of more than `bytesMax` bytes */
+export function checkSize(place: string, value: RawJson | undefined, bytesMax: number): void {
+  if (value === undefined) return
+  const bytes = Buffer.byteLength(value.text)
+  if (bytes <= bytesMax) return
+  throw new ApiError('PAYLOAD_TOO_LARGE', `${place}: expected at most ${bytesMax} bytes; got ${bytes}`)
+}
+
+/** @throws ApiError VALIDATION_ERROR */
+export function checkTags(tags: readonly string[] | undefined, limits: Limits): void {
+  if (tags === undefined) return
+  if (tags.length > limits.tags) throw invalid('tags', `expected at most ${limits.tags} tags; got ${tags.length}`)
+  tags.forEach((tag, index) => {
+    checkText(`tags[${index}]`, tag, limits.tag_length, 1)
+  })
+}

@@ -1,0 +1,116 @@
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { LIVE_RUN_STATUSES, RUN_MOVES } from './state.ts'
+import type { RunStatistics } from './statistics.ts'
+
+export interface StaleRunsDeps {
+  readonly sql: Sql
+  readonly statistics: Pick<RunStatistics, 'flush'>
+  readonly clock: Clock
+  readonly log: Log
+  /** Called after each commit that has put something into the outbox. */
+  readonly onChange: () => void
+  /** Time between two sweeps, milliseconds. */
+  readonly intervalMs?: number
+}
+
+export interface StaleRuns {
+  /** Times out what has been silent for too long by now. Answers how many runs that were. */
+  sweep(): Promise<number>
+  stop(): Promise<void>
+}
+
+const INTERVAL_MS = 5_000
+const RUNS_PER_STATEMENT = 500
+
+/**
+ * Times out runs of external agents that have been silent for longer than their agent's `stale_after_seconds`
+ * (contract section 3): no event, no task, no change of state.
+ *
+ * Not a job of a queue: there is nothing to hand over, to retry or to remember. One guarded UPDATE says it all, any
+ * number of processes may run it at any time, and a sweep that fails is made good by the next.
+ */
+export function startStaleRuns({
+  sql,
+  statistics,
+  clock,
+  log,
+  onChange,
+  intervalMs = INTERVAL_MS,
+}: StaleRunsDeps): StaleRuns {
+  const stopped = Promise.withResolvers<void>()
+  let stopping = false
+
+  async function sweep(): Promise<number> {
+    const now = clock.now()
+    // An event that was acknowledged before `now` must count, even if it has not been counted yet.
+    await statistics.flush()
+    let total = 0
+    for (;;) {
+      const runs = await timeOut(sql, now)
+      total += runs
+      if (runs > 0) onChange()
+      if (runs < RUNS_PER_STATEMENT) return total
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping) {
+      const timer = Promise.withResolvers<void>()
+      const handle = setTimeout(timer.resolve, intervalMs)
+      await Promise.race([timer.promise, stopped.promise])
+      clearTimeout(handle)
+      if (stopping) return
+      try {
+        const runs = await sweep()
+        if (runs > 0) log.info('stale runs: timed out', { runs })
+      } catch (error) {
+        if (!stopping) log.warn('stale runs: the sweep failed; the next one makes up for it', { error })
+      }
+    }
+  }
+
+  const finished = run()
+  return {
+    sweep,
+    async stop() {
+      stopping = true
+      stopped.resolve()
+      await finished
+    },
+  }
+}
+
+/** Runs that somebody else is changing at this moment are not silent; the next sweep looks at them again. */
+async function timeOut(sql: Sql, now: number): Promise<number> {
+  const rows = await sql`
+    with silent as materialized (
+      select r.run_id, a.stale_after_seconds
+      from agents a
+      cross join lateral (
+        select ${new Date(now)}::timestamptz - make_interval(secs => a.stale_after_seconds) as silent_since
+      ) d
+      join runs r on r.agent_id = a.agent_id and r.workspace_id = a.workspace_id
+      where a.stale_after_seconds is not null and r.runtime_type = 'external'
+        and r.status in ${sql(LIVE_RUN_STATUSES)}
+        and greatest(r.created_at, r.started_at, r.last_event_at) < d.silent_since
+        and not exists (select from tasks t where t.run_id = r.run_id and t.updated_at >= d.silent_since)
+      order by r.run_id limit ${RUNS_PER_STATEMENT}
+      for no key update of r skip locked
+    ), moved as (
+      update runs r set
+        status = 'timed_out', completed_at = greatest(${new Date(now)}::timestamptz, r.started_at),
+        error_message = 'silent for more than ' || s.stale_after_seconds || ' s: no event, no task, no change of state'
+      from silent s
+      where r.run_id = s.run_id and r.status || '>timed_out' = any(${RUN_MOVES as string[]}::text[])
+      returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+    ), logged as (
+      insert into outbox (workspace_id, kind, body)
+      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
+      from moved r join agents a on a.agent_id = r.agent_id
+    )
+    select from moved`
+  return rows.length
+}

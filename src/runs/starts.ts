@@ -1,0 +1,145 @@
+import type { RunRef } from '../events/schema.ts'
+import { ApiError } from '../http/errors.ts'
+import type { RawJson } from '../http/raw-json.ts'
+import { type Batcher, createBatcher } from '../postgres/batcher.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+
+/** A run to be created, all defaults filled in. */
+export interface NewRun {
+  readonly runId: string
+  readonly workspaceId: string
+  readonly agentId: string
+  readonly triggerType: string
+  readonly externalRunId: string | null
+  readonly parentRunId: string | null
+  readonly tags: readonly string[]
+  readonly metadata: RawJson
+  readonly input: RawJson
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** The run as it stands after the call; `created` is false when the same start had been served before. */
+export interface StartedRun {
+  readonly ref: RunRef
+  readonly created: boolean
+}
+
+/** Creates runs of external agents, many with one statement: the rows, their outbox rows, one commit. */
+export function createRunStarts(sql: Sql): Batcher<NewRun, StartedRun> {
+  return createBatcher<NewRun, StartedRun>({
+    run: async (runs) => {
+      const outcomes = await insert(sql, runs)
+      const repeats = runs.filter((_, index) => isRepeat(outcomes[index]))
+      const existing = repeats.length === 0 ? new Map<string, ExistingRun>() : await findExisting(sql, repeats)
+      return runs.map((run, index) => toResult(run, outcomes[index], existing))
+    },
+    keyOf: (run) => run.runId,
+    bytesOf: (run) => run.input.text.length + run.metadata.text.length + 500,
+  })
+}
+
+interface InsertOutcome {
+  /** Null when the agent does not exist, is of another workspace, or archived. */
+  readonly runtime_type: RunRef['runtimeType'] | null
+  readonly parent_found: boolean | null
+  readonly inserted: boolean
+}
+
+/** Rows go in by run_id, so that two processes that insert the same ones never wait for each other in a circle. */
+async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly InsertOutcome[]> {
+  return sql<InsertOutcome[]>`
+    with item as (
+      select * from unnest(
+        ${runs.map((run) => run.runId)}::uuid[], ${runs.map((run) => run.workspaceId)}::uuid[],
+        ${runs.map((run) => run.agentId)}::uuid[], ${runs.map((run) => run.triggerType)}::text[],
+        ${runs.map((run) => run.externalRunId)}::text[], ${runs.map((run) => run.parentRunId)}::uuid[],
+        ${runs.map((run) => arrayLiteral(run.tags))}::text[], ${runs.map((run) => run.metadata)}::json[],
+        ${runs.map((run) => run.input)}::json[], ${runs.map(startHash)}::text[],
+        ${runs.map((run) => new Date(run.at).toISOString())}::timestamptz[]
+      ) with ordinality as i (run_id, workspace_id, agent_id, trigger_type, external_run_id, parent_run_id, tags,
+                              metadata, input, start_hash, at, n)
+    ), checked as (
+      select i.n, i.run_id, a.version, a.runtime_type,
+        i.parent_run_id is null or exists (
+          select from runs p where p.run_id = i.parent_run_id and p.workspace_id = i.workspace_id
+        ) as parent_found
+      from item i
+      join agents a on a.agent_id = i.agent_id and a.workspace_id = i.workspace_id and a.status <> 'archived'
+    ), inserted as (
+      insert into runs as r (
+        run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, external_run_id,
+        parent_run_id, tags, metadata, input, start_hash, created_at, started_at
+      )
+      select i.run_id, i.workspace_id, i.agent_id, c.version, c.runtime_type, 'running', i.trigger_type,
+        i.external_run_id, i.parent_run_id, i.tags::text[], i.metadata, i.input,
+        decode(i.start_hash, 'hex'), i.at, i.at
+      from item i join checked c on c.n = i.n
+      where c.runtime_type = 'external' and c.parent_found
+      order by i.run_id
+      on conflict (run_id) do nothing
+      returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+    ), logged as (
+      insert into outbox (workspace_id, kind, body)
+      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
+      from inserted r join agents a on a.agent_id = r.agent_id
+    )
+    select c.runtime_type, c.parent_found, r.run_id is not null as inserted
+    from item i left join checked c on c.n = i.n left join inserted r on r.run_id = i.run_id
+    order by i.n`
+}
+
+function isRepeat(outcome: InsertOutcome): boolean {
+  return !outcome.inserted && outcome.runtime_type === 'external' && outcome.parent_found === true
+}
+
+interface ExistingRun {
+  readonly run_id: string
+  readonly workspace_id: string
+  readonly start_hash: string | null
+}
+
+async function findExisting(sql: Sql, runs: readonly NewRun[]): Promise<Map<string, ExistingRun>> {
+  const rows = await sql<ExistingRun[]>`
+    select run_id, workspace_id, encode(start_hash, 'hex') as start_hash
+    from runs where run_id = any(${runs.map((run) => run.runId)}::uuid[])`
+  return new Map(rows.map((row) => [row.run_id, row]))
+}
+
+function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, ExistingRun>): StartedRun | ApiError {
+  if (outcome.runtime_type === null) return new ApiError('NOT_FOUND', 'agent does not exist')
+  if (outcome.runtime_type === 'hosted') {
+    return new ApiError('CONFLICT', 'this agent is hosted: the service starts and reports its runs')
+  }
+  if (outcome.parent_found === false) return new ApiError('NOT_FOUND', 'parent run does not exist')
+  const ref = {
+    runId: run.runId,
+    workspaceId: run.workspaceId,
+    agentId: run.agentId,
+    runtimeType: outcome.runtime_type,
+  }
+  if (outcome.inserted) return { ref, created: true }
+  const found = existing.get(run.runId)
+  // The same words for a run of another workspace: that it exists there must not show.
+  const same = found?.workspace_id === run.workspaceId && found.start_hash === startHash(run)
+  return same
+    ? { ref, created: false }
+    : new ApiError('CONFLICT', 'run_id is taken by a run that was started otherwise')
+}
+
+/**
+ * SHA-256 of what makes two starts the same: every field, defaults filled in, ids in lower case, free-form objects as
+ * the text that was sent. Another spelling of an equal object counts as another body: it cannot come from a retry.
+ */
+function startHash(run: NewRun): string {
+  const { agentId, triggerType, externalRunId, parentRunId, tags, metadata, input } = run
+  return new Bun.CryptoHasher('sha256')
+    .update(JSON.stringify([agentId, triggerType, externalRunId, parentRunId, tags, metadata.text, input.text]))
+    .digest('hex')
+}
+
+/** A Postgres array literal: `unnest` would flatten an array of arrays. */
+function arrayLiteral(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`
+}

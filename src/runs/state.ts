@@ -1,0 +1,35 @@
+/** The states of a run and the legal moves between them (contract section 4). */
+export const RUN_STATUSES = [
+  'queued',
+  'running',
+  'awaiting_approval',
+  'awaiting_input',
+  'completed',
+  'failed',
+  'cancelled',
+  'timed_out',
+] as const
+
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
+const ENDINGS = ['completed', 'failed', 'cancelled', 'timed_out'] as const
+
+export type RunEnding = (typeof ENDINGS)[number]
+
+/** Where a run may go from each state. Terminal states are never left. */
+export const NEXT: Record<RunStatus, readonly RunStatus[]> = {
+  queued: ['running', ...ENDINGS],
+  running: ['awaiting_approval', 'awaiting_input', ...ENDINGS],
+  awaiting_approval: ['running', ...ENDINGS],
+  awaiting_input: ['running', ...ENDINGS],
+  completed: [],
+  failed: [],
+  cancelled: [],
+  timed_out: [],
+}
+
+/** {@link NEXT} as `from>to` texts, which a guarded UPDATE compares with `r.status || '>' || $to`. */
+export const RUN_MOVES: readonly string[] = RUN_STATUSES.flatMap((from) => NEXT[from].map((to) => `${from}>${to}`))
+
+/** The states a run can still leave. */
+export const LIVE_RUN_STATUSES: readonly RunStatus[] = RUN_STATUSES.filter((status) => NEXT[status].length > 0)

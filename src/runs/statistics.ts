@@ -1,0 +1,170 @@
+import { ApiError } from '../http/errors.ts'
+import type { Frame, Journal } from '../journal/journal.ts'
+import type { Log } from '../log.ts'
+import type { Sql } from '../postgres/connect.ts'
+
+export interface RunStatisticsDeps {
+  readonly sql: Sql
+  readonly journal: Journal
+  readonly log: Log
+  /** Shortest time between two writes, milliseconds. */
+  readonly intervalMs?: number
+}
+
+export interface RunStatistics {
+  /** Resolves once every event in the journal by now is counted. Rejects when the statistics stop before. */
+  flush(): Promise<void>
+  /** Ends after the write under way. What is left is counted after the next start. */
+  stop(): Promise<void>
+  /** Rows of the journal that have yet to be looked at. */
+  lag(): number
+}
+
+const CONSUMER = 'run-statistics'
+const INTERVAL_MS = 500
+/** Counting takes at most a fifth of the time: under heavy load the counts trail by more instead. */
+const REST_PER_WORK = 4
+const READ_BYTES = 4 << 20
+const RUNS_PER_WRITE_MAX = 5_000
+
+/**
+ * Keeps `event_count` and `last_event_at` of runs: a consumer of the journal that commits its counts together with its
+ * position, so each event is counted exactly once, whatever dies when. Reads nothing and writes nothing while no events
+ * come.
+ */
+export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
+  const { sql, journal, log, intervalMs = INTERVAL_MS } = deps
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let position = await openPosition(sql, journal.epoch)
+  let hurry = Promise.withResolvers<void>()
+  let flushes: { seq: number; done: PromiseWithResolvers<void> }[] = []
+  signal.addEventListener('abort', () => hurry.resolve())
+  journal.release(CONSUMER, position)
+
+  async function run(): Promise<void> {
+    let restMs = intervalMs
+    while (!signal.aborted) {
+      await journal.waitPast(position, signal)
+      await rest(restMs)
+      if (signal.aborted) break
+      const started = performance.now()
+      try {
+        position = await count(sql, journal, position)
+        journal.release(CONSUMER, position)
+      } catch (error) {
+        log.warn('run statistics: cannot count events; trying again', { error })
+        await Bun.sleep(intervalMs)
+        // Whether the write was committed is not known.
+        position = await openPosition(sql, journal.epoch).catch(() => position)
+      }
+      restMs = Math.max(intervalMs, REST_PER_WORK * (performance.now() - started))
+      const counted = flushes.filter(({ seq }) => seq <= position)
+      flushes = flushes.filter(({ seq }) => seq > position)
+      for (const { done } of counted) done.resolve()
+    }
+    for (const { done } of flushes) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+  }
+
+  /** Lets events gather, unless a flush waits for those that are there. */
+  async function rest(milliseconds: number): Promise<void> {
+    const timer = setTimeout(() => hurry.resolve(), milliseconds)
+    if (flushes.length === 0) await hurry.promise
+    clearTimeout(timer)
+    hurry = Promise.withResolvers()
+  }
+
+  const finished = run()
+  return {
+    flush() {
+      const seq = journal.endSeq
+      if (seq <= position) return Promise.resolve()
+      const done = Promise.withResolvers<void>()
+      if (signal.aborted) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+      else flushes.push({ seq, done })
+      hurry.resolve()
+      return done.promise
+    },
+    async stop() {
+      stopping.abort()
+      await finished
+    },
+    lag: () => journal.endSeq - position,
+  }
+}
+
+async function openPosition(sql: Sql, epoch: string): Promise<number> {
+  await sql`
+    insert into journal_consumers (epoch, consumer, seq) values (${epoch}, ${CONSUMER}, 0)
+    on conflict (epoch, consumer) do nothing`
+  const [{ seq }] = await sql<{ seq: number }[]>`
+    select seq from journal_consumers where epoch = ${epoch} and consumer = ${CONSUMER}`
+  return seq
+}
+
+interface Tally {
+  readonly workspaceId: string
+  events: number
+  /** Unix milliseconds. */
+  lastAt: number
+}
+
+/** Counts what comes after `position`, as much as one write may hold. Answers the new position. */
+async function count(sql: Sql, journal: Journal, position: number): Promise<number> {
+  const tallies = new Map<string, Tally>()
+  let seq = position
+  while (tallies.size < RUNS_PER_WRITE_MAX) {
+    const frames = await journal.read(seq, READ_BYTES)
+    if (frames.length === 0) break
+    for (const frame of frames) tally(tallies, frame)
+    const last = frames[frames.length - 1]
+    seq = last.firstSeq + last.rows - 1
+  }
+  if (seq > position && !(await write(sql, journal.epoch, position, seq, tallies))) {
+    return openPosition(sql, journal.epoch)
+  }
+  return seq
+}
+
+function tally(tallies: Map<string, Tally>, { kind, spans, receivedAt }: Frame): void {
+  if (kind !== 'event') return
+  for (const { runId, workspaceId, rows } of spans) {
+    const known = tallies.get(runId)
+    if (known === undefined) tallies.set(runId, { workspaceId, events: rows, lastAt: receivedAt })
+    else {
+      known.events += rows
+      known.lastAt = Math.max(known.lastAt, receivedAt)
+    }
+  }
+}
+
+/**
+ * Adds the tallies to their runs and moves the position from `from` to `to`, both or neither. False when the position is
+ * no longer at `from`: another process that follows the same journal was faster. Rows are locked by run_id, as every
+ * statement on several runs does, so that none wait for each other in a circle.
+ */
+async function write(sql: Sql, epoch: string, from: number, to: number, tallies: Map<string, Tally>): Promise<boolean> {
+  const all = [...tallies]
+  const rows = await sql`
+    with advanced as (
+      update journal_consumers set seq = ${to}
+      where epoch = ${epoch} and consumer = ${CONSUMER} and seq = ${from}
+      returning seq
+    ), item as (
+      select * from unnest(
+        ${all.map(([runId]) => runId)}::uuid[], ${all.map(([, { workspaceId }]) => workspaceId)}::uuid[],
+        ${all.map(([, { events }]) => events)}::bigint[],
+        ${all.map(([, { lastAt }]) => new Date(lastAt).toISOString())}::timestamptz[]
+      ) as i (run_id, workspace_id, events, last_at)
+    ), locked as materialized (
+      select i.* from runs r join item i on i.run_id = r.run_id
+      where exists (select from advanced)
+      order by r.run_id for no key update of r
+    ), counted as (
+      update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at)
+      from locked i
+      where r.run_id = i.run_id and r.workspace_id = i.workspace_id
+    )
+    select from advanced`
+  return rows.length === 1
+}

@@ -1,0 +1,218 @@
+import { t } from 'elysia'
+import type { Clock } from '../clock.ts'
+import type { Limits } from '../config.ts'
+import type { RunRef } from '../events/schema.ts'
+import { ApiError } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
+import { EMPTY_OBJECT } from '../http/raw-json.ts'
+import { Uuid } from '../http/schema.ts'
+import { parseTimestamp } from '../http/timestamp.ts'
+import type { Mint } from '../ids.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { readable, reportable } from './access.ts'
+import type { RunDirectory } from './directory.ts'
+import { checkSize, checkTags, checkText } from './limits.ts'
+import { createRunMoves } from './moves.ts'
+import { STORED_RUN, type StoredRun, toRunRecord } from './rows.ts'
+import type {
+  CancelRun,
+  CompleteRun,
+  FailRun,
+  ListRuns,
+  RunEnded,
+  RunPage,
+  RunRecord,
+  RunStarted,
+  StartRun,
+} from './schema.ts'
+import { createRunStarts } from './starts.ts'
+
+export interface RunStoreDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly directory: RunDirectory
+  /** Called after each commit that has put something into the outbox. */
+  readonly onChange: () => void
+}
+
+export type RunStore = ReturnType<typeof createRunStore>
+
+/** A page ends with the run that takes its free-form members past this: 200 runs may hold 13 MiB each. */
+const PAGE_BYTES_MAX = 8 << 20
+
+const listCursor = cursorCodec(t.Tuple([t.Integer(), Uuid]))
+
+/** Runs as callers start, end and read them (contract section 4). Errors are ApiErrors with the codes named there. */
+export function createRunStore({ sql, clock, limits, directory, onChange }: RunStoreDeps) {
+  const starts = createRunStarts(sql)
+  const moves = createRunMoves(sql)
+
+  /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE */
+  async function start(caller: Caller, body: StartRun, mint: Mint): Promise<RunStarted> {
+    checkText('external_run_id', body.external_run_id, limits.external_id_length)
+    checkTags(body.tags, limits)
+    checkSize('input', body.input, limits.run_input_bytes)
+    checkSize('metadata', body.metadata, limits.run_input_bytes)
+    const agentId = body.agent_id.toLowerCase()
+    if (agentId !== caller.agentId) throw await refusalOfAgent(sql, caller, agentId)
+    const { ref, created } = await starts.submit({
+      runId: body.run_id?.toLowerCase() ?? mint.uuid(),
+      workspaceId: caller.workspaceId,
+      agentId,
+      triggerType: body.trigger_type ?? 'sdk',
+      externalRunId: body.external_run_id ?? null,
+      parentRunId: body.parent_run_id?.toLowerCase() ?? null,
+      tags: body.tags ?? [],
+      metadata: body.metadata ?? EMPTY_OBJECT,
+      input: body.input ?? EMPTY_OBJECT,
+      at: clock.now(),
+    })
+    if (created) {
+      directory.started(ref)
+      onChange()
+    }
+    return { run_id: ref.runId }
+  }
+
+  async function end(
+    run: RunRef,
+    to: Parameters<typeof moves.submit>[0]['to'],
+    what: Partial<Ending>,
+  ): Promise<RunEnded> {
+    const { runId, workspaceId } = run
+    const ended = await moves.submit({ runId, workspaceId, to, at: clock.now(), ...NOTHING, ...what })
+    if (!ended.already) onChange()
+    return ended
+  }
+
+  /** @throws ApiError PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
+  async function complete(caller: Caller, body: CompleteRun): Promise<RunEnded> {
+    checkSize('output', body.output, limits.run_output_bytes)
+    const run = reportable(caller, await directory.find(body.run_id.toLowerCase()))
+    return end(run, 'completed', { output: body.output ?? EMPTY_OBJECT })
+  }
+
+  /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
+  async function fail(caller: Caller, body: FailRun): Promise<RunEnded> {
+    checkText('error_message', body.error_message, limits.run_output_bytes)
+    checkSize('error_detail', body.error_detail, limits.run_output_bytes)
+    const run = reportable(caller, await directory.find(body.run_id.toLowerCase()))
+    return end(run, 'failed', { errorMessage: body.error_message, errorDetail: body.error_detail ?? EMPTY_OBJECT })
+  }
+
+  /** @throws ApiError VALIDATION_ERROR, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
+  async function cancel(caller: Caller, runId: string, body: CancelRun): Promise<RunEnded> {
+    checkText('reason', body.reason, limits.run_output_bytes)
+    return end(await find(caller, runId), 'cancelled', { errorMessage: body.reason ?? null })
+  }
+
+  /**
+   * The run, if the caller may read it.
+   * @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE
+   */
+  async function find(caller: Caller, runId: string): Promise<RunRef> {
+    return readable(caller, await directory.find(runId.toLowerCase()))
+  }
+
+  /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
+  async function get(caller: Caller, runId: string): Promise<RunRecord> {
+    const ref = await find(caller, runId)
+    const [run] = await sql<StoredRun[]>`
+      select ${sql.unsafe(STORED_RUN)} from runs r where r.run_id = ${ref.runId} and r.workspace_id = ${ref.workspaceId}`
+    if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
+    return toRunRecord(run)
+  }
+
+  /**
+   * Newest first; an agent key sees its own agent's runs only.
+   * @throws ApiError FORBIDDEN for an agent key that asks for another agent, VALIDATION_ERROR, UNAVAILABLE
+   */
+  async function list(caller: Caller, query: ListRuns): Promise<RunPage> {
+    const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
+    if (caller.agentId !== null && agentId !== caller.agentId) {
+      throw new ApiError('FORBIDDEN', 'this key reads the runs of its own agent only')
+    }
+    return listRuns(sql, caller.workspaceId, { ...query, agent_id: agentId ?? undefined })
+  }
+
+  /** The runs that name this one as their parent. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
+  async function children(caller: Caller, runId: string, page: Pick<ListRuns, 'limit' | 'cursor'>): Promise<RunPage> {
+    const { runId: parent } = await find(caller, runId)
+    return list(caller, { ...page, parent_run_id: parent })
+  }
+
+  return { start, complete, fail, cancel, find, get, list, children }
+}
+
+interface Ending {
+  readonly output: StoredRun['output']
+  readonly errorMessage: string | null
+  readonly errorDetail: StoredRun['error_detail']
+}
+
+const NOTHING: Ending = { output: null, errorMessage: null, errorDetail: null }
+
+/** Within the workspace another agent's key is refused; that an agent exists elsewhere must not show (contract section 2). */
+async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {
+  const [agent] = await sql`select from agents where agent_id = ${agentId} and workspace_id = ${caller.workspaceId}`
+  return agent === undefined
+    ? new ApiError('NOT_FOUND', 'agent does not exist')
+    : new ApiError('FORBIDDEN', 'this key belongs to another agent')
+}
+
+type ListedRun = StoredRun & { readonly found: number }
+
+async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise<RunPage> {
+  const limit = query.limit ?? PAGE_LIMIT_DEFAULT
+  // `bytes_before` and `found` belong to the page before it is cut by size.
+  const rows = await sql<ListedRun[]>`
+    select ${sql.unsafe(STORED_RUN)}, r.found from (
+      select page.*, count(*) over () as found,
+        sum(bytes) over (order by created_at desc, run_id desc rows between unbounded preceding and 1 preceding)
+          as bytes_before
+      from (
+        select ${sql.unsafe(STORED_RUN)}, octet_length(r.input::text) + octet_length(r.metadata::text)
+          + coalesce(octet_length(r.output::text), 0) + coalesce(octet_length(r.error_message), 0)
+          + coalesce(octet_length(r.error_detail::text), 0) as bytes
+        from runs r
+        where r.workspace_id = ${workspaceId} ${conditions(sql, query)}
+        order by r.created_at desc, r.run_id desc limit ${limit + 1}
+      ) page
+    ) r
+    where coalesce(r.bytes_before, 0) < ${PAGE_BYTES_MAX}
+    order by r.created_at desc, r.run_id desc limit ${limit}`
+  const last = rows.at(-1)
+  const more = last !== undefined && last.found > rows.length
+  return {
+    items: rows.map(toRunRecord),
+    next_cursor: more ? listCursor.encode([last.created_at.getTime(), last.run_id]) : null,
+  }
+}
+
+function conditions(sql: Sql, query: ListRuns) {
+  const { status, agent_id, trigger_type, external_run_id, parent_run_id, session_id, tag, from, to, cursor } = query
+  const and = [
+    status !== undefined && sql`and r.status = ${status}`,
+    agent_id !== undefined && sql`and r.agent_id = ${agent_id}`,
+    trigger_type !== undefined && sql`and r.trigger_type = ${trigger_type}`,
+    external_run_id !== undefined && sql`and r.external_run_id = ${external_run_id}`,
+    parent_run_id !== undefined && sql`and r.parent_run_id = ${parent_run_id}`,
+    session_id !== undefined && sql`and r.session_id = ${session_id}`,
+    tag !== undefined && sql`and r.tags <> '{}' and r.tags @> ${[tag]}::text[]`,
+    from !== undefined && sql`and r.created_at >= ${timeOf(from)}`,
+    to !== undefined && sql`and r.created_at < ${timeOf(to)}`,
+    cursor !== undefined && after(sql, listCursor.decode(cursor)),
+  ]
+  return and.filter((condition) => condition !== false).reduce((all, one) => sql`${all} ${one}`, sql``)
+}
+
+function after(sql: Sql, [createdAt, runId]: readonly [number, string]) {
+  return sql`and (r.created_at, r.run_id) < (${new Date(createdAt)}, ${runId}::uuid)`
+}
+
+/** The schema has let only timestamps through. */
+function timeOf(timestamp: string): Date {
+  return new Date(parseTimestamp(timestamp) ?? Number.NaN)
+}

@@ -1,0 +1,191 @@
+import { join } from 'node:path'
+import packageJson from '../package.json' with { type: 'json' }
+import { AgentStore } from './agents/store.ts'
+import { createApp } from './app.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { startSink } from './columnar/sink.ts'
+import type { Config } from './config.ts'
+import { EventIdIndex } from './events/id-index.ts'
+import { createEventIdSource } from './events/id-source.ts'
+import { createEventIngest } from './events/ingest.ts'
+import { bodyReader } from './http/body.ts'
+import { createIdempotency, sweepIdempotencyKeys } from './http/idempotency.ts'
+import { RateLimiter } from './http/rate-limit.ts'
+import { mint } from './ids.ts'
+import { openLocalJournal } from './journal/local/journal.ts'
+import { startOutboxRelay } from './journal/outbox-relay.ts'
+import { KeyRing } from './keys/key-ring.ts'
+import { KeyStore } from './keys/store.ts'
+import type { Log } from './log.ts'
+import { openDataDir } from './ops/data-dir.ts'
+import { checkPort, listen } from './ops/listen.ts'
+import type { Progress } from './ops/progress.ts'
+import { repeat } from './ops/repeat.ts'
+import { createServiceMetrics } from './ops/service-metrics.ts'
+import { Teardown } from './ops/teardown.ts'
+import { unavailableOf } from './postgres/connect.ts'
+import { createRunDirectory } from './runs/directory.ts'
+import { createEventReader } from './runs/events.ts'
+import { startStaleRuns } from './runs/stale.ts'
+import { startRunStatistics } from './runs/statistics.ts'
+import { createRunStore } from './runs/store.ts'
+import { startStores } from './stores.ts'
+import { createTaskStore } from './tasks/store.ts'
+import { bootstrapWorkspace } from './workspaces/bootstrap.ts'
+import { WorkspaceStore } from './workspaces/store.ts'
+
+/** A running service. */
+export interface Service {
+  /** Where it answers, for a client on this machine. */
+  readonly url: string
+  /** Whether this start made the first workspace. */
+  readonly isFirstStart: boolean
+  /** The first workspace's key, to be shown once; null on later starts and when the operator gave the key. */
+  readonly freshKey: string | null
+  /** Answers what has been accepted, writes what is to be written, ends every child. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+export interface ServiceOptions {
+  readonly log: Log
+  readonly progress: Progress
+  readonly clock?: Clock
+}
+
+const SWEEP_INTERVAL_MS = 600_000
+/** What SQL has not got by then it gets after the next start. */
+const LAST_LOAD_MS = 1_500
+
+/**
+ * Starts everything, in the order in which it depends on each other; {@link Service.stop} goes the other way. A start
+ * that fails leaves nothing running.
+ *
+ * @throws StartError for what the operator can put right
+ */
+export async function startService(config: Config, options: ServiceOptions): Promise<Service> {
+  const teardown = new Teardown(options.log)
+  try {
+    return await start(config, options, teardown)
+  } catch (error) {
+    await teardown.run()
+    throw error
+  }
+}
+
+async function start(config: Config, options: ServiceOptions, teardown: Teardown): Promise<Service> {
+  const { log, progress, clock = systemClock } = options
+  const { limits } = config
+  const metrics = createServiceMetrics()
+  const dataDir = openDataDir(config.dataDir)
+  teardown.add('data directory', dataDir.release)
+  await checkPort(config)
+
+  const { instanceId } = dataDir
+  const { sql, heartbeat, columnar } = await startStores(config, { log, progress, metrics: metrics.registry, teardown })
+  const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
+
+  const ring = new KeyRing({
+    sql,
+    heartbeat,
+    clock,
+    log,
+    instanceId,
+    exclusive: config.databaseUrl === undefined,
+    supersedes: dataDir.previousInstanceId,
+  })
+  await ring.start()
+  teardown.add('keys', () => ring.stop())
+
+  const journalDir = join(config.dataDir, 'journal')
+  const journal = await progress.during('opening the journal', () =>
+    openLocalJournal({
+      dir: journalDir,
+      maxBytes: config.journalMaxBytes,
+      keepBytes: config.journalKeepBytes,
+      clock,
+      log,
+      onCommit: metrics.journalCommitted,
+    }),
+  )
+  teardown.add('journal', () => journal.close())
+
+  const sink = startSink({ journal, client: columnar, dir: journalDir, log, onLoaded: metrics.sinkLoaded })
+  teardown.add('sink', () => sink.stop(LAST_LOAD_MS))
+  const statistics = await startRunStatistics({ sql, journal, log })
+  teardown.add('run statistics', () => statistics.stop())
+  const relay = startOutboxRelay({ sql, journal, log })
+  teardown.add('outbox relay', () => relay.stop())
+  const onChange = () => relay.poke()
+  const stale = startStaleRuns({ sql, statistics, clock, log, onChange })
+  teardown.add('stale runs', () => stale.stop())
+  const sweep = () =>
+    sweepIdempotencyKeys(sql, clock).catch((error) => log.warn('idempotency keys could not be swept', { error }))
+  teardown.add('sweep of idempotency keys', repeat(SWEEP_INTERVAL_MS, sweep))
+
+  const directory = createRunDirectory({ sql })
+  const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar }))
+  directory.onRunStarted(({ runId }) => ids.runStarted(runId))
+  const limiter = new RateLimiter(config.rateLimits, { clock })
+  metrics.observeJournal({ journal, sink, statistics })
+
+  let isStopping = false
+  const app = createApp({
+    shell: {
+      log,
+      limits,
+      logRequests: config.logLevel === 'debug',
+      observeRequest: metrics.requestAnswered,
+      unavailableOf,
+    },
+    guards: {
+      ring,
+      limiter,
+      reader: bodyReader({ limits, bodyTimeoutMs: config.bodyTimeoutMs }),
+      idempotency: createIdempotency({ sql, clock, log, instanceId }),
+      operatorToken: config.operatorToken,
+    },
+    ops: {
+      config,
+      version: packageJson.version,
+      metrics: metrics.registry,
+      health: {
+        dependencies: [
+          { name: 'postgres', essential: true, check: () => sql`select 1` },
+          { name: 'clickhouse', essential: false, check: () => columnar.ping() },
+        ],
+        consumers: [
+          { name: 'clickhouse', lag: () => journal.endSeq - sink.loadedSeq() },
+          { name: 'run_statistics', lag: () => statistics.lag() },
+          { name: 'outbox', lag: () => relay.lag() },
+        ],
+        journal,
+        isStopping: () => isStopping,
+      },
+    },
+    workspaces: new WorkspaceStore({ sql, ring, clock }),
+    keys: new KeyStore({ sql, ring, clock }),
+    agents: new AgentStore({ sql, ring, clock }),
+    ingest: createEventIngest({
+      runs: directory,
+      journal,
+      ids,
+      limits,
+      takeBudget: (caller, events) => limiter.take(caller.keyId, 'events', events),
+      onAccepted: metrics.eventsTaken,
+    }),
+    runs: createRunStore({ sql, clock, limits, directory, onChange }),
+    events: createEventReader({ columnar, sink, journal }),
+    tasks: createTaskStore({ sql, clock, limits, directory, onChange }),
+  })
+  const listener = listen(app, config)
+  teardown.add('requests', () => listener.drain())
+  teardown.add('readiness', () => {
+    isStopping = true
+  })
+  return {
+    url: listener.url,
+    isFirstStart: first !== null,
+    freshKey: first?.freshKey ?? null,
+    stop: () => teardown.run(),
+  }
+}

@@ -1,0 +1,115 @@
+import { type ColumnarBackend, remoteClickHouse } from './columnar/backend.ts'
+import { type ColumnarClient, createColumnarClient } from './columnar/client.ts'
+import { startEmbeddedClickHouse } from './columnar/engine/supervisor.ts'
+import { migrateClickHouse } from './columnar/migrate.ts'
+import type { Config } from './config.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './ops/metrics.ts'
+import type { Progress } from './ops/progress.ts'
+import { StartError } from './ops/start-error.ts'
+import type { Teardown } from './ops/teardown.ts'
+import { connectPostgres, isUnavailable, type Sql } from './postgres/connect.ts'
+import { startEmbeddedPostgres } from './postgres/embedded.ts'
+import { migratePostgres } from './postgres/migrate.ts'
+
+export interface StoresDeps {
+  readonly log: Log
+  readonly progress: Progress
+  readonly metrics: Metrics
+  readonly teardown: Teardown
+}
+
+/** Connections to stores that are up and migrated. */
+export interface Stores {
+  readonly sql: Sql
+  /** One connection apart from the pool, so that a busy pool does not hold up the lease on keys. */
+  readonly heartbeat: Sql
+  readonly columnar: ColumnarClient
+}
+
+/** How long a server elsewhere may take to answer when the service starts: both may have been started together. */
+const REMOTE_PATIENCE_MS = 30_000
+const RETRY_INTERVAL_MS = 250
+const END_TIMEOUT_SECONDS = 2
+
+/** Chooses, starts and migrates Postgres and ClickHouse, both at once. @throws StartError */
+export async function startStores(config: Config, deps: StoresDeps): Promise<Stores> {
+  const results = await Promise.allSettled([startPostgres(config, deps), startClickHouse(config, deps)] as const)
+  const [postgres, clickhouse] = results
+  // Whichever has started is to be stopped, even when the other one fails; both end at the same time.
+  deps.teardown.add('stores', () =>
+    Promise.all(results.map((result) => (result.status === 'fulfilled' ? result.value.stop() : undefined))),
+  )
+  if (postgres.status === 'rejected') throw postgres.reason
+  if (clickhouse.status === 'rejected') throw clickhouse.reason
+  return { ...postgres.value.clients, columnar: clickhouse.value.client }
+}
+
+async function startPostgres(config: Config, { log, progress, metrics }: StoresDeps) {
+  const server =
+    config.databaseUrl === undefined
+      ? await progress.during('starting Postgres', (onProgress) =>
+          startEmbeddedPostgres({ dataDir: config.dataDir, log, onProgress }),
+        )
+      : { url: config.databaseUrl, stop: async () => {} }
+  let connections = 0
+  const onConnection = (change: number) => {
+    connections += change
+  }
+  metrics.gauge('postgres_connections', 'Open connections to Postgres.', () => connections)
+  const sql = connectPostgres(server.url, { log, onConnection })
+  const heartbeat = connectPostgres(server.url, { log, max: 1, onConnection })
+  const stop = async () => {
+    await Promise.all([sql, heartbeat].map((pool) => pool.end({ timeout: END_TIMEOUT_SECONDS })))
+    await server.stop()
+  }
+  try {
+    if (config.databaseUrl !== undefined) await progress.during('waiting for DATABASE_URL', () => reachable(sql))
+    await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
+    return { clients: { sql, heartbeat }, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Waits for a server of the operator's. @throws StartError that does not repeat the address: it holds a password */
+async function reachable(sql: Sql): Promise<void> {
+  const deadline = performance.now() + REMOTE_PATIENCE_MS
+  for (;;) {
+    try {
+      await sql`select 1`
+      return
+    } catch (cause) {
+      if (isUnavailable(cause) && performance.now() < deadline) await Bun.sleep(RETRY_INTERVAL_MS)
+      else throw new StartError(`DATABASE_URL cannot be used: ${(cause as Error).message}`, { cause })
+    }
+  }
+}
+
+async function startClickHouse(config: Config, { log, progress }: StoresDeps) {
+  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, log))
+  const client = createColumnarClient(backend)
+  const stop = async () => {
+    await client.close()
+    await backend.stop()
+  }
+  try {
+    await progress.during('migrating ClickHouse', () => migrateClickHouse(client, log))
+    return { client, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function clickHouse({ clickhouseUrl, dataDir, logLevel }: Config, log: Log): Promise<ColumnarBackend> {
+  if (clickhouseUrl === undefined) return startEmbeddedClickHouse({ dataDir, log, logLevel })
+  const backend = remoteClickHouse(clickhouseUrl)
+  try {
+    await backend.whenReady(AbortSignal.timeout(REMOTE_PATIENCE_MS))
+  } catch (cause) {
+    throw new StartError('CLICKHOUSE_URL cannot be used: the server does not answer', { cause })
+  }
+  return backend
+}

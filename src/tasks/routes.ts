@@ -1,0 +1,40 @@
+import { Elysia } from 'elysia'
+import type { Guards } from '../keys/guards.ts'
+import { RunParams } from '../runs/schema.ts'
+import { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
+import type { TaskStore } from './store.ts'
+
+export interface TaskRoutesDeps {
+  readonly guards: Guards
+  readonly tasks: TaskStore
+}
+
+/** Tasks of runs: reported by agents (spec section 4), read by anyone with a key (contract section 4). */
+export function taskRoutes(deps: TaskRoutesDeps) {
+  return new Elysia().use(ingestRoutes(deps)).use(readingRoutes(deps))
+}
+
+function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
+  return new Elysia({ prefix: '/api/ingest/v1' })
+    .use(guards.ingest)
+    .post('/tasks', ({ caller, body }) => tasks.report(caller, body), {
+      body: ReportTask,
+      response: TaskReported,
+      detail: {
+        tags: ['Ingest'],
+        summary: 'Create or update a task',
+        description: 'Fields left out of a later call keep their value. A report out of order changes nothing.',
+      },
+    })
+}
+
+function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1' })
+    .use(guards.anyKey('reads'))
+    .get('/runs/:runId/tasks', ({ caller, params, query }) => tasks.list(caller, params.runId, query), {
+      params: RunParams,
+      query: ListTasks,
+      response: TaskPage,
+      detail: { tags: ['Runs'], summary: 'List the tasks of a run, newest first' },
+    })
+}

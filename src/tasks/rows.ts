@@ -1,0 +1,38 @@
+import type { RawJson } from '../http/raw-json.ts'
+import { unixMs } from '../runs/rows.ts'
+import type { TaskRecord } from './schema.ts'
+import type { TaskStatus } from './state.ts'
+
+/** A row of `tasks` as the store selects it. */
+export interface StoredTask {
+  readonly task_id: string
+  readonly run_id: string
+  readonly agent_id: string
+  readonly parent_task_id: string | null
+  readonly name: string
+  readonly status: TaskStatus
+  readonly input: RawJson | null
+  readonly output: RawJson | null
+  readonly error_message: string | null
+  readonly created_at: Date
+  readonly updated_at: Date
+}
+
+/** SQL text: the columns of {@link StoredTask} of a row `t` of `tasks`. */
+export const STORED_TASK = `
+  t.task_id, t.run_id, t.agent_id, t.parent_task_id, t.name, t.status, t.input, t.output, t.error_message,
+  t.created_at, t.updated_at`
+
+/** SQL text: the journal's `TaskRow` of a row `t` of `tasks`; why its JSON is strings says `RUN_ROW` in `runs/rows.ts`. */
+export const TASK_ROW = `
+  (select row_to_json(x) from (select
+    t.workspace_id, t.agent_id, t.run_id, t.task_id, t.parent_task_id, t.name, t.status, t.input::text as input,
+    t.output::text as output, t.error_message, ${unixMs('t.created_at')} as created_at,
+    ${unixMs('t.updated_at')} as updated_at
+  ) x)`
+
+/** The record a client sees. */
+export function toTaskRecord(task: StoredTask): TaskRecord {
+  const { task_id, created_at, updated_at, ...same } = task
+  return { id: task_id, ...same, created_at: created_at.toISOString(), updated_at: updated_at.toISOString() }
+}

@@ -1,0 +1,19 @@
+/** The statuses of a task and the legal moves between them (contract section 4). */
+export const TASK_STATUSES = ['pending', 'running', 'completed', 'failed', 'skipped'] as const
+
+export type TaskStatus = (typeof TASK_STATUSES)[number]
+
+/**
+ * Where a report may take a task from each status. A task may skip steps. Repeating the status is legal, it updates the
+ * other fields (spec section 4: "calling again updates it"). Everything else is a report that arrived out of order.
+ */
+export const NEXT: Record<TaskStatus, readonly TaskStatus[]> = {
+  pending: ['pending', 'running', 'completed', 'failed', 'skipped'],
+  running: ['running', 'completed', 'failed', 'skipped'],
+  completed: ['completed'],
+  failed: ['failed'],
+  skipped: ['skipped'],
+}
+
+/** {@link NEXT} as `from>to` texts, which the guarded upsert compares with `t.status || '>' || excluded.status`. */
+export const TASK_MOVES: readonly string[] = TASK_STATUSES.flatMap((from) => NEXT[from].map((to) => `${from}>${to}`))

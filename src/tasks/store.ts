@@ -1,0 +1,93 @@
+import { t } from 'elysia'
+import type { Clock } from '../clock.ts'
+import type { Limits } from '../config.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
+import { Uuid } from '../http/schema.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { readable, reportable } from '../runs/access.ts'
+import type { RunDirectory } from '../runs/directory.ts'
+import { checkSize, checkText } from '../runs/limits.ts'
+import { STORED_TASK, type StoredTask, toTaskRecord } from './rows.ts'
+import type { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
+import { createTaskUpserts } from './upserts.ts'
+
+export interface TaskStoreDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly directory: RunDirectory
+  /** Called after each commit that has put something into the outbox. */
+  readonly onChange: () => void
+}
+
+export type TaskStore = ReturnType<typeof createTaskStore>
+
+/** A page ends with the task that takes its free-form members past this. */
+const PAGE_BYTES_MAX = 8 << 20
+
+const listCursor = cursorCodec(t.Tuple([t.Integer(), Uuid]))
+
+/** Tasks of runs as callers report and read them (contract section 4). */
+export function createTaskStore({ sql, clock, limits, directory, onChange }: TaskStoreDeps) {
+  const upserts = createTaskUpserts(sql)
+
+  /**
+   * Creates the task or updates it; a report out of order changes nothing.
+   * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE
+   */
+  async function report(caller: Caller, { run_id, task }: ReportTask): Promise<TaskReported> {
+    checkText('task.name', task.name, limits.task_name_length, 1)
+    checkText('task.error_message', task.error_message, limits.run_output_bytes)
+    checkSize('task.input', task.input, limits.run_input_bytes)
+    checkSize('task.output', task.output, limits.run_output_bytes)
+    const run = reportable(caller, await directory.find(run_id.toLowerCase()))
+    const reported = await upserts.submit({
+      runId: run.runId,
+      taskId: task.id.toLowerCase(),
+      workspaceId: run.workspaceId,
+      agentId: run.agentId,
+      parentTaskId: task.parent_task_id?.toLowerCase() ?? null,
+      name: task.name,
+      status: task.status,
+      input: task.input ?? null,
+      output: task.output ?? null,
+      errorMessage: task.error_message ?? null,
+      at: clock.now(),
+    })
+    if (reported.applied) onChange()
+    return reported
+  }
+
+  /** The tasks of a run, newest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
+  async function list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
+    const run = readable(caller, await directory.find(runId.toLowerCase()))
+    const limit = query.limit ?? PAGE_LIMIT_DEFAULT
+    const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
+    // `bytes_before` and `found` belong to the page before it is cut by size.
+    const rows = await sql<(StoredTask & { found: number })[]>`
+      select ${sql.unsafe(STORED_TASK)}, t.found from (
+        select page.*, count(*) over () as found,
+          sum(bytes) over (order by created_at desc, task_id desc rows between unbounded preceding and 1 preceding)
+            as bytes_before
+        from (
+          select ${sql.unsafe(STORED_TASK)}, coalesce(octet_length(t.input::text), 0)
+            + coalesce(octet_length(t.output::text), 0) + coalesce(octet_length(t.error_message), 0) as bytes
+          from tasks t
+          where t.run_id = ${run.runId} and t.workspace_id = ${run.workspaceId}
+            ${createdAt === null ? sql`` : sql`and (t.created_at, t.task_id) < (${new Date(createdAt)}, ${taskId}::uuid)`}
+          order by t.created_at desc, t.task_id desc limit ${limit + 1}
+        ) page
+      ) t
+      where coalesce(t.bytes_before, 0) < ${PAGE_BYTES_MAX}
+      order by t.created_at desc, t.task_id desc limit ${limit}`
+    const last = rows.at(-1)
+    const more = last !== undefined && last.found > rows.length
+    return {
+      items: rows.map(({ found: _, ...task }) => toTaskRecord(task)),
+      next_cursor: more ? listCursor.encode([last.created_at.getTime(), last.task_id]) : null,
+    }
+  }
+
+  return { report, list }
+}

@@ -1,0 +1,101 @@
+import type { RawJson } from '../http/raw-json.ts'
+import { type Batcher, createBatcher } from '../postgres/batcher.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { TASK_ROW } from './rows.ts'
+import type { TaskReported } from './schema.ts'
+import { TASK_MOVES, type TaskStatus } from './state.ts'
+
+/** A task as a caller reports it; null for what the call leaves out. */
+export interface TaskReport {
+  readonly runId: string
+  readonly taskId: string
+  readonly workspaceId: string
+  readonly agentId: string
+  readonly parentTaskId: string | null
+  readonly name: string
+  readonly status: TaskStatus
+  readonly input: RawJson | null
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** Creates and updates tasks, many with one statement: the guarded upserts, their outbox rows, one commit. */
+export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
+  return createBatcher<TaskReport, TaskReported>({
+    run: async (reports) => {
+      const outcomes = await upsert(sql, reports)
+      const unapplied = reports.filter((_, index) => !outcomes[index].applied)
+      const standing = unapplied.length === 0 ? new Map<string, TaskStatus>() : await findStanding(sql, unapplied)
+      return reports.map((report, index) => {
+        const { applied, created } = outcomes[index]
+        const status = applied ? report.status : (standing.get(keyOf(report)) ?? report.status)
+        return { task_id: report.taskId, status, created, applied }
+      })
+    },
+    keyOf,
+    bytesOf: (report) => (report.input?.text.length ?? 0) + (report.output?.text.length ?? 0) + 500,
+  })
+}
+
+function keyOf(report: TaskReport): string {
+  return `${report.runId}/${report.taskId}`
+}
+
+interface UpsertOutcome {
+  readonly applied: boolean
+  readonly created: boolean
+}
+
+/**
+ * Rows go in by key, so that two statements that touch the same ones never wait for each other in a circle. A row that
+ * this statement has inserted has no `xmax`; one that it has updated was locked by it first, and has.
+ */
+async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonly UpsertOutcome[]> {
+  return sql<UpsertOutcome[]>`
+    with item as (
+      select * from unnest(
+        ${reports.map((report) => report.runId)}::uuid[], ${reports.map((report) => report.taskId)}::uuid[],
+        ${reports.map((report) => report.workspaceId)}::uuid[], ${reports.map((report) => report.agentId)}::uuid[],
+        ${reports.map((report) => report.parentTaskId)}::uuid[], ${reports.map((report) => report.name)}::text[],
+        ${reports.map((report) => report.status)}::text[], ${reports.map((report) => report.input)}::json[],
+        ${reports.map((report) => report.output)}::json[], ${reports.map((report) => report.errorMessage)}::text[],
+        ${reports.map((report) => new Date(report.at).toISOString())}::timestamptz[]
+      ) with ordinality as i (run_id, task_id, workspace_id, agent_id, parent_task_id, name, status, input, output,
+                              error_message, at, n)
+    ), applied as (
+      insert into tasks as t (run_id, task_id, workspace_id, agent_id, parent_task_id, name, status, input, output,
+                              error_message, created_at, updated_at)
+      select i.run_id, i.task_id, i.workspace_id, i.agent_id, i.parent_task_id, i.name, i.status, i.input, i.output,
+        i.error_message, i.at, i.at
+      from item i order by i.run_id, i.task_id
+      on conflict (run_id, task_id) do update set
+        parent_task_id = coalesce(excluded.parent_task_id, t.parent_task_id), name = excluded.name,
+        status = excluded.status, input = coalesce(excluded.input, t.input),
+        output = coalesce(excluded.output, t.output),
+        error_message = coalesce(excluded.error_message, t.error_message),
+        updated_at = greatest(excluded.updated_at, t.updated_at)
+      where t.status || '>' || excluded.status = any(${TASK_MOVES as string[]}::text[])
+      returning t.run_id, t.task_id, t.workspace_id, t.agent_id, t.parent_task_id, t.name, t.status, t.input, t.output,
+        t.error_message, t.created_at, t.updated_at, t.xmax = 0 as created
+    ), logged as (
+      insert into outbox (workspace_id, kind, body)
+      select t.workspace_id, 'task', ${sql.unsafe(TASK_ROW)} from applied t
+    )
+    select t.task_id is not null as applied, coalesce(t.created, false) as created
+    from item i left join applied t on t.run_id = i.run_id and t.task_id = i.task_id
+    order by i.n`
+}
+
+/** A second statement, because the first one's snapshot may be older than the status that stood in its way. */
+async function findStanding(sql: Sql, reports: readonly TaskReport[]): Promise<Map<string, TaskStatus>> {
+  const rows = await sql<{ run_id: string; task_id: string; status: TaskStatus }[]>`
+    select t.run_id, t.task_id, t.status
+    from tasks t
+    join unnest(
+      ${reports.map((report) => report.runId)}::uuid[], ${reports.map((report) => report.taskId)}::uuid[],
+      ${reports.map((report) => report.workspaceId)}::uuid[]
+    ) as i (run_id, task_id, workspace_id) using (run_id, task_id, workspace_id)`
+  return new Map(rows.map((row) => [`${row.run_id}/${row.task_id}`, row.status]))
+}

@@ -1,0 +1,106 @@
+import type { Clock } from '../clock.ts'
+import { ApiError } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { Uuid } from '../http/schema.ts'
+import type { Mint } from '../ids.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import { insertKey } from '../keys/store.ts'
+import { mintToken, type Token } from '../keys/token.ts'
+import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import {
+  type CreateWorkspace,
+  type EditWorkspace,
+  type ListWorkspaces,
+  type NewWorkspace,
+  toWorkspaceRecord,
+  type WorkspacePage,
+  type WorkspaceRecord,
+  type WorkspaceRow,
+} from './schema.ts'
+
+export interface WorkspaceStoreDeps {
+  readonly sql: Sql
+  readonly ring: KeyRing
+  readonly clock: Clock
+}
+
+const FIRST_KEY_NAME = 'first key'
+
+/** Workspaces, for the operator (contract section 2). */
+export class WorkspaceStore {
+  constructor(private readonly deps: WorkspaceStoreDeps) {}
+
+  /** Makes a workspace and its first workspace key. */
+  async create({ name }: CreateWorkspace, mint: Mint): Promise<NewWorkspace> {
+    const { sql, clock } = this.deps
+    return sql.begin((tx) =>
+      insertWorkspace(tx as unknown as TransactionSql, name, mintToken('workspace'), mint, clock),
+    ) as Promise<NewWorkspace>
+  }
+
+  async list({ limit = PAGE_LIMIT_DEFAULT, cursor }: ListWorkspaces): Promise<WorkspacePage> {
+    const { sql } = this.deps
+    const rows = await sql<WorkspaceRow[]>`
+      select ${columns(sql)} from workspaces
+        ${cursor === undefined ? sql`` : sql`where workspace_id < ${CURSOR.decode(cursor)}`}
+      order by workspace_id desc limit ${limit + 1}`
+    const page = pageOf(rows, limit, (row) => CURSOR.encode(row.workspace_id))
+    return { ...page, items: page.items.map(toWorkspaceRecord) }
+  }
+
+  /**
+   * Renames, suspends or reactivates. Once a suspension has resolved, no process accepts a key of the workspace.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
+   */
+  async edit(workspaceId: string, edit: EditWorkspace): Promise<WorkspaceRecord> {
+    const { sql, ring } = this.deps
+    const { status } = edit
+    if (status === undefined) return this.update(sql, workspaceId, edit)
+    return ring.change({ scope: 'workspace', id: workspaceId, dead: status === 'suspended' }, (tx) =>
+      this.update(tx, workspaceId, edit),
+    )
+  }
+
+  private async update(sql: Sql | TransactionSql, workspaceId: string, edit: EditWorkspace): Promise<WorkspaceRecord> {
+    const { name = null, status = null } = edit
+    const now = new Date(this.deps.clock.now())
+    const [row] = await sql<WorkspaceRow[]>`
+      update workspaces set name = coalesce(${name}, name), status = coalesce(${status}, status),
+        updated_at = case when name <> ${name} or status <> ${status} then ${now} else updated_at end
+      where workspace_id = ${workspaceId} returning ${columns(sql)}`
+    if (row === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+    return toWorkspaceRecord(row)
+  }
+}
+
+const CURSOR = cursorCodec(Uuid)
+
+/** Stores a workspace with its first key. May be repeated with the same ids, like {@link insertKey}. */
+export async function insertWorkspace(
+  sql: TransactionSql,
+  name: string,
+  token: Token,
+  mint: Mint,
+  clock: Clock,
+): Promise<NewWorkspace> {
+  const now = new Date(clock.now())
+  const workspaceId = mint.uuid()
+  const [row] = await sql<WorkspaceRow[]>`
+    insert into workspaces (workspace_id, name, created_at, updated_at)
+    values (${workspaceId}, ${name}, ${now}, ${now})
+    on conflict (workspace_id) do update set name = excluded.name
+    returning ${columns(sql)}`
+  const key = await insertKey(sql, token, {
+    key_id: mint.uuid(),
+    workspace_id: workspaceId,
+    agent_id: null,
+    name: FIRST_KEY_NAME,
+    created_at: now,
+    expires_at: null,
+  })
+  return { ...toWorkspaceRecord(row!), key_id: key.key_id, key: token.text }
+}
+
+function columns(sql: Sql | TransactionSql) {
+  return sql`workspace_id, name, status, created_at, updated_at`
+}

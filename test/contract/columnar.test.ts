@@ -1,0 +1,338 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
+import {
+  type ColumnarClient,
+  ColumnarError,
+  ColumnarUnavailable,
+  createColumnarClient,
+} from '../../src/columnar/client.ts'
+import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
+import { migrateClickHouse } from '../../src/columnar/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import { eventually } from '../support/eventually.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/**
+ * What the service relies on of a ClickHouse, whichever it is. Runs on the embedded engine, and on the server of
+ * CLICKHOUSE_URL when that is set.
+ */
+
+const log = createLog('silent')
+const DATABASE = `test_columnar_${process.pid}`
+const REMOTE = process.env.CLICKHOUSE_URL
+
+describe('embedded ClickHouse', () => {
+  let dataDir: string
+  let backend: EmbeddedClickHouse
+
+  contract(async () => {
+    dataDir = await temporaryDirectory()
+    backend = await startEmbeddedClickHouse({ dataDir, log, logLevel: 'silent' })
+    return backend
+  })
+
+  afterAll(async () => {
+    await backend.stop()
+  })
+
+  test('a killed engine comes back on the same address with every stored row, and still knows a repeated load', async () => {
+    const client = createColumnarClient(backend, DATABASE)
+    await client.command(
+      'create table survivors (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
+    )
+    await client.insertNative('survivors', [numbersBlock(1000)], 'load-1')
+    const { url, pid } = backend
+    process.kill(pid!, 'SIGKILL')
+    await eventually(async () => backend.pid !== pid && (await client.query('select 1')).length === 1)
+    expect(backend.url).toBe(url)
+    await client.insertNative('survivors', [numbersBlock(1000)], 'load-1')
+    await client.insertNative('survivors', [numbersBlock(10)], 'load-2')
+    expect(await client.query('select count() as n from survivors')).toEqual([{ n: 1010 }])
+    await client.close()
+  })
+
+  test('calls fail as unavailable while the engine is down, and whenReady waits for it', async () => {
+    const client = createColumnarClient(backend, DATABASE)
+    const { pid } = backend
+    process.kill(pid!, 'SIGKILL')
+    await eventually(async () => backend.pid === undefined, { intervalMs: 1 })
+    expect(await failure(client.ping())).toBeInstanceOf(ColumnarUnavailable)
+    expect(backend.state).toBe('starting')
+    await backend.whenReady(AbortSignal.timeout(10_000))
+    await client.ping()
+    await client.close()
+  })
+
+  test('refuses a wrong password', async () => {
+    const stranger = createColumnarClient({ ...backend, url: backend.url, password: 'wrong' }, DATABASE)
+    expect(await failure(stranger.query('select 1'))).toMatchObject({ code: 516, type: 'AUTHENTICATION_FAILED' })
+    await stranger.close()
+  })
+
+  test('the password is neither in the arguments nor in the environment of the engine, nor is anything of ours', async () => {
+    const read = (name: string) => readFile(`/proc/${backend.pid}/${name}`, 'utf8')
+    const [args, environment] = await Promise.all([read('cmdline'), read('environ')])
+    expect(args + environment).not.toContain(backend.password)
+    expect(
+      environment
+        .split('\0')
+        .filter(Boolean)
+        .map((entry) => entry.split('=')[0])
+        .sort(),
+    ).toEqual(['HOME', 'TZ', 'UV_THREADPOOL_SIZE'])
+  })
+
+  test('writes no file for a query', async () => {
+    const client = createColumnarClient(backend, DATABASE)
+    const path = join(dataDir, 'stolen')
+    expect(await failure(client.command(`select 1 into outfile '${path}'`))).toBeInstanceOf(ColumnarError)
+    expect(await Bun.file(path).exists()).toBe(false)
+    await client.close()
+  })
+
+  test('an engine whose service was killed ends by itself and lets go of its directory', async () => {
+    const orphanDir = await temporaryDirectory()
+    const script = `
+      const { startEmbeddedClickHouse } = await import(${JSON.stringify(join(import.meta.dir, '../../src/columnar/engine/supervisor.ts'))})
+      const { createLog } = await import(${JSON.stringify(join(import.meta.dir, '../../src/log.ts'))})
+      const backend = await startEmbeddedClickHouse({ dataDir: ${JSON.stringify(orphanDir)}, log: createLog('silent') })
+      console.log(backend.pid)
+      setInterval(() => {}, 1000)`
+    const service = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
+    const reader = service.stdout.getReader()
+    const pid = Number(Buffer.from((await reader.read()).value!).toString())
+    service.kill('SIGKILL')
+    await service.exited
+    const next = await startEmbeddedClickHouse({ dataDir: orphanDir, log, logLevel: 'silent' })
+    await next.stop()
+    expect(next.pid).not.toBe(pid)
+  })
+})
+
+describe.skipIf(REMOTE === undefined)('ClickHouse of CLICKHOUSE_URL', () => {
+  contract(async () => remoteClickHouse(REMOTE ?? ''))
+})
+
+/** Test cases that every backend passes. */
+function contract(open: () => Promise<ColumnarBackend>) {
+  let backend: ColumnarBackend
+  let client: ColumnarClient
+
+  beforeAll(async () => {
+    backend = await open()
+    await backend.whenReady(AbortSignal.timeout(20_000))
+    client = createColumnarClient(backend, DATABASE)
+    await migrateClickHouse(client, log)
+  })
+
+  afterAll(async () => {
+    await client.command(`drop database ${DATABASE}`, { database: 'default' })
+    await client.close()
+  })
+
+  test('answers ping and queries', async () => {
+    await client.ping()
+    expect(await client.query('select 1 as a, currentDatabase() as d')).toEqual([{ a: 1, d: DATABASE }])
+  })
+
+  test('takes parameters of every kind as they are', async () => {
+    const params = { s: "it's\ta \\ 'q'\n", n: 2 ** 40, list: ['a', "b'c"], id: 'system' }
+    const [row] = await client.query<Record<string, unknown>>(
+      'select {s:String} as s, {n:UInt64} as n, {list:Array(String)} as list, (select count() > 0 from {id:Identifier}.one) as b',
+      { params },
+    )
+    expect(row).toEqual({ s: params.s, n: params.n, list: params.list, b: 1 })
+  })
+
+  test('sends long parameters too', async () => {
+    const ids = Array.from({ length: 5_000 }, (_, i) => `id-${i}`)
+    expect(await client.query('select length({ids:Array(String)}) as n', { params: { ids } })).toEqual([{ n: 5_000 }])
+  })
+
+  test('settings of a request end with it', async () => {
+    const value = "select getSetting('max_block_size') as v"
+    expect(await client.query(value, { settings: { max_block_size: 1234 } })).toEqual([{ v: 1234 }])
+    expect(await client.query(value)).not.toEqual([{ v: 1234 }])
+    expect(
+      await failure(client.command('create table nope (n Int8) engine = Memory', { settings: { readonly: 1 } })),
+    ).toMatchObject({ type: 'READONLY' })
+    await client.command('create table yep (n Int8) engine = Memory')
+  })
+
+  test('a filter setting reaches the tables it names', async () => {
+    await client.command('create table filtered (n UInt64) engine = MergeTree order by n')
+    await client.insertNative('filtered', [numbersBlock(10)], 'f')
+    const settings = { additional_table_filters: `{'${DATABASE}.filtered':'n = 3'}` }
+    expect(await client.query('select n from filtered', { settings })).toEqual([{ n: 3 }])
+  })
+
+  test("errors have ClickHouse's code and name", async () => {
+    const code = async (sql: string, settings = {}) =>
+      ((await failure(client.query(sql, { settings }))) as ColumnarError).type
+    expect(await code('select * from missing')).toBe('UNKNOWN_TABLE')
+    expect(await code('selec')).toBe('SYNTAX_ERROR')
+    expect(await code('select missing')).toBe('UNKNOWN_IDENTIFIER')
+    expect(await code('select throwIf(1)')).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO')
+    expect(await code('select 1', { max_threads: 'many' })).toBe('CANNOT_PARSE_INPUT_ASSERTION_FAILED')
+    expect(await code('select 1', { no_such_setting: 1 })).toBe('UNKNOWN_SETTING')
+    expect(
+      await code('select sleepEachRow(0.1) from numbers(100)', { max_execution_time: 0.2, max_block_size: 1 }),
+    ).toBe('TIMEOUT_EXCEEDED')
+  })
+
+  test('runs one statement a request', async () => {
+    await client.command('create table kept (n Int8) engine = Memory')
+    for (const sql of [
+      'select 1; drop table kept',
+      'explain ast select 1; drop table kept',
+      'insert into kept values (1); drop table kept',
+    ]) {
+      expect(await failure(client.command(sql))).toMatchObject({ type: 'SYNTAX_ERROR' })
+    }
+    expect(await failure(client.command('-- nothing'))).toMatchObject({ type: 'SYNTAX_ERROR' })
+    expect(await client.query('select count() as n from kept')).toEqual([{ n: 0 }])
+  })
+
+  test('answers in the format that is asked for', async () => {
+    const text = (format: 'JSONEachRow' | 'TabSeparatedRaw') =>
+      client.queryText('select number as n from numbers(2)', format)
+    expect(await text('JSONEachRow')).toBe('{"n":0}\n{"n":1}\n')
+    expect(await text('TabSeparatedRaw')).toBe('0\n1\n')
+    const compact = JSON.parse(await client.queryText('select number as n from numbers(2)', 'JSONCompact'))
+    expect(compact).toMatchObject({ meta: [{ name: 'n', type: 'UInt64' }], data: [[0], [1]], rows: 2 })
+    const head = await post(backend, 'select 1 FORMAT Parquet')
+    expect(
+      Buffer.from(await head.arrayBuffer())
+        .subarray(0, 4)
+        .toString(),
+    ).toBe('PAR1')
+    expect(head.headers.get('x-clickhouse-format')).toBe('Parquet')
+  })
+
+  test('takes inserts in text formats, filling missing columns with their defaults', async () => {
+    await client.command("create table texts (a UInt8, b String default 'none') engine = MergeTree order by a")
+    const insert = (format: string, data: string) =>
+      post(backend, data, { query: `insert into texts format ${format}`, database: DATABASE })
+    expect((await insert('JSONEachRow', '{"a":1}\n{"a":2,"b":"x; drop"}\n')).status).toBe(200)
+    const answer = await insert('CSV', '3,"y"\n')
+    expect(JSON.parse(answer.headers.get('x-clickhouse-summary')!)).toMatchObject({ written_rows: '1' })
+    expect(await client.query('select * from texts order by a')).toEqual([
+      { a: 1, b: 'none' },
+      { a: 2, b: 'x; drop' },
+      { a: 3, b: 'y' },
+    ])
+  })
+
+  test('accepts a gzip body and answers gzip', async () => {
+    const body = Bun.gzipSync('select 7 as n format JSONEachRow')
+    const answer = await post(
+      backend,
+      body,
+      { enable_http_compression: '1' },
+      { 'Content-Encoding': 'gzip', 'Accept-Encoding': 'gzip' },
+    )
+    expect(await answer.text()).toBe('{"n":7}\n')
+  })
+
+  test('a load repeated with its token changes nothing, whatever came between', async () => {
+    await client.command(
+      'create table once (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
+    )
+    for (const [token, rows] of [
+      ['a', 500],
+      ['b', 20],
+      ['a', 500],
+      ['b', 20],
+    ] as const) {
+      await client.insertNative('once', [numbersBlock(rows)], token)
+    }
+    expect(await client.query('select count() as n from once')).toEqual([{ n: 520 }])
+  })
+
+  test('a load of many blocks in odd pieces is one part, stored whole or not at all', async () => {
+    await client.command(
+      'create table pieces (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
+    )
+    const bytes = Buffer.concat([numbersBlock(1000), numbersBlock(1), numbersBlock(2000)])
+    const chunks = Array.from({ length: Math.ceil(bytes.length / 777) }, (_, i) =>
+      bytes.subarray(i * 777, i * 777 + 777),
+    )
+    await client.insertNative('pieces', chunks, 'p')
+    await client.insertNative('pieces', [bytes], 'p')
+    expect(await client.query('select count() as n, uniqExact(_part) as parts from pieces')).toEqual([
+      { n: 3001, parts: 1 },
+    ])
+    expect(await failure(client.insertNative('pieces', [bytes.subarray(0, bytes.length - 3)], 'torn'))).toBeInstanceOf(
+      ColumnarError,
+    )
+    expect(await client.query('select count() as n from pieces')).toEqual([{ n: 3001 }])
+  })
+
+  test('a client that goes away ends its query', async () => {
+    const abort = new AbortController()
+    const sql = 'select sum(sipHash64(number)) from numbers(100000000000)'
+    const query = client.query(sql, { signal: abort.signal })
+    const running = () =>
+      client.query(
+        "select query_id from system.processes where query like 'select sum(sipHash64(number)) from numbers(1%'",
+      )
+    await eventually(async () => (await running()).length === 1)
+    abort.abort(new Error('gone'))
+    expect(await failure(query)).toMatchObject({ message: 'gone' })
+    await eventually(async () => (await running()).length === 0)
+  })
+
+  test('a call past its deadline fails as unavailable', async () => {
+    expect(await failure(client.query('select sleep(2)', { timeoutMs: 100 }))).toBeInstanceOf(ColumnarUnavailable)
+  })
+
+  test('slow queries do not hold up short ones', async () => {
+    const abort = new AbortController()
+    const slow = Array.from({ length: 3 }, () =>
+      failure(client.query('select sum(sipHash64(number)) from numbers(100000000000)', { signal: abort.signal })),
+    )
+    const start = performance.now()
+    for (let i = 0; i < 10; i++) await client.query('select 1')
+    expect(performance.now() - start).toBeLessThan(2_000)
+    abort.abort(new Error('enough'))
+    await Promise.all(slow)
+  })
+
+  test('migrating again changes nothing, and a database of a newer version is refused', async () => {
+    await migrateClickHouse(client, log)
+    await client.command("insert into schema_migrations values ('9999_future.sql', now())")
+    expect(String(await failure(migrateClickHouse(client, log)))).toContain('9999_future.sql')
+    await client.command(
+      "alter table schema_migrations delete where name = '9999_future.sql' settings mutations_sync = 1",
+    )
+  })
+}
+
+/** A `Native` block of one column `n UInt64`: 0, 1, … */
+function numbersBlock(rows: number): Buffer {
+  const count = rows < 128 ? [rows] : [(rows & 127) | 128, rows >> 7]
+  const head = Buffer.from([1, ...count, 1, ...Buffer.from('n'), 6, ...Buffer.from('UInt64')])
+  return Buffer.concat([head, Buffer.from(BigUint64Array.from({ length: rows }, (_, i) => BigInt(i)).buffer)])
+}
+
+function post(
+  backend: ColumnarBackend,
+  body: string | Uint8Array<ArrayBuffer>,
+  search: Record<string, string> = {},
+  headers: Record<string, string> = {},
+) {
+  return fetch(`${backend.url}/?${new URLSearchParams(search)}`, {
+    method: 'POST',
+    body,
+    headers: { Authorization: `Basic ${btoa(`${backend.username}:${backend.password}`)}`, ...headers },
+  })
+}
+
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    (value) => new Error(`did not fail: ${JSON.stringify(value)}`),
+    (error) => error,
+  )
+}

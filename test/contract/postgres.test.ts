@@ -1,0 +1,134 @@
+import { afterAll, expect, test } from 'bun:test'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { RawJson } from '../../src/http/raw-json.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, isUnavailable, type Sql, unavailableOf } from '../../src/postgres/connect.ts'
+import { migratePostgres } from '../../src/postgres/migrate.ts'
+import { eventually } from '../support/eventually.ts'
+import { emptyDatabase, freshDatabase } from '../support/postgres.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+const log = createLog('silent')
+const { url, sql } = await freshDatabase()
+const pools: Sql[] = []
+afterAll(() => Promise.all(pools.map((pool) => pool.end({ timeout: 1 }))))
+
+function connect(address: string, options: { statementTimeoutMs?: number } = {}): Sql {
+  const pool = connectPostgres(address, { log, max: 2, ...options })
+  pools.push(pool)
+  return pool
+}
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+}
+
+async function migrations(files: Record<string, string>): Promise<string> {
+  const directory = await temporaryDirectory()
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text)
+  await mkdir(join(directory, 'not_a_migration.sql'))
+  return directory
+}
+
+test('values come back as they were given: times, 64-bit counts, JSON text, arrays', async () => {
+  const json = new RawJson('{"id": 12345678901234567890, "n": 1.0, "__proto__": {"a": "\\u0000"}}')
+  const at = new Date('2026-01-31T09:30:00.123Z')
+  const [row] = await sql`
+    select ${json}::json as json, ${at}::timestamptz(3) as at, ${Number.MAX_SAFE_INTEGER}::bigint as big,
+      ${['a"b', 'c\\d']}::text[] as texts, ${[json, json]}::json[] as jsons`
+  expect(row).toEqual({ json, at, big: Number.MAX_SAFE_INTEGER, texts: ['a"b', 'c\\d'], jsons: [json, json] })
+})
+
+test('a count that a number cannot hold is an error, not another count', async () => {
+  expect(await failureOf(sql`select 9007199254740993 as n`)).toBeInstanceOf(RangeError)
+})
+
+test('a statement past its deadline ends, and counts as unavailable', async () => {
+  const impatient = connect(url, { statementTimeoutMs: 50 })
+  const failure = await failureOf(impatient`select pg_sleep(10)`)
+  expect(isUnavailable(failure)).toBe(true)
+  expect([...(await impatient`select 1 as n`)]).toEqual([{ n: 1 }])
+})
+
+test('a server that takes the connection and says nothing is given up on', async () => {
+  const deaf = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
+  const pool = connect(`postgres://u:p@127.0.0.1:${deaf.port}/db`, { statementTimeoutMs: 100 })
+  expect(isUnavailable(await failureOf(pool`select 1`))).toBe(true)
+  deaf.stop(true)
+})
+
+test.skipIf(process.env.DATABASE_URL !== undefined)('a server that falls silent is given up on', async () => {
+  const pool = connect(url, { statementTimeoutMs: 200 })
+  const [backend] = await pool<{ pid: number }[]>`select pg_backend_pid() as pid`
+  process.kill(backend?.pid as number, 'SIGSTOP')
+  expect(isUnavailable(await failureOf(pool`select 1`))).toBe(true)
+  process.kill(backend?.pid as number, 'SIGCONT')
+  expect([...(await pool`select 1 as n`)]).toEqual([{ n: 1 }])
+})
+
+test('a listener may be silent for as long as it likes', async () => {
+  const pool = connect(url, { statementTimeoutMs: 50 })
+  const heard: string[] = []
+  await pool.listen('news', (text) => heard.push(text))
+  await Bun.sleep(200)
+  await sql`select pg_notify('news', 'hello')`
+  await eventually(() => heard.includes('hello'))
+  const [backends] = await sql`select count(*) as n from pg_stat_activity where query ilike 'listen%'`
+  expect(backends).toEqual({ n: 1 })
+})
+
+test('a refused connection is unavailable and says so to the client without naming anything of ours', async () => {
+  const failure = await failureOf(connect('postgres://u:p@127.0.0.1:1/db')`select 1`)
+  const error = unavailableOf(failure)
+  expect(error).toMatchObject({ code: 'UNAVAILABLE', status: 503, retryAfterSeconds: 1, cause: failure })
+  expect(error?.message).not.toContain('127.0.0.1')
+})
+
+test('a mistake of ours is not "unavailable"', async () => {
+  for (const work of [sql`select nonsense`, sql`select 1 / 0`]) {
+    expect(unavailableOf(await failureOf(work))).toBeNull()
+  }
+  expect(unavailableOf(new Error('any other'))).toBeNull()
+  expect(unavailableOf('no error at all')).toBeNull()
+})
+
+test('migrations are applied once, in order, and remembered', async () => {
+  const database = await emptyDatabase()
+  const directory = await migrations({
+    '0002_second.sql': 'insert into kept values (2);',
+    '0001_first.sql': 'create table kept (n int); insert into kept values (1);',
+  })
+  await migratePostgres(database.url, log, directory)
+  await migratePostgres(database.url, log, directory)
+  expect([...(await database.sql`select n from kept order by n`)]).toEqual([{ n: 1 }, { n: 2 }])
+
+  await writeFile(join(directory, '0003_third.sql'), 'insert into kept values (3);')
+  await migratePostgres(database.url, log, directory)
+  expect([...(await database.sql`select count(*) as n from kept`)]).toEqual([{ n: 3 }])
+})
+
+test('two processes that migrate at once take turns', async () => {
+  const database = await emptyDatabase()
+  const directory = await migrations({ '0001_slow.sql': 'create table kept (n int); select pg_sleep(0.2);' })
+  await Promise.all([1, 2, 3].map(() => migratePostgres(database.url, log, directory)))
+  expect([...(await database.sql`select name from migrations`)]).toEqual([{ name: '0001_slow.sql' }])
+})
+
+test('a migration that fails leaves nothing of itself', async () => {
+  const database = await emptyDatabase()
+  const directory = await migrations({ '0001_bad.sql': 'create table kept (n int); select nonsense;' })
+  expect(await failureOf(migratePostgres(database.url, log, directory))).toBeInstanceOf(Error)
+  const [row] = await database.sql`select to_regclass('kept') as kept, to_regclass('migrations') as migrations`
+  expect(row).toEqual({ kept: null, migrations: null })
+})
+
+test('a database of a newer version is refused, and the message says so', async () => {
+  const database = await emptyDatabase()
+  await migratePostgres(database.url, log, await migrations({ '0001_a.sql': '', '0002_newer.sql': '' }))
+  const failure = await failureOf(migratePostgres(database.url, log, await migrations({ '0001_a.sql': '' })))
+  expect(String(failure)).toContain('migrated by a newer version (0002_newer.sql is unknown here)')
+})

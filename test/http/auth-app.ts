@@ -1,0 +1,146 @@
+import { agentRoutes } from '../../src/agents/routes.ts'
+import { AgentStore } from '../../src/agents/store.ts'
+import type { Clock } from '../../src/clock.ts'
+import type { RateLimits } from '../../src/config.ts'
+import { bodyReader } from '../../src/http/body.ts'
+import { createIdempotency } from '../../src/http/idempotency.ts'
+import { RateLimiter } from '../../src/http/rate-limit.ts'
+import { createShell } from '../../src/http/shell.ts'
+import { mint } from '../../src/ids.ts'
+import { createGuards } from '../../src/keys/guards.ts'
+import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
+import { keyRoutes } from '../../src/keys/routes.ts'
+import { KeyStore } from '../../src/keys/store.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
+import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
+import { workspaceRoutes } from '../../src/workspaces/routes.ts'
+import { WorkspaceStore } from '../../src/workspaces/store.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** Keys, workspaces and agents as a process of the service has them, on a real port and a real Postgres. */
+
+export interface AuthAppOptions {
+  readonly databaseUrl?: string
+  readonly operatorToken?: string | undefined
+  readonly rateLimits?: Partial<RateLimits>
+  readonly ring?: Partial<KeyRingDeps>
+}
+
+export interface CallOptions {
+  readonly key?: string | undefined
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  /** `data` of the envelope. Tests look into it freely. */
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
+  readonly data: any
+  readonly error: { readonly code: string; readonly message: string } | null
+  readonly text: string
+}
+
+const UNLIMITED: RateLimits = {
+  ingestRequestsPerMinute: 0,
+  eventsPerSecond: 0,
+  invokesPerMinute: 0,
+  readsPerMinute: 0,
+  queriesPerMinute: 0,
+}
+export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
+
+/** Time as the tests want it: the real one, moved. */
+export class MovableClock implements Clock {
+  aheadMs = 0
+  now(): number {
+    return Date.now() + this.aheadMs
+  }
+}
+
+export async function authApp(options: AuthAppOptions = {}) {
+  const url = options.databaseUrl ?? (await freshDatabase()).url
+  const log = createLog('error')
+  const sql = connectPostgres(url, { log, max: 4 })
+  const heartbeat = connectPostgres(url, { log, max: 1 })
+  const clock = new MovableClock()
+  const instanceId = crypto.randomUUID()
+  const bootstrapped = await bootstrapWorkspace({ sql, clock, mint, key: undefined })
+  const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false, ...options.ring })
+  await ring.start()
+  const limits = { body_bytes: 1 << 20, json_depth: 64 }
+  const guards = createGuards({
+    ring,
+    limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
+    reader: bodyReader({ limits, bodyTimeoutMs: 5_000 }),
+    idempotency: createIdempotency({ sql, clock, log, instanceId }),
+    operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
+  })
+  const app = createShell({ log, limits, unavailableOf, logRequests: false })
+    .use(keyRoutes({ guards, keys: new KeyStore({ sql, ring, clock }) }))
+    .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
+    .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }) }))
+    // Stand in for the routes of other modules behind the same guards.
+    .use((root) => root.group('/ingest', (group) => group.use(guards.ingest).post('', ({ caller }) => ({ ...caller }))))
+    .use((root) =>
+      root.group('/reading', (group) => group.use(guards.anyKey('reads')).get('', ({ caller }) => ({ ...caller }))),
+    )
+    .listen({ port: 0, hostname: '127.0.0.1' })
+  const base = `http://127.0.0.1:${app.server!.port}`
+  atEnd(async () => {
+    await app.stop(true)
+    await ring.stop()
+    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+  })
+
+  async function call(method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> {
+    const response = await fetch(base + path, {
+      method,
+      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
+  }
+
+  /** The first workspace and its key; only in the first app on a database. */
+  const owner = { workspaceId: bootstrapped?.workspaceId ?? '', key: bootstrapped?.freshKey ?? '' }
+
+  return {
+    url,
+    base,
+    sql,
+    ring,
+    clock,
+    guards,
+    owner,
+    call,
+    /** Another tenant. */
+    async newWorkspace(): Promise<{ workspaceId: string; key: string; keyId: string }> {
+      const { data } = await call('POST', '/api/v1/workspaces', { key: OPERATOR_TOKEN, body: { name: 'another' } })
+      return { workspaceId: data.workspace_id, key: data.key, keyId: data.key_id }
+    },
+    async newAgent(body: object = {}, key = owner.key): Promise<string> {
+      const { data } = await call('POST', '/api/v1/agents', { key, body: { name: 'an agent', ...body } })
+      return data.agent_id
+    },
+    async newAgentKey(agentId: string, key = owner.key): Promise<{ key: string; keyId: string }> {
+      const { data } = await call('POST', `/api/v1/agents/${agentId}/keys`, { key, body: {} })
+      return { key: data.key, keyId: data.key_id }
+    },
+    async newKey(body: object = {}): Promise<{ key: string; keyId: string }> {
+      const { data } = await call('POST', '/api/v1/keys', { key: owner.key, body: { name: 'a key', ...body } })
+      return { key: data.key, keyId: data.key_id }
+    },
+  }
+}
+
+export type AuthApp = Awaited<ReturnType<typeof authApp>>
+
+/** `[status, code]` of an answer: what most tests of a refusal compare. */
+export function verdict(answer: Answer): string {
+  return answer.error === null ? `${answer.status}` : `${answer.status} ${answer.error.code}`
+}

@@ -1,0 +1,128 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { mintToken } from '../../src/keys/token.ts'
+import { type AuthApp, authApp, verdict } from './auth-app.ts'
+
+/** Who is let in, and in which order a request is judged (spec sections 5 and 7, contract section 1). */
+
+let app: AuthApp
+let agent: { key: string; keyId: string }
+
+beforeAll(async () => {
+  app = await authApp()
+  agent = await app.newAgentKey(await app.newAgent())
+})
+
+describe('the key', () => {
+  test('missing, malformed, mistyped or unknown: UNAUTHENTICATED, with a message that helps', async () => {
+    const mistyped = app.owner.key.slice(0, -1) + (app.owner.key.endsWith('a') ? 'b' : 'a')
+    const cases: [Record<string, string>, string][] = [
+      [{}, 'send a key: Authorization: Bearer <key>'],
+      [{ authorization: '' }, 'send a key: Authorization: Bearer <key>'],
+      [{ authorization: app.owner.key }, 'send a key: Authorization: Bearer <key>'],
+      [{ authorization: `Basic ${app.owner.key}` }, 'send a key: Authorization: Bearer <key>'],
+      [{ authorization: 'Bearer' }, 'send a key: Authorization: Bearer <key>'],
+      [{ authorization: `Bearer ${app.owner.key} x` }, 'send a key: Authorization: Bearer <key>'],
+      [{ authorization: 'Bearer nonsense' }, 'the key is not valid'],
+      [{ authorization: `Bearer ${mistyped}` }, 'the key is not valid'],
+      [{ authorization: `Bearer ${mintToken('workspace').text}` }, 'the key is not valid'],
+      [{ authorization: `Bearer ${'x'.repeat(8_000)}` }, 'the key is not valid'],
+      [{ 'x-api-key': app.owner.key }, 'send a key: Authorization: Bearer <key>'],
+    ]
+    for (const [headers, message] of cases) {
+      const answer = await app.call('GET', '/reading', { headers })
+      expect([verdict(answer), answer.error?.message]).toEqual(['401 UNAUTHENTICATED', message])
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+    }
+  })
+
+  test('its scheme is taken in any case, as HTTP has it', async () => {
+    for (const scheme of ['bearer', 'BEARER', 'Bearer '])
+      expect(
+        (await app.call('GET', '/reading', { headers: { authorization: `${scheme} ${app.owner.key}` } })).status,
+      ).toBe(200)
+  })
+
+  test('tells the handler who is calling', async () => {
+    const { data } = await app.call('GET', '/reading', { key: agent.key })
+    expect(data).toEqual({
+      keyId: agent.keyId,
+      type: 'agent',
+      workspaceId: app.owner.workspaceId,
+      agentId: expect.any(String),
+    })
+  })
+
+  test('expired: UNAUTHENTICATED from that moment on', async () => {
+    const { key } = await app.newKey({ expires_at: new Date(app.clock.now() + 10_000).toISOString() })
+    expect((await app.call('GET', '/reading', { key })).status).toBe(200)
+    app.clock.aheadMs += 10_001
+    const answer = await app.call('GET', '/reading', { key })
+    expect([verdict(answer), answer.error?.message]).toEqual(['401 UNAUTHENTICATED', 'the key has expired'])
+  })
+})
+
+describe('the type of key', () => {
+  test('ingest takes an agent key only', async () => {
+    expect((await app.call('POST', '/ingest', { key: agent.key })).status).toBe(200)
+    const answer = await app.call('POST', '/ingest', { key: app.owner.key })
+    expect(verdict(answer)).toBe('403 FORBIDDEN')
+    expect(answer.error?.message).toContain('agent key')
+  })
+
+  test('management takes a workspace key only', async () => {
+    const id = crypto.randomUUID()
+    const routes = [
+      ['POST', '/api/v1/keys'],
+      ['GET', '/api/v1/keys'],
+      ['POST', `/api/v1/keys/${id}/revoke`],
+      ['POST', `/api/v1/keys/${id}/rotate`],
+      ['POST', `/api/v1/agents/${id}/keys`],
+      ['POST', '/api/v1/agents'],
+      ['GET', '/api/v1/agents'],
+      ['GET', `/api/v1/agents/${id}`],
+      ['PATCH', `/api/v1/agents/${id}`],
+      ['DELETE', `/api/v1/agents/${id}`],
+    ] as const
+    for (const [method, path] of routes) {
+      expect(verdict(await app.call(method, path, { key: agent.key }))).toBe('403 FORBIDDEN')
+      expect(verdict(await app.call(method, path))).toBe('401 UNAUTHENTICATED')
+    }
+  })
+
+  test('reading takes either', async () => {
+    for (const key of [agent.key, app.owner.key]) expect((await app.call('GET', '/reading', { key })).status).toBe(200)
+  })
+})
+
+describe('the order of checks', () => {
+  const rubbish = '{"a":'
+
+  test('key before content, scope before content, size before all', async () => {
+    const path = '/api/v1/keys'
+    expect(verdict(await app.call('POST', path, { body: rubbish }))).toBe('401 UNAUTHENTICATED')
+    expect(verdict(await app.call('POST', path, { key: agent.key, body: rubbish }))).toBe('403 FORBIDDEN')
+    expect(verdict(await app.call('POST', path, { key: app.owner.key, body: rubbish }))).toBe('400 VALIDATION_ERROR')
+    expect(verdict(await app.call('POST', path, { body: 'x'.repeat((1 << 20) + 1) }))).toBe('413 PAYLOAD_TOO_LARGE')
+    expect(verdict(await app.call('POST', '/api/v1/agents/no-uuid/keys', { key: 'svc_ws_x' }))).toBe(
+      '401 UNAUTHENTICATED',
+    )
+    expect(verdict(await app.call('POST', '/api/v1/agents/no-uuid/keys', { key: app.owner.key }))).toBe(
+      '400 VALIDATION_ERROR',
+    )
+  })
+
+  test('rate before content, scope before rate; every authenticated answer tells the budget', async () => {
+    const limited = await authApp({ rateLimits: { readsPerMinute: 2 } })
+    const { key } = limited.owner
+    const first = await limited.call('POST', '/api/v1/keys', { key, body: { name: 'k' } })
+    expect(first.headers.get('ratelimit-policy')).toBe('"reads";q=2;w=60')
+    expect(first.headers.get('x-ratelimit-remaining')).toBe('1')
+    expect(verdict(await limited.call('POST', '/api/v1/keys', { key, body: rubbish }))).toBe('400 VALIDATION_ERROR')
+    const refused = await limited.call('POST', '/api/v1/keys', { key, body: rubbish })
+    expect(verdict(refused)).toBe('429 RATE_LIMITED')
+    expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, 61)
+    expect(verdict(await limited.call('POST', '/ingest', { key }))).toBe('403 FORBIDDEN')
+    // Another key has a budget of its own.
+    expect((await limited.call('GET', '/reading', { key: first.data.key })).status).toBe(200)
+  })
+})

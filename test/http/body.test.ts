@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
+import { errorOf, post, startHttpApp } from '../support/http-app.ts'
+
+const LIMIT = 64 * 1024
+const app = startHttpApp()
+const url = `${app.url}/echo`
+const encode = (text: string) => new TextEncoder().encode(text)
+const thing = encode('{"name":"a"}')
+
+/** JSON of exactly this many bytes. */
+function bodyOf(bytes: number): Uint8Array {
+  const frame = '{"name":"a","input":{"x":""}}'
+  return encode(frame.replace('""', `"${'y'.repeat(bytes - frame.length)}"`))
+}
+
+/** A body whose length is not announced. */
+function chunked(bytes: Uint8Array): ReadableStream {
+  return new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += 10_000) controller.enqueue(bytes.slice(at, at + 10_000))
+      controller.close()
+    },
+  })
+}
+
+function refusalOf(response: Response) {
+  return errorOf(response).then(({ code, message }) => `${code} ${message}`)
+}
+
+describe('size', () => {
+  test('a body of the limit passes, one byte more does not', async () => {
+    expect((await post(url, bodyOf(LIMIT))).status).toBe(200)
+    const response = await post(url, bodyOf(LIMIT + 1))
+    expect(await errorOf(response)).toEqual({
+      status: 413,
+      code: 'PAYLOAD_TOO_LARGE',
+      message: 'body: expected at most 65536 bytes, also when inflated',
+    })
+    expect(response.headers.get('x-request-id')).not.toBeNull()
+  })
+
+  test('the same holds for a body of unknown length', async () => {
+    const send = (bytes: number) => fetch(url, { method: 'POST', body: chunked(bodyOf(bytes)) })
+    expect((await send(LIMIT)).status).toBe(200)
+    expect((await errorOf(await send(LIMIT + 1))).code).toBe('PAYLOAD_TOO_LARGE')
+  })
+
+  test('the connection survives a body that is only a little too large', async () => {
+    const response = await post(url, bodyOf(LIMIT * 2))
+    expect([response.status, response.headers.get('connection')]).toEqual([413, null])
+  })
+
+  test('an 11 MiB body against the default limit of 10 MiB', async () => {
+    const large = startHttpApp({ limits: { body_bytes: 10 << 20, json_depth: 16 } })
+    const response = await post(`${large.url}/echo`, bodyOf(11 << 20))
+    expect((await errorOf(response)).code).toBe('PAYLOAD_TOO_LARGE')
+    const unannounced = await fetch(`${large.url}/echo`, { method: 'POST', body: chunked(bodyOf(11 << 20)) })
+    expect((await errorOf(unannounced)).code).toBe('PAYLOAD_TOO_LARGE')
+    expect((await post(`${large.url}/echo`, bodyOf(10 << 20))).status).toBe(200)
+  })
+})
+
+describe('Content-Type', () => {
+  test.each(['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf8"', ''])(
+    'takes %p',
+    async (type) => {
+      expect((await fetch(url, { method: 'POST', body: thing, headers: { 'content-type': type } })).status).toBe(200)
+    },
+  )
+
+  test('takes none at all', async () => {
+    expect((await fetch(url, { method: 'POST', body: chunked(thing) })).status).toBe(200)
+  })
+
+  test.each(['application/x-www-form-urlencoded', 'text/plain', 'application/json; charset=latin1', 'application/jsonp', '*/*'])(
+    'refuses %s',
+    async (type) => {
+      const response = await fetch(url, { method: 'POST', body: thing, headers: { 'content-type': type } })
+      expect(await refusalOf(response)).toBe(
+        `VALIDATION_ERROR header Content-Type: expected application/json in UTF-8; got ${JSON.stringify(type)}`,
+      )
+    },
+  )
+
+  test('does not matter without a body', async () => {
+    const response = await fetch(`${app.url}/revoke`, { method: 'POST', headers: { 'content-type': 'text/plain' } })
+    expect(response.status).toBe(200)
+  })
+})
+
+describe('Content-Encoding', () => {
+  test.each([
+    ['gzip', gzipSync(thing)],
+    ['x-gzip', gzipSync(thing)],
+    ['GZIP', gzipSync(thing)],
+    ['zstd', Bun.zstdCompressSync(thing)],
+    ['identity', thing],
+  ])('%s', async (encoding, bytes) => {
+    const response = await post(url, bytes, { 'content-encoding': encoding })
+    expect(await response.json()).toEqual({ data: { name: 'a' }, error: null })
+  })
+
+  test.each(['br', 'deflate', 'gzip, gzip', 'compress'])('%s is refused', async (encoding) => {
+    expect(await refusalOf(await post(url, thing, { 'content-encoding': encoding }))).toBe(
+      `VALIDATION_ERROR header Content-Encoding: expected gzip, zstd or identity; got "${encoding}"`,
+    )
+  })
+
+  test.each(['gzip', 'zstd'])('the limit holds for the inflated size: %s', async (encoding) => {
+    const compress = (bytes: Uint8Array) => (encoding === 'gzip' ? gzipSync(bytes) : Bun.zstdCompressSync(bytes))
+    expect((await post(url, compress(bodyOf(LIMIT)), { 'content-encoding': encoding })).status).toBe(200)
+    const response = await post(url, compress(bodyOf(LIMIT + 1)), { 'content-encoding': encoding })
+    expect((await errorOf(response)).code).toBe('PAYLOAD_TOO_LARGE')
+  })
+
+  test.each(['gzip', 'zstd'])('a bomb is given up at the limit, not after: %s', async (encoding) => {
+    const zeros = new Uint8Array(256 << 20)
+    const bomb = encoding === 'gzip' ? gzipSync(zeros.subarray(0, 60 << 20)) : Bun.zstdCompressSync(zeros)
+    expect(bomb.length).toBeLessThanOrEqual(LIMIT)
+    const before = process.memoryUsage.rss()
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, () => post(url, bomb, { 'content-encoding': encoding })),
+    )
+    for (const response of responses) expect(response.status).toBe(413)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(64 << 20)
+  })
+
+  test.each([
+    ['gzip', encode('{"name":"a"}')],
+    ['gzip', gzipSync(thing).subarray(0, 20)],
+    ['gzip', new Uint8Array([0x1f, 0x8b])],
+    ['zstd', encode('{"name":"a"}')],
+  ])('rubbish is refused: %s', async (encoding, bytes) => {
+    expect(await refusalOf(await post(url, bytes, { 'content-encoding': encoding }))).toBe(
+      `VALIDATION_ERROR body: not valid ${encoding} data`,
+    )
+  })
+})
+
+describe('text', () => {
+  const cases: [string, Uint8Array, string][] = [
+    ['invalid UTF-8', new Uint8Array([...encode('{"name":"'), 0xc3, 0x28, ...encode('"}')]), 'not valid UTF-8 at byte 9'],
+    ['an encoded surrogate', new Uint8Array([...encode('{"name":"'), 0xed, 0xa0, 0x80]), 'not valid UTF-8 at byte 9'],
+    ['an overlong sequence', new Uint8Array([...encode('{"name":"é'), 0xc0, 0xaf]), 'not valid UTF-8 at byte 11'],
+    ['a sequence cut off', new Uint8Array([...encode('{"name":"é'), 0xf0, 0x9f]), 'not valid UTF-8 at byte 11'],
+    ['a byte order mark', new Uint8Array([0xef, 0xbb, 0xbf, ...thing]), 'expected JSON without a byte order mark (EF BB BF) before it'],
+    ['UTF-16 with a mark', new Uint8Array([0xff, 0xfe, 0x7b, 0]), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
+    ['UTF-16', Buffer.from('{"name":"a"}', 'utf16le'), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
+    ['UTF-16, big end first', Buffer.from('{"name":"a"}', 'utf16le').swap16(), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
+  ]
+  test.each(cases)('%s is refused', async (_what, bytes, message) => {
+    expect(await refusalOf(await post(url, bytes))).toBe(`VALIDATION_ERROR body: ${message}`)
+  })
+})
+
+test('an absent body counts as {}', async () => {
+  const revoked = await fetch(`${app.url}/revoke`, { method: 'POST' })
+  expect(await revoked.json()).toEqual({ data: { revoked: true }, error: null })
+  expect(await refusalOf(await fetch(url, { method: 'POST' }))).toBe('VALIDATION_ERROR name: required')
+})

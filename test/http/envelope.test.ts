@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'bun:test'
+import { ApiError } from '../../src/http/errors.ts'
+import { errorOf, post, startHttpApp } from '../support/http-app.ts'
+
+const app = startHttpApp({
+  unavailableOf: (error) =>
+    error instanceof Error && error.message === 'store gone' ? new ApiError('UNAVAILABLE', 'try again') : null,
+  onThing: ({ name }) => {
+    if (name === 'gone') throw new Error('store gone')
+    return { name }
+  },
+})
+const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/
+const ID = '0197F3A0-0000-7000-8000-000000000001'
+
+describe('every answer is the envelope', () => {
+  test('data comes back under data, with error null and nothing else', async () => {
+    const response = await post(`${app.url}/echo`, { name: 'a' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('application/json')
+    expect(await response.text()).toBe('{"data":{"name":"a"},"error":null}')
+  })
+
+  test('free-form JSON comes back value for value', async () => {
+    const input = '{"big":12345678901234567890,"one":1.0,"__proto__":{"x":1},"nul":"\\u0000","lone":"\\ud800"}'
+    const response = await post(`${app.url}/echo`, `{"name":"a","input":${input}}`)
+    expect(await response.text()).toBe(`{"data":{"name":"a","input":${input}},"error":null}`)
+  })
+
+  test('an unknown route is NOT_FOUND', async () => {
+    const response = await fetch(`${app.url}/nope?x=1`)
+    expect(await errorOf(response)).toEqual({
+      status: 404,
+      code: 'NOT_FOUND',
+      message: 'no route GET "/nope"; GET /docs lists them all',
+    })
+  })
+
+  test('a known path with another method is NOT_FOUND and names the methods it takes', async () => {
+    const response = await fetch(`${app.url}/things/${ID}`, { method: 'PUT' })
+    expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS, PATCH')
+    expect(await errorOf(response)).toEqual({
+      status: 404,
+      code: 'NOT_FOUND',
+      message: `"/things/${ID}" does not take PUT; it takes GET, HEAD, OPTIONS, PATCH`,
+    })
+  })
+
+  test('OPTIONS tells the methods, HEAD answers as GET does without its body', async () => {
+    const options = await fetch(`${app.url}/things`, { method: 'OPTIONS' })
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS, POST'])
+    expect(options.headers.get('x-request-id')).toMatch(ULID)
+    const head = await fetch(`${app.url}/things`, { method: 'HEAD' })
+    const get = await fetch(`${app.url}/things`)
+    expect(head.status).toBe(200)
+    expect(head.headers.get('content-length')).toBe(String((await get.text()).length))
+    expect(await head.text()).toBe('')
+  })
+
+  test('a crash is INTERNAL: it carries the request id, and only the log has the reason', async () => {
+    const response = await fetch(`${app.url}/crash`, { headers: { 'x-request-id': 'crash-1' } })
+    expect(await errorOf(response)).toEqual({
+      status: 500,
+      code: 'INTERNAL',
+      message: 'internal error; the log has it under request id crash-1',
+    })
+    const line = app.logged.find((entry) => entry.request_id === 'crash-1')
+    expect(line).toMatchObject({ level: 'error', method: 'GET', path: '/crash', status: 500 })
+    expect(JSON.stringify(line)).toContain('internal detail')
+  })
+
+  test('an answer that does not fit its own schema is INTERNAL and logged, not sent', async () => {
+    const response = await fetch(`${app.url}/wrong`, { headers: { 'x-request-id': 'wrong-1' } })
+    expect((await errorOf(response)).code).toBe('INTERNAL')
+    expect(app.logged.find((entry) => entry.request_id === 'wrong-1')).toMatchObject({ level: 'error', status: 500 })
+  })
+
+  test('UNAVAILABLE carries Retry-After in whole seconds', async () => {
+    const response = await fetch(`${app.url}/away`)
+    expect(response.headers.get('retry-after')).toBe('7')
+    expect(await errorOf(response)).toEqual({ status: 503, code: 'UNAVAILABLE', message: 'the store is away' })
+  })
+
+  test("a store's error that means it is away is UNAVAILABLE", async () => {
+    const response = await post(`${app.url}/things`, { name: 'gone' })
+    expect(await errorOf(response)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
+    expect(response.headers.get('retry-after')).toBe('1')
+  })
+
+  test('an answer that a route makes itself is sent as it is, with a request id', async () => {
+    const response = await fetch(`${app.url}/own`)
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([201, 'text/plain', 'mine'])
+    expect(response.headers.get('x-request-id')).toMatch(ULID)
+  })
+})
+
+describe('X-Request-Id', () => {
+  test("is the caller's, if sane", async () => {
+    for (const id of ['a', 'req_01.A-z', 'x'.repeat(128)]) {
+      const response = await fetch(`${app.url}/things`, { headers: { 'x-request-id': id } })
+      expect(response.headers.get('x-request-id')).toBe(id)
+    }
+  })
+
+  test('is a fresh ULID otherwise, on errors too', async () => {
+    const seen = new Set<string>()
+    for (const id of ['', 'a b', 'x'.repeat(129), 'é', '"quoted"', undefined]) {
+      for (const path of ['/things', '/nope', '/things?limit=0']) {
+        const response = await fetch(app.url + path, { headers: id === undefined ? {} : { 'x-request-id': id } })
+        expect(response.headers.get('x-request-id')).toMatch(ULID)
+        seen.add(response.headers.get('x-request-id')!)
+      }
+    }
+    expect(seen.size).toBe(18)
+  })
+
+  test('stands in the log line of the request', async () => {
+    await fetch(`${app.url}/things?limit=3`, { headers: { 'x-request-id': 'line-1' } })
+    const line = app.logged.find((entry) => entry.request_id === 'line-1')
+    expect(line).toMatchObject({ level: 'debug', message: 'request', method: 'GET', path: '/things', status: 200 })
+  })
+})
+
+test('metrics are told the pattern of the route, never its values', async () => {
+  const observed: unknown[][] = []
+  const observing = startHttpApp({ observeRequest: (...seen) => observed.push(seen) })
+  await fetch(`${observing.url}/things/${ID}`)
+  await fetch(`${observing.url}/things/x`)
+  await fetch(`${observing.url}/nope/${ID}`)
+  await fetch(`${observing.url}/crash`)
+  expect(observed.map((seen) => seen.slice(0, 3))).toEqual([
+    ['GET', '/things/:thingId', 200],
+    ['GET', '/things/:thingId', 400],
+    ['GET', 'none', 404],
+    ['GET', '/crash', 500],
+  ])
+  for (const [, , , seconds] of observed) expect(seconds).toBeWithin(0, 1)
+})

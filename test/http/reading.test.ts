@@ -1,0 +1,274 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import type { RunRef } from '../../src/events/schema.ts'
+import { batchOf } from '../support/events.ts'
+import { verdict } from './auth-app.ts'
+import { type RunsApp, runsApp } from './runs-app.ts'
+
+let app: RunsApp
+beforeAll(async () => {
+  app = await runsApp()
+})
+
+type Listed = { run_id: string; created_at: string }
+const NO_RUN = '00000000-0000-7000-8000-000000000000'
+const idsOf = async (query: string, key?: string) =>
+  (await app.read(`runs?limit=200&${query}`, key)).data.items.map((run: Listed) => run.run_id)
+const refOf = (run: string): RunRef => ({
+  runId: run,
+  workspaceId: app.workspace.workspaceId,
+  agentId: app.agent.agentId,
+  runtimeType: 'external',
+})
+const report = (run: string, events: object[]) => app.journal.appendEvents(batchOf(refOf(run), events))
+
+describe('GET /runs', () => {
+  test('filters by each field, and by all at once', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId)
+    const parent = await app.start()
+    const session = crypto.randomUUID()
+    const from = new Date(app.clock.now()).toISOString()
+    const run = await app.start({ trigger_type: 'manual', external_run_id: 'x & y', tags: ['a', 'b'], parent_run_id: parent }, agent)
+    await app.sql`update runs set session_id = ${session} where run_id = ${run}`
+    app.clock.aheadMs += 10
+    const to = new Date(app.clock.now()).toISOString()
+    const decoy = await app.start({ tags: ['c'] })
+    await app.ingest('run/complete', { run_id: decoy })
+    const filters = {
+      status: 'running',
+      agent_id: agent.agentId.toUpperCase(),
+      trigger_type: 'manual',
+      external_run_id: 'x & y',
+      parent_run_id: parent,
+      session_id: session,
+      tag: 'b',
+      from,
+      to,
+    }
+    for (const [name, value] of Object.entries(filters)) {
+      const ids = await idsOf(new URLSearchParams({ [name]: value }).toString())
+      expect([name, ids.includes(run)]).toEqual([name, true])
+      if (!['from', 'to'].includes(name)) expect([name, ids.includes(decoy)]).toEqual([name, false])
+    }
+    expect(await idsOf(new URLSearchParams(filters).toString())).toEqual([run])
+    expect(await idsOf(`from=${to}`)).toEqual([decoy])
+    expect(await idsOf('status=timed_out')).toEqual([])
+    const { data } = await app.read(`runs/${parent}/children`)
+    expect(data.items.map((item: Listed) => item.run_id)).toEqual([run])
+  })
+
+  test('pages are complete, in order and without repeats while runs are added', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId)
+    const runs: string[] = []
+    for (let index = 0; index < 11; index++) {
+      app.clock.aheadMs += index % 3 === 0 ? 1 : 0
+      runs.push(await app.start({}, agent))
+    }
+    const seen: Listed[] = []
+    let cursor = ''
+    for (;;) {
+      const { data } = await app.read(`runs?limit=4&agent_id=${agent.agentId}${cursor}`)
+      seen.push(...data.items)
+      await app.start({}, agent)
+      if (data.next_cursor === null) break
+      cursor = `&cursor=${data.next_cursor}`
+    }
+    expect(seen.map((run) => run.run_id).toSorted()).toEqual(runs.toSorted())
+    const keys = seen.map((run) => `${run.created_at} ${run.run_id}`)
+    expect(keys).toEqual(keys.toSorted().reverse())
+  })
+
+  test('items are whole records; a page of large ones ends early and the next goes on', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId)
+    const runs: string[] = []
+    for (let index = 0; index < 8; index++) runs.push(await app.start({ input: { index, text: 'x'.repeat(2_500_000) } }, agent))
+    const first = await app.read(`runs?agent_id=${agent.agentId}`)
+    expect(first.data.items).toHaveLength(4)
+    expect(first.data.items[0].input.text).toHaveLength(2_500_000)
+    const second = await app.read(`runs?agent_id=${agent.agentId}&cursor=${first.data.next_cursor}`)
+    expect(second.data.items).toHaveLength(4)
+    expect(second.data.next_cursor).toBeNull()
+    const seen = [...first.data.items, ...second.data.items].map((run: Listed) => run.run_id)
+    expect(seen.toSorted()).toEqual(runs.toSorted())
+    expect((await app.read(`runs/${runs[0]}`)).data).toEqual(second.data.items.find((run: Listed) => run.run_id === runs[0]))
+  })
+
+  test('an agent key sees its own agent’s runs, and may not ask for another’s', async () => {
+    const sibling = await app.newAgent(app.workspace.workspaceId)
+    const theirs = await app.start({}, sibling)
+    const own = await app.start()
+    expect(await idsOf('', sibling.key)).toEqual([theirs])
+    expect(await idsOf(`agent_id=${sibling.agentId}`, sibling.key)).toEqual([theirs])
+    expect(verdict(await app.read(`runs?agent_id=${app.agent.agentId}`, sibling.key))).toBe('403 FORBIDDEN')
+    expect(verdict(await app.read(`runs/${own}`, sibling.key))).toBe('403 FORBIDDEN')
+    expect(verdict(await app.read(`runs/${own}/children`, sibling.key))).toBe('403 FORBIDDEN')
+    expect((await app.read(`runs/${own}`, app.agent.key)).status).toBe(200)
+  })
+
+  test('nothing of another workspace can be read', async () => {
+    const own = await app.start()
+    const stranger = await app.newWorkspace()
+    expect(await idsOf('', stranger.key)).toEqual([])
+    expect(await idsOf(`agent_id=${app.agent.agentId}`, stranger.key)).toEqual([])
+    for (const path of ['', '/events', '/tasks', '/children']) {
+      if (path === '/tasks') continue
+      expect(verdict(await app.read(`runs/${own}${path}`, stranger.key))).toBe('404 NOT_FOUND')
+      expect(verdict(await app.read(`runs/${NO_RUN}${path}`))).toBe('404 NOT_FOUND')
+    }
+  })
+
+  const refused: [string, string][] = [
+    ['status=done', 'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"'],
+    ['agent_id=x', 'query.agent_id: expected a UUID; got "x"'],
+    ['from=yesterday', 'query.from: expected an RFC 3339 timestamp of the years 1900 to 2299; got "yesterday"'],
+    ['limit=201', 'query.limit: expected an integer from 1 to 200; got "201"'],
+    ['cursor=x', 'query.cursor: expected the next_cursor of a page of this list'],
+    ['tag=a%00', 'query.tag: expected text without the character U+0000; got "a\\u0000"'],
+    ['stauts=running', 'query.stauts: unknown field; did you mean "status"?'],
+  ]
+  test.each(refused)('%s is a VALIDATION_ERROR that names the place', async (query, message) => {
+    expect((await app.read(`runs?${query}`)).error).toEqual({ code: 'VALIDATION_ERROR', message })
+  })
+})
+
+describe('GET /runs/:runId/events', () => {
+  test('reads at once what has just been acknowledged, oldest first and to the last character', async () => {
+    const run = await app.start()
+    const batch = batchOf(refOf(run), [
+      { type: 'llm.call', level: 'debug', payload: { n: 1 }, occurred_at: '2026-01-31T09:30:00.123Z' },
+      { type: 'tool.call', payload: {} },
+    ])
+    const { firstSeq } = await app.journal.appendEvents({ ...batch, ids: ['e1', undefined] })
+    const { data } = await app.read(`runs/${run}/events`)
+    expect(data.next_cursor).toBeNull()
+    expect(data.items).toHaveLength(2)
+    expect(data.items[0]).toEqual({
+      id: 'e1',
+      seq: firstSeq,
+      type: 'llm.call',
+      level: 'debug',
+      payload: { n: 1 },
+      occurred_at: '2026-01-31T09:30:00.123Z',
+      received_at: data.items[0].received_at,
+    })
+    expect(data.items[1]).toMatchObject({ seq: firstSeq + 1, type: 'tool.call', level: 'info' })
+    expect((await app.read(`runs/${run}/events`, app.agent.key)).data.items).toHaveLength(2)
+  })
+
+  test('filters by type, by the start of a type, by the lowest level and by position', async () => {
+    const run = await app.start()
+    const { firstSeq } = await report(
+      run,
+      ['debug', 'info', 'warn', 'error'].flatMap((level) => [
+        { type: 'llm.call', level },
+        { type: 'llm_other', level },
+      ]),
+    )
+    const found = async (query: string) => {
+      const { data } = await app.read(`runs/${run}/events?${query}`)
+      return data.items.map((event: { type: string; level: string }) => `${event.type} ${event.level}`)
+    }
+    expect(await found('type=llm.call')).toEqual(['llm.call debug', 'llm.call info', 'llm.call warn', 'llm.call error'])
+    expect(await found('type=llm.*&level=warn')).toEqual(['llm.call warn', 'llm.call error'])
+    expect(await found('type=llm*&level=error')).toEqual(['llm.call error', 'llm_other error'])
+    expect(await found(`after_seq=${firstSeq + 5}`)).toEqual(['llm.call error', 'llm_other error'])
+    expect(await found('type=llm%25')).toEqual([])
+    expect(verdict(await app.read(`runs/${run}/events?level=fatal`))).toBe('400 VALIDATION_ERROR')
+    expect(verdict(await app.read(`runs/${run}/events?cursor=-1`))).toBe('400 VALIDATION_ERROR')
+  })
+
+  test('pages forwards, also through large payloads', async () => {
+    const run = await app.start()
+    for (let index = 0; index < 25; index++) await report(run, [{ type: 'big', payload: { index, text: 'x'.repeat(500_000) } }])
+    const seen: number[] = []
+    const sizes: number[] = []
+    let cursor = ''
+    for (;;) {
+      const { data } = await app.read(`runs/${run}/events?limit=20${cursor}`)
+      seen.push(...data.items.map((event: { payload: { index: number } }) => event.payload.index))
+      sizes.push(data.items.length)
+      if (data.next_cursor === null) break
+      cursor = `&cursor=${data.next_cursor}`
+    }
+    expect(seen).toEqual(Array.from({ length: 25 }, (_, index) => index))
+    expect(sizes).toEqual([17, 8])
+  })
+})
+
+describe('statistics of a run', () => {
+  test('count every event once and tell when the last one came', async () => {
+    const run = await app.start()
+    const before = app.clock.now()
+    await Promise.all(Array.from({ length: 30 }, (_, index) => report(run, Array(index % 4).fill({ type: 'e' }).concat({ type: 'f' }))))
+    await app.statistics.flush()
+    const { data } = await app.read(`runs/${run}`)
+    expect(data.event_count).toBe(30 + 43)
+    expect(Date.parse(data.last_event_at)).toBeWithin(before, app.clock.now() + 1)
+  })
+})
+
+describe('a run of an agent with stale_after_seconds', () => {
+  test('is timed out once it has been silent for longer, and says why', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
+    const run = await app.start({}, agent)
+    const patient = await app.start()
+    app.clock.aheadMs += 59_000
+    expect(await app.stale.sweep()).toBe(0)
+    app.clock.aheadMs += 2_000
+    expect(await app.stale.sweep()).toBe(1)
+    const { data } = await app.read(`runs/${run}`)
+    expect(data).toMatchObject({
+      status: 'timed_out',
+      error_message: 'silent for more than 60 s: no event, no task, no change of state',
+    })
+    expect(data.duration_ms).toBeGreaterThanOrEqual(61_000)
+    expect((await app.read(`runs/${patient}`)).data.status).toBe('running')
+    expect(verdict(await app.ingest('run/complete', { run_id: run }, agent.key))).toBe('409 CONFLICT')
+  })
+
+  test('an event acknowledged just now, or a task, keeps it alive', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
+    const [withEvent, withTask, silent] = [await app.start({}, agent), await app.start({}, agent), await app.start({}, agent)]
+    app.clock.aheadMs += 50_000
+    await app.journal.appendEvents(batchOf({ ...refOf(withEvent), agentId: agent.agentId }, [{ type: 'alive' }]))
+    const task = { id: crypto.randomUUID(), name: 't', status: 'running' }
+    await app.ingest('tasks', { run_id: withTask, task }, agent.key)
+    app.clock.aheadMs += 20_000
+    expect(await app.stale.sweep()).toBe(1)
+    expect((await app.read(`runs/${silent}`)).data.status).toBe('timed_out')
+    expect((await app.read(`runs/${withEvent}`)).data.status).toBe('running')
+    expect((await app.read(`runs/${withTask}`)).data.status).toBe('running')
+    app.clock.aheadMs += 41_000
+    expect(await app.stale.sweep()).toBe(2)
+  })
+})
+
+describe('changes of runs and tasks', () => {
+  test('reach SQL, whole and exact', async () => {
+    const input = '{"big":12345678901234567890,"nul":"\\u0000","lone":"\\ud800"}'
+    const run = crypto.randomUUID()
+    await app.ingest('run/start', `{"agent_id":"${app.agent.agentId}","run_id":"${run}","tags":["a","b"],"input":${input}}`)
+    const id = crypto.randomUUID()
+    await app.ingest('tasks', `{"run_id":"${run}","task":{"id":"${id}","name":"n","status":"completed","output":${input}}}`)
+    const { data } = await app.ingest('run/complete', { run_id: run, output: { ok: true } })
+    await app.relay.flush()
+    expect(await app.sink.waitFor(app.journal.endSeq, 5_000)).toBe(true)
+    const rows = await app.client.query(
+      `select status, tags, input, output, agent_name, duration_ms, toUnixTimestamp64Milli(completed_at) as completed_ms
+       from runs where run_id = {run:UUID} order by seq desc limit 1`,
+      { params: { run } },
+    )
+    expect(rows).toEqual([
+      {
+        status: 'completed',
+        tags: ['a', 'b'],
+        input,
+        output: '{"ok":true}',
+        agent_name: 'an agent',
+        duration_ms: data.duration_ms,
+        completed_ms: Date.parse(data.completed_at),
+      },
+    ])
+    const tasks = await app.client.query('select name, status, output from tasks where run_id = {run:UUID}', { params: { run } })
+    expect(tasks).toEqual([{ name: 'n', status: 'completed', output: input }])
+  })
+})

@@ -1,0 +1,297 @@
+import { describe, expect, test } from 'bun:test'
+import type { LeaseTimes } from '../../src/keys/lease.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { seededRandom } from '../support/random.ts'
+import { atEnd } from '../support/teardown.ts'
+import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
+import { cuttableProxy } from './revocation-proxy.ts'
+
+/** Contract section 2, "revocation is immediate": once the call has answered, no process accepts the key. */
+
+const reads = async (app: AuthApp, key: string) => verdict(await app.call('GET', '/reading', { key }))
+const DEAD = '401 UNAUTHENTICATED'
+
+/** Processes that share one database, each of which has accepted the key. */
+async function fleet(size: number, times: Partial<LeaseTimes> = {}): Promise<AuthApp[]> {
+  const { url } = await freshDatabase()
+  const apps: AuthApp[] = []
+  for (let i = 0; i < size; i++) apps.push(await authApp({ databaseUrl: url, ring: { times } }))
+  return apps
+}
+
+/** A client of Postgres, of whatever lies behind `url`, that ends with the tests. */
+function clientOf(url: string, max: number) {
+  const sql = connectPostgres(url, { log: createLog('silent'), max })
+  atEnd(() => sql.end({ timeout: 0 }))
+  return sql
+}
+
+describe('one process', () => {
+  test('a revoked key is rejected on the very next request', async () => {
+    const app = await authApp()
+    for (let i = 0; i < 20; i++) {
+      const { key, keyId } = await app.newKey()
+      expect(await reads(app, key)).toBe('200')
+      const revoked = await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
+      expect(revoked.status).toBe(200)
+      const next = await app.call('GET', '/reading', { key })
+      expect([verdict(next), next.error?.message]).toEqual([DEAD, 'the key is revoked'])
+    }
+  })
+
+  test('a revocation waits for nobody when there is nobody else', async () => {
+    const app = await authApp({ ring: { times: { aloneBeatMs: 60_000 } } })
+    const { keyId } = await app.newKey()
+    const start = performance.now()
+    await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
+    expect(performance.now() - start).toBeLessThan(1_000)
+  })
+
+  test('a key that was looked up while it was revoked is not remembered as alive', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const app = await authApp({ databaseUrl: url, ring: { sql: clientOf(proxy.url, 1) } })
+    const other = await authApp({ databaseUrl: url })
+    await reads(app, app.owner.key)
+    const { key, keyId } = await other
+      .call('POST', '/api/v1/keys', { key: app.owner.key, body: { name: 'k' } })
+      .then(({ data }) => ({ key: data.key as string, keyId: data.key_id as string }))
+    proxy.hold()
+    const began = Date.now()
+    // Postgres has answered "alive" while the answer is on its way.
+    const overtaken = reads(app, key)
+    await eventually(async () => {
+      const answered = await app.sql`
+        select pid from pg_stat_activity
+        where datname = current_database() and state = 'idle' and query like '%join workspaces using%'
+          and state_change > ${new Date(began)}`
+      return answered.length > 0
+    })
+    const revoked = await other.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
+    expect(revoked.status).toBe(200)
+    proxy.release()
+    expect(await overtaken).toBe(DEAD)
+    expect(await reads(app, key)).toBe(DEAD)
+  })
+})
+
+describe('several processes', () => {
+  test('a key that one process has revoked is rejected by all of them on the very next request', async () => {
+    const [a, b, c] = (await fleet(3, { sharedBeatMs: 50 })) as [AuthApp, AuthApp, AuthApp]
+    for (let i = 0; i < 3; i++) {
+      const { key, keyId } = await a.newKey()
+      for (const app of [a, b, c]) expect(await reads(app, key)).toBe('200')
+      await b.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
+      for (const app of [c, a, b]) expect(await reads(app, key)).toBe(DEAD)
+    }
+  })
+
+  test('the same for rotation, an archived agent and a suspended workspace, which comes back when reactivated', async () => {
+    const [a, b] = (await fleet(2, { sharedBeatMs: 50 })) as [AuthApp, AuthApp]
+    const rotated = await a.newKey()
+    const agentId = await a.newAgent()
+    const ofAgent = await a.newAgentKey(agentId)
+    const tenant = await a.newWorkspace()
+    for (const { key } of [rotated, ofAgent, tenant]) expect(await reads(b, key)).toBe('200')
+
+    const { data } = await a.call('POST', `/api/v1/keys/${rotated.keyId}/rotate`, { key: a.owner.key })
+    expect([await reads(b, rotated.key), await reads(b, data.key)]).toEqual([DEAD, '200'])
+    await a.call('DELETE', `/api/v1/agents/${agentId}`, { key: a.owner.key })
+    expect(await reads(b, ofAgent.key)).toBe(DEAD)
+    const setStatus = (status: string) =>
+      a.call('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { key: OPERATOR_TOKEN, body: { status } })
+    await setStatus('suspended')
+    expect(await reads(b, tenant.key)).toBe('403 FORBIDDEN')
+    await setStatus('active')
+    expect(await reads(b, tenant.key)).toBe('200')
+  })
+
+  test('whatever the timing, no request that starts after the answer is accepted', async () => {
+    const random = seededRandom('revocation race')
+    const [a, b] = (await fleet(2, { sharedBeatMs: 15 })) as [AuthApp, AuthApp]
+    for (let round = 0; round < 12; round++) {
+      const { key, keyId } = await a.newKey()
+      if (random.bool()) await reads(b, key)
+      let answeredAt = Number.POSITIVE_INFINITY
+      let accepted = 0
+      let late = 0
+      let stop = false
+      const hammer = async () => {
+        while (!stop) {
+          const startedAt = performance.now()
+          if ((await reads(b, key)) !== '200') continue
+          accepted++
+          if (startedAt > answeredAt) late++
+        }
+      }
+      const hammering = [hammer(), hammer(), hammer()]
+      for (let spin = random.int(0, 3); spin > 0; spin--) await reads(a, a.owner.key)
+      await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
+      answeredAt = performance.now()
+      for (let i = 0; i < 5; i++) expect(await reads(b, key)).toBe(DEAD)
+      stop = true
+      await Promise.all(hammering)
+      expect({ round, late, accepted: accepted >= 0 }).toEqual({ round, late: 0, accepted: true })
+    }
+  })
+
+  test('a process that stops holds up no revocation, one that crashed only until its lease has run out', async () => {
+    const [a, b] = (await fleet(2)) as [AuthApp, AuthApp]
+    const revoke = async () => {
+      const { keyId } = await a.newKey()
+      const start = performance.now()
+      expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
+      return performance.now() - start
+    }
+    await b.ring.stop()
+    expect(await revoke()).toBeLessThan(1_000)
+    // The row of a process that was killed while it shared the database.
+    await a.sql`
+      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+      values (${crypto.randomUUID()}, now(), now(), now() + interval '700 milliseconds', 0)`
+    expect(await revoke()).toBeWithin(600, 3_000)
+  })
+
+  test('a process that takes the place of a crashed one waits for no lease of it', async () => {
+    const { url, sql } = await freshDatabase()
+    const crashed = crypto.randomUUID()
+    await sql`
+      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+      values (${crashed}, now(), now(), now() + interval '1 hour', 0)`
+    const app = await authApp({ databaseUrl: url, ring: { supersedes: crashed } })
+    const { keyId } = await app.newKey()
+    expect((await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })).status).toBe(200)
+  })
+})
+
+describe('when a process cannot reach Postgres', () => {
+  const TIMES = { sharedLeaseMs: 600, sharedBeatMs: 50, aloneBeatMs: 50 }
+
+  test('one that shares the database stops trusting its keys when its lease ends; a revocation waits just that long', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const a = await authApp({ databaseUrl: url, ring: { times: TIMES } })
+    const b = await authApp({
+      databaseUrl: url,
+      ring: { times: TIMES, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
+    })
+    const { key, keyId } = await a.newKey()
+    expect(await reads(b, key)).toBe('200')
+    await eventually(
+      async () =>
+        (await a.sql`select instance_id from instances where lease_until > now() + interval '1 second'`).length === 0,
+    )
+    await proxy.cut()
+    expect(await reads(b, key)).toBe('200')
+    const start = performance.now()
+    expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
+    expect(performance.now() - start).toBeWithin(100, 3_000)
+    const cutOff = await b.call('GET', '/reading', { key })
+    expect([verdict(cutOff), cutOff.headers.get('retry-after')]).toEqual(['503 UNAVAILABLE', '1'])
+    await proxy.mend()
+    await eventually(async () => (await reads(b, key)) === DEAD)
+    expect(await reads(b, a.owner.key)).toBe('200')
+  })
+
+  test('one that is alone goes on with the keys it knows, and answers 503 to others', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const app = await authApp({
+      databaseUrl: url,
+      ring: { times: TIMES, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
+    })
+    const unseen = await app.newKey()
+    expect(await reads(app, app.owner.key)).toBe('200')
+    await proxy.cut()
+    const until = performance.now() + 2 * TIMES.sharedLeaseMs
+    while (performance.now() < until) expect(await reads(app, app.owner.key)).toBe('200')
+    expect(await reads(app, unseen.key)).toBe('503 UNAVAILABLE')
+    await proxy.mend()
+    await eventually(async () => (await reads(app, unseen.key)) === '200')
+  })
+
+  test('the embedded database is nobody else’s: keys that are known outlast any outage', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const app = await authApp({
+      databaseUrl: url,
+      ring: {
+        exclusive: true,
+        times: { ...TIMES, aloneLeaseMs: 1 },
+        sql: clientOf(proxy.url, 2),
+        heartbeat: clientOf(proxy.url, 1),
+      },
+    })
+    expect(await reads(app, app.owner.key)).toBe('200')
+    await proxy.cut()
+    expect(await reads(app, app.owner.key)).toBe('200')
+  })
+
+  test('a lone process that is cut off while another joins: a revocation is not confirmed before the long lease ends', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const times = { ...TIMES, aloneLeaseMs: 1_500, settleMaxMs: 300 }
+    const b = await authApp({
+      databaseUrl: url,
+      ring: { times, sql: clientOf(proxy.url, 2), heartbeat: clientOf(proxy.url, 1), log: createLog('silent') },
+    })
+    const { key, keyId } = await b.newKey()
+    expect(await reads(b, key)).toBe('200')
+    await proxy.cut()
+    const a = await authApp({ databaseUrl: url, ring: { times, log: createLog('silent') } })
+    const revoke = () => a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: b.owner.key })
+    expect(verdict(await revoke())).toBe('503 UNAVAILABLE')
+    expect(await reads(a, key)).toBe(DEAD)
+    const confirmed = await eventually(async () => (await revoke()).status === 200)
+    expect([confirmed, await reads(b, key)]).toEqual([true, '503 UNAVAILABLE'])
+  })
+
+  test('a long lease that is held counts, even when the answer that would shorten it is lost', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const times = { sharedLeaseMs: 100, aloneLeaseMs: 60_000, aloneBeatMs: 400, settleMaxMs: 300 }
+    const b = await authApp({ databaseUrl: url, ring: { times, heartbeat: clientOf(proxy.url, 1) } })
+    const { key, keyId } = await b.newKey()
+    expect(await reads(b, key)).toBe('200')
+    const lastBeat = async () => (await b.sql`select max(seen_at) as at from instances`)[0]!.at.getTime() as number
+    const first = await lastBeat()
+    await eventually(async () => (await lastBeat()) > first)
+    // From here on Postgres hears of b, but b does not hear that it is no longer alone.
+    proxy.hold()
+    const neighbour = crypto.randomUUID()
+    await b.sql`
+      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+      values (${neighbour}, now(), '2000-01-01', now() + interval '5 seconds', 1000000)`
+    const second = await lastBeat()
+    await eventually(async () => (await lastBeat()) > second)
+    await b.sql`delete from instances where instance_id = ${neighbour}`
+    await eventually(async () => {
+      const past = await b.sql`select 1 from instances where seen_at < now() - interval '250 milliseconds'`
+      return past.length > 0
+    })
+    const a = await authApp({ databaseUrl: url, ring: { times } })
+    const revoked = await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: b.owner.key })
+    // b still trusts what it remembers, so nobody may say that the key is dead.
+    expect([await reads(b, key), verdict(revoked)]).toEqual(['200', '503 UNAVAILABLE'])
+    proxy.release()
+    await eventually(async () => (await reads(b, key)) === DEAD)
+  })
+
+  test('a process that the others have forgotten starts afresh', async () => {
+    const [a, b] = (await fleet(2, TIMES)) as [AuthApp, AuthApp]
+    const { key, keyId } = await a.newKey()
+    expect(await reads(b, key)).toBe('200')
+    let closed = 0
+    b.ring.onKeyDead((isDead) => {
+      if (isDead({ keyId, type: 'workspace', workspaceId: a.owner.workspaceId, agentId: null })) closed++
+    })
+    await a.sql`delete from instances`
+    await eventually(() => closed > 0)
+    await eventually(async () => (await a.sql`select instance_id from instances`).length === 2)
+    await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
+    expect(await reads(b, key)).toBe(DEAD)
+  })
+})

@@ -1,0 +1,152 @@
+import { join } from 'node:path'
+import { startSink } from '../../src/columnar/sink.ts'
+import type { Limits } from '../../src/config.ts'
+import { bodyReader } from '../../src/http/body.ts'
+import { createIdempotency } from '../../src/http/idempotency.ts'
+import { RateLimiter } from '../../src/http/rate-limit.ts'
+import { createShell } from '../../src/http/shell.ts'
+import { mint } from '../../src/ids.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
+import { createGuards } from '../../src/keys/guards.ts'
+import { KeyRing } from '../../src/keys/key-ring.ts'
+import { insertKey } from '../../src/keys/store.ts'
+import { mintToken } from '../../src/keys/token.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
+import { createRunDirectory } from '../../src/runs/directory.ts'
+import { createEventReader } from '../../src/runs/events.ts'
+import { runRoutes } from '../../src/runs/routes.ts'
+import { startRunStatistics } from '../../src/runs/statistics.ts'
+import { startStaleRuns } from '../../src/runs/stale.ts'
+import { createRunStore } from '../../src/runs/store.ts'
+import { taskRoutes } from '../../src/tasks/routes.ts'
+import { createTaskStore } from '../../src/tasks/store.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { LIMITS } from '../support/events.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { type Answer, type CallOptions, MovableClock } from './auth-app.ts'
+
+const UNLIMITED = {
+  ingestRequestsPerMinute: 0,
+  eventsPerSecond: 0,
+  invokesPerMinute: 0,
+  readsPerMinute: 0,
+  queriesPerMinute: 0,
+}
+
+/** Runs and tasks as a process of the service has them: on a real port, Postgres, journal and ClickHouse. */
+export async function runsApp(limits: Partial<Limits> = {}) {
+  const { url } = await freshDatabase()
+  const { client } = await freshColumnarDatabase()
+  const log = createLog('error')
+  const sql = connectPostgres(url, { log, max: 6 })
+  const heartbeat = connectPostgres(url, { log, max: 1 })
+  const clock = new MovableClock()
+  const instanceId = crypto.randomUUID()
+  const allLimits = { ...LIMITS, ...limits }
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
+  const sink = startSink({ journal, client, dir, log, intervalMs: 10 })
+  const relay = startOutboxRelay({ sql, journal, log })
+  const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 20 })
+  // Swept by the tests themselves.
+  const stale = startStaleRuns({ sql, statistics, clock, log, onChange: relay.poke, intervalMs: 3_600_000 })
+  const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false })
+  await ring.start()
+  const guards = createGuards({
+    ring,
+    limiter: new RateLimiter(UNLIMITED, { clock }),
+    reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000 }),
+    idempotency: createIdempotency({ sql, clock, log, instanceId }),
+    operatorToken: undefined,
+  })
+  const directory = createRunDirectory({ sql })
+  const stores = { sql, clock, limits: allLimits, directory, onChange: relay.poke }
+  const runs = createRunStore(stores)
+  const tasks = createTaskStore(stores)
+  const app = createShell({ log, limits: allLimits, unavailableOf })
+    .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, sink, journal }) }))
+    .use(taskRoutes({ guards, tasks }))
+    .listen({ port: 0, hostname: '127.0.0.1' })
+  const base = `http://127.0.0.1:${app.server!.port}`
+  atEnd(async () => {
+    await app.stop(true)
+    await Promise.all([stale.stop(), statistics.stop(), relay.stop(), sink.stop(1_000), ring.stop()])
+    await journal.close()
+    await Promise.all([sql.end({ timeout: 1 }), heartbeat.end({ timeout: 1 })])
+  })
+
+  async function call(method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> {
+    const response = await fetch(base + path, {
+      method,
+      headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
+  }
+
+  async function newKey(workspaceId: string, agentId: string | null): Promise<string> {
+    const token = mintToken(agentId === null ? 'workspace' : 'agent')
+    await insertKey(sql, token, {
+      key_id: mint.uuid(),
+      workspace_id: workspaceId,
+      agent_id: agentId,
+      name: null,
+      created_at: new Date(),
+      expires_at: null,
+    })
+    return token.text
+  }
+
+  async function newWorkspace(): Promise<{ workspaceId: string; key: string }> {
+    const workspaceId = mint.uuid()
+    await sql`
+      insert into workspaces (workspace_id, name, created_at, updated_at) values (${workspaceId}, 'w', now(), now())`
+    return { workspaceId, key: await newKey(workspaceId, null) }
+  }
+
+  async function newAgent(workspaceId: string, options: { hosted?: boolean; staleAfterSeconds?: number } = {}) {
+    const agentId = mint.uuid()
+    await sql`
+      insert into agents (agent_id, workspace_id, name, runtime_type, stale_after_seconds, metadata, created_at, updated_at)
+      values (${agentId}, ${workspaceId}, 'an agent', ${options.hosted === true ? 'hosted' : 'external'},
+        ${options.staleAfterSeconds ?? null}, '{}', now(), now())`
+    return { agentId, key: await newKey(workspaceId, agentId) }
+  }
+
+  const workspace = await newWorkspace()
+  const agent = await newAgent(workspace.workspaceId)
+
+  return {
+    sql,
+    clock,
+    journal,
+    client,
+    sink,
+    relay,
+    statistics,
+    stale,
+    directory,
+    runs,
+    tasks,
+    workspace,
+    agent,
+    call,
+    newWorkspace,
+    newAgent,
+    /** `POST` to the ingest API with the first agent's key. */
+    ingest: (path: string, body: unknown, key = agent.key) => call('POST', `/api/ingest/v1/${path}`, { key, body }),
+    /** `GET` from the API with the workspace's key. */
+    read: (path: string, key = workspace.key) => call('GET', `/api/v1/${path}`, { key }),
+    async start(body: object = {}, as = agent): Promise<string> {
+      const answer = await call('POST', '/api/ingest/v1/run/start', { key: as.key, body: { agent_id: as.agentId, ...body } })
+      if (answer.status !== 200) throw new Error(answer.text)
+      return answer.data.run_id
+    },
+  }
+}
+
+export type RunsApp = Awaited<ReturnType<typeof runsApp>>

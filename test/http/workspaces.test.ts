@@ -1,0 +1,176 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
+import { mint } from '../../src/ids.ts'
+import { hashKey, isWellFormedKey, mintToken } from '../../src/keys/token.ts'
+import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
+
+/** Workspaces and their operator (contract section 2). */
+
+let app: AuthApp
+
+beforeAll(async () => {
+  app = await authApp()
+})
+
+const operator = (method: string, path: string, body?: unknown) => app.call(method, path, { key: OPERATOR_TOKEN, body })
+
+describe('operator routes', () => {
+  const routes = [
+    ['POST', '/api/v1/workspaces'],
+    ['GET', '/api/v1/workspaces'],
+    ['PATCH', `/api/v1/workspaces/${crypto.randomUUID()}`],
+  ] as const
+
+  test('without OPERATOR_TOKEN they answer 404, whatever is sent', async () => {
+    const closed = await authApp({ operatorToken: undefined })
+    for (const [method, path] of routes)
+      for (const key of [undefined, 'undefined', OPERATOR_TOKEN, closed.owner.key])
+        expect(verdict(await closed.call(method, path, { key }))).toBe('404 NOT_FOUND')
+  })
+
+  test('take the operator token and nothing else', async () => {
+    for (const [method, path] of routes)
+      for (const key of [undefined, 'x', `${OPERATOR_TOKEN}x`, OPERATOR_TOKEN.slice(1), app.owner.key])
+        expect(verdict(await app.call(method, path, { key }))).toBe('401 UNAUTHENTICATED')
+    expect(verdict(await app.call('GET', '/api/v1/keys', { key: OPERATOR_TOKEN }))).toBe('401 UNAUTHENTICATED')
+  })
+})
+
+describe('POST /api/v1/workspaces', () => {
+  test('makes a tenant with a workspace key that works', async () => {
+    const { status, data } = await operator('POST', '/api/v1/workspaces', { name: 'acme' })
+    expect(status).toBe(200)
+    expect(data).toEqual({
+      workspace_id: expect.any(String),
+      name: 'acme',
+      status: 'active',
+      created_at: expect.any(String),
+      updated_at: data.created_at,
+      key_id: expect.any(String),
+      key: expect.stringMatching(/^svc_ws_/),
+    })
+    const caller = await app.call('GET', '/reading', { key: data.key })
+    expect(caller.data).toMatchObject({ workspaceId: data.workspace_id, keyId: data.key_id, type: 'workspace' })
+  })
+
+  test('refuses a missing, empty or unknown field', async () => {
+    for (const body of [{}, { name: '' }, { name: 'a', status: 'active' }, { name: 'x'.repeat(201) }])
+      expect(verdict(await operator('POST', '/api/v1/workspaces', body))).toBe('400 VALIDATION_ERROR')
+  })
+
+  test('repeated with its Idempotency-Key it makes one', async () => {
+    const call = () =>
+      app.call('POST', '/api/v1/workspaces', {
+        key: OPERATOR_TOKEN,
+        body: { name: 'once' },
+        headers: { 'idempotency-key': 'a-workspace' },
+      })
+    const first = await call()
+    expect((await call()).text).toBe(first.text)
+    await app.sql`update idempotency_keys set status = null, response = null where idem_key = 'a-workspace'`
+    const afterCrash = await call()
+    expect(afterCrash.data.workspace_id).toBe(first.data.workspace_id)
+    expect((await app.call('GET', '/reading', { key: afterCrash.data.key })).status).toBe(200)
+    const [row] = await app.sql`select count(*)::int as count from workspaces where name = 'once'`
+    expect(row!.count).toBe(1)
+  })
+})
+
+describe('GET /api/v1/workspaces', () => {
+  test('lists all, newest first, in pages', async () => {
+    const made: string[] = []
+    for (let i = 0; i < 3; i++) made.unshift((await app.newWorkspace()).workspaceId)
+    const first = await operator('GET', '/api/v1/workspaces?limit=2')
+    const second = await operator('GET', `/api/v1/workspaces?limit=1&cursor=${first.data.next_cursor}`)
+    const ids = [...first.data.items, ...second.data.items].map((item: { workspace_id: string }) => item.workspace_id)
+    expect(ids).toEqual(made)
+    expect(first.data.items[0]).toEqual({
+      workspace_id: made[0],
+      name: 'another',
+      status: 'active',
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+    })
+  })
+})
+
+describe('PATCH /api/v1/workspaces/:workspaceId', () => {
+  test('renames', async () => {
+    const { workspaceId } = await app.newWorkspace()
+    app.clock.aheadMs += 1_000
+    const { data } = await operator('PATCH', `/api/v1/workspaces/${workspaceId.toUpperCase()}`, { name: 'new name' })
+    expect(data).toMatchObject({ workspace_id: workspaceId, name: 'new name', status: 'active' })
+    expect(Date.parse(data.updated_at)).toBeGreaterThan(Date.parse(data.created_at))
+    const unchanged = await operator('PATCH', `/api/v1/workspaces/${workspaceId}`, {})
+    expect(unchanged.data).toEqual(data)
+  })
+
+  test('suspends and reactivates: its keys are FORBIDDEN meanwhile, the next request already', async () => {
+    const tenant = await app.newWorkspace()
+    const agent = await app.newAgentKey(await app.newAgent({}, tenant.key), tenant.key)
+    const path = `/api/v1/workspaces/${tenant.workspaceId}`
+    expect((await app.call('GET', '/reading', { key: tenant.key })).status).toBe(200)
+    expect((await operator('PATCH', path, { status: 'suspended' })).data.status).toBe('suspended')
+    for (const { key } of [tenant, agent]) {
+      const answer = await app.call('GET', '/reading', { key })
+      expect(verdict(answer)).toBe('403 FORBIDDEN')
+      expect(answer.error?.message).toContain('no workspace')
+    }
+    await operator('PATCH', path, { status: 'active' })
+    for (const { key } of [tenant, agent]) expect((await app.call('GET', '/reading', { key })).status).toBe(200)
+  })
+
+  test('a revoked key of a suspended workspace is still UNAUTHENTICATED', async () => {
+    const tenant = await app.newWorkspace()
+    await app.call('POST', `/api/v1/keys/${tenant.keyId}/revoke`, { key: tenant.key })
+    await operator('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { status: 'suspended' })
+    expect(verdict(await app.call('GET', '/reading', { key: tenant.key }))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('no workspace: NOT_FOUND; rubbish: VALIDATION_ERROR', async () => {
+    for (const body of [{ name: 'a' }, { status: 'suspended' }])
+      expect(verdict(await operator('PATCH', `/api/v1/workspaces/${crypto.randomUUID()}`, body))).toBe('404 NOT_FOUND')
+    for (const body of [{ status: 'gone' }, { name: null }, { id: 1 }])
+      expect(verdict(await operator('PATCH', `/api/v1/workspaces/${crypto.randomUUID()}`, body))).toBe(
+        '400 VALIDATION_ERROR',
+      )
+    expect(verdict(await operator('PATCH', '/api/v1/workspaces/x', {}))).toBe('400 VALIDATION_ERROR')
+  })
+})
+
+describe('the first start', () => {
+  const keysOf = (sql: Awaited<ReturnType<typeof freshDatabase>>['sql']) =>
+    sql`select hash, workspaces.name, type from api_keys join workspaces using (workspace_id)`
+
+  test('makes workspace default with one fresh key, and a second start makes nothing', async () => {
+    const { sql } = await freshDatabase()
+    const deps = { sql, clock: systemClock, mint, key: undefined }
+    const first = await bootstrapWorkspace(deps)
+    expect(isWellFormedKey(first!.freshKey!)).toBe('workspace')
+    expect(await bootstrapWorkspace(deps)).toBeNull()
+    const rows = await keysOf(sql)
+    expect(rows).toHaveLength(1)
+    expect([rows[0]!.name, rows[0]!.type]).toEqual(['default', 'workspace'])
+    expect(hashKey(first!.freshKey!).equals(rows[0]!.hash)).toBe(true)
+  })
+
+  test('takes BOOTSTRAP_WORKSPACE_KEY, and does not tell it again', async () => {
+    const { sql } = await freshDatabase()
+    const { text } = mintToken('workspace')
+    const first = await bootstrapWorkspace({ sql, clock: systemClock, mint, key: text })
+    expect(first!.freshKey).toBeNull()
+    const rows = await keysOf(sql)
+    expect(rows).toHaveLength(1)
+    expect(hashKey(text).equals(rows[0]!.hash)).toBe(true)
+  })
+
+  test('of two processes that start together one makes it', async () => {
+    const { sql } = await freshDatabase()
+    const start = () => bootstrapWorkspace({ sql, clock: systemClock, mint, key: undefined })
+    const made = await Promise.all([start(), start(), start(), start()])
+    expect(made.filter((one) => one !== null)).toHaveLength(1)
+    expect(await keysOf(sql)).toHaveLength(1)
+  })
+})

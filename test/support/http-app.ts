@@ -1,0 +1,160 @@
+import { connect } from 'node:net'
+import { Elysia, t } from 'elysia'
+import type { RateLimits } from '../../src/config.ts'
+import { type BodyReaderOptions, bodyReader } from '../../src/http/body.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import type { Idempotency, IdempotencyContext } from '../../src/http/idempotency.ts'
+import { RateLimiter, type RateLimiterOptions } from '../../src/http/rate-limit.ts'
+import { Body, FreeForm, Int, Nullable, PageQuery, Text, TimestampIn, Uuid } from '../../src/http/schema.ts'
+import { serverOptions } from '../../src/http/server-options.ts'
+import { createShell, type ShellDeps } from '../../src/http/shell.ts'
+import { createLog } from '../../src/log.ts'
+import { atEnd } from './teardown.ts'
+
+export interface HttpAppOptions extends Partial<BodyReaderOptions>, Partial<Omit<ShellDeps, 'log' | 'limits'>> {
+  readonly idempotency?: Idempotency
+  readonly rateLimits?: RateLimits
+  readonly limiter?: RateLimiterOptions
+  /** Carries out `POST /things`. */
+  readonly onThing?: (context: { name: string; id: string }) => unknown
+}
+
+export interface HttpApp {
+  readonly url: string
+  readonly port: number
+  /** The log so far, each line parsed. */
+  readonly logged: Record<string, unknown>[]
+}
+
+const LIMITS = { body_bytes: 64 * 1024, json_depth: 16 }
+const Event = t.Object(
+  {
+    type: Text({ minLength: 1, maxLength: 20 }),
+    level: t.Optional(t.Union([t.Literal('debug'), t.Literal('info'), t.Literal('warn'), t.Literal('error')])),
+    payload: t.Optional(FreeForm),
+    occurred_at: t.Optional(TimestampIn),
+  },
+  { additionalProperties: false },
+)
+const Thing = Body({
+  name: Text({ minLength: 1, maxLength: 10 }),
+  task: t.Optional(Body({ id: Uuid })),
+  count: t.Optional(Int({ minimum: 1, maximum: 5 })),
+  budget: t.Optional(Nullable(t.Number({ minimum: 0 }))),
+  input: t.Optional(FreeForm),
+  events: t.Optional(t.Array(Event, { maxItems: 10 })),
+})
+
+/**
+ * The HTTP core with routes of every kind on it, listening on a port of its own: for tests of what every route has in
+ * common, over real sockets. Stopped after the last test.
+ */
+export function startHttpApp(options: HttpAppOptions = {}): HttpApp {
+  const logged: Record<string, unknown>[] = []
+  const log = createLog('debug', (line) => logged.push(JSON.parse(line)))
+  const limits = options.limits ?? LIMITS
+  const bodyTimeoutMs = options.bodyTimeoutMs ?? 5_000
+  const shell = createShell({ logRequests: true, ...options, log, limits })
+  const app = shell.use(routes(options, bodyReader({ limits, bodyTimeoutMs })))
+  app.listen(serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs }))
+  atEnd(() => app.server!.stop(true))
+  const port = app.server!.port!
+  return { url: `http://127.0.0.1:${port}`, port, logged }
+}
+
+function routes(options: HttpAppOptions, reader: ReturnType<typeof bodyReader>) {
+  const limiter =
+    options.rateLimits && options.limiter ? new RateLimiter(options.rateLimits, options.limiter) : undefined
+  const { onThing = (thing) => thing } = options
+  return new Elysia()
+    .onParse(reader.parse)
+    .derive(({ request, set }) => {
+      const keyId = request.headers.get('x-test-key') ?? '00000000-0000-7000-8000-000000000001'
+      limiter?.take(keyId, 'reads', 1, set.headers as Record<string, string>)
+      return { caller: { keyId } }
+    })
+    .onTransform((context) => reader.transform(context as never))
+    .onBeforeHandle((context) => options.idempotency?.beforeHandle(context as unknown as IdempotencyContext))
+    .post(
+      '/things',
+      (context) => onThing({ name: context.body.name, id: (context as unknown as IdempotencyContext).mint.uuid() }),
+      { body: Thing },
+    )
+    .post('/echo', ({ body }) => body, { body: Thing })
+    .post('/revoke', () => ({ revoked: true }), {
+      body: Body({ grace_seconds: t.Optional(Int({ minimum: 0, maximum: 9 })) }),
+    })
+    .get('/things', ({ query }) => query, { query: Body({ ...PageQuery, from: t.Optional(TimestampIn) }) })
+    .get('/things/:thingId', ({ params }) => params, { params: t.Object({ thingId: Uuid }) })
+    .patch('/things/:thingId', ({ params }) => params, { params: t.Object({ thingId: Uuid }) })
+    .get('/large', () => ({ text: 'All work and no play. '.repeat(500) }))
+    .get('/own', () => new Response('mine', { status: 201, headers: { 'content-type': 'text/plain' } }))
+    .get('/wrong', () => ({ wrong: 'internal detail' }) as never, { response: t.Object({ right: t.String() }) })
+    .get('/crash', () => {
+      throw new Error('internal detail')
+    })
+    .get('/away', () => {
+      throw new ApiError('UNAVAILABLE', 'the store is away', { retryAfterSeconds: 6.2 })
+    })
+}
+
+/** A request of `POST` with JSON, or whatever else `init` says. */
+export function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+  return fetch(url, {
+    method: 'POST',
+    body: text as BodyInit,
+    headers: { 'content-type': 'application/json', ...headers },
+  })
+}
+
+/** The error of an answer, after making sure that it is the envelope and nothing else. */
+export async function errorOf(response: Response): Promise<{ status: number; code: string; message: string }> {
+  const body = (await response.json()) as { data: null; error: { code: string; message: string } }
+  if (Object.keys(body).join() !== 'data,error' || body.data !== null)
+    throw new Error(`no envelope: ${JSON.stringify(body)}`)
+  return { status: response.status, ...body.error }
+}
+
+export interface Conversation {
+  /** Everything that was received. */
+  readonly text: string
+  readonly closed: boolean
+}
+
+/**
+ * Writes to a socket as no HTTP client would, and listens until the server closes it or `isEnough` is content.
+ * Numbers among `parts` are pauses in milliseconds.
+ */
+export function converse(
+  port: number,
+  parts: readonly (string | Uint8Array | number)[],
+  { isEnough = () => false, timeoutMs = 5_000 }: { isEnough?: (text: string) => boolean; timeoutMs?: number } = {},
+): Promise<Conversation> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(port, '127.0.0.1')
+    const end = (closed: boolean) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text, closed })
+    }
+    const timer = setTimeout(() => {
+      socket.destroy()
+      reject(new Error(`neither closed nor enough after ${timeoutMs} ms: ${JSON.stringify(text.slice(0, 500))}`))
+    }, timeoutMs)
+    socket.on('data', (data) => {
+      text += data.toString('latin1')
+      if (isEnough(text)) end(false)
+    })
+    // Writing to a connection that was closed is part of some tests; what counts is what was received before.
+    socket.on('error', () => {})
+    socket.on('close', () => end(true))
+    socket.on('connect', async () => {
+      for (const part of parts) {
+        if (typeof part === 'number') await Bun.sleep(part)
+        else if (!socket.destroyed) socket.write(part)
+      }
+    })
+  })
+}

@@ -1,0 +1,50 @@
+import { RawJson } from '../../src/http/raw-json.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import type { Journal } from '../../src/journal/journal.ts'
+import type { Caller } from '../../src/keys/schema.ts'
+import type { Sql } from '../../src/postgres/connect.ts'
+import { createRunDirectory } from '../../src/runs/directory.ts'
+import { createRunStore } from '../../src/runs/store.ts'
+import { createTaskStore } from '../../src/tasks/store.ts'
+import { LIMITS } from './events.ts'
+
+/** A workspace with one external agent, and the caller that its key stands for. */
+export async function newCaller(sql: Sql): Promise<Caller & { agentId: string }> {
+  const workspaceId = crypto.randomUUID()
+  const agentId = crypto.randomUUID()
+  await sql`
+    insert into workspaces (workspace_id, name, created_at, updated_at) values (${workspaceId}, 'w', now(), now())`
+  await sql`
+    insert into agents (agent_id, workspace_id, name, runtime_type, metadata, created_at, updated_at)
+    values (${agentId}, ${workspaceId}, 'an agent', 'external', ${new RawJson('{}')}, now(), now())`
+  return { keyId: crypto.randomUUID(), type: 'agent', workspaceId, agentId }
+}
+
+/** The stores of runs and tasks, as one process has them. */
+export function storesOn(sql: Sql, onChange: () => void = () => {}) {
+  const directory = createRunDirectory({ sql })
+  const deps = { sql, clock: { now: () => Date.now() }, limits: LIMITS, directory, onChange }
+  return { directory, runs: createRunStore(deps), tasks: createTaskStore(deps) }
+}
+
+/** What a journal has been given from the outbox, in order. */
+export type Change = { readonly kind: 'run'; readonly row: RunRow } | { readonly kind: 'task'; readonly row: TaskRow }
+
+/** The journal, noting in `changes` each row it has made durable; `afterAppend` runs before the caller hears of it. */
+export function noting(journal: Journal, changes: Change[], afterAppend: () => Promise<void> = async () => {}): Journal {
+  return new Proxy(journal, {
+    get(target, name) {
+      if (name !== 'appendRuns' && name !== 'appendTasks') {
+        const value = Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      }
+      return async (rows: readonly (RunRow | TaskRow)[], outboxIds: readonly number[]) => {
+        const kind = name === 'appendRuns' ? 'run' : 'task'
+        const appended = await target[name](rows as never, outboxIds)
+        changes.push(...rows.map((row) => ({ kind, row }) as Change))
+        await afterAppend()
+        return appended
+      }
+    },
+  })
+}

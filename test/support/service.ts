@@ -1,0 +1,140 @@
+import { join } from 'node:path'
+import type { Clock } from '../../src/clock.ts'
+import { parseConfig } from '../../src/config.ts'
+import { mintToken } from '../../src/keys/token.ts'
+import { createLog } from '../../src/log.ts'
+import { createProgress } from '../../src/ops/progress.ts'
+import { startService } from '../../src/service.ts'
+import { type Api, createApi } from './api.ts'
+import { freshColumnarDatabase } from './columnar.ts'
+import { freshDatabase } from './postgres.ts'
+import { atEnd, temporaryDirectory } from './teardown.ts'
+
+export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
+
+export interface TestService {
+  readonly url: string
+  readonly workspaceKey: string
+  readonly dataDir: string
+  readonly databaseUrl: string
+  readonly clickhouseUrl: string
+  readonly api: Api
+  stop(): Promise<void>
+}
+
+/**
+ * The whole service in this process, on a port of its own, on a database of its own in each of the shared stores: some
+ * 200 ms. Ended after the last test file at the latest.
+ *
+ * @param env variables to set, as `config.ts` names them
+ */
+export async function startTestService(
+  env: Record<string, string> = {},
+  options: { readonly clock?: Clock } = {},
+): Promise<TestService> {
+  const [dataDir, databaseUrl, clickhouseUrl] = await Promise.all([
+    env.DATA_DIR ?? temporaryDirectory(),
+    env.DATABASE_URL ?? freshDatabase().then(({ url }) => url),
+    env.CLICKHOUSE_URL ?? freshColumnarDatabase().then(({ url }) => url),
+  ])
+  const workspaceKey = env.BOOTSTRAP_WORKSPACE_KEY ?? mintToken('workspace').text
+  const config = parseConfig({
+    PORT: '0',
+    LOG_LEVEL: 'error',
+    OPERATOR_TOKEN,
+    ...env,
+    DATA_DIR: dataDir,
+    DATABASE_URL: databaseUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+    BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
+  })
+  const progress = createProgress(() => {})
+  const service = await startService(config, { log: createLog(config.logLevel), progress, ...options })
+  atEnd(() => service.stop())
+  const api = createApi(service.url, workspaceKey)
+  return { url: service.url, workspaceKey, dataDir, databaseUrl, clickhouseUrl, api, stop: service.stop }
+}
+
+export interface SpawnedService {
+  readonly pid: number
+  readonly url: string
+  readonly workspaceKey: string
+  readonly dataDir: string
+  readonly api: Api
+  /** What it has printed so far. */
+  output(): { readonly stdout: string; readonly stderr: string }
+  kill(signal?: NodeJS.Signals): void
+  /** Resolves with the exit code; null when a signal ended it. */
+  readonly exited: Promise<number | null>
+}
+
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'main.ts')
+
+/**
+ * The whole service as a real process, for tests that kill it. Its stores are the embedded ones in `DATA_DIR` unless
+ * `env` says otherwise. Give the `DATA_DIR`, `PORT` and `BOOTSTRAP_WORKSPACE_KEY` of an earlier one to start it again.
+ *
+ * @throws Error with what it printed, when it ends before it is ready
+ */
+export async function spawnService(env: Record<string, string> = {}): Promise<SpawnedService> {
+  const dataDir = env.DATA_DIR ?? (await temporaryDirectory())
+  const workspaceKey = env.BOOTSTRAP_WORKSPACE_KEY ?? mintToken('workspace').text
+  const child = runMain({ PORT: '0', OPERATOR_TOKEN, ...env, DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey })
+  const url = await Promise.race([
+    child.printed(/ready at (\S+)/),
+    child.exited.then((code) => {
+      throw new Error(`the service ended with ${code} before it was ready:\n${child.output().stderr}`)
+    }),
+  ])
+  return { ...child, url, workspaceKey, dataDir, api: createApi(url, workspaceKey) }
+}
+
+/** Runs `main.ts` with these variables and no others of ours; for tests of starts that fail, too. */
+export function runMain(env: Record<string, string>) {
+  const child = Bun.spawn([process.execPath, MAIN], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const printed = { stdout: '', stderr: '' }
+  let changed = Promise.withResolvers<void>()
+  const collect = async (name: keyof typeof printed) => {
+    const decoder = new TextDecoder()
+    for await (const chunk of child[name]) {
+      printed[name] += decoder.decode(chunk, { stream: true })
+      changed.resolve()
+      changed = Promise.withResolvers()
+    }
+  }
+  const read = Promise.all([collect('stdout'), collect('stderr')])
+  atEnd(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGTERM')
+    await child.exited
+  })
+  return {
+    pid: child.pid,
+    output: () => ({ ...printed }),
+    kill: (signal: NodeJS.Signals = 'SIGKILL') => child.kill(signal),
+    exited: child.exited.then(async () => {
+      await read
+      return child.exitCode
+    }),
+    /** The first group of `pattern`, once standard output has it. */
+    async printed(pattern: RegExp): Promise<string> {
+      for (;;) {
+        const found = pattern.exec(printed.stdout)?.[1]
+        if (found !== undefined) return found
+        await changed.promise
+      }
+    },
+  }
+}
+
+/** A port that nothing used a moment ago. */
+export function freePort(): number {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
+  listener.stop(true)
+  return listener.port
+}

@@ -1,0 +1,24 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** What is still running or lying around on behalf of the tests of this process. */
+const pending: (() => Promise<unknown>)[] = []
+
+/** Has `end` called when all test files are done, the latest first. */
+export function atEnd(end: () => Promise<unknown>): void {
+  pending.push(end)
+}
+
+/** For the preloaded file only. */
+export async function endAll(): Promise<void> {
+  for (let end = pending.pop(); end !== undefined; end = pending.pop()) await end()
+}
+
+/** An empty directory that goes when all tests are done. Whoever Postgres runs as may pass through it. */
+export async function temporaryDirectory(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'agent-run-service-test-'))
+  await chmod(path, 0o711)
+  atEnd(() => rm(path, { recursive: true, force: true }))
+  return path
+}

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'bun:test'
+import { type BatcherLimits, createBatcher } from '../../src/postgres/batcher.ts'
+import { eventually } from '../support/eventually.ts'
+import { seededRandom } from '../support/random.ts'
+
+interface Item {
+  readonly key: string
+  readonly value: number
+  readonly bytes?: number
+}
+
+/** A batcher whose statements the test answers by hand. */
+function manual(limits: Partial<BatcherLimits> = {}) {
+  const statements: { items: readonly Item[]; answer: PromiseWithResolvers<readonly (number | Error)[]> }[] = []
+  const batcher = createBatcher<Item, number>({
+    run(items) {
+      const answer = Promise.withResolvers<readonly (number | Error)[]>()
+      statements.push({ items, answer })
+      return answer.promise
+    },
+    keyOf: (item) => item.key,
+    bytesOf: (item) => item.bytes ?? 1,
+    limits,
+  })
+  return {
+    statements,
+    submit: (key: string, value = 0, bytes = 1) => batcher.submit({ key, value, bytes }),
+    /** Waits for the statement and answers each item with its value. */
+    async answer(index: number) {
+      await eventually(() => statements.length > index)
+      statements[index].answer.resolve(statements[index].items.map((item) => item.value))
+    },
+  }
+}
+
+describe('a batcher', () => {
+  test('serves what arrives together, or while a statement is in flight, with one statement', async () => {
+    const { statements, submit, answer } = manual({ batchesInFlight: 1 })
+    const first = [submit('a', 1), submit('b', 2)]
+    await eventually(() => statements.length === 1)
+    const second = [submit('c', 3), submit('d', 4), submit('e', 5)]
+    await answer(0)
+    await answer(1)
+    expect(await Promise.all([...first, ...second])).toEqual([1, 2, 3, 4, 5])
+    expect(statements.map(({ items }) => items.map((item) => item.key))).toEqual([
+      ['a', 'b'],
+      ['c', 'd', 'e'],
+    ])
+  })
+
+  test('never has one key in two statements at once, and keeps its order', async () => {
+    const { statements, submit, answer } = manual({ batchesInFlight: 3 })
+    const all = [submit('a', 1), submit('a', 2), submit('b', 3), submit('a', 4)]
+    await eventually(() => statements.length === 1)
+    expect(statements[0].items.map((item) => item.value)).toEqual([1, 3])
+    const late = submit('c', 5)
+    await eventually(() => statements.length === 2)
+    expect(statements[1].items.map((item) => item.value)).toEqual([5])
+    await answer(0)
+    await answer(2)
+    await answer(3)
+    await answer(1)
+    expect(await Promise.all([...all, late])).toEqual([1, 2, 3, 4, 5])
+    expect(statements.slice(2).map(({ items }) => items.map((item) => item.value))).toEqual([[2], [4]])
+  })
+
+  test('bounds a statement by items and by bytes; a large item goes alone', async () => {
+    const { statements, submit, answer } = manual({ itemsPerBatch: 3, bytesPerBatch: 10, batchesInFlight: 1 })
+    const all = [submit('a'), submit('b'), submit('c'), submit('d'), submit('e', 0, 50), submit('f', 0, 8), submit('g', 0, 8)]
+    for (let index = 0; index < 5; index++) await answer(index)
+    await Promise.all(all)
+    expect(statements.map(({ items }) => items.map((item) => item.key).join(''))).toEqual(['abc', 'd', 'e', 'f', 'g'])
+  })
+
+  test('refuses what would not fit its queue, and serves the rest', async () => {
+    const { statements, submit, answer } = manual({ batchesInFlight: 1, itemsQueued: 3, bytesQueued: 100 })
+    const first = submit('a')
+    await eventually(() => statements.length === 1)
+    const queued = [submit('b'), submit('c', 0, 90)]
+    await expect(submit('d', 0, 50)).rejects.toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
+    const third = submit('e')
+    await expect(submit('f')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await answer(0)
+    await answer(1)
+    await Promise.all([first, ...queued, third])
+    const again = submit('f')
+    await answer(2)
+    await again
+  })
+
+  test('gives each item its own outcome', async () => {
+    const { statements, submit } = manual()
+    const all = [submit('a'), submit('b'), submit('c')]
+    await eventually(() => statements.length === 1)
+    statements[0].answer.resolve([1, new Error('b alone'), 3])
+    expect((await Promise.allSettled(all)).map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  })
+
+  test('an item the database refuses does not take its neighbours along', async () => {
+    const batcher = createBatcher<Item, number>({
+      run: async (items) => {
+        if (items.some((item) => item.value < 0)) throw Object.assign(new Error('bad data'), { code: '22P02' })
+        return items.map((item) => item.value)
+      },
+      keyOf: (item) => item.key,
+      bytesOf: () => 1,
+    })
+    const outcomes = await Promise.allSettled([1, -2, 3].map((value) => batcher.submit({ key: `${value}`, value })))
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  })
+
+  test('a statement whose outcome is unknown is not repeated', async () => {
+    const { statements, submit, answer } = manual()
+    const all = [submit('a'), submit('b')]
+    await eventually(() => statements.length === 1)
+    statements[0].answer.reject(Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' }))
+    const outcomes = await Promise.allSettled(all)
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'rejected'])
+    expect(statements).toHaveLength(1)
+    const next = submit('a', 7)
+    await answer(1)
+    expect(await next).toBe(7)
+  })
+
+  test('whatever comes in whatever order, every key is served in order of arrival and never twice at once', async () => {
+    const random = seededRandom('batcher')
+    const running = new Set<string>()
+    const served = new Map<string, number[]>()
+    const batcher = createBatcher<Item, number>({
+      async run(items) {
+        for (const { key } of items) {
+          expect(running.has(key)).toBe(false)
+          running.add(key)
+        }
+        for (let turns = random.int(0, 3); turns > 0; turns--) await new Promise(setImmediate)
+        for (const { key, value } of items) {
+          running.delete(key)
+          served.set(key, [...(served.get(key) ?? []), value])
+        }
+        return items.map((item) => item.value)
+      },
+      keyOf: (item) => item.key,
+      bytesOf: (item) => item.bytes ?? 1,
+      limits: { itemsPerBatch: 5, bytesPerBatch: 20, batchesInFlight: 3 },
+    })
+    const sent = new Map<string, number[]>()
+    const calls: Promise<number>[] = []
+    for (let value = 0; value < 2_000; value++) {
+      const key = `${random.int(0, 9)}`
+      sent.set(key, [...(sent.get(key) ?? []), value])
+      calls.push(batcher.submit({ key, value, bytes: random.int(1, 12) }))
+      if (random.bool(0.2)) await new Promise(setImmediate)
+    }
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 2_000 }, (_, index) => index))
+    expect(served).toEqual(sent)
+  })
+})

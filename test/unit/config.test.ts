@@ -1,0 +1,130 @@
+import { expect, test } from 'bun:test'
+import { ConfigError, parseConfig } from '../../src/config.ts'
+import { mintToken } from '../../src/keys/token.ts'
+
+function problemsOf(env: Record<string, string>): readonly string[] {
+  try {
+    parseConfig(env, '/')
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  return []
+}
+
+test('an empty environment is the documented default', () => {
+  expect(parseConfig({}, '/somewhere')).toEqual({
+    port: 3000,
+    host: '127.0.0.1',
+    dataDir: '/somewhere/data',
+    databaseUrl: undefined,
+    clickhouseUrl: undefined,
+    operatorToken: undefined,
+    bootstrapWorkspaceKey: undefined,
+    logLevel: 'info',
+    limits: {
+      body_bytes: 10_485_760,
+      events_per_call: 5_000,
+      event_payload_bytes: 524_288,
+      run_input_bytes: 3_145_728,
+      run_output_bytes: 10_485_760,
+      type_length: 200,
+      task_name_length: 200,
+      external_id_length: 255,
+      tags: 20,
+      tag_length: 128,
+      json_depth: 128,
+    },
+    rateLimits: {
+      ingestRequestsPerMinute: 60_000,
+      eventsPerSecond: 100_000,
+      invokesPerMinute: 600,
+      readsPerMinute: 3_000,
+      queriesPerMinute: 300,
+    },
+    journalMaxBytes: 16 * 1024 ** 3,
+    journalKeepBytes: 1024 ** 3,
+    bodyTimeoutMs: 30_000,
+  })
+})
+
+test('every variable is read', () => {
+  const key = mintToken('workspace').text
+  const config = parseConfig({
+    PORT: '0',
+    HOST: '::1',
+    DATA_DIR: '/x',
+    DATABASE_URL: 'postgresql://u:p@h:1/db',
+    CLICKHOUSE_URL: 'https://h:8443',
+    OPERATOR_TOKEN: 'op',
+    BOOTSTRAP_WORKSPACE_KEY: key,
+    LOG_LEVEL: 'silent',
+    LIMIT_EVENTS_PER_CALL: '7',
+    RATE_LIMIT_READS_PER_MINUTE: '0',
+    JOURNAL_MAX_BYTES: '1000000000',
+    BODY_TIMEOUT_SECONDS: '2',
+  })
+  expect(config).toMatchObject({ port: 0, host: '::1', dataDir: '/x', databaseUrl: 'postgresql://u:p@h:1/db' })
+  expect(config).toMatchObject({ clickhouseUrl: 'https://h:8443', operatorToken: 'op', bootstrapWorkspaceKey: key })
+  expect(config).toMatchObject({ logLevel: 'silent', journalMaxBytes: 1e9, bodyTimeoutMs: 2_000 })
+  expect(config.limits.events_per_call).toBe(7)
+  expect(config.rateLimits.readsPerMinute).toBe(0)
+})
+
+test('an empty variable is an unset one', () => {
+  expect(parseConfig({ PORT: '', DATABASE_URL: ' ', NATS_URL: '' }, '/')).toEqual(parseConfig({}, '/'))
+})
+
+test('every problem is reported at once, by the name of its variable', () => {
+  expect(
+    problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://h', LIMIT_TAGS: '-1', NATS_URL: 'nats://h' }),
+  ).toEqual([
+    'NATS_URL is set, but this version keeps the journal in DATA_DIR and cannot use NATS yet: unset it',
+    'PORT must be a whole number from 0 to 65535; got "70000"',
+    'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
+    'LOG_LEVEL must be one of debug, info, warn, error, silent; got "loud"',
+    'LIMIT_TAGS must be a whole number from 0 to 1000; got "-1"',
+  ])
+})
+
+test.each([
+  ['EVENT_RETENTION_DAYS', '30'],
+  ['NATS_URL', 'nats://localhost'],
+])('%s is refused honestly, because nothing would honour it', (name, value) => {
+  expect(problemsOf({ [name]: value })[0]).toStartWith(`${name} is set, but`)
+})
+
+test.each(['1e3', '3000.5', '0x10', ' 30 00', 'NaN', '-0'])('PORT=%s is no port', (value) => {
+  expect(problemsOf({ PORT: value })).toHaveLength(1)
+})
+
+test('a bootstrap key with a wrong checksum, or of an agent, is refused without repeating it', () => {
+  const { text } = mintToken('workspace')
+  const wrong = `${text.slice(0, -1)}${text.endsWith('0') ? '1' : '0'}`
+  for (const key of [wrong, mintToken('agent').text, 'secret']) {
+    const [problem] = problemsOf({ BOOTSTRAP_WORKSPACE_KEY: key })
+    expect(problem).toStartWith('BOOTSTRAP_WORKSPACE_KEY must be svc_ws_')
+    expect(problem).not.toContain(key)
+  }
+})
+
+test('an operator token that could be taken for a key, or not be sent, is refused', () => {
+  expect(problemsOf({ OPERATOR_TOKEN: mintToken('workspace').text })).toHaveLength(1)
+  expect(problemsOf({ OPERATOR_TOKEN: 'two words' })).toHaveLength(1)
+})
+
+test('a limit on a part is never more than the limit on the body', () => {
+  expect(problemsOf({ LIMIT_BODY_BYTES: '2048', LIMIT_EVENT_PAYLOAD_BYTES: '4096' })).toEqual([
+    'LIMIT_EVENT_PAYLOAD_BYTES is more than LIMIT_BODY_BYTES (2048)',
+  ])
+  expect(parseConfig({ LIMIT_BODY_BYTES: '2048' }, '/').limits).toMatchObject({
+    run_output_bytes: 2048,
+    type_length: 200,
+  })
+})
+
+test('the configuration cannot be changed afterwards', () => {
+  const config = parseConfig({}, '/')
+  expect(Object.isFrozen(config)).toBe(true)
+  expect(Object.isFrozen(config.limits)).toBe(true)
+})

@@ -1,0 +1,239 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { ApiError } from '../../src/http/errors.ts'
+import { mint } from '../../src/ids.ts'
+import { BoundedMap } from '../../src/keys/bounded-map.ts'
+import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
+import type { Caller } from '../../src/keys/schema.ts'
+import { KeyStore } from '../../src/keys/store.ts'
+import { mintToken } from '../../src/keys/token.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { atEnd } from '../support/teardown.ts'
+
+const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)
+const log = createLog('silent')
+
+/** A ring on a database of its own, with one workspace and its key; `statements` counts what goes to Postgres. */
+async function ringOnDatabase(options: Partial<KeyRingDeps> = {}) {
+  const { sql: real } = await freshDatabase()
+  const clock = { aheadMs: 0, now: () => Date.now() + clock.aheadMs }
+  const counted = countStatements(real)
+  const ring = new KeyRing({
+    sql: counted.sql,
+    heartbeat: real,
+    clock,
+    log,
+    instanceId: crypto.randomUUID(),
+    exclusive: true,
+    ...options,
+  })
+  await ring.start()
+  atEnd(() => ring.stop())
+  const first = await bootstrapWorkspace({ sql: real, clock, mint, key: undefined })
+  const owner: Caller = {
+    keyId: crypto.randomUUID(),
+    type: 'workspace',
+    workspaceId: first!.workspaceId,
+    agentId: null,
+  }
+  const store = new KeyStore({ sql: real, ring, clock })
+  const newKey = async (body: object = {}) => store.createForWorkspace(owner, { name: 'k', ...body }, mint)
+  return { ring, clock, sql: real, counted, owner, store, newKey, key: first!.freshKey! }
+}
+
+function countStatements(real: Sql) {
+  const counted = { statements: 0, sql: real }
+  counted.sql = new Proxy(real, {
+    apply(target, self, args) {
+      counted.statements++
+      return Reflect.apply(target, self, args)
+    },
+  })
+  return counted
+}
+
+async function refusal(attempt: () => unknown): Promise<string> {
+  try {
+    await attempt()
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.code}: ${error.message}`
+    throw error
+  }
+  return 'accepted'
+}
+
+describe('key ring', () => {
+  test('a key that has been seen is answered at once, without a promise and without Postgres', async () => {
+    const { ring, counted, key, owner } = await ringOnDatabase()
+    const first = ring.authenticate(key)
+    expect(first).toBeInstanceOf(Promise)
+    expect((await first).workspaceId).toBe(owner.workspaceId)
+    const before = counted.statements
+    for (let i = 0; i < 1_000; i++) expect(ring.authenticate(key)).not.toBeInstanceOf(Promise)
+    expect(counted.statements).toBe(before)
+  })
+
+  test('a key with a wrong checksum is refused without Postgres, a made-up one asks it once in a while', async () => {
+    const { ring, counted, clock, key } = await ringOnDatabase()
+    const broken = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
+    for (const text of [broken, '', 'svc_ws_', 'x'.repeat(100_000), `${key} `])
+      expect(await refusal(() => ring.authenticate(text))).toBe('UNAUTHENTICATED: the key is not valid')
+    expect(counted.statements).toBe(0)
+    const madeUp = mintToken('agent').text
+    for (let i = 0; i < 10; i++)
+      expect(await refusal(() => ring.authenticate(madeUp))).toBe('UNAUTHENTICATED: the key is not valid')
+    expect(counted.statements).toBe(1)
+    clock.aheadMs += 60_000
+    await refusal(() => ring.authenticate(madeUp))
+    expect(counted.statements).toBe(2)
+  })
+
+  test('made-up keys take bounded memory and never push out real ones', async () => {
+    const { ring, counted, key } = await ringOnDatabase({ limits: { strangers: 8 } })
+    await ring.authenticate(key)
+    await Promise.all(Array.from({ length: 100 }, () => refusal(() => ring.authenticate(mintToken('workspace').text))))
+    const before = counted.statements
+    expect(ring.authenticate(key)).not.toBeInstanceOf(Promise)
+    expect(counted.statements).toBe(before)
+  })
+
+  test('a thousand requests with one new key make one look-up, a hundred new keys a few statements', async () => {
+    const { ring, counted, key, newKey } = await ringOnDatabase()
+    const callers = await Promise.all(Array.from({ length: 1_000 }, () => ring.authenticate(key)))
+    expect(new Set(callers.map((caller) => caller.keyId)).size).toBe(1)
+    expect(counted.statements).toBe(1)
+    const keys = await Promise.all(Array.from({ length: 100 }, () => newKey()))
+    counted.statements = 0
+    const many = await Promise.all(keys.map(({ key }) => ring.authenticate(key)))
+    expect(many.map((caller) => caller.keyId)).toEqual(keys.map((made) => made.key_id))
+    expect(counted.statements).toBeLessThanOrEqual(3)
+  })
+
+  test('more keys than are remembered all work', async () => {
+    const { ring, newKey } = await ringOnDatabase({ limits: { keys: 4 } })
+    const keys = await Promise.all(Array.from({ length: 20 }, () => newKey()))
+    for (let round = 0; round < 2; round++)
+      for (const { key, key_id } of keys) expect((await ring.authenticate(key)).keyId).toBe(key_id)
+  })
+
+  test('expiry is looked at on every use of a remembered key', async () => {
+    const { ring, clock, newKey } = await ringOnDatabase()
+    const { key } = await newKey({ expires_at: new Date(clock.now() + 60_000).toISOString() })
+    await ring.authenticate(key)
+    clock.aheadMs = 59_000
+    expect(await refusal(() => ring.authenticate(key))).toBe('accepted')
+    clock.aheadMs = 60_001
+    expect(await refusal(() => ring.authenticate(key))).toBe('UNAUTHENTICATED: the key has expired')
+  })
+
+  test('last_used_at is written in batches, not by requests', async () => {
+    const { ring, counted, sql, newKey } = await ringOnDatabase()
+    const keys = await Promise.all([newKey(), newKey(), newKey()])
+    for (const { key } of keys) await ring.authenticate(key)
+    const before = counted.statements
+    for (let i = 0; i < 100; i++) for (const { key } of keys) ring.authenticate(key)
+    expect(counted.statements).toBe(before)
+    await ring.stop()
+    expect(counted.statements).toBeLessThanOrEqual(before + 4)
+    const used = await sql`select key_id from api_keys where last_used_at is not null order by key_id`
+    expect(used.map((row) => row.key_id)).toEqual(keys.map((key) => key.key_id).sort())
+  })
+
+  test('after stop no key is accepted', async () => {
+    const { ring, key } = await ringOnDatabase()
+    await ring.authenticate(key)
+    await ring.stop()
+    expect(await refusal(() => ring.authenticate(key))).toStartWith('UNAVAILABLE')
+  })
+
+  test('listeners learn exactly which callers died', async () => {
+    const { ring, store, owner, newKey } = await ringOnDatabase()
+    const [a, b] = await Promise.all([newKey(), newKey()])
+    const open = [await ring.authenticate(a.key), await ring.authenticate(b.key)]
+    const dead: string[] = []
+    const unsubscribe = ring.onKeyDead((isDead) => dead.push(...open.filter(isDead).map((caller) => caller.keyId)))
+    await store.rotate(owner, a.key_id, { grace_seconds: 60 }, mint)
+    expect(dead).toEqual([])
+    await store.revoke(owner, a.key_id)
+    expect(dead).toEqual([a.key_id])
+    await ring.change({ scope: 'workspace', id: owner.workspaceId, dead: true }, async () => {})
+    expect(dead).toEqual([a.key_id, a.key_id, b.key_id])
+    unsubscribe()
+    await store.revoke(owner, b.key_id)
+    expect(dead).toHaveLength(3)
+  })
+
+  test('a key unknown to a process is UNAVAILABLE while Postgres is away, never refused as wrong', async () => {
+    const nowhere = connectPostgres('postgres://nobody@127.0.0.1:1/none', { log, max: 1 })
+    atEnd(() => nowhere.end({ timeout: 0 }))
+    const { ring } = await ringOnDatabase({ sql: nowhere })
+    expect(await refusal(() => ring.authenticate(mintToken('agent').text))).toStartWith('UNAVAILABLE')
+  })
+
+  test('changes of credentials that all have applied are cleaned away', async () => {
+    const { ring, sql, store, owner, newKey } = await ringOnDatabase({
+      exclusive: false,
+      times: { aloneBeatMs: 10 },
+    })
+    for (let i = 0; i < 5; i++) {
+      await store.revoke(owner, (await newKey()).key_id)
+      await eventually(async () => {
+        const [row] =
+          await sql`select min(applied) as applied, (select max(change_id) from credential_changes) as newest from instances`
+        return row!.applied === row!.newest
+      })
+    }
+    const [{ count }] = (await sql`select count(*)::int as count from credential_changes`) as unknown as [
+      { count: number },
+    ]
+    expect(count).toBeLessThanOrEqual(1)
+    await ring.stop()
+    expect(await sql`select instance_id from instances`).toHaveLength(0)
+  })
+})
+
+describe(`bounded map (SEED=${seed})`, () => {
+  const keys = fc.integer({ min: 0, max: 30 })
+
+  test('never holds more than its capacity, and what it holds is right', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 12 }), fc.array(fc.tuple(fc.boolean(), keys)), (capacity, steps) => {
+        const map = new BoundedMap<number, string>(capacity)
+        const model = new Map<number, string>()
+        steps.forEach(([write, key], step) => {
+          if (write) map.set(key, `${key} ${step}`)
+          if (write) model.set(key, `${key} ${step}`)
+          const found = map.get(key)
+          if (found !== undefined) expect(found).toBe(model.get(key)!)
+          if (write && capacity > 3) expect(found).toBeDefined()
+          expect(map.size).toBeLessThanOrEqual(capacity)
+        })
+      }),
+      { seed, numRuns: 500 },
+    )
+  })
+
+  test('keeps the half of its capacity that was used last', () => {
+    const map = new BoundedMap<number, string>(10)
+    for (let key = 0; key < 100; key++) {
+      map.set(key, 'cold')
+      if (key === 0) map.set(-1, 'hot')
+      expect(map.get(-1)).toBe('hot')
+    }
+    expect(map.get(0)).toBeUndefined()
+  })
+
+  test('deleted entries are gone from both generations', () => {
+    const map = new BoundedMap<number, number>(8)
+    for (let key = 0; key < 6; key++) map.set(key, key)
+    map.deleteWhere((value) => value % 2 === 0)
+    for (const key of [0, 2, 4]) expect(map.get(key)).toBeUndefined()
+    expect(map.get(5)).toBe(5)
+    map.clear()
+    expect(map.size).toBe(0)
+  })
+})

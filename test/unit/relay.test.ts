@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import { mint } from '../../src/ids.ts'
+import type { Journal } from '../../src/journal/journal.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { seededRandom } from '../support/random.ts'
+import { type Change, newCaller, noting, storesOn } from '../support/runs.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+const log = createLog('silent')
+let database: Awaited<ReturnType<typeof freshDatabase>>
+beforeAll(async () => {
+  database = await freshDatabase()
+})
+
+async function openJournal(dir?: string): Promise<{ journal: Journal; dir: string }> {
+  const path = dir ?? join(await temporaryDirectory(), 'journal')
+  const journal = await openLocalJournal({ dir: path, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  atEnd(() => journal.close())
+  return { journal, dir: path }
+}
+
+async function fixture(onChange?: () => void) {
+  await database.sql`truncate outbox`
+  const caller = await newCaller(database.sql)
+  return { sql: database.sql, caller, ...storesOn(database.sql, onChange) }
+}
+
+const task = (status: 'running' | 'completed', id = crypto.randomUUID()) => ({ id, name: 't', status }) as const
+const waiting = async () => (await database.sql`select from outbox`).length
+const statusesOf = (changes: readonly Change[], runId: string) =>
+  changes.filter(({ row }) => row.run_id === runId).map(({ kind, row }) => `${kind} ${row.status}`)
+
+describe('the outbox relay', () => {
+  test('appends every committed change once, whole, in the order of each run, and empties the outbox', async () => {
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const { runs, tasks, caller } = await fixture(relay.poke)
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const { run_id } = await runs.start(caller, { agent_id: caller.agentId, external_run_id: `${index}` }, mint)
+        const first = task('running')
+        await tasks.report(caller, { run_id, task: first })
+        if (index % 2 === 0) await tasks.report(caller, { run_id, task: { ...first, status: 'completed' } })
+        await runs.complete(caller, { run_id })
+        await tasks.report(caller, { run_id, task: task('completed') })
+        return run_id
+      }),
+    )
+    await relay.flush()
+    expect(await waiting()).toBe(0)
+    expect(await relay.lag()).toBe(0)
+    ids.forEach((id, index) => {
+      const middle = index % 2 === 0 ? ['task running', 'task completed'] : ['task running']
+      expect(statusesOf(changes, id)).toEqual(['run running', ...middle, 'run completed', 'task completed'])
+    })
+    const [stored] = await database.sql`select created_at, completed_at from runs where run_id = ${ids[0]}`
+    expect(changes.findLast(({ kind, row }) => kind === 'run' && row.run_id === ids[0])?.row).toEqual({
+      workspace_id: caller.workspaceId,
+      agent_id: caller.agentId,
+      run_id: ids[0],
+      agent_name: 'an agent',
+      agent_version: 1,
+      runtime_type: 'external',
+      status: 'completed',
+      trigger_type: 'sdk',
+      external_run_id: '0',
+      parent_run_id: null,
+      session_id: null,
+      external_user_id: null,
+      tags: [],
+      metadata: '{}',
+      input: '{}',
+      output: '{}',
+      error_message: null,
+      error_detail: null,
+      created_at: stored.created_at.getTime(),
+      started_at: stored.created_at.getTime(),
+      completed_at: stored.completed_at.getTime(),
+      duration_ms: stored.completed_at - stored.created_at,
+      input_tokens: 0,
+      output_tokens: 0,
+      cost_usd: 0,
+    })
+    await relay.stop()
+  })
+
+  test('keeps the order of each run although one round carries many of its changes', async () => {
+    const { runs, tasks, caller } = await fixture()
+    const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
+    await tasks.report(caller, { run_id, task: task('completed') })
+    await runs.complete(caller, { run_id })
+    await tasks.report(caller, { run_id, task: task('running') })
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    await relay.flush()
+    expect(statusesOf(changes, run_id)).toEqual(['run running', 'task completed', 'run completed', 'task running'])
+    await relay.stop()
+  })
+
+  test('finds what another process has committed, without being told', async () => {
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const { runs, caller } = await fixture()
+    await relay.flush()
+    await runs.start(caller, { agent_id: caller.agentId }, mint)
+    await eventually(() => changes.length === 1)
+    await relay.stop()
+  })
+
+  test('a connection lost between append and delete appends nothing twice', async () => {
+    const { runs, tasks, caller } = await fixture()
+    const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
+    await tasks.report(caller, { run_id, task: task('running') })
+    const sql = connectPostgres(database.url, { log, max: 1 })
+    const [{ pid }] = await sql`select pg_backend_pid() as pid`
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const cut = async () => void (await database.sql`select pg_terminate_backend(${pid})`)
+    const relay = startOutboxRelay({ sql, journal: noting(journal, changes, cut), log })
+    await relay.flush()
+    expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running'])
+    expect(await waiting()).toBe(0)
+    await relay.stop()
+    await sql.end()
+  })
+
+  test('a process that dies between append and delete appends nothing twice after its restart', async () => {
+    const { runs, tasks, caller } = await fixture()
+    const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
+    await tasks.report(caller, { run_id, task: task('running') })
+    await tasks.report(caller, { run_id, task: task('running') })
+    const first = await openJournal()
+    const changes: Change[] = []
+    const sql = connectPostgres(database.url, { log, max: 1 })
+    // The process stops for ever at the moment when both frames are durable.
+    const dies = async () => void (await new Promise(() => {}))
+    startOutboxRelay({ sql, journal: noting(first.journal, changes, dies), log })
+    await eventually(() => changes.length === 3)
+    await first.journal.close()
+    await sql.end({ timeout: 0 })
+    expect(await waiting()).toBe(3)
+    const second = await openJournal(first.dir)
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(second.journal, changes), log })
+    await relay.flush()
+    expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running', 'task running'])
+    expect(await waiting()).toBe(0)
+    await relay.stop()
+  })
+
+  test('several processes on one database append each change once', async () => {
+    const random = seededRandom('relay: several processes')
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const pools = Array.from({ length: 3 }, () => connectPostgres(database.url, { log, max: 2 }))
+    const relays = pools.map((sql) => startOutboxRelay({ sql, journal: noting(journal, changes), log }))
+    const { runs, caller } = await fixture(() => random.pick(relays).poke())
+    const ids = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
+        await runs.complete(caller, { run_id })
+        return run_id
+      }),
+    )
+    await Promise.all(relays.map((relay) => relay.flush()))
+    for (const id of ids) expect(statusesOf(changes, id)).toEqual(['run running', 'run completed'])
+    expect(changes).toHaveLength(120)
+    await Promise.all(relays.map((relay) => relay.stop()))
+    await Promise.all(pools.map((sql) => sql.end()))
+  })
+
+  test('while the journal refuses, changes wait in the outbox; then they are appended', async () => {
+    const { runs, caller } = await fixture()
+    const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    let refusals = 0
+    const full = new Proxy(noting(journal, changes), {
+      get(target, name) {
+        if (name === 'appendRuns' && refusals++ < 2) return () => Promise.reject(new ApiError('UNAVAILABLE', 'full'))
+        return Reflect.get(target, name)
+      },
+    })
+    const relay = startOutboxRelay({ sql: database.sql, journal: full, log })
+    await eventually(() => refusals > 0)
+    expect(await relay.lag()).toBe(1)
+    await relay.flush()
+    expect(statusesOf(changes, run_id)).toEqual(['run running'])
+    await relay.stop()
+  })
+
+  test('a flush that is waiting when the relay stops is told so', async () => {
+    await fixture()
+    const { journal } = await openJournal()
+    const relay = startOutboxRelay({ sql: database.sql, journal, log })
+    await relay.flush()
+    const stopped = relay.stop()
+    await expect(relay.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await stopped
+  })
+})
