@@ -1,5 +1,8 @@
 import { agentRoutes } from './agents/routes.ts'
 import type { AgentStore } from './agents/store.ts'
+import type { Analytics } from './analytics/analytics.ts'
+import { queryRoutes } from './analytics/routes.ts'
+import { dashboardRoutes } from './dashboard/routes.ts'
 import type { EventIngest } from './events/ingest.ts'
 import { eventRoutes } from './events/routes.ts'
 import { createShell, type ShellDeps } from './http/shell.ts'
@@ -27,6 +30,7 @@ export interface AppDeps {
   readonly runs: RunStore
   readonly events: EventReader
   readonly tasks: TaskStore
+  readonly analytics: Analytics
 }
 
 /** Every module of the HTTP interface, in order. It listens nowhere yet. */
@@ -40,7 +44,9 @@ export function createApp(deps: AppDeps) {
     .use(agentRoutes({ guards, agents: deps.agents }))
     .use(keyRoutes({ guards, keys: deps.keys }))
     .use(workspaceRoutes({ guards, workspaces: deps.workspaces }))
+    .use(queryRoutes({ guards, analytics: deps.analytics }))
     .use(opsRoutes({ ...deps.ops, routes: () => shell.routes as readonly DescribedRoute[] }))
+    .use(dashboardRoutes())
 }
 
 export type App = ReturnType<typeof createApp>

@@ -1,5 +1,6 @@
 import { type Config, readConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
+import { onLauncherGone } from './ops/launcher.ts'
 import { createProgress } from './ops/progress.ts'
 import { StartError } from './ops/start-error.ts'
 import { type Service, startService } from './service.ts'
@@ -32,21 +33,26 @@ function configOrExit(): Config {
   }
 }
 
-/** The first signal asks for an orderly stop, the second one ends the process at once; its children end with it. */
+/**
+ * The first signal asks for an orderly stop, and so does the end of the npx that started us; a second signal ends the
+ * process at once, and its children end with it.
+ */
 function onStopSignal(log: Log, stop: () => void): void {
   let asked = false
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (asked) process.exit(1)
+  const ask = (reason: string) => {
+    if (asked) return
     asked = true
-    log.info('stopping', { signal })
+    log.info('stopping', { reason })
     setTimeout(() => {
       log.error('the stop took too long; leaving', { after_ms: STOP_MS })
       process.exit(1)
     }, STOP_MS).unref()
     stop()
   }
+  const onSignal = (signal: NodeJS.Signals) => (asked ? process.exit(1) : ask(signal))
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
+  onLauncherGone(() => ask('npm has ended'))
 }
 
 /** One clear line for each thing that the operator can put right; a stack for what only we can. */

@@ -93,3 +93,6 @@ settings
   fsync_part_directory = 1,
   min_rows_to_fsync_after_merge = 1,
   min_compressed_bytes_to_fsync_after_merge = 1;
+
+-- Stays empty: the current database of tenant SQL, where a name that is not one of its own tables means nothing.
+create database if not exists {database}_scope;

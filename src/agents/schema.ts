@@ -40,7 +40,7 @@ const common = {
   metadata: FreeForm,
 }
 
-/** What only a hosted agent has. */
+/** What only a hosted agent has. Its integers are not `t.Integer`, which takes the text of a number too. */
 const hosted = {
   model: Text({ minLength: 1, maxLength: MODEL_LENGTH_MAX }),
   prompt: Text({

@@ -15,12 +15,10 @@ export interface ColumnarClient {
   insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal?: AbortSignal): Promise<void>
   /** Rows of a SELECT (without FORMAT), 64-bit integers as numbers. */
   query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
-  /** The answer of a SELECT (without FORMAT) in ClickHouse's `JSONCompact` format or one akin, as text. */
-  queryText(
-    sql: string,
-    format: 'JSON' | 'JSONCompact' | 'JSONEachRow' | 'TabSeparatedRaw',
-    options?: QueryOptions,
-  ): Promise<string>
+  /** The answer of a SELECT (without FORMAT) as text. */
+  queryText(sql: string, format: 'JSON' | 'JSONEachRow', options?: QueryOptions): Promise<string>
+  /** The answer of any statement as it stands, in tab-separated text unless it names a format. */
+  statementText(sql: string, options?: QueryOptions): Promise<string>
   /** A statement without an answer, such as DDL. */
   command(sql: string, options?: QueryOptions): Promise<void>
   ping(signal?: AbortSignal): Promise<void>
@@ -139,6 +137,16 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
       const text = await queryText(sql, 'JSON', options)
       return (JSON.parse(text) as { data: Row[] }).data
     },
+    statementText: (sql, options = {}) =>
+      call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
+        const { stream } = await client.exec({
+          query: sql,
+          query_params: { ...options.params },
+          clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
+          abort_signal: signal,
+        })
+        return Buffer.concat(await stream.toArray()).toString('utf8')
+      }),
     command: (sql, options = {}) =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
         await client.command({

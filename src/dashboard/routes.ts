@@ -47,7 +47,8 @@ export function dashboardRoutes() {
     .get('/', async ({ request }) => answer(request, (await bundle()).page, ALWAYS_ASK))
     .get('/dashboard/:file', async ({ request, params }) => {
       const file = (await bundle()).assets.get(params.file)
-      if (file === undefined) throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / names those it has')
+      if (file === undefined)
+        throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / names those it has')
       return answer(request, file, NEVER_ASK)
     })
 }

@@ -48,7 +48,10 @@ revoked at the end. Ctrl-C lets the fleet finish what it is doing and prints the
  * @returns 'help' when that is what was asked for
  * @throws DemoError that names the option and what it takes
  */
-export function readArgs(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): DemoOptions | 'help' {
+export function readArgs(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): DemoOptions | 'help' {
   const values = parse(argv)
   if (values.help === true) return 'help'
   const url = readUrl(values.url ?? DEFAULT_URL)

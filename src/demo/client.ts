@@ -18,6 +18,11 @@ export class CallUnconfirmed extends Error {
   }
 }
 
+/** Whether the service is why a call came to nothing, and not a mistake of ours. */
+export function isCallFailure(error: unknown): error is CallRefused | CallUnconfirmed {
+  return error instanceof CallRefused || error instanceof CallUnconfirmed
+}
+
 export interface ClientOptions {
   readonly url: string
   /** How long a call is repeated before it is given up, milliseconds. */

@@ -6,9 +6,8 @@ export function allowedMethods(routes: RouteTable, path: string): string[] {
   const methods = new Set<string>()
   for (const route of routes) {
     if (!matches(route.path, path)) continue
-    const method = route.method === 'WS' ? 'GET' : route.method
-    methods.add(method)
-    if (method === 'GET') methods.add('HEAD')
+    methods.add(route.method)
+    if (route.method === 'GET') methods.add('HEAD')
     methods.add('OPTIONS')
   }
   return [...methods].sort()

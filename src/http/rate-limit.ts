@@ -5,6 +5,14 @@ import { ApiError } from './errors.ts'
 /** What a key may spend, each counted apart so that batching is never punished (contract section 1). */
 export type Budget = 'ingest' | 'events' | 'invokes' | 'reads' | 'queries'
 
+const SPENT_ON: Record<Budget, string> = {
+  ingest: 'ingest requests',
+  events: 'events',
+  invokes: 'invocations',
+  reads: 'requests',
+  queries: 'queries',
+}
+
 /** Buckets of one budget that are remembered. One that has filled up again is forgotten first: that loses nothing. */
 const BUCKETS_MAX = 20_000
 
@@ -72,10 +80,9 @@ export class RateLimiter {
     if (headers !== undefined) this.writeHeaders(policy, budget, bucket, headers)
     if (allowed) return
     const retryAfterSeconds = Math.max(1, Math.ceil((needed - bucket.tokens) / policy.perMs / 1000))
-    const unit = budget === 'events' ? 'events' : 'requests'
     throw new ApiError(
       'RATE_LIMITED',
-      `too many ${unit}: this key may make ${policy.quota} ${budget === 'events' ? 'events' : `${budget} requests`} in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
+      `too many ${SPENT_ON[budget]}: a key has ${policy.quota} in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
       { retryAfterSeconds },
     )
   }

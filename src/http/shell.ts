@@ -49,7 +49,8 @@ export function createShell(deps: ShellDeps) {
       /** Set while a call with an `Idempotency-Key` is carried out. */
       reservation: undefined as Reservation | undefined,
     })
-    // Not onRequest: with one, Elysia asks Bun for the URL of each request, which takes longer than all the rest here.
+    // Not onRequest: with one, Elysia takes every URL apart, also for routes that never look at it. And so a slow client,
+    // whose body has to arrive first, does not look like a slow service.
     .onTransform((context) => {
       context.startedMs = performance.now()
     })
@@ -133,7 +134,7 @@ function createFinish({ log, logRequests, observeRequest }: ShellDeps) {
   return (begun: Begun, status: number, error?: unknown): void => {
     if (observeRequest === undefined && !logRequests && error === undefined) return
     const { request, requestId, startedMs, route } = begun
-    // Zero if it was refused before it had begun, while its body was being read.
+    // Zero if it was refused while its body was being read.
     const ms = startedMs === 0 ? 0 : performance.now() - startedMs
     observeRequest?.(request.method, route ?? 'none', status, ms / 1000)
     if (!logRequests && error === undefined) return

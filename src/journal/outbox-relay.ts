@@ -1,3 +1,4 @@
+import postgres from 'postgres'
 import { ApiError } from '../http/errors.ts'
 import type { RawJson } from '../http/raw-json.ts'
 import type { Log } from '../log.ts'
@@ -31,18 +32,23 @@ const BYTES_PER_ROUND = 16 << 20
 const LINGER_MS = 10
 /** Rows of other processes, and of pokes lost with a failure, are found after this. */
 const POLL_MS = 250
+const END_TIMEOUT_SECONDS = 1
 /** Identifies the relay among advisory locks; any number that nothing else uses. */
 const RELAY_LOCK = 4_706_131
 
 /**
  * Appends committed state changes to the journal, in order, exactly once, and deletes them from the outbox.
  *
- * A round is one transaction: take the lock (several processes may share the database), read the oldest rows, append
- * them, delete them. A round that dies between append and commit leaves rows that are in the journal already; the journal
- * remembers the ids of its newest records, so the next round deletes those without appending them again. Hence one
- * frame of each kind a round at most.
+ * A round: take the lock (several processes may share the database), read the oldest rows, append them, delete them. A
+ * round that dies between append and delete leaves rows that are in the journal already; the journal remembers the ids
+ * of its newest records, so the next round deletes those without appending them again. Hence one frame of each kind a
+ * round at most.
+ *
+ * No transaction spans the append: it would protect nothing (the append cannot be rolled back), and a disk that is slow
+ * would hold back the vacuuming of the whole database.
  */
-export function startOutboxRelay({ sql, journal, log }: OutboxRelayDeps): OutboxRelay {
+export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): OutboxRelay {
+  const sql = singleConnection(pool)
   let wake = Promise.withResolvers<void>()
   let poked = true
   let stopping = false
@@ -112,6 +118,7 @@ export function startOutboxRelay({ sql, journal, log }: OutboxRelayDeps): Outbox
       stopping = true
       wake.resolve()
       await finished
+      await sql.end({ timeout: END_TIMEOUT_SECONDS })
     },
     async lag() {
       const [{ rows }] = await sql<{ rows: number }[]>`
@@ -119,6 +126,11 @@ export function startOutboxRelay({ sql, journal, log }: OutboxRelayDeps): Outbox
       return rows
     },
   }
+}
+
+/** Like the pool, but of one connection: the relay's lock belongs to a connection. The library's own LISTEN does the same. */
+function singleConnection(pool: Sql): Sql {
+  return postgres({ ...pool.options, max: 1 } as never) as unknown as Sql
 }
 
 /** `elsewhere`: another process is relaying at this moment. */
@@ -130,6 +142,7 @@ interface OutboxRow {
   readonly body: RawJson
   /** Rows that the round would have read, had they all been small. */
   readonly found: number
+  readonly pid: number
 }
 
 async function hasRows(sql: Sql): Promise<boolean> {
@@ -138,34 +151,43 @@ async function hasRows(sql: Sql): Promise<boolean> {
 }
 
 async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
-  return sql.begin(async (tx): Promise<Outcome> => {
-    const [[{ locked }], rows] = await Promise.all([
-      tx<{ locked: boolean }[]>`select pg_try_advisory_xact_lock(${RELAY_LOCK}) as locked`,
-      // Read after the lock is held, so no row is seen that another process has appended and is about to delete.
-      tx<OutboxRow[]>`
-        select outbox_id, kind, body, found from (
-          select outbox_id, kind, body, count(*) over () as found,
-            sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
-              as bytes_before
-          from (select outbox_id, kind, body from outbox order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
-        ) as o
-        where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
-        order by outbox_id`,
-    ])
-    if (!locked) return 'elsewhere'
+  // Sent together, carried out one after the other: no row is seen that another process has appended and then deleted.
+  const [[lock], rows] = await Promise.all([takeLock(sql), readOldest(sql)])
+  if (!lock.taken) return 'elsewhere'
+  try {
     if (rows.length === 0) return 'drained'
+    // Reconnected in between: the rows were read without the lock.
+    if (rows[0].pid !== lock.pid) return 'more'
     const appended = new Set(journal.lastOutboxIds())
     const done = rows.filter((row) => appended.has(row.outbox_id)).map((row) => row.outbox_id)
-    const pending = rows.filter((row) => !appended.has(row.outbox_id)).map(parse)
-    const { runs, tasks } = pickRound(pending)
+    const { runs, tasks } = pickRound(rows.filter((row) => !appended.has(row.outbox_id)).map(parse))
     await bothSettled([
       runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
       tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
     ])
     const ids = [...done, ...runs.map(idOf), ...tasks.map(idOf)]
-    await tx`delete from outbox where outbox_id = any(${ids}::bigint[])`
+    await sql`delete from outbox where outbox_id = any(${ids}::bigint[])`
     return ids.length === rows[0].found && ids.length < ROWS_PER_ROUND ? 'drained' : 'more'
-  })
+  } finally {
+    await sql`select pg_advisory_unlock(${RELAY_LOCK})`
+  }
+}
+
+function takeLock(sql: Sql) {
+  return sql<[{ taken: boolean; pid: number }]>`
+    select pg_try_advisory_lock(${RELAY_LOCK}) as taken, pg_backend_pid() as pid`
+}
+
+function readOldest(sql: Sql) {
+  return sql<OutboxRow[]>`
+    select outbox_id, kind, body, found, pg_backend_pid() as pid from (
+      select outbox_id, kind, body, count(*) over () as found,
+        sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
+          as bytes_before
+      from (select outbox_id, kind, body from outbox order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
+    ) as o
+    where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
+    order by outbox_id`
 }
 
 /** Unlike Promise.all, leaves no append under way when the other fails: the next round must know what became of both. */

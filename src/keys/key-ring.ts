@@ -98,7 +98,7 @@ export class KeyRing {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownKey()
     const hash = Bun.SHA256.hash(token, 'base64')
     const entry = this.entries.get(hash)
-    if (entry !== undefined) return this.admit(entry)
+    if (entry !== undefined && this.lease.fresh) return this.admit(entry)
     if (entry === undefined) {
       if (isWellFormedKey(token) === null) throw unknownKey()
       const strangerUntil = this.strangers.get(hash)

@@ -38,6 +38,7 @@ export const RevokeKey = Body({})
 /** Body of `POST /api/v1/keys/:keyId/rotate`. */
 export const RotateKey = Body({
   grace_seconds: t.Optional(
+    // Not `t.Integer`, which takes the text of a number too.
     Type.Integer({
       minimum: 0,
       maximum: GRACE_SECONDS_MAX,

@@ -196,11 +196,10 @@ function contract(open: () => Promise<ColumnarBackend>) {
   })
 
   test('answers in the format that is asked for', async () => {
-    const text = (format: 'JSONEachRow' | 'TabSeparatedRaw') =>
-      client.queryText('select number as n from numbers(2)', format)
-    expect(await text('JSONEachRow')).toBe('{"n":0}\n{"n":1}\n')
-    expect(await text('TabSeparatedRaw')).toBe('0\n1\n')
-    const compact = JSON.parse(await client.queryText('select number as n from numbers(2)', 'JSONCompact'))
+    const sql = 'select number as n from numbers(2)'
+    expect(await client.queryText(sql, 'JSONEachRow')).toBe('{"n":0}\n{"n":1}\n')
+    expect(await client.statementText(sql)).toBe('0\n1\n')
+    const compact = JSON.parse(await client.statementText(`${sql} format JSONCompact`))
     expect(compact).toMatchObject({ meta: [{ name: 'n', type: 'UInt64' }], data: [[0], [1]], rows: 2 })
     const head = await post(backend, 'select 1 FORMAT Parquet')
     expect(

@@ -27,7 +27,11 @@ describe('a refused body names the place and what was expected', () => {
     ['a fraction for an integer', { name: 'a', count: 1.5 }, 'count: expected an integer from 1 to 5; got 1.5'],
     ['digits in a string for an integer', { name: 'a', count: '5' }, 'count: expected an integer from 1 to 5; got "5"'],
     ['a nullable number out of range', { name: 'a', budget: -1 }, 'budget: expected a number of at least 0; got -1'],
-    ['text for a nullable number', { name: 'a', budget: 'x' }, 'budget: expected a number of at least 0 or null; got "x"'],
+    [
+      'text for a nullable number',
+      { name: 'a', budget: 'x' },
+      'budget: expected a number of at least 0 or null; got "x"',
+    ],
     ['an array for a free-form object', { name: 'a', input: [1] }, 'input: expected a JSON object; got an array'],
     ['text for a free-form object', { name: 'a', input: 'x' }, 'input: expected a JSON object; got "x"'],
     ['null for a free-form object', { name: 'a', input: null }, 'input: expected a JSON object; got null'],
@@ -51,13 +55,21 @@ describe('a refused body names the place and what was expected', () => {
     ['an unknown field with a likely meaning', { name: 'a', inptu: {} }, 'inptu: unknown field; did you mean "input"?'],
     ['a field in another notation', { name: 'a', 'In-put': {} }, 'In-put: unknown field; did you mean "input"?'],
     ['a misspelt required field', { nmae: 'a' }, 'nmae: unknown field; did you mean "name"?'],
-    ['a nested misspelling', { name: 'a', events: [{ tpye: 'x' }] }, 'events[0].tpye: unknown field; did you mean "type"?'],
+    [
+      'a nested misspelling',
+      { name: 'a', events: [{ tpye: 'x' }] },
+      'events[0].tpye: unknown field; did you mean "type"?',
+    ],
     [
       'any other unknown field',
       { name: 'a', zzz: 1 },
       'zzz: unknown field; expected only name, task, count, budget, input, events',
     ],
-    ['a strange name', { name: 'a', 'a b/c~"': 1 }, '["a b/c~\\""]: unknown field; expected only name, task, count, budget, input, events'],
+    [
+      'a strange name',
+      { name: 'a', 'a b/c~"': 1 },
+      '["a b/c~\\""]: unknown field; expected only name, task, count, budget, input, events',
+    ],
     [
       '__proto__',
       '{"name":"a","__proto__":{"admin":true}}',
@@ -107,14 +119,21 @@ describe('a refused query or path names the parameter', () => {
     expect(await response.json()).toEqual({ data: { limit: 20, from: '2026-01-31T09:30:00+02:00' }, error: null })
   })
 
-  test.each(['/things/%ff', '/things/%zz', '/things/%', `/things/${ID}/`, '//things', '/things?%ff=%zz&a[b]=c&__proto__=x', '/%00'])(
-    'odd paths never break anything: %s',
-    async (path) => {
-      const { text } = await converse(app.port, [`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`])
-      expect(text).toMatch(/^HTTP\/1.1 (200|400|404) /)
-      expect(text).toMatch(/\{"data":(null|\{.*\}),"error":(null|\{"code":"(NOT_FOUND|VALIDATION_ERROR)","message":".*"\})\}$/)
-    },
-  )
+  test.each([
+    '/things/%ff',
+    '/things/%zz',
+    '/things/%',
+    `/things/${ID}/`,
+    '//things',
+    '/things?%ff=%zz&a[b]=c&__proto__=x',
+    '/%00',
+  ])('odd paths never break anything: %s', async (path) => {
+    const { text } = await converse(app.port, [`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`])
+    expect(text).toMatch(/^HTTP\/1.1 (200|400|404) /)
+    expect(text).toMatch(
+      /\{"data":(null|\{.*\}),"error":(null|\{"code":"(NOT_FOUND|VALIDATION_ERROR)","message":".*"\})\}$/,
+    )
+  })
 })
 
 describe('a body that is no JSON', () => {

@@ -73,15 +73,18 @@ describe('Content-Type', () => {
     expect((await fetch(url, { method: 'POST', body: chunked(thing) })).status).toBe(200)
   })
 
-  test.each(['application/x-www-form-urlencoded', 'text/plain', 'application/json; charset=latin1', 'application/jsonp', '*/*'])(
-    'refuses %s',
-    async (type) => {
-      const response = await fetch(url, { method: 'POST', body: thing, headers: { 'content-type': type } })
-      expect(await refusalOf(response)).toBe(
-        `VALIDATION_ERROR header Content-Type: expected application/json in UTF-8; got ${JSON.stringify(type)}`,
-      )
-    },
-  )
+  test.each([
+    'application/x-www-form-urlencoded',
+    'text/plain',
+    'application/json; charset=latin1',
+    'application/jsonp',
+    '*/*',
+  ])('refuses %s', async (type) => {
+    const response = await fetch(url, { method: 'POST', body: thing, headers: { 'content-type': type } })
+    expect(await refusalOf(response)).toBe(
+      `VALIDATION_ERROR header Content-Type: expected application/json in UTF-8; got ${JSON.stringify(type)}`,
+    )
+  })
 
   test('does not matter without a body', async () => {
     const response = await fetch(`${app.url}/revoke`, { method: 'POST', headers: { 'content-type': 'text/plain' } })
@@ -140,14 +143,26 @@ describe('Content-Encoding', () => {
 
 describe('text', () => {
   const cases: [string, Uint8Array, string][] = [
-    ['invalid UTF-8', new Uint8Array([...encode('{"name":"'), 0xc3, 0x28, ...encode('"}')]), 'not valid UTF-8 at byte 9'],
+    [
+      'invalid UTF-8',
+      new Uint8Array([...encode('{"name":"'), 0xc3, 0x28, ...encode('"}')]),
+      'not valid UTF-8 at byte 9',
+    ],
     ['an encoded surrogate', new Uint8Array([...encode('{"name":"'), 0xed, 0xa0, 0x80]), 'not valid UTF-8 at byte 9'],
     ['an overlong sequence', new Uint8Array([...encode('{"name":"é'), 0xc0, 0xaf]), 'not valid UTF-8 at byte 11'],
     ['a sequence cut off', new Uint8Array([...encode('{"name":"é'), 0xf0, 0x9f]), 'not valid UTF-8 at byte 11'],
-    ['a byte order mark', new Uint8Array([0xef, 0xbb, 0xbf, ...thing]), 'expected JSON without a byte order mark (EF BB BF) before it'],
+    [
+      'a byte order mark',
+      new Uint8Array([0xef, 0xbb, 0xbf, ...thing]),
+      'expected JSON without a byte order mark (EF BB BF) before it',
+    ],
     ['UTF-16 with a mark', new Uint8Array([0xff, 0xfe, 0x7b, 0]), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
     ['UTF-16', Buffer.from('{"name":"a"}', 'utf16le'), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
-    ['UTF-16, big end first', Buffer.from('{"name":"a"}', 'utf16le').swap16(), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
+    [
+      'UTF-16, big end first',
+      Buffer.from('{"name":"a"}', 'utf16le').swap16(),
+      'expected UTF-8; this looks like UTF-16 or UTF-32',
+    ],
   ]
   test.each(cases)('%s is refused', async (_what, bytes, message) => {
     expect(await refusalOf(await post(url, bytes))).toBe(`VALIDATION_ERROR body: ${message}`)

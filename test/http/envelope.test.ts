@@ -89,7 +89,11 @@ describe('every answer is the envelope', () => {
 
   test('an answer that a route makes itself is sent as it is, with a request id', async () => {
     const response = await fetch(`${app.url}/own`)
-    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([201, 'text/plain', 'mine'])
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
+      201,
+      'text/plain',
+      'mine',
+    ])
     expect(response.headers.get('x-request-id')).toMatch(ULID)
   })
 })

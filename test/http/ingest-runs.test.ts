@@ -3,9 +3,17 @@ import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
 let app: RunsApp
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
-  app = await runsApp({ run_input_bytes: 2_000, run_output_bytes: 4_000, external_id_length: 50, tags: 3, tag_length: 10 })
-})
+  app = await runsApp({
+    run_input_bytes: 2_000,
+    run_output_bytes: 4_000,
+    external_id_length: 50,
+    tags: 3,
+    tag_length: 10,
+  })
+}, START_TIMEOUT_MS)
 
 const start = (body: object, key?: string) => app.ingest('run/start', { agent_id: app.agent.agentId, ...body }, key)
 const NO_RUN = '00000000-0000-7000-8000-000000000000'
@@ -41,7 +49,8 @@ describe('run/start', () => {
   })
 
   test('keeps every field, free-form ones to the last character', async () => {
-    const input = '{"big":12345678901234567890,"one":1.0,"nul":"\\u0000","lone":"\\ud800","__proto__":{"a":1},  "é":"✓"}'
+    const input =
+      '{"big":12345678901234567890,"one":1.0,"nul":"\\u0000","lone":"\\ud800","__proto__":{"a":1},  "é":"✓"}'
     const parent = await app.start()
     const body = `{"agent_id":"${app.agent.agentId.toUpperCase()}","trigger_type":"webhook","external_run_id":"order 1 ✓",
       "tags":["a","b \\"c\\\\"],"metadata":{"z":1,"a":2},"parent_run_id":"${parent.toUpperCase()}","input":${input}}`
@@ -64,7 +73,13 @@ describe('run/start', () => {
     const first = await start(body)
     expect(first.data).toEqual({ run_id })
     expect((await start({ ...body, run_id: run_id.toUpperCase(), trigger_type: 'sdk' })).data).toEqual({ run_id })
-    for (const other of [{ input: { a: 2 } }, { tags: [] }, { external_run_id: 'f' }, { metadata: { m: 1 } }, { trigger_type: 'manual' }]) {
+    for (const other of [
+      { input: { a: 2 } },
+      { tags: [] },
+      { external_run_id: 'f' },
+      { metadata: { m: 1 } },
+      { trigger_type: 'manual' },
+    ]) {
       expect(verdict(await start({ ...body, ...other }))).toBe('409 CONFLICT')
     }
     await app.ingest('run/complete', { run_id })
@@ -125,14 +140,30 @@ describe('run/start', () => {
 
   const refused: [string, object, string][] = [
     ['an unknown field', { inputs: {} }, 'inputs: unknown field; did you mean "input"?'],
-    ['an unknown trigger', { trigger_type: 'cron' }, 'trigger_type: expected one of manual, scheduled, webhook, sdk; got "cron"'],
+    [
+      'an unknown trigger',
+      { trigger_type: 'cron' },
+      'trigger_type: expected one of manual, scheduled, webhook, sdk; got "cron"',
+    ],
     ['an input that is no object', { input: [1] }, 'input: expected a JSON object; got an array'],
     ['a null input', { input: null }, 'input: expected a JSON object; got null'],
     ['an agent that is no uuid', { agent_id: 'a' }, 'agent_id: expected a UUID; got "a"'],
     ['a run_id that is no uuid', { run_id: 'a' }, 'run_id: expected a UUID; got "a"'],
-    ['too long an external_run_id', { external_run_id: 'x'.repeat(51) }, `external_run_id: expected at most 50 characters; got "${'x'.repeat(51)}"`],
-    ['NUL in a text', { external_run_id: 'a\0' }, 'external_run_id: expected text without the character U+0000; got "a\\u0000"'],
-    ['a lone surrogate in a text', { tags: ['ok', '\ud800'] }, 'tags[1]: expected text without lone surrogates; got "�"'],
+    [
+      'too long an external_run_id',
+      { external_run_id: 'x'.repeat(51) },
+      `external_run_id: expected at most 50 characters; got "${'x'.repeat(51)}"`,
+    ],
+    [
+      'NUL in a text',
+      { external_run_id: 'a\0' },
+      'external_run_id: expected text without the character U+0000; got "a\\u0000"',
+    ],
+    [
+      'a lone surrogate in a text',
+      { tags: ['ok', '\ud800'] },
+      'tags[1]: expected text without lone surrogates; got "�"',
+    ],
     ['too many tags', { tags: ['a', 'b', 'c', 'd'] }, 'tags: expected at most 3 tags; got 4'],
     ['too long a tag', { tags: ['x'.repeat(11)] }, 'tags[0]: expected at most 10 characters; got "xxxxxxxxxxx"'],
   ]
@@ -171,7 +202,12 @@ describe('run/complete and run/fail', () => {
     expect(answer.data).toMatchObject({ run_id, status: 'completed', already: false })
     expect(answer.data.duration_ms).toBeWithin(1_500, 5_000)
     const { data: run } = await app.read(`runs/${run_id}`)
-    expect(run).toMatchObject({ status: 'completed', output: { text: 'done' }, error_message: null, error_detail: null })
+    expect(run).toMatchObject({
+      status: 'completed',
+      output: { text: 'done' },
+      error_message: null,
+      error_detail: null,
+    })
     expect(run.completed_at).toBe(answer.data.completed_at)
     expect(Date.parse(run.completed_at) - Date.parse(run.started_at)).toBe(run.duration_ms)
     expect(run.duration_ms).toBe(answer.data.duration_ms)
@@ -182,7 +218,12 @@ describe('run/complete and run/fail', () => {
     const answer = await app.ingest('run/fail', { run_id, error_message: 'no such tool', error_detail: { tool: 'x' } })
     expect(answer.data).toMatchObject({ run_id, status: 'failed', already: false })
     const { data: run } = await app.read(`runs/${run_id}`)
-    expect(run).toMatchObject({ status: 'failed', output: null, error_message: 'no such tool', error_detail: { tool: 'x' } })
+    expect(run).toMatchObject({
+      status: 'failed',
+      output: null,
+      error_message: 'no such tool',
+      error_detail: { tool: 'x' },
+    })
   })
 
   test('output and error_detail default to an empty object', async () => {
@@ -232,7 +273,10 @@ describe('run/complete and run/fail', () => {
     await app.sql`
       insert into runs (run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, metadata, input, created_at)
       values (${hostedRun}, ${app.workspace.workspaceId}, ${hosted.agentId}, 1, 'hosted', 'running', 'sdk', '{}', '{}', now())`
-    for (const [path, extra] of [['run/complete', {}], ['run/fail', { error_message: 'x' }]] as const) {
+    for (const [path, extra] of [
+      ['run/complete', {}],
+      ['run/fail', { error_message: 'x' }],
+    ] as const) {
       expect(verdict(await app.ingest(path, { run_id: siblings, ...extra }))).toBe('403 FORBIDDEN')
       expect(verdict(await app.ingest(path, { run_id: theirs, ...extra }))).toBe('404 NOT_FOUND')
       expect(verdict(await app.ingest(path, { run_id: NO_RUN, ...extra }))).toBe('404 NOT_FOUND')
@@ -242,10 +286,25 @@ describe('run/complete and run/fail', () => {
 
   const refused: [string, string, object, string][] = [
     ['no run_id', 'run/complete', {}, 'run_id: required'],
-    ['an output that is no object', 'run/complete', { run_id: NO_RUN, output: 'x' }, 'output: expected a JSON object; got "x"'],
+    [
+      'an output that is no object',
+      'run/complete',
+      { run_id: NO_RUN, output: 'x' },
+      'output: expected a JSON object; got "x"',
+    ],
     ['no error_message', 'run/fail', { run_id: NO_RUN }, 'error_message: required'],
-    ['an unknown field', 'run/fail', { run_id: NO_RUN, error_message: '', output: {} }, 'output: unknown field; expected only run_id, error_message, error_detail'],
-    ['NUL in the message', 'run/fail', { run_id: NO_RUN, error_message: '\0' }, 'error_message: expected text without the character U+0000; got "\\u0000"'],
+    [
+      'an unknown field',
+      'run/fail',
+      { run_id: NO_RUN, error_message: '', output: {} },
+      'output: unknown field; expected only run_id, error_message, error_detail',
+    ],
+    [
+      'NUL in the message',
+      'run/fail',
+      { run_id: NO_RUN, error_message: '\0' },
+      'error_message: expected text without the character U+0000; got "\\u0000"',
+    ],
   ]
   test.each(refused)('%s is a VALIDATION_ERROR that names the place', async (_, path, body, message) => {
     expect((await app.ingest(path, body)).error).toEqual({ code: 'VALIDATION_ERROR', message })

@@ -5,9 +5,11 @@ import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
 let app: RunsApp
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   app = await runsApp()
-})
+}, START_TIMEOUT_MS)
 
 type Listed = { run_id: string; created_at: string }
 const NO_RUN = '00000000-0000-7000-8000-000000000000'
@@ -27,7 +29,10 @@ describe('GET /runs', () => {
     const parent = await app.start()
     const session = crypto.randomUUID()
     const from = new Date(app.clock.now()).toISOString()
-    const run = await app.start({ trigger_type: 'manual', external_run_id: 'x & y', tags: ['a', 'b'], parent_run_id: parent }, agent)
+    const run = await app.start(
+      { trigger_type: 'manual', external_run_id: 'x & y', tags: ['a', 'b'], parent_run_id: parent },
+      agent,
+    )
     await app.sql`update runs set session_id = ${session} where run_id = ${run}`
     app.clock.aheadMs += 10
     const to = new Date(app.clock.now()).toISOString()
@@ -80,7 +85,8 @@ describe('GET /runs', () => {
   test('items are whole records; a page of large ones ends early and the next goes on', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId)
     const runs: string[] = []
-    for (let index = 0; index < 8; index++) runs.push(await app.start({ input: { index, text: 'x'.repeat(2_500_000) } }, agent))
+    for (let index = 0; index < 8; index++)
+      runs.push(await app.start({ input: { index, text: 'x'.repeat(2_500_000) } }, agent))
     const first = await app.read(`runs?agent_id=${agent.agentId}`)
     expect(first.data.items).toHaveLength(4)
     expect(first.data.items[0].input.text).toHaveLength(2_500_000)
@@ -89,7 +95,9 @@ describe('GET /runs', () => {
     expect(second.data.next_cursor).toBeNull()
     const seen = [...first.data.items, ...second.data.items].map((run: Listed) => run.run_id)
     expect(seen.toSorted()).toEqual(runs.toSorted())
-    expect((await app.read(`runs/${runs[0]}`)).data).toEqual(second.data.items.find((run: Listed) => run.run_id === runs[0]))
+    expect((await app.read(`runs/${runs[0]}`)).data).toEqual(
+      second.data.items.find((run: Listed) => run.run_id === runs[0]),
+    )
   })
 
   test('an agent key sees its own agent’s runs, and may not ask for another’s', async () => {
@@ -117,7 +125,10 @@ describe('GET /runs', () => {
   })
 
   const refused: [string, string][] = [
-    ['status=done', 'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"'],
+    [
+      'status=done',
+      'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"',
+    ],
     ['agent_id=x', 'query.agent_id: expected a UUID; got "x"'],
     ['from=yesterday', 'query.from: expected an RFC 3339 timestamp of the years 1900 to 2299; got "yesterday"'],
     ['limit=201', 'query.limit: expected an integer from 1 to 200; got "201"'],
@@ -178,7 +189,8 @@ describe('GET /runs/:runId/events', () => {
 
   test('pages forwards, also through large payloads', async () => {
     const run = await app.start()
-    for (let index = 0; index < 25; index++) await report(run, [{ type: 'big', payload: { index, text: 'x'.repeat(500_000) } }])
+    for (let index = 0; index < 25; index++)
+      await report(run, [{ type: 'big', payload: { index, text: 'x'.repeat(500_000) } }])
     const seen: number[] = []
     const sizes: number[] = []
     let cursor = ''
@@ -198,7 +210,16 @@ describe('statistics of a run', () => {
   test('count every event once and tell when the last one came', async () => {
     const run = await app.start()
     const before = app.clock.now()
-    await Promise.all(Array.from({ length: 30 }, (_, index) => report(run, Array(index % 4).fill({ type: 'e' }).concat({ type: 'f' }))))
+    await Promise.all(
+      Array.from({ length: 30 }, (_, index) =>
+        report(
+          run,
+          Array(index % 4)
+            .fill({ type: 'e' })
+            .concat({ type: 'f' }),
+        ),
+      ),
+    )
     await app.statistics.flush()
     const { data } = await app.read(`runs/${run}`)
     expect(data.event_count).toBe(30 + 43)
@@ -227,7 +248,11 @@ describe('a run of an agent with stale_after_seconds', () => {
 
   test('an event acknowledged just now, or a task, keeps it alive', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
-    const [withEvent, withTask, silent] = [await app.start({}, agent), await app.start({}, agent), await app.start({}, agent)]
+    const [withEvent, withTask, silent] = [
+      await app.start({}, agent),
+      await app.start({}, agent),
+      await app.start({}, agent),
+    ]
     app.clock.aheadMs += 50_000
     await app.journal.appendEvents(batchOf({ ...refOf(withEvent), agentId: agent.agentId }, [{ type: 'alive' }]))
     const task = { id: crypto.randomUUID(), name: 't', status: 'running' }
@@ -246,9 +271,15 @@ describe('changes of runs and tasks', () => {
   test('reach SQL, whole and exact', async () => {
     const input = '{"big":12345678901234567890,"nul":"\\u0000","lone":"\\ud800"}'
     const run = crypto.randomUUID()
-    await app.ingest('run/start', `{"agent_id":"${app.agent.agentId}","run_id":"${run}","tags":["a","b"],"input":${input}}`)
+    await app.ingest(
+      'run/start',
+      `{"agent_id":"${app.agent.agentId}","run_id":"${run}","tags":["a","b"],"input":${input}}`,
+    )
     const id = crypto.randomUUID()
-    await app.ingest('tasks', `{"run_id":"${run}","task":{"id":"${id}","name":"n","status":"completed","output":${input}}}`)
+    await app.ingest(
+      'tasks',
+      `{"run_id":"${run}","task":{"id":"${id}","name":"n","status":"completed","output":${input}}}`,
+    )
     const { data } = await app.ingest('run/complete', { run_id: run, output: { ok: true } })
     await app.relay.flush()
     expect(await app.sink.waitFor(app.journal.endSeq, 5_000)).toBe(true)
@@ -268,7 +299,9 @@ describe('changes of runs and tasks', () => {
         completed_ms: Date.parse(data.completed_at),
       },
     ])
-    const tasks = await app.client.query('select name, status, output from tasks where run_id = {run:UUID}', { params: { run } })
+    const tasks = await app.client.query('select name, status, output from tasks where run_id = {run:UUID}', {
+      params: { run },
+    })
     expect(tasks).toEqual([{ name: 'n', status: 'completed', output: input }])
   })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { LeaseTimes } from '../../src/keys/lease.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
@@ -8,6 +8,9 @@ import { seededRandom } from '../support/random.ts'
 import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 import { cuttableProxy } from './revocation-proxy.ts'
+
+// Each starts processes and databases; a busy machine may take a while over it.
+setDefaultTimeout(20_000)
 
 /** Contract section 2, "revocation is immediate": once the call has answered, no process accepts the key. */
 
@@ -43,11 +46,11 @@ describe('one process', () => {
   })
 
   test('a revocation waits for nobody when there is nobody else', async () => {
-    const app = await authApp({ ring: { times: { aloneBeatMs: 60_000 } } })
+    const app = await authApp({ ring: { times: { aloneBeatMs: 60_000, settleMaxMs: 0 } } })
     const { keyId } = await app.newKey()
-    const start = performance.now()
-    await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
-    expect(performance.now() - start).toBeLessThan(1_000)
+    // Any wait would be too long, and answer 503.
+    const revoked = await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
+    expect(revoked.status).toBe(200)
   })
 
   test('a key that was looked up while it was revoked is not remembered as alive', async () => {
@@ -138,21 +141,23 @@ describe('several processes', () => {
     }
   })
 
-  test('a process that stops holds up no revocation, one that crashed only until its lease has run out', async () => {
-    const [a, b] = (await fleet(2)) as [AuthApp, AuthApp]
-    const revoke = async () => {
-      const { keyId } = await a.newKey()
-      const start = performance.now()
-      expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
-      return performance.now() - start
-    }
+  test('a process that has stopped holds up no revocation', async () => {
+    const [a, b] = (await fleet(2, { sharedLeaseMs: 60_000, settleMaxMs: 0 })) as [AuthApp, AuthApp]
     await b.ring.stop()
-    expect(await revoke()).toBeLessThan(1_000)
-    // The row of a process that was killed while it shared the database.
+    const { keyId } = await a.newKey()
+    expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
+  })
+
+  test('one that has crashed holds it up until its lease has run out', async () => {
+    const [a] = (await fleet(1)) as [AuthApp]
+    const { keyId } = await a.newKey()
+    const crashed = crypto.randomUUID()
     await a.sql`
       insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-      values (${crypto.randomUUID()}, now(), now(), now() + interval '700 milliseconds', 0)`
-    expect(await revoke()).toBeWithin(600, 3_000)
+      values (${crashed}, now(), now(), now() + interval '500 milliseconds', 0)`
+    expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
+    const over = await a.sql`select 1 from instances where instance_id = ${crashed} and lease_until < now()`
+    expect(over).toHaveLength(1)
   })
 
   test('a process that takes the place of a crashed one waits for no lease of it', async () => {
@@ -186,9 +191,9 @@ describe('when a process cannot reach Postgres', () => {
     )
     await proxy.cut()
     expect(await reads(b, key)).toBe('200')
-    const start = performance.now()
     expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
-    expect(performance.now() - start).toBeWithin(100, 3_000)
+    const over = await a.sql`select 1 from instances where lease_until < now()`
+    expect(over).toHaveLength(1)
     const cutOff = await b.call('GET', '/reading', { key })
     expect([verdict(cutOff), cutOff.headers.get('retry-after')]).toEqual(['503 UNAVAILABLE', '1'])
     await proxy.mend()
@@ -206,8 +211,11 @@ describe('when a process cannot reach Postgres', () => {
     const unseen = await app.newKey()
     expect(await reads(app, app.owner.key)).toBe('200')
     await proxy.cut()
-    const until = performance.now() + 2 * TIMES.sharedLeaseMs
-    while (performance.now() < until) expect(await reads(app, app.owner.key)).toBe('200')
+    const cutAt = performance.now()
+    await eventually(async () => {
+      expect(await reads(app, app.owner.key)).toBe('200')
+      return performance.now() > cutAt + 2 * TIMES.sharedLeaseMs
+    })
     expect(await reads(app, unseen.key)).toBe('503 UNAVAILABLE')
     await proxy.mend()
     await eventually(async () => (await reads(app, unseen.key)) === '200')
@@ -247,37 +255,6 @@ describe('when a process cannot reach Postgres', () => {
     expect(await reads(a, key)).toBe(DEAD)
     const confirmed = await eventually(async () => (await revoke()).status === 200)
     expect([confirmed, await reads(b, key)]).toEqual([true, '503 UNAVAILABLE'])
-  })
-
-  test('a long lease that is held counts, even when the answer that would shorten it is lost', async () => {
-    const { url } = await freshDatabase()
-    const proxy = await cuttableProxy(url)
-    const times = { sharedLeaseMs: 100, aloneLeaseMs: 60_000, aloneBeatMs: 400, settleMaxMs: 300 }
-    const b = await authApp({ databaseUrl: url, ring: { times, heartbeat: clientOf(proxy.url, 1) } })
-    const { key, keyId } = await b.newKey()
-    expect(await reads(b, key)).toBe('200')
-    const lastBeat = async () => (await b.sql`select max(seen_at) as at from instances`)[0]!.at.getTime() as number
-    const first = await lastBeat()
-    await eventually(async () => (await lastBeat()) > first)
-    // From here on Postgres hears of b, but b does not hear that it is no longer alone.
-    proxy.hold()
-    const neighbour = crypto.randomUUID()
-    await b.sql`
-      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
-      values (${neighbour}, now(), '2000-01-01', now() + interval '5 seconds', 1000000)`
-    const second = await lastBeat()
-    await eventually(async () => (await lastBeat()) > second)
-    await b.sql`delete from instances where instance_id = ${neighbour}`
-    await eventually(async () => {
-      const past = await b.sql`select 1 from instances where seen_at < now() - interval '250 milliseconds'`
-      return past.length > 0
-    })
-    const a = await authApp({ databaseUrl: url, ring: { times } })
-    const revoked = await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: b.owner.key })
-    // b still trusts what it remembers, so nobody may say that the key is dead.
-    expect([await reads(b, key), verdict(revoked)]).toEqual(['200', '503 UNAVAILABLE'])
-    proxy.release()
-    await eventually(async () => (await reads(b, key)) === DEAD)
   })
 
   test('a process that the others have forgotten starts afresh', async () => {

@@ -17,8 +17,8 @@ import { connectPostgres, unavailableOf } from '../../src/postgres/connect.ts'
 import { createRunDirectory } from '../../src/runs/directory.ts'
 import { createEventReader } from '../../src/runs/events.ts'
 import { runRoutes } from '../../src/runs/routes.ts'
-import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { startStaleRuns } from '../../src/runs/stale.ts'
+import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { createRunStore } from '../../src/runs/store.ts'
 import { taskRoutes } from '../../src/tasks/routes.ts'
 import { createTaskStore } from '../../src/tasks/store.ts'
@@ -142,7 +142,10 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     /** `GET` from the API with the workspace's key. */
     read: (path: string, key = workspace.key) => call('GET', `/api/v1/${path}`, { key }),
     async start(body: object = {}, as = agent): Promise<string> {
-      const answer = await call('POST', '/api/ingest/v1/run/start', { key: as.key, body: { agent_id: as.agentId, ...body } })
+      const answer = await call('POST', '/api/ingest/v1/run/start', {
+        key: as.key,
+        body: { agent_id: as.agentId, ...body },
+      })
       if (answer.status !== 200) throw new Error(answer.text)
       return answer.data.run_id
     },

@@ -5,10 +5,12 @@ import { type RunsApp, runsApp } from './runs-app.ts'
 
 let app: RunsApp
 let run: string
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   app = await runsApp({ run_input_bytes: 2_000, run_output_bytes: 4_000, task_name_length: 20 })
   run = await app.start()
-})
+}, START_TIMEOUT_MS)
 
 const NO_RUN = '00000000-0000-7000-8000-000000000000'
 const report = (task: object, run_id = run, key?: string) =>
@@ -103,9 +105,17 @@ describe('POST tasks', () => {
   })
 
   const refused: [string, object, string][] = [
-    ['an unknown status', { status: 'done' }, 'task.status: expected one of pending, running, completed, failed, skipped; got "done"'],
+    [
+      'an unknown status',
+      { status: 'done' },
+      'task.status: expected one of pending, running, completed, failed, skipped; got "done"',
+    ],
     ['an id that is no uuid', { id: 't1' }, 'task.id: expected a UUID; got "t1"'],
-    ['an unknown field', { result: {} }, 'task.result: unknown field; expected only id, name, status, input, output, error_message, parent_task_id'],
+    [
+      'an unknown field',
+      { result: {} },
+      'task.result: unknown field; expected only id, name, status, input, output, error_message, parent_task_id',
+    ],
     ['an empty name', { name: '' }, 'task.name: expected at least 1 character; got ""'],
     ['too long a name', { name: 'x'.repeat(21) }, `task.name: expected at most 20 characters; got "${'x'.repeat(21)}"`],
     ['an input that is no object', { input: 'x' }, 'task.input: expected a JSON object; got "x"'],
@@ -116,8 +126,12 @@ describe('POST tasks', () => {
   })
 
   test('input and output over their limits are PAYLOAD_TOO_LARGE', async () => {
-    expect((await report({ input: { x: 'x'.repeat(2_000) } })).error?.message).toStartWith('task.input: expected at most 2000 bytes')
-    expect((await report({ output: { x: 'x'.repeat(4_000) } })).error?.message).toStartWith('task.output: expected at most 4000 bytes')
+    expect((await report({ input: { x: 'x'.repeat(2_000) } })).error?.message).toStartWith(
+      'task.input: expected at most 2000 bytes',
+    )
+    expect((await report({ output: { x: 'x'.repeat(4_000) } })).error?.message).toStartWith(
+      'task.output: expected at most 4000 bytes',
+    )
     expect((await report({ output: { x: 'x'.repeat(4_000) } })).status).toBe(413)
   })
 })

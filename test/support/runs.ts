@@ -1,6 +1,6 @@
 import { RawJson } from '../../src/http/raw-json.ts'
-import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Journal } from '../../src/journal/journal.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import type { Sql } from '../../src/postgres/connect.ts'
 import { createRunDirectory } from '../../src/runs/directory.ts'
@@ -31,7 +31,11 @@ export function storesOn(sql: Sql, onChange: () => void = () => {}) {
 export type Change = { readonly kind: 'run'; readonly row: RunRow } | { readonly kind: 'task'; readonly row: TaskRow }
 
 /** The journal, noting in `changes` each row it has made durable; `afterAppend` runs before the caller hears of it. */
-export function noting(journal: Journal, changes: Change[], afterAppend: () => Promise<void> = async () => {}): Journal {
+export function noting(
+  journal: Journal,
+  changes: Change[],
+  afterAppend: () => Promise<void> = async () => {},
+): Journal {
   return new Proxy(journal, {
     get(target, name) {
       if (name !== 'appendRuns' && name !== 'appendTasks') {

@@ -66,7 +66,15 @@ describe('a batcher', () => {
 
   test('bounds a statement by items and by bytes; a large item goes alone', async () => {
     const { statements, submit, answer } = manual({ itemsPerBatch: 3, bytesPerBatch: 10, batchesInFlight: 1 })
-    const all = [submit('a'), submit('b'), submit('c'), submit('d'), submit('e', 0, 50), submit('f', 0, 8), submit('g', 0, 8)]
+    const all = [
+      submit('a'),
+      submit('b'),
+      submit('c'),
+      submit('d'),
+      submit('e', 0, 50),
+      submit('f', 0, 8),
+      submit('g', 0, 8),
+    ]
     for (let index = 0; index < 5; index++) await answer(index)
     await Promise.all(all)
     expect(statements.map(({ items }) => items.map((item) => item.key).join(''))).toEqual(['abc', 'd', 'e', 'f', 'g'])
@@ -93,7 +101,11 @@ describe('a batcher', () => {
     const all = [submit('a'), submit('b'), submit('c')]
     await eventually(() => statements.length === 1)
     statements[0].answer.resolve([1, new Error('b alone'), 3])
-    expect((await Promise.allSettled(all)).map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((await Promise.allSettled(all)).map((outcome) => outcome.status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ])
   })
 
   test('an item the database refuses does not take its neighbours along', async () => {

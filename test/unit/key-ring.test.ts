@@ -1,18 +1,23 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { ApiError } from '../../src/http/errors.ts'
 import { mint } from '../../src/ids.ts'
 import { BoundedMap } from '../../src/keys/bounded-map.ts'
 import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
+import { CredentialLease } from '../../src/keys/lease.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import { KeyStore } from '../../src/keys/store.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
+import { cuttableProxy } from '../http/revocation-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
+
+// Each takes a database of its own; a busy machine may take a while over it.
+setDefaultTimeout(20_000)
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const log = createLog('silent')
@@ -193,6 +198,43 @@ describe('key ring', () => {
     expect(count).toBeLessThanOrEqual(1)
     await ring.stop()
     expect(await sql`select instance_id from instances`).toHaveLength(0)
+  })
+})
+
+describe('lease', () => {
+  test('a long one that is held stands in the database, even when the answer that shortens it is lost', async () => {
+    const { url, sql } = await freshDatabase()
+    const proxy = await cuttableProxy(url)
+    const heartbeat = connectPostgres(proxy.url, { log, max: 1 })
+    const times = { sharedLeaseMs: 100, aloneLeaseMs: 60_000, aloneBeatMs: 60_000 }
+    const instanceId = crypto.randomUUID()
+    const lease = new CredentialLease({ heartbeat, log, instanceId, exclusive: false, times }, () => {})
+    await lease.start()
+    const leaseSeconds = async () => {
+      const [row] = await sql`
+        select extract(epoch from lease_until - seen_at)::int as seconds, seen_at from instances
+        where instance_id = ${instanceId}`
+      return { seconds: row!.seconds as number, at: (row!.seen_at as Date).getTime() }
+    }
+    const alone = await leaseSeconds()
+    expect(alone.seconds).toBe(60)
+    await sql`
+      insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+      values (${crypto.randomUUID()}, now(), now(), now() + interval '1 minute', 0)`
+    proxy.hold()
+    const unheard = lease.renew()
+    const written = await eventually(async () => {
+      const row = await leaseSeconds()
+      return row.at > alone.at && row
+    })
+    // It goes on trusting what it remembers, so others have to go on waiting for it.
+    expect([lease.fresh, written.seconds > 50]).toEqual([true, true])
+    proxy.release()
+    await unheard
+    await lease.renew()
+    expect((await leaseSeconds()).seconds).toBeLessThan(2)
+    await lease.stop()
+    await heartbeat.end({ timeout: 1 })
   })
 })
 

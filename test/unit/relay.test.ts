@@ -7,7 +7,6 @@ import type { Journal } from '../../src/journal/journal.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
 import { createLog } from '../../src/log.ts'
-import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
@@ -16,9 +15,11 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
 let database: Awaited<ReturnType<typeof freshDatabase>>
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   database = await freshDatabase()
-})
+}, START_TIMEOUT_MS)
 
 async function openJournal(dir?: string): Promise<{ journal: Journal; dir: string }> {
   const path = dir ?? join(await temporaryDirectory(), 'journal')
@@ -34,6 +35,13 @@ async function fixture(onChange?: () => void) {
 }
 
 const task = (status: 'running' | 'completed', id = crypto.randomUUID()) => ({ id, name: 't', status }) as const
+/** Ends the connection of the relay that holds the lock. */
+async function cutConnection(): Promise<void> {
+  await database.sql`
+    select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
+    where l.locktype = 'advisory' and d.datname = current_database()`
+}
+
 const waiting = async () => (await database.sql`select from outbox`).length
 const statusesOf = (changes: readonly Change[], runId: string) =>
   changes.filter(({ row }) => row.run_id === runId).map(({ kind, row }) => `${kind} ${row.status}`)
@@ -122,17 +130,13 @@ describe('the outbox relay', () => {
     const { runs, tasks, caller } = await fixture()
     const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
     await tasks.report(caller, { run_id, task: task('running') })
-    const sql = connectPostgres(database.url, { log, max: 1 })
-    const [{ pid }] = await sql`select pg_backend_pid() as pid`
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const cut = async () => void (await database.sql`select pg_terminate_backend(${pid})`)
-    const relay = startOutboxRelay({ sql, journal: noting(journal, changes, cut), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes, cutConnection), log })
     await relay.flush()
     expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running'])
     expect(await waiting()).toBe(0)
     await relay.stop()
-    await sql.end()
   })
 
   test('a process that dies between append and delete appends nothing twice after its restart', async () => {
@@ -142,13 +146,12 @@ describe('the outbox relay', () => {
     await tasks.report(caller, { run_id, task: task('running') })
     const first = await openJournal()
     const changes: Change[] = []
-    const sql = connectPostgres(database.url, { log, max: 1 })
     // The process stops for ever at the moment when both frames are durable.
     const dies = async () => void (await new Promise(() => {}))
-    startOutboxRelay({ sql, journal: noting(first.journal, changes, dies), log })
+    startOutboxRelay({ sql: database.sql, journal: noting(first.journal, changes, dies), log })
     await eventually(() => changes.length === 3)
     await first.journal.close()
-    await sql.end({ timeout: 0 })
+    await cutConnection()
     expect(await waiting()).toBe(3)
     const second = await openJournal(first.dir)
     const relay = startOutboxRelay({ sql: database.sql, journal: noting(second.journal, changes), log })
@@ -162,8 +165,9 @@ describe('the outbox relay', () => {
     const random = seededRandom('relay: several processes')
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const pools = Array.from({ length: 3 }, () => connectPostgres(database.url, { log, max: 2 }))
-    const relays = pools.map((sql) => startOutboxRelay({ sql, journal: noting(journal, changes), log }))
+    const relays = Array.from({ length: 3 }, () =>
+      startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log }),
+    )
     const { runs, caller } = await fixture(() => random.pick(relays).poke())
     const ids = await Promise.all(
       Array.from({ length: 60 }, async () => {
@@ -176,7 +180,6 @@ describe('the outbox relay', () => {
     for (const id of ids) expect(statusesOf(changes, id)).toEqual(['run running', 'run completed'])
     expect(changes).toHaveLength(120)
     await Promise.all(relays.map((relay) => relay.stop()))
-    await Promise.all(pools.map((sql) => sql.end()))
   })
 
   test('while the journal refuses, changes wait in the outbox; then they are appended', async () => {

@@ -1,7 +1,9 @@
+import { realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { ClickHouseFailure } from '../protocol.ts'
+import { trimCode } from './trim.ts'
 
 /**
  * The engine in this process. One session a statement: settings, parameters and the current database of a request
@@ -55,7 +57,10 @@ const SESSION_SETTINGS: Readonly<Record<string, string>> = {
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
 export function openEngine(directory: string, configFile: string): Engine {
-  const native = loadNative()
+  const library = realpathSync(resolveLibchdb().path)
+  // The addon itself, not the package's `Session`: that one runs parameterised queries one at a time and hides the
+  // classifier that tells how many statements a text holds.
+  const native = createRequire(import.meta.url)(join(dirname(library), 'chdb_node.node')) as Native
   const connect = (settings: Readonly<Record<string, string>>): Connection =>
     native.CreateConnection(directory, [
       `--config-file=${configFile}`,
@@ -67,6 +72,8 @@ export function openEngine(directory: string, configFile: string): Engine {
   const settingNames = new Set(
     native.QueryWithConnection(keeper, 'SELECT name FROM system.settings', 'TabSeparated').trim().split('\n'),
   )
+
+  trimCode(library)
 
   async function run(job: Job): Promise<Outcome> {
     for (const name of Object.keys(job.settings)) if (!settingNames.has(name)) throw unknownSetting(name)
@@ -136,6 +143,11 @@ async function useAndBind(native: Native, connection: Connection, job: Job): Pro
 
 async function select(native: Native, connection: Connection, job: Job): Promise<Outcome> {
   const result = await query(native, connection, job.text, job.format)
+  // The engine knows this limit only where it serves clients by itself.
+  const bytesMax = Number(job.settings.max_result_bytes ?? 0)
+  if (bytesMax > 0 && result.bytes.length > bytesMax) {
+    throw new ClickHouseFailure(396, 'TOO_MANY_ROWS_OR_BYTES', `Limit for result exceeded, max bytes: ${bytesMax}`)
+  }
   return {
     bytes: result.bytes,
     rowsRead: result.rowsRead,
@@ -227,13 +239,4 @@ interface Native {
     text: string,
     database: string,
   ): Promise<{ statementCount: number; queryClass: number }>
-}
-
-/**
- * The addon itself, not the package's `Session`: that one runs parameterised queries one at a time and hides the
- * classifier that tells how many statements a text holds.
- */
-function loadNative(): Native {
-  const library = resolveLibchdb()
-  return createRequire(import.meta.url)(join(dirname(library.path), 'chdb_node.node')) as Native
 }

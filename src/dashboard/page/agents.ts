@@ -1,4 +1,4 @@
-import { type Agent, type Directory } from './directory.ts'
+import type { Agent, Directory } from './directory.ts'
 import { h, keyedList, type Part, setText } from './dom.ts'
 import { ago } from './format.ts'
 import { noAgentsYet } from './hints.ts'

@@ -53,7 +53,9 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     let waitMs = REFRESH_MS
     if (!document.hidden) {
       const parts = [health.refresh(), sums.refresh(), directory.refresh(), views[current].refresh()]
-      const failures = (await Promise.allSettled(parts)).flatMap((part) => (part.status === 'rejected' ? [part.reason] : []))
+      const failures = (await Promise.allSettled(parts)).flatMap((part) =>
+        part.status === 'rejected' ? [part.reason] : [],
+      )
       if (signal.aborted) return
       waitMs = Math.max(waitMs, report(failures))
     }

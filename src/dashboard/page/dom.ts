@@ -25,6 +25,11 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
+/** A control with its name in front of it. */
+export function labelled(name: string, control: HTMLElement): HTMLElement {
+  return h('label', {}, name, control)
+}
+
 /** One item of a list on the page. */
 export interface Part<T> {
   readonly element: Element
@@ -57,11 +62,11 @@ export function keyedList<T>(parent: Element, keyOf: (item: T) => string, create
 
 const SHOWN_LENGTH_MAX = 50_000
 
-/** JSON or another long text, to be read and copied. Very long ones are cut until somebody asks for all. */
-export function textBlock(label: string): { readonly element: HTMLElement; show(text: string): void } {
-  const pre = h('pre', { tabindex: '0', 'aria-label': label })
+/** JSON or another long text under its title, to be read and copied. Very long ones are cut until somebody asks for all. */
+export function textBlock(title: string): { readonly element: HTMLElement; show(text: string): void } {
+  const pre = h('pre', { tabindex: '0', 'aria-label': title })
   const all = h('button', { type: 'button', class: 'quiet' })
-  const element = h('div', { class: 'block' }, pre, all)
+  const element = h('section', {}, h('h3', {}, title), pre, all)
   let full = ''
   let shownMax = SHOWN_LENGTH_MAX
   const render = () => {

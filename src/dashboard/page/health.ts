@@ -1,10 +1,16 @@
 import type { Static } from '@sinclair/typebox'
 import type { Ready } from '../../ops/schema.ts'
 import { h, keyedList, setText } from './dom.ts'
-import { count } from './format.ts'
+import { count, words } from './format.ts'
 
 type Readiness = Static<typeof Ready>
-type Mark = { readonly name: string; readonly state: 'ok' | 'busy' | 'bad'; readonly text: string }
+interface Mark {
+  readonly name: string
+  readonly state: 'ok' | 'busy' | 'bad'
+  readonly text: string
+  /** Shown when pointed at. */
+  readonly hint?: string
+}
 
 /** A consumer this many activities behind is still as good as live. */
 const LAG_SHORT = 1_000
@@ -19,8 +25,9 @@ export function healthStrip() {
       const item = h('li')
       return {
         element: item,
-        update({ state, text }) {
+        update({ state, text, hint }) {
           item.className = state
+          item.title = hint ?? ''
           setText(item, text)
         },
       }
@@ -50,9 +57,22 @@ function marks({ dependencies, consumers }: Readiness): Mark[] {
     ...Object.entries(dependencies).map(([name, { ok, problem }]): Mark => {
       return { name, state: ok ? 'ok' : 'bad', text: ok ? name : `${name}: ${problem}` }
     }),
-    ...Object.entries(consumers).map(([name, { lag }]): Mark => {
-      const behind = lag === 0 ? 'up to date' : `${count(lag)} behind`
-      return { name: `consumer ${name}`, state: lag > LAG_SHORT ? 'busy' : 'ok', text: `${name}: ${behind}` }
-    }),
+    lagMark(consumers),
   ]
+}
+
+/** How far the slowest of the journal's readers is behind; pointing at it tells of each. */
+function lagMark(consumers: Readiness['consumers']): Mark {
+  const lags = Object.entries(consumers)
+  const longest = Math.max(0, ...lags.map(([, { lag }]) => lag ?? Number.POSITIVE_INFINITY))
+  return {
+    name: 'lag',
+    state: longest <= LAG_SHORT ? 'ok' : 'busy',
+    text: `lag ${lagText(longest)}`,
+    hint: `Behind the reports: ${lags.map(([name, { lag }]) => `${words(name)} ${lagText(lag ?? Number.POSITIVE_INFINITY)}`).join(', ')}`,
+  }
+}
+
+function lagText(lag: number): string {
+  return Number.isFinite(lag) ? count(lag) : 'unknown'
 }

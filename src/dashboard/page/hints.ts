@@ -1,13 +1,13 @@
 import { h } from './dom.ts'
 
-/** What to do while there is nothing to see. The commands work when pasted. */
+/** What to do while there is nothing to see. Between the dots of each command goes what only the reader has. */
 export function noRunsYet(): HTMLElement {
   return h(
     'div',
     { class: 'empty' },
     h('h2', {}, 'No runs yet'),
     h('p', {}, 'Let a simulated fleet report to this service; in a second terminal, in the same folder:'),
-    command('Start the demo', 'npx --yes bun run demo'),
+    command('Start the demo', demoCommand(location.origin)),
     h('p', {}, 'Or report a run of your own: create an agent, mint a key for it, start a run.'),
     command('Report a run', reportCommands(location.origin)),
     seeReference(),
@@ -20,11 +20,15 @@ export function noAgentsYet(): HTMLElement {
     { class: 'empty' },
     h('h2', {}, 'No agents yet'),
     h('p', {}, 'The demo brings some:'),
-    command('Start the demo', 'npx --yes bun run demo'),
+    command('Start the demo', demoCommand(location.origin)),
     h('p', {}, 'Or create the first one yourself:'),
     command('Create an agent', createAgent(location.origin)),
     seeReference(),
   )
+}
+
+function demoCommand(origin: string): string {
+  return `WORKSPACE_KEY=svc_ws_… npx --yes bun run demo --url ${origin}`
 }
 
 /** The key is written as a variable: a page that showed it would put it into screenshots and shell histories. */

@@ -58,6 +58,7 @@ async function refusalOf(key: string): Promise<string | null> {
     await createApi(key, new AbortController().signal).get('/api/v1/agents', { limit: 1 })
     return null
   } catch (error) {
-    return (error as ApiFailure).message
+    const { code, message } = error as ApiFailure
+    return code === 'UNREACHABLE' ? message : `The service refuses this key: ${message}.`
   }
 }

@@ -19,7 +19,7 @@ export function totals(api: Api) {
   const element = h(
     'dl',
     { class: 'totals', 'aria-label': 'Totals' },
-    ...NAMES.map((name) => h('div', { class: name }, h('dt', {}, name), figures[name] as HTMLElement)),
+    ...NAMES.map((name) => h('div', { 'data-total': name }, h('dt', {}, name), figures[name] as HTMLElement)),
   )
   let nextAt = 0
   return {

@@ -51,7 +51,7 @@ function read(random: Random, files: readonly string[], needsResearch: boolean):
     const output = { lines: random.int(40, 900) }
     steps.push({ kind: 'tool', ms: random.latencyMs(15), tool: 'read_file', input: { path }, output })
   }
-  if (needsResearch) steps.push({ kind: 'delegate', to: 'research' })
+  if (needsResearch) steps.push({ kind: 'delegate', to: 'research', seed: random.int(0, 2 ** 32 - 1) })
   steps.push(llm(random, MODEL, 'stop', 4))
   return { name: 'understand the issue', input: { files }, steps, output: { plan: `${files.length} files to change` } }
 }

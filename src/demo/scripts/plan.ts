@@ -59,6 +59,8 @@ export interface NoteStep {
 export interface DelegateStep {
   readonly kind: 'delegate'
   readonly to: ProfileName
+  /** Of the child's choices. */
+  readonly seed: number
 }
 
 export type ProfileName = 'support' | 'coding' | 'research'

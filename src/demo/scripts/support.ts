@@ -30,7 +30,12 @@ export const support: Profile = {
     const fails = random.chance(0.07)
     return {
       triggerType: 'webhook',
-      input: { message, customer_id: `cus_${random.int(1_000, 9_999)}`, order_id: order, channel: random.pick(['chat', 'email']) },
+      input: {
+        message,
+        customer_id: `cus_${random.int(1_000, 9_999)}`,
+        order_id: order,
+        channel: random.pick(['chat', 'email']),
+      },
       externalRunId: `ticket-${random.int(10_000, 99_999)}`,
       tags: ['support', `tier:${tier}`, `intent:${intent}`],
       metadata: { sdk: 'support-bot/2.4.1', region: random.pick(['eu-west', 'us-east']) },
@@ -46,7 +51,12 @@ function understand(random: Random, intent: string): TaskPlan {
     input: { policy_version: 12 },
     steps: [
       llm(random, MODEL, 'stop'),
-      { kind: 'note', level: 'debug', type: 'agent.decision', payload: { intent, confidence: random.int(71, 99) / 100 } },
+      {
+        kind: 'note',
+        level: 'debug',
+        type: 'agent.decision',
+        payload: { intent, confidence: random.int(71, 99) / 100 },
+      },
     ],
     output: { intent },
   }
@@ -60,7 +70,11 @@ function act(random: Random, intent: string, order: string, fails: boolean): Tas
       ms: random.latencyMs(120),
       tool: 'get_order',
       input: { order_id: order },
-      output: { order_id: order, total_usd: random.int(900, 60_000) / 100, status: random.pick(['delivered', 'shipped']) },
+      output: {
+        order_id: order,
+        total_usd: random.int(900, 60_000) / 100,
+        status: random.pick(['delivered', 'shipped']),
+      },
     },
   ]
   if (random.chance(0.15)) {
@@ -74,7 +88,13 @@ function act(random: Random, intent: string, order: string, fails: boolean): Tas
     steps.push({ kind: 'tool', ms: random.latencyMs(350), tool: 'issue_refund', input, output: { ok: !fails } })
   }
   const failure = fails ? random.pick(FAILURES) : undefined
-  return { name: 'settle it', input: { order_id: order }, steps, output: { settled: true }, ...(failure && { failure }) }
+  return {
+    name: 'settle it',
+    input: { order_id: order },
+    steps,
+    output: { settled: true },
+    ...(failure && { failure }),
+  }
 }
 
 function reply(random: Random, tier: string): TaskPlan {

@@ -1,0 +1,20 @@
+import { Elysia } from 'elysia'
+import type { Guards } from '../keys/guards.ts'
+import type { Analytics } from './analytics.ts'
+import { QueryAnswer, RunQuery } from './schema.ts'
+
+export interface QueryRoutesDeps {
+  readonly guards: Guards
+  readonly analytics: Analytics
+}
+
+/** SQL over the caller's workspace (contract section 7). */
+export function queryRoutes({ guards, analytics }: QueryRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1' })
+    .use(guards.workspaceKey('queries'))
+    .post('/query', ({ caller, body, request }) => analytics.run(caller, body, request.signal), {
+      body: RunQuery,
+      response: QueryAnswer,
+      detail: { tags: ['SQL'], summary: 'Run one SELECT over the events, runs and tasks of the workspace' },
+    })
+}

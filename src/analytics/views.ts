@@ -1,0 +1,123 @@
+/**
+ * What tenant SQL sees: three tables, each already limited to the rows of one workspace. They are common table
+ * expressions put around the query, because a name resolves to the nearest one: the query's own CTE may hide a table
+ * of ours, but no spelling of a name leads past them to the stored tables of everyone.
+ */
+
+export interface TableColumn {
+  readonly name: string
+  /** As the query sees it. */
+  readonly type: string
+  /** How it is made from the stored column of that name, if it is not that. */
+  readonly from?: string
+}
+
+/** The tables of contract section 7. */
+export const TABLES: Readonly<Record<string, { readonly final: boolean; readonly columns: readonly TableColumn[] }>> = {
+  events: {
+    final: false,
+    columns: [
+      { name: 'seq', type: 'UInt64' },
+      { name: 'event_id', type: 'String' },
+      { name: 'run_id', type: 'UUID' },
+      { name: 'agent_id', type: 'UUID' },
+      text('type'),
+      text('level'),
+      json('payload'),
+      { name: 'occurred_at', type: "DateTime64(3, 'UTC')" },
+      { name: 'received_at', type: "DateTime64(3, 'UTC')" },
+    ],
+  },
+  runs: {
+    // The latest state of each, once.
+    final: true,
+    columns: [
+      { name: 'run_id', type: 'UUID' },
+      { name: 'agent_id', type: 'UUID' },
+      { name: 'agent_name', type: 'String' },
+      text('status'),
+      text('trigger_type'),
+      { name: 'external_run_id', type: 'Nullable(String)' },
+      { name: 'parent_run_id', type: 'Nullable(UUID)' },
+      { name: 'session_id', type: 'Nullable(UUID)' },
+      { name: 'tags', type: 'Array(String)' },
+      json('input'),
+      json('output', 'Nullable(JSON)'),
+      { name: 'error_message', type: 'Nullable(String)' },
+      { name: 'created_at', type: "DateTime64(3, 'UTC')" },
+      { name: 'started_at', type: "Nullable(DateTime64(3, 'UTC'))" },
+      { name: 'completed_at', type: "Nullable(DateTime64(3, 'UTC'))" },
+      { name: 'duration_ms', type: 'Nullable(Int64)' },
+      { name: 'input_tokens', type: 'Int64' },
+      { name: 'output_tokens', type: 'Int64' },
+      { name: 'cost_usd', type: 'Float64' },
+    ],
+  },
+  tasks: {
+    final: true,
+    columns: [
+      { name: 'task_id', type: 'UUID' },
+      { name: 'run_id', type: 'UUID' },
+      { name: 'agent_id', type: 'UUID' },
+      { name: 'name', type: 'String' },
+      text('status'),
+      json('input', 'Nullable(JSON)'),
+      json('output', 'Nullable(JSON)'),
+      { name: 'created_at', type: "DateTime64(3, 'UTC')" },
+      { name: 'updated_at', type: "DateTime64(3, 'UTC')" },
+    ],
+  },
+}
+
+/** The database that tenant SQL is in: it holds nothing (see the migrations). */
+export function scopeDatabase(database: string): string {
+  return `${database}_scope`
+}
+
+/**
+ * A statement that answers `query` with at most `rows` rows, seeing one workspace.
+ *
+ * The workspace is a PREWHERE and not a WHERE: ClickHouse joins conditions of a WHERE and may try the query's own ones
+ * first, on everyone's rows, and an error such a condition raises (`throwIf`, a failing cast) would tell what is in
+ * them. Rows that fail a PREWHERE are dropped while they are read, before anything else sees them.
+ *
+ * @param query one SELECT, normalised by the engine, so that its brackets match and nothing is commented out
+ * @param workspaceId a UUID of ours
+ */
+export function scopedStatement(query: string, database: string, workspaceId: string, rows: number): string {
+  return `WITH ${scopeOf(database, workspaceId)} SELECT * FROM (${query}) LIMIT ${rows}`
+}
+
+/** A second lock for the case that a query reached a stored table all the same. */
+export function workspaceFilters(database: string, workspaceId: string): string {
+  const filters = Object.keys(TABLES).map(
+    (table) => `'${database}.${table}': 'workspace_id = toUUID(\\'${checkedUuid(workspaceId)}\\')'`,
+  )
+  return `{${filters.join(', ')}}`
+}
+
+function scopeOf(database: string, workspaceId: string): string {
+  const id = checkedUuid(workspaceId)
+  return Object.entries(TABLES)
+    .map(([table, { columns, final }]) => {
+      const list = columns.map(({ name, from }) => (from === undefined ? name : `${from} AS ${name}`)).join(', ')
+      const source = `${database}.${table}${final ? ' FINAL' : ''}`
+      return `${table} AS (SELECT ${list} FROM ${source} PREWHERE workspace_id = toUUID('${id}'))`
+    })
+    .join(', ')
+}
+
+/** The id goes into the text of a statement, so nothing else may. */
+function checkedUuid(id: string): string {
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) throw new Error('a workspace id that is no UUID')
+  return id
+}
+
+function text(name: string): TableColumn {
+  return { name, type: 'String', from: `CAST(${name}, 'String')` }
+}
+
+/** Parsed only by queries that use the column. */
+function json(name: string, type = 'JSON'): TableColumn {
+  return { name, type, from: `CAST(${name}, '${type}')` }
+}

@@ -1,0 +1,27 @@
+/** What of a task its place in the tree depends on. */
+export interface TaskNode {
+  readonly id: string
+  readonly parent_task_id: string | null
+  readonly created_at: string
+}
+
+/**
+ * Tasks in the order of reading, each below its parent: siblings by the time they were first reported. Callers choose
+ * the parents, so one may be missing (its tasks stand at the top) or several may go in a circle (which is cut open).
+ */
+export function taskTree<T extends TaskNode>(tasks: readonly T[]): { readonly task: T; readonly depth: number }[] {
+  const ordered = tasks.toSorted((a, b) => a.created_at.localeCompare(b.created_at))
+  const ids = new Set(ordered.map(({ id }) => id))
+  const children = Map.groupBy(ordered, ({ parent_task_id }) =>
+    parent_task_id !== null && ids.has(parent_task_id) ? parent_task_id : null,
+  )
+  const placed = new Map<string, { readonly task: T; readonly depth: number }>()
+  const place = (task: T, depth: number): void => {
+    if (placed.has(task.id)) return
+    placed.set(task.id, { task, depth })
+    for (const child of children.get(task.id) ?? []) place(child, depth + 1)
+  }
+  for (const root of children.get(null) ?? []) place(root, 0)
+  for (const task of ordered) place(task, 0)
+  return [...placed.values()]
+}

@@ -1,0 +1,52 @@
+import { DemoError, HELP, readArgs } from './args.ts'
+import { isCallFailure } from './client.ts'
+import { createDisplay, summary } from './display.ts'
+import { runFleet } from './fleet.ts'
+
+/** `bun run demo`: see {@link HELP}. */
+async function main(): Promise<number> {
+  const options = readArgs(Bun.argv.slice(2), process.env)
+  if (options === 'help') {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const { stdout } = process
+  const display = createDisplay({
+    isTTY: stdout.isTTY === true,
+    columns: stdout.columns ?? 120,
+    write: (text) => stdout.write(text),
+  })
+  const stop = new AbortController()
+  const onSignal = () => {
+    if (stop.signal.aborted) process.exit(130)
+    stop.abort()
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+  const { agents, rate, durationSeconds, seed, url } = options
+  try {
+    const report = await runFleet(options, {
+      stop: stop.signal,
+      onReady(counters) {
+        display.say(
+          `${agents} agents report ${rate} runs a second to ${url} for ${durationSeconds} s (seed ${seed}). Ctrl-C ends it early.`,
+        )
+        display.watch(counters)
+      },
+      onDrain: () => display.say('Letting the runs under way end, then comparing with SQL ...'),
+    })
+    display.stop()
+    display.say(`\n${summary(report, url)}`)
+    return report.verification.holds ? 0 : 1
+  } finally {
+    display.stop()
+  }
+}
+
+try {
+  process.exit(await main())
+} catch (error) {
+  if (!(error instanceof DemoError || isCallFailure(error))) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exit(1)
+}

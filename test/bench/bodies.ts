@@ -1,0 +1,64 @@
+import { createRandom } from '../../src/demo/random.ts'
+
+/**
+ * What the load consists of: events as agents send them, about 180 bytes each on the wire. Many different bodies, made
+ * beforehand: a constant one would flatter every cache on the way, and making them during the load would slow it.
+ */
+
+const BODIES = 200
+const SEED = 20_260_131
+const MODELS = ['gpt-5-mini', 'claude-sonnet-4-5', 'gemini-2.5-pro', 'gpt-4o']
+const TOOLS = ['get_order', 'web_search', 'read_file', 'run_tests', 'send_message', 'fetch_page']
+
+/** Bodies of `events` calls, spread evenly over the runs. @param runIds one or more */
+export function eventBodies(runIds: readonly string[], eventsPerCall: number): string[] {
+  const random = createRandom(SEED)
+  let at = Date.UTC(2026, 0, 31, 9, 30)
+  const event = () => {
+    at += random.int(1, 40)
+    const kind = random.int(0, 2)
+    const payload =
+      kind === 0
+        ? {
+            'gen_ai.request.model': random.pick(MODELS),
+            tokens: { in: random.int(100, 4_000), out: random.int(10, 900) },
+            step: random.int(1, 20),
+          }
+        : kind === 1
+          ? {
+              'gen_ai.tool.name': random.pick(TOOLS),
+              latency_ms: random.int(1, 3_000),
+              ok: random.chance(0.95),
+              attempt: 1,
+            }
+          : { note: `step ${random.int(1, 99)} took ${random.int(1, 9_000)} ms, going on with “${random.pick(TOOLS)}”` }
+    return {
+      type: ['llm.call', 'tool.call.finished', 'agent.note'][kind],
+      level: random.pick(['debug', 'info', 'info', 'warn', 'error']),
+      payload,
+      occurred_at: new Date(at).toISOString(),
+    }
+  }
+  return Array.from({ length: BODIES }, (_, index) =>
+    JSON.stringify({ run_id: runIds[index % runIds.length], events: Array.from({ length: eventsPerCall }, event) }),
+  )
+}
+
+/** Bodies of `run/start` calls, spread evenly over the agents. */
+export function startBodies(agentIds: readonly string[]): string[] {
+  const random = createRandom(SEED)
+  return Array.from({ length: BODIES }, (_, index) =>
+    JSON.stringify({
+      agent_id: agentIds[index % agentIds.length],
+      trigger_type: random.pick(['sdk', 'webhook', 'manual']),
+      input: { message: `Where is my order ${random.int(1e5, 1e6)}?`, customer_id: `cus_${random.int(1_000, 9_999)}` },
+      external_run_id: `ticket-${random.int(1e5, 1e6)}`,
+      tags: ['bench', `tier:${random.pick(['free', 'plus'])}`],
+    }),
+  )
+}
+
+/** A `run/complete` call; every body has the run's id, of 36 characters, at the same place. */
+export function completeBody(runId: string): string {
+  return JSON.stringify({ run_id: runId, output: { resolution: 'answered', satisfaction: 5, refunds: [] } })
+}

@@ -1,0 +1,48 @@
+import { type Load, type LoadResult, runLoad } from './load.ts'
+import { quiet } from './quiet.ts'
+import { median, ms, type Report, whole } from './report.ts'
+import type { BenchService } from './servers.ts'
+
+export interface Contest {
+  readonly service: BenchService
+  readonly report: Report
+  readonly rounds: number
+  /** What the target line calls it. */
+  readonly name: string
+  readonly target: number
+  readonly ours: Load
+  readonly baseline: { readonly name: string; readonly load: Load }
+  /** Of one call; printed beside calls per second when it is not 1. */
+  readonly eventsPerCall: number
+}
+
+/** Sends the load to the service and to its baseline in turn, and prints both and their ratio. */
+export async function compare(contest: Contest): Promise<void> {
+  const { service, report, rounds, target, name } = contest
+  const ours: LoadResult[] = []
+  const theirs: LoadResult[] = []
+  for (let round = 0; round < rounds; round++) {
+    await quiet(service)
+    theirs.push(await runLoad(contest.baseline.load))
+    await quiet(service)
+    ours.push(await runLoad(contest.ours))
+  }
+  const ratios = ours.map(({ callsPerSecond }, round) => callsPerSecond / theirs[round]!.callsPerSecond)
+  report.line(row(contest.baseline.name, theirs, contest.eventsPerCall))
+  report.line(row('service', ours, contest.eventsPerCall))
+  const ratio = median(ratios)
+  const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
+  report.target(`${name}: ${ratio.toFixed(2)} of the baseline (${spread}), target ${target}`, ratio >= target)
+}
+
+function row(name: string, results: readonly LoadResult[], eventsPerCall: number): string {
+  const of = (figure: (result: LoadResult) => number) => median(results.map(figure))
+  const calls = of(({ callsPerSecond }) => callsPerSecond)
+  const events = eventsPerCall === 1 ? '' : `${whole(calls * eventsPerCall)} events/s, `
+  const failures = results.reduce((sum, result) => sum + result.failures, 0)
+  const refused = results.find(({ firstFailure }) => firstFailure !== null)?.firstFailure
+  return (
+    `${name.padEnd(8)} ${whole(calls).padStart(8)} calls/s, ${events}p50 ${ms(of(({ p50 }) => p50))}, ` +
+    `p99 ${ms(of(({ p99 }) => p99))}${failures === 0 ? '' : `, ${failures} FAILED, the first: ${refused}`}`
+  )
+}

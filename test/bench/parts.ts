@@ -1,0 +1,68 @@
+import { compare } from './compare.ts'
+import { memoryOf } from './memory.ts'
+import { type Report, whole } from './report.ts'
+import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
+import { measureDelay, measureSustained } from './sustained.ts'
+
+/** What every part of the benchmark gets. */
+export interface Bench {
+  readonly service: BenchService
+  readonly report: Report
+  /** Pairs of measurements for a ratio. */
+  readonly rounds: number
+  /** Of one measurement. */
+  readonly seconds: number
+  /** Started when first asked for. */
+  readonly barePort: () => Promise<number>
+}
+
+export type Part = (bench: Bench) => Promise<void>
+
+const EVENTS_PER_CALL = 100
+const INGEST_TARGET = 0.45
+const SINGLE_TARGET = 0.5
+const RUNS_TARGET = 2
+
+/** The parts by name, in the order in which they run. */
+export const PARTS: Readonly<Record<string, Part>> = {
+  ingest: async (bench) => {
+    await events(bench, 'ingest', EVENTS_PER_CALL, 64, INGEST_TARGET)
+    await events(bench, 'ingest', EVENTS_PER_CALL, 16, INGEST_TARGET)
+  },
+  single: (bench) => events(bench, 'single', 1, 64, SINGLE_TARGET),
+  runs,
+  delay: measureDelay,
+  sustained: measureSustained,
+  memory,
+}
+
+/** Events calls against a server that only reads their JSON. */
+async function events(bench: Bench, name: string, eventsPerCall: number, connections: number, target: number) {
+  const { service, report, rounds, seconds } = bench
+  const title = `${name}: ${eventsPerCall === 1 ? 'one event' : `${eventsPerCall} events`} a call, ${connections} connections`
+  report.heading(title)
+  const shape = { connections, seconds }
+  await compare({
+    ...{ service, report, rounds, name: title, target, eventsPerCall },
+    ours: eventsLoad(service, service.port, eventsPerCall, shape),
+    baseline: { name: 'bare', load: eventsLoad(service, await bench.barePort(), eventsPerCall, shape) },
+  })
+}
+
+/** Run start and complete against a server that makes a statement and its commit for each call. */
+async function runs({ service, report, rounds, seconds }: Bench): Promise<void> {
+  const name = 'runs: start and complete, 64 connections'
+  report.heading(name)
+  const shape = { connections: 64, seconds }
+  await compare({
+    ...{ service, report, rounds, name, target: RUNS_TARGET, eventsPerCall: 1 },
+    ours: runsLoad(service, service.port, shape),
+    baseline: { name: 'naive', load: runsLoad(service, await startNaiveServer(), shape) },
+  })
+}
+
+async function memory({ service, report }: Bench): Promise<void> {
+  report.heading('memory: all processes of the service, after the load')
+  const { residentMiB, processes } = await memoryOf(service.pid)
+  report.line(`${whole(residentMiB)} MiB resident in ${processes} processes (shared pages count in each)`)
+}

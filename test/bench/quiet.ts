@@ -1,0 +1,38 @@
+import { cpus } from 'node:os'
+import type { BenchService } from './servers.ts'
+
+const WINDOW_MS = 250
+const BUSY_SHARE_MAX = 0.2
+const BACKLOG_WAIT_MS = 30_000
+const CPU_WAIT_MS = 5_000
+
+/**
+ * Waits until the service has loaded everything into SQL and the processors are idle, so that what one measurement leaves
+ * behind does not slow the next one down. Gives up after a while: another process may keep the machine busy.
+ */
+export async function quiet(service: BenchService): Promise<void> {
+  await until(BACKLOG_WAIT_MS, async () => (await service.backlog()) === 0)
+  await until(CPU_WAIT_MS, async () => (await busyShare()) < BUSY_SHARE_MAX)
+}
+
+async function until(patienceMs: number, check: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + patienceMs
+  while (!(await check()) && performance.now() < deadline) await Bun.sleep(50)
+}
+
+/** Share of all processors that did something in the last moment. */
+async function busyShare(): Promise<number> {
+  const before = times()
+  await Bun.sleep(WINDOW_MS)
+  const after = times()
+  return 1 - (after.idle - before.idle) / (after.all - before.all)
+}
+
+function times(): { idle: number; all: number } {
+  let [idle, all] = [0, 0]
+  for (const { times } of cpus()) {
+    idle += times.idle
+    all += Object.values(times).reduce((sum, time) => sum + time, 0)
+  }
+  return { idle, all }
+}

@@ -1,0 +1,116 @@
+import { join } from 'node:path'
+import { spawnService } from '../support/service.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { completeBody, eventBodies, startBodies } from './bodies.ts'
+import type { Load, WireRequest } from './load.ts'
+
+/** The service under load, as an operator runs it: a process of its own, its stores embedded; only no rate limits. */
+export interface BenchService {
+  readonly pid: number
+  readonly port: number
+  readonly workspaceKey: string
+  /** Agents to report for, each with its key and some runs. */
+  readonly agents: readonly BenchAgent[]
+  /** `data` of the answer. Throws what the service said if it refuses. */
+  call(method: 'GET' | 'POST', path: string, body?: object): Promise<Record<string, unknown>>
+  /** Rows that are durable and not in SQL yet. */
+  backlog(): Promise<number>
+}
+
+export interface BenchAgent {
+  readonly agentId: string
+  readonly key: string
+  readonly runIds: readonly string[]
+}
+
+const AGENTS = 5
+const RUNS_PER_AGENT = 10
+const NAIVE_CONNECTIONS = 10
+
+const UNLIMITED = {
+  RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
+  RATE_LIMIT_EVENTS_PER_SECOND: '0',
+  RATE_LIMIT_INVOKES_PER_MINUTE: '0',
+  RATE_LIMIT_READS_PER_MINUTE: '0',
+  RATE_LIMIT_QUERIES_PER_MINUTE: '0',
+}
+
+export async function startBenchService(): Promise<BenchService> {
+  const { pid, url, api, workspaceKey } = await spawnService({ ...UNLIMITED, LOG_LEVEL: 'error' })
+  const call = async (method: 'GET' | 'POST', path: string, body?: object, key = workspaceKey) => {
+    const { status, text, data } = await api(method, path, body, { key })
+    if (status !== 200) throw new Error(`${method} ${path} answered ${status}: ${text}`)
+    return data as Record<string, unknown>
+  }
+  const agents: BenchAgent[] = []
+  for (let index = 0; index < AGENTS; index++) {
+    const { agent_id: agentId } = (await call('POST', '/api/v1/agents', { name: `bench ${index}` })) as {
+      agent_id: string
+    }
+    const { key } = (await call('POST', `/api/v1/agents/${agentId}/keys`, {})) as { key: string }
+    const starts = Array.from({ length: RUNS_PER_AGENT }, () =>
+      call('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, key),
+    )
+    agents.push({ agentId, key, runIds: (await Promise.all(starts)).map((data) => String(data.run_id)) })
+  }
+  return {
+    pid,
+    port: Number(new URL(url).port),
+    workspaceKey,
+    agents,
+    call,
+    async backlog() {
+      const { consumers } = await call('GET', '/readyz')
+      return Math.max(...Object.values(consumers as Record<string, { lag: number }>).map(({ lag }) => lag))
+    },
+  }
+}
+
+/** @returns the port of a server that only reads the JSON */
+export async function startBareServer(): Promise<number> {
+  return startScript('bare-server.ts', [])
+}
+
+/** @returns the port of a server that makes a commit for each run call */
+export async function startNaiveServer(): Promise<number> {
+  return startScript('naive-server.ts', [await temporaryDirectory(), `${NAIVE_CONNECTIONS}`])
+}
+
+async function startScript(name: string, args: readonly string[]): Promise<number> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  atEnd(async () => {
+    child.kill('SIGTERM')
+    await child.exited
+  })
+  for await (const chunk of child.stdout) return Number(new TextDecoder().decode(chunk))
+  throw new Error(`${name} ended before it listened`)
+}
+
+type Shape = Pick<Load, 'connections' | 'seconds'>
+
+/** Events calls for all runs of the service's agents. The same for the bare server, which looks at no more than the body. */
+export function eventsLoad({ agents }: BenchService, port: number, eventsPerCall: number, shape: Shape): Load {
+  const perAgent = agents.map(({ key, runIds }) => ({ key, bodies: eventBodies(runIds, eventsPerCall) }))
+  const count = perAgent[0]!.bodies.length
+  const requests = Array.from({ length: count }, (_, index): WireRequest => {
+    const { key, bodies } = perAgent[index % perAgent.length]!
+    return { path: '/api/ingest/v1/events', key, body: bodies[index]! }
+  })
+  return { port, requests, ...shape }
+}
+
+/** Starts of runs, each followed by its completion. */
+export function runsLoad({ agents }: BenchService, port: number, shape: Shape): Load {
+  const bodies = startBodies(agents.map(({ agentId }) => agentId))
+  const requests = bodies.map((body, index) => ({
+    path: '/api/ingest/v1/run/start',
+    key: agents[index % agents.length]!.key,
+    body,
+  }))
+  const followUp = { path: '/api/ingest/v1/run/complete', body: completeBody(Bun.randomUUIDv7()) }
+  return { port, requests, followUp, ...shape }
+}

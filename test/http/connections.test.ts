@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { eventually } from '../support/eventually.ts'
+import { converse, errorOf, post, startHttpApp } from '../support/http-app.ts'
+
+const app = startHttpApp({ bodyTimeoutMs: 400 })
+const HEAD = 'Host: localhost\r\nContent-Type: application/json\r\n'
+const BODY = '{"name":"a"}'
+const REQUEST = `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`
+const ANSWER = '{"data":{"name":"a"},"error":null}'
+const LATE = '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"body: did not arrive within 400 ms"}}'
+
+async function expectHealthy(): Promise<void> {
+  const response = await post(`${app.url}/echo`, BODY)
+  expect([response.status, await response.text()]).toEqual([200, ANSWER])
+}
+
+describe('a slow client', () => {
+  test('that sends half a body and stalls is answered and cut off', async () => {
+    const { text, closed } = await converse(app.port, [`POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{"na`])
+    expect(text).toStartWith('HTTP/1.1 400 ')
+    expect(text).toEndWith(LATE)
+    expect(closed).toBe(true)
+  })
+
+  test('that drips one byte at a time has no more time than any other', async () => {
+    const drip = Array.from({ length: 100 }, () => ['a', 20]).flat()
+    const start = performance.now()
+    const { text, closed } = await converse(app.port, [
+      `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 500\r\n\r\n`,
+      ...drip,
+    ])
+    expect(text).toEndWith(LATE)
+    expect(closed).toBe(true)
+    expect(performance.now() - start).toBeLessThan(1_500)
+  })
+
+  test('that drips chunks of a body without a length has not either', async () => {
+    const drip = Array.from({ length: 100 }, () => ['1\r\na\r\n', 20]).flat()
+    const { text, closed } = await converse(app.port, [
+      `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`,
+      ...drip,
+    ])
+    expect(text).toEndWith(LATE)
+    expect(closed).toBe(true)
+  })
+
+  test('does not hold up others: two hundred of them stall, a good one is served at once', async () => {
+    const stalled = Array.from({ length: 200 }, () =>
+      converse(app.port, [`POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{`]),
+    )
+    const start = performance.now()
+    await expectHealthy()
+    expect(performance.now() - start).toBeLessThan(300)
+    for (const { text } of await Promise.all(stalled)) expect(text).toEndWith(LATE)
+  })
+})
+
+test('a client that goes away amid its body leaves nothing behind', async () => {
+  for (let i = 0; i < 20; i++) {
+    const id = `gone-${i}`
+    const socket = connect(app.port, '127.0.0.1')
+    socket.write(`POST /echo HTTP/1.1\r\n${HEAD}X-Request-Id: ${id}\r\nContent-Length: 100\r\n\r\n{"na`)
+    await new Promise((resolve) => socket.once('connect', resolve))
+    socket.resetAndDestroy()
+  }
+  await expectHealthy()
+  // A client's doing, so no error of ours.
+  expect(app.logged.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
+})
+
+test('pipelined requests are answered in order', async () => {
+  const requests = Array.from(
+    { length: 20 },
+    (_, i) => `POST /echo HTTP/1.1\r\n${HEAD}X-Request-Id: p${i}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
+  )
+  const { text } = await converse(app.port, [requests.join('')], {
+    isEnough: (received) => received.split(ANSWER).length === 21,
+  })
+  expect([...text.matchAll(/x-request-id: (\w+)/gi)].map(([, id]) => id)).toEqual(requests.map((_, i) => `p${i}`))
+})
+
+test('Expect: 100-continue is told to continue', async () => {
+  const { text } = await converse(
+    app.port,
+    [`POST /echo HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: ${BODY.length}\r\n\r\n`, 20, BODY],
+    { isEnough: (received) => received.endsWith(ANSWER) },
+  )
+  expect(text).toStartWith('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK')
+})
+
+test('a body announced far above the limit is refused before it is sent, and the connection closed', async () => {
+  for (const length of [1_000_000, 20_000_000_000, Number.MAX_SAFE_INTEGER]) {
+    const { text, closed } = await converse(app.port, [
+      `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: ${length}\r\n\r\n`,
+    ])
+    expect(text).toStartWith('HTTP/1.1 413 ')
+    expect(text).toContain('"code":"PAYLOAD_TOO_LARGE"')
+    expect(closed).toBe(true)
+  }
+})
+
+test('an endless body without a length is cut off at the limit', async () => {
+  const chunk = `8000\r\n${'a'.repeat(0x8000)}\r\n`
+  const { text, closed } = await converse(app.port, [
+    `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`,
+    ...Array(20).fill(chunk),
+  ])
+  expect(text).toStartWith('HTTP/1.1 413 ')
+  expect(text).toContain('"code":"PAYLOAD_TOO_LARGE"')
+  expect(closed).toBe(true)
+})
+
+describe('what is hardly HTTP', () => {
+  test.each([
+    ['a Host that is none', 'GET /things HTTP/1.1\r\nHost: a b/ c\r\n\r\n'],
+    ['HTTP/1.0 without a Host', 'GET /things HTTP/1.0\r\n\r\n'],
+    ['the same for an unknown route', 'GET /nope HTTP/1.0\r\n\r\n'],
+  ])('%s is answered with the envelope', async (_what, request) => {
+    const { text } = await converse(app.port, [request])
+    expect(text).toStartWith('HTTP/1.1 400 ')
+    expect(text).toEndWith(
+      '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"header Host: required, as host or host:port"}}',
+    )
+  })
+
+  // These never reach our code: Bun answers them itself, with an empty body.
+  test.each([
+    ['no request line', 'HELLO\r\n\r\n', 400],
+    ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+    ['no Host', 'GET /things HTTP/1.1\r\n\r\n', 400],
+    ['HTTP/9.9', 'GET /things HTTP/9.9\r\nHost: x\r\n\r\n', 505],
+    ['a negative length', `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: -1\r\n\r\n`, 400],
+    [
+      'a length and chunks',
+      `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+    ],
+    ['a chunk that is none', `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
+    ['a header of 300 KB', `GET /things HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(300_000)}\r\n\r\n`, 431],
+    ['500 headers', `GET /things HTTP/1.1\r\nHost: x\r\n${'X: a\r\n'.repeat(500)}\r\n`, 431],
+  ])('%s is refused by status alone, and the connection closed', async (_what, request, status) => {
+    const { text, closed } = await converse(app.port, [Buffer.from(request, 'latin1')])
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} .*\r\nConnection: close\r\n\r\n$`))
+    expect(closed).toBe(true)
+  })
+})
+
+test('two thousand connections at once are all served', async () => {
+  const answered = new Set<Socket>()
+  const sockets = Array.from({ length: 2_000 }, () => {
+    const socket = connect(app.port, '127.0.0.1')
+    let text = ''
+    socket.on('data', (data) => {
+      text += data
+      if (text.endsWith(ANSWER)) answered.add(socket)
+    })
+    socket.on('connect', () => socket.write(REQUEST))
+    return socket
+  })
+  try {
+    await eventually(() => answered.size === sockets.length)
+    // All of them again, on the same connections.
+    answered.clear()
+    for (const socket of sockets) socket.write(REQUEST)
+    await eventually(() => answered.size === sockets.length)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+  await expectHealthy()
+})
+
+test('an error never shows where it came from', async () => {
+  const response = await fetch(`${app.url}/crash`)
+  const text = JSON.stringify(await errorOf(response))
+  expect(text).not.toMatch(/internal detail|\.ts|stack|at /)
+})

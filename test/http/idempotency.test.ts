@@ -1,0 +1,274 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { ApiError } from '../../src/http/errors.ts'
+import { createIdempotency, OPERATOR_KEY_ID, sweepIdempotencyKeys } from '../../src/http/idempotency.ts'
+import { createLog } from '../../src/log.ts'
+import type { Sql } from '../../src/postgres/connect.ts'
+import { eventually } from '../support/eventually.ts'
+import { errorOf, type HttpApp, post, startHttpApp } from '../support/http-app.ts'
+import { freshDatabase } from '../support/postgres.ts'
+
+const KEY_A = '0197f3a0-0000-7000-8000-00000000000a'
+const KEY_B = '0197f3a0-0000-7000-8000-00000000000b'
+const HOUR_MS = 3_600_000
+const log = createLog('silent')
+const clock = { nowMs: Date.UTC(2026, 0, 31), now: () => clock.nowMs }
+
+interface Thing {
+  name: string
+  id: string
+}
+
+let sql: Sql
+let app: HttpApp
+/** Another process on the same database. */
+let other: HttpApp
+/** What the route does with each call, and the calls it has seen. */
+let onThing: (thing: Thing) => unknown
+let calls: Thing[]
+
+beforeAll(async () => {
+  sql = (await freshDatabase()).sql
+  app = await startInstance()
+  other = await startInstance()
+}, 30_000)
+
+beforeEach(() => {
+  calls = []
+  onThing = (thing) => thing
+})
+
+async function startInstance(leaseUntil = 'infinity'): Promise<HttpApp> {
+  const instanceId = crypto.randomUUID()
+  await sql`insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+    values (${instanceId}, now(), now(), ${leaseUntil}::text::timestamptz, 0)`
+  return startHttpApp({
+    idempotency: createIdempotency({ sql, clock, log, instanceId }),
+    onThing(thing) {
+      calls.push(thing)
+      return onThing(thing)
+    },
+  })
+}
+
+function send(idemKey: string, name: string, { at = app, key = KEY_A, token = 'token-a', path = '/things' } = {}) {
+  return post(
+    at.url + path,
+    { name },
+    { 'idempotency-key': idemKey, 'x-test-key': key, authorization: `Bearer ${token}` },
+  )
+}
+
+async function dataOf(response: Response): Promise<Thing> {
+  expect(response.status).toBe(200)
+  return ((await response.json()) as { data: Thing }).data
+}
+
+describe('a repeat', () => {
+  test('gets the first status and body again, and nothing is carried out twice', async () => {
+    const first = await send('repeat', 'a')
+    const again = await send('repeat', 'a')
+    const elsewhere = await send('repeat', 'a', { at: other })
+    const text = await first.text()
+    expect([await again.text(), await elsewhere.text()]).toEqual([text, text])
+    expect([first, again, elsewhere].map((response) => response.headers.get('idempotent-replayed'))).toEqual([
+      null,
+      'true',
+      'true',
+    ])
+    expect(again.headers.get('content-type')).toBe('application/json')
+    expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'))
+    expect(calls).toHaveLength(1)
+  })
+
+  test('with another body, path or query is CONFLICT', async () => {
+    await send('other', 'a')
+    for (const response of [
+      await send('other', 'b'),
+      await send('other', 'a', { path: '/things?x=1' }),
+      await send('other', 'a', { path: '/echo' }),
+    ])
+      expect(await errorOf(response)).toEqual({
+        status: 409,
+        code: 'CONFLICT',
+        message: 'this Idempotency-Key was used for another request',
+      })
+  })
+
+  test('compressed otherwise is the same request', async () => {
+    await send('gzip', 'a')
+    const response = await post(`${app.url}/things`, Bun.gzipSync('{"name":"a"}'), {
+      'idempotency-key': 'gzip',
+      'content-encoding': 'gzip',
+      'x-test-key': KEY_A,
+      authorization: 'Bearer token-a',
+    })
+    expect(response.headers.get('idempotent-replayed')).toBe('true')
+  })
+
+  test('while the first is still running is CONFLICT, here and in another process', async () => {
+    const gate = Promise.withResolvers<void>()
+    onThing = (thing) => gate.promise.then(() => thing)
+    const first = send('running', 'a')
+    await eventually(() => calls.length === 1)
+    for (const at of [app, other]) {
+      const response = await send('running', 'a', { at })
+      expect(response.headers.get('retry-after')).toBe('1')
+      expect(await errorOf(response)).toEqual({
+        status: 409,
+        code: 'CONFLICT',
+        message: 'a request with this Idempotency-Key is still running',
+      })
+    }
+    gate.resolve()
+    expect((await first).status).toBe(200)
+    expect((await send('running', 'a')).headers.get('idempotent-replayed')).toBe('true')
+  })
+
+  test('of fifty at once, one is carried out and no answer differs', async () => {
+    const responses = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => send('crowd', 'a', { at: index % 2 === 0 ? app : other })),
+    )
+    expect(calls).toHaveLength(1)
+    for (const response of responses) expect([200, 409]).toContain(response.status)
+    const texts = await Promise.all(responses.filter(({ status }) => status === 200).map((response) => response.text()))
+    expect(new Set(texts).size).toBe(1)
+  })
+
+  test('by another key is another call', async () => {
+    await send('scope', 'a')
+    const response = await send('scope', 'a', { key: KEY_B, token: 'token-b' })
+    expect(response.headers.get('idempotent-replayed')).toBeNull()
+    expect(calls).toHaveLength(2)
+  })
+
+  test('after 24 hours is a new call, swept or not', async () => {
+    await send('old', 'a')
+    clock.nowMs += 25 * HOUR_MS
+    expect((await send('old', 'b')).status).toBe(200)
+    expect(calls).toHaveLength(2)
+  })
+})
+
+describe('a call that failed', () => {
+  test('for a reason of its own leaves the key free for a corrected request', async () => {
+    onThing = () => {
+      throw new ApiError('NOT_FOUND', 'no such parent')
+    }
+    expect((await send('corrected', 'a')).status).toBe(404)
+    onThing = (thing) => thing
+    expect((await dataOf(await send('corrected', 'b'))).name).toBe('b')
+  })
+
+  test('without anyone knowing how far it got keeps the key, and the repeat mints the same ids', async () => {
+    onThing = () => {
+      throw new Error('half way')
+    }
+    expect((await send('crash', 'a')).status).toBe(500)
+    expect((await errorOf(await send('crash', 'b'))).code).toBe('CONFLICT')
+    onThing = (thing) => thing
+    const { id } = await dataOf(await send('crash', 'a'))
+    expect(calls.map((call) => call.id)).toEqual([id, id])
+  })
+
+  test('because its process died is taken over with its ids, as soon as the process is known to be gone', async () => {
+    const dying = await startInstance('2999-01-01')
+    onThing = () => new Promise(() => {})
+    send('died', 'a', { at: dying }).catch(() => {})
+    await eventually(() => calls.length === 1)
+    expect((await errorOf(await send('died', 'a'))).message).toContain('still running')
+    await sql`delete from instances where lease_until = '2999-01-01'`
+    onThing = (thing) => thing
+    expect((await errorOf(await send('died', 'b'))).message).toContain('used for another request')
+    const { id } = await dataOf(await send('died', 'a'))
+    expect(calls.map((call) => call.id)).toEqual([id, id])
+  })
+
+  test('a refused body does not use up the key', async () => {
+    const response = await post(`${app.url}/things`, {}, { 'idempotency-key': 'refused', 'x-test-key': KEY_A })
+    expect(response.status).toBe(400)
+    expect((await send('refused', 'a')).status).toBe(200)
+  })
+})
+
+describe('the key', () => {
+  test.each(['', 'x'.repeat(256), 'é', 'a\tb'])('%p is refused', async (idemKey) => {
+    const response = await post(`${app.url}/things`, { name: 'a' }, { 'idempotency-key': idemKey })
+    expect(await errorOf(response)).toEqual({
+      status: 400,
+      code: 'VALIDATION_ERROR',
+      message: 'header Idempotency-Key: expected 1 to 255 printable ASCII characters',
+    })
+    expect(calls).toHaveLength(0)
+  })
+
+  test('of 255 printable characters passes', async () => {
+    const idemKey = `"{ ~!${'x'.repeat(250)}`
+    expect((await send(idemKey, 'a')).status).toBe(200)
+    expect((await send(idemKey, 'a')).headers.get('idempotent-replayed')).toBe('true')
+  })
+
+  test('does nothing on a GET', async () => {
+    const response = await fetch(`${app.url}/things`, { headers: { 'idempotency-key': '' } })
+    expect(response.status).toBe(200)
+  })
+
+  test('costs nothing when it is absent: no row, no id of its own', async () => {
+    const [{ count: before }] = await sql<[{ count: number }]>`select count(*) from idempotency_keys`
+    await post(`${app.url}/things`, { name: 'a' })
+    const [{ count: after }] = await sql<[{ count: number }]>`select count(*) from idempotency_keys`
+    expect(after).toBe(before)
+  })
+})
+
+describe('what is kept', () => {
+  test('is sealed: the answer cannot be read from the database, nor opened with another token', async () => {
+    onThing = () => ({ key: 'svc_ws_secret' })
+    const first = await send('sealed', 'a', { token: 'the token' })
+    expect(await first.text()).toContain('svc_ws_secret')
+    const [row] = await sql<[{ response: Uint8Array }]>`select response from idempotency_keys where idem_key = 'sealed'`
+    expect(Buffer.from(row.response).includes('svc_ws_secret')).toBe(false)
+    expect((await errorOf(await send('sealed', 'a', { token: 'stolen row, other token' }))).code).toBe('CONFLICT')
+    expect(await (await send('sealed', 'a', { token: 'the token' })).text()).toContain('svc_ws_secret')
+  })
+
+  test('goes after 24 hours', async () => {
+    await sql`delete from idempotency_keys`
+    await send('sweep-1', 'a')
+    clock.nowMs += 23 * HOUR_MS
+    await send('sweep-2', 'a')
+    expect(await sweepIdempotencyKeys(sql, clock)).toBe(0)
+    clock.nowMs += 2 * HOUR_MS
+    expect(await sweepIdempotencyKeys(sql, clock)).toBe(1)
+    expect(await sql`select idem_key from idempotency_keys`).toMatchObject([{ idem_key: 'sweep-2' }])
+  })
+
+  test('is not a very long answer: the call is carried out again, with the same ids', async () => {
+    onThing = ({ id }) => ({ id, text: 'x'.repeat(2 << 20) })
+    await send('long', 'a')
+    expect((await send('long', 'a')).headers.get('idempotent-replayed')).toBeNull()
+    expect(calls).toHaveLength(2)
+    expect(calls[0]!.id).toBe(calls[1]!.id)
+  })
+})
+
+test('plain functions do the same, for a route without hooks', async () => {
+  const idempotency = createIdempotency({ sql, clock, log, instanceId: crypto.randomUUID() })
+  const call = {
+    keyId: OPERATOR_KEY_ID,
+    token: 'operator',
+    idemKey: 'plain',
+    request: new Request('http://localhost/x', { method: 'POST' }),
+    bytes: new Uint8Array([1, 2, 3]),
+  }
+  const first = await idempotency.begin(call)
+  if (!('reservation' in first)) throw new Error('expected a reservation')
+  await expect(idempotency.begin(call)).rejects.toThrow('still running')
+  const id = first.reservation.mint.ulid()
+  first.reservation.suspend()
+  const second = await idempotency.begin(call)
+  if (!('reservation' in second)) throw new Error('expected a reservation')
+  expect(second.reservation.mint.ulid()).toBe(id)
+  await second.reservation.finish(202, '{"data":{},"error":null}')
+  expect(await idempotency.begin(call)).toEqual({ replay: { status: 202, text: '{"data":{},"error":null}' } })
+  await expect(idempotency.begin({ ...call, bytes: new Uint8Array([4]) })).rejects.toThrow('another request')
+})

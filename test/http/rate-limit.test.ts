@@ -1,0 +1,58 @@
+import { expect, test } from 'bun:test'
+import { errorOf, startHttpApp } from '../support/http-app.ts'
+
+const WALL_MS = Date.UTC(2026, 0, 31, 9, 30)
+let monotonicMs = 0
+const app = startHttpApp({
+  rateLimits: {
+    ingestRequestsPerMinute: 0,
+    eventsPerSecond: 0,
+    invokesPerMinute: 0,
+    readsPerMinute: 3,
+    queriesPerMinute: 0,
+  },
+  limiter: { clock: { now: () => WALL_MS + monotonicMs }, monotonicMs: () => monotonicMs },
+})
+const get = (key: string, path = '/things') => fetch(app.url + path, { headers: { 'x-test-key': key } })
+
+function rateHeaders({ headers }: Response): (string | null)[] {
+  return [
+    'ratelimit-policy',
+    'ratelimit',
+    'x-ratelimit-limit',
+    'x-ratelimit-remaining',
+    'x-ratelimit-reset',
+    'retry-after',
+  ].map((name) => headers.get(name))
+}
+
+test('every answer tells the budget, a 429 when to come back, and then it works again', async () => {
+  const now = WALL_MS / 1000
+  expect(rateHeaders(await get('a'))).toEqual(['"reads";q=3;w=60', '"reads";r=2;t=20', '3', '2', `${now + 20}`, null])
+  // Also on an answer that is an error.
+  const refused = await get('a', '/things?limit=0')
+  expect(refused.status).toBe(400)
+  expect(rateHeaders(refused)).toEqual(['"reads";q=3;w=60', '"reads";r=1;t=40', '3', '1', `${now + 40}`, null])
+  await get('a')
+  const limited = await get('a')
+  expect(rateHeaders(limited)).toEqual(['"reads";q=3;w=60', '"reads";r=0;t=60', '3', '0', `${now + 60}`, '20'])
+  expect(await errorOf(limited)).toEqual({
+    status: 429,
+    code: 'RATE_LIMITED',
+    message: 'too many requests: a key has 3 in 60 s; retry in 20 s',
+  })
+  monotonicMs += 20_000
+  expect((await get('a')).status).toBe(200)
+  expect((await get('a')).status).toBe(429)
+})
+
+test('one key does not spend the budget of another', async () => {
+  for (let i = 0; i < 5; i++) await get('b')
+  expect((await get('b')).status).toBe(429)
+  expect((await get('c')).status).toBe(200)
+})
+
+test('a request over the limit is refused before its content is looked at', async () => {
+  for (let i = 0; i < 3; i++) await get('d')
+  expect((await get('d', '/things?limit=0')).status).toBe(429)
+})

@@ -1,0 +1,103 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import type { RunRef } from '../../src/events/schema.ts'
+import { mint } from '../../src/ids.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { createLog } from '../../src/log.ts'
+import { startRunStatistics } from '../../src/runs/statistics.ts'
+import { batchOf } from '../support/events.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { seededRandom } from '../support/random.ts'
+import { newCaller, storesOn } from '../support/runs.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+const log = createLog('silent')
+let database: Awaited<ReturnType<typeof freshDatabase>>
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
+beforeAll(async () => {
+  database = await freshDatabase()
+}, START_TIMEOUT_MS)
+
+async function fixture(runs: number) {
+  const { sql } = database
+  const dir = join(await temporaryDirectory(), 'journal')
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 0, clock: systemClock, log })
+  atEnd(() => journal.close())
+  const caller = await newCaller(sql)
+  const stores = storesOn(sql)
+  const refs: RunRef[] = []
+  for (let index = 0; index < runs; index++) {
+    const { run_id } = await stores.runs.start(caller, { agent_id: caller.agentId }, mint)
+    refs.push((await stores.directory.find(run_id)) as RunRef)
+  }
+  const wanted = new Map(refs.map(({ runId }) => [runId, 0]))
+  async function report(run: RunRef, events: number): Promise<void> {
+    wanted.set(run.runId, (wanted.get(run.runId) ?? 0) + events)
+    await journal.appendEvents(batchOf(run, Array(events).fill({ type: 'e' })))
+  }
+  async function counted(): Promise<Map<string, number>> {
+    const rows = await sql<{ run_id: string; event_count: number }[]>`
+      select run_id, event_count from runs where workspace_id = ${caller.workspaceId}`
+    return new Map(rows.map((row) => [row.run_id, row.event_count]))
+  }
+  return { sql, journal, refs, wanted, report, counted, caller }
+}
+
+describe('run statistics', () => {
+  test('count what came while they were stopped, and nothing twice', async () => {
+    const { sql, journal, refs, wanted, report, counted } = await fixture(3)
+    await report(refs[0], 3)
+    const first = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    await first.flush()
+    await report(refs[1], 4)
+    await first.stop()
+    await report(refs[0], 1)
+    await report(refs[2], 2)
+    const second = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    await second.flush()
+    expect(await counted()).toEqual(wanted)
+    expect(second.lag()).toBe(0)
+    await second.stop()
+  })
+
+  test('a flush waits for what is acknowledged, however long the interval', async () => {
+    const { sql, journal, refs, wanted, report, counted } = await fixture(1)
+    const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
+    await report(refs[0], 5)
+    await statistics.flush()
+    expect(await counted()).toEqual(wanted)
+    await statistics.stop()
+    await report(refs[0], 1)
+    await expect(statistics.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  })
+
+  test('several processes on one journal, connections cut at any time: each event counts once', async () => {
+    const random = seededRandom('run statistics')
+    const { sql, journal, refs, wanted, report, counted } = await fixture(5)
+    const all = await Promise.all([1, 2].map(() => startRunStatistics({ sql, journal, log, intervalMs: 1 })))
+    for (let round = 0; round < 60; round++) {
+      await report(random.pick(refs), random.int(1, 9))
+      if (random.bool(0.15)) {
+        await sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and query like '%advanced%' and pid <> pg_backend_pid()`.catch(() => {})
+      }
+    }
+    await Promise.all(all.map((statistics) => statistics.flush()))
+    expect(await counted()).toEqual(wanted)
+    await Promise.all(all.map((statistics) => statistics.stop()))
+  })
+
+  test('tell when the last event was received', async () => {
+    const { sql, journal, refs, report, caller } = await fixture(1)
+    const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
+    const before = Date.now()
+    await report(refs[0], 1)
+    await statistics.flush()
+    const [run] = await sql`select last_event_at from runs where workspace_id = ${caller.workspaceId}`
+    expect(run.last_event_at.getTime()).toBeWithin(before, Date.now() + 1)
+    await statistics.stop()
+  })
+})
