@@ -200,7 +200,7 @@ describe('run/complete and run/fail', () => {
     expect(answer.status).toBe(200)
     expect(Object.keys(answer.data)).toEqual(['run_id', 'status', 'completed_at', 'duration_ms', 'already'])
     expect(answer.data).toMatchObject({ run_id, status: 'completed', already: false })
-    expect(answer.data.duration_ms).toBeWithin(1_500, 5_000)
+    expect(answer.data.duration_ms).toBeGreaterThanOrEqual(1_500)
     const { data: run } = await app.read(`runs/${run_id}`)
     expect(run).toMatchObject({
       status: 'completed',

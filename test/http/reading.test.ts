@@ -85,13 +85,13 @@ describe('GET /runs', () => {
   test('items are whole records; a page of large ones ends early and the next goes on', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId)
     const runs: string[] = []
-    for (let index = 0; index < 8; index++)
-      runs.push(await app.start({ input: { index, text: 'x'.repeat(2_500_000) } }, agent))
+    for (let index = 0; index < 5; index++)
+      runs.push(await app.start({ input: { index, text: 'x'.repeat(2_900_000) } }, agent))
     const first = await app.read(`runs?agent_id=${agent.agentId}`)
-    expect(first.data.items).toHaveLength(4)
-    expect(first.data.items[0].input.text).toHaveLength(2_500_000)
+    expect(first.data.items).toHaveLength(3)
+    expect(first.data.items[0].input.text).toHaveLength(2_900_000)
     const second = await app.read(`runs?agent_id=${agent.agentId}&cursor=${first.data.next_cursor}`)
-    expect(second.data.items).toHaveLength(4)
+    expect(second.data.items).toHaveLength(2)
     expect(second.data.next_cursor).toBeNull()
     const seen = [...first.data.items, ...second.data.items].map((run: Listed) => run.run_id)
     expect(seen.toSorted()).toEqual(runs.toSorted())
@@ -189,7 +189,7 @@ describe('GET /runs/:runId/events', () => {
 
   test('pages forwards, also through large payloads', async () => {
     const run = await app.start()
-    for (let index = 0; index < 25; index++)
+    for (let index = 0; index < 19; index++)
       await report(run, [{ type: 'big', payload: { index, text: 'x'.repeat(500_000) } }])
     const seen: number[] = []
     const sizes: number[] = []
@@ -201,8 +201,8 @@ describe('GET /runs/:runId/events', () => {
       if (data.next_cursor === null) break
       cursor = `&cursor=${data.next_cursor}`
     }
-    expect(seen).toEqual(Array.from({ length: 25 }, (_, index) => index))
-    expect(sizes).toEqual([17, 8])
+    expect(seen).toEqual(Array.from({ length: 19 }, (_, index) => index))
+    expect(sizes).toEqual([17, 2])
   })
 })
 

@@ -50,7 +50,8 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
   const sink = startSink({ journal, client, dir, log, intervalMs: 10 })
   const relay = startOutboxRelay({ sql, journal, log })
-  const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 20 })
+  // Counts when it is flushed and not before, so that a test sees who forgets to.
+  const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
   // Swept by the tests themselves.
   const stale = startStaleRuns({ sql, statistics, clock, log, onChange: relay.poke, intervalMs: 3_600_000 })
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false })

@@ -65,8 +65,8 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   /** @returns how long the service wants to be left alone, in milliseconds */
   function report(failures: readonly unknown[]): number {
     const refusals = failures.filter((failure) => failure instanceof ApiFailure)
-    const bug = failures.find((failure) => !(failure instanceof ApiFailure))
-    if (bug !== undefined) throw bug
+    // What is left is a mistake of this page; its other parts go on.
+    for (const failure of failures) if (!(failure instanceof ApiFailure)) reportError(failure)
     const keyRefused = refusals.find(({ code }) => code === 'UNAUTHENTICATED' || code === 'FORBIDDEN')
     if (keyRefused !== undefined) {
       leave(`The service does not take this key any more: ${keyRefused.message}`)

@@ -35,10 +35,10 @@ export function createDirectory(api: Api): Directory {
     nameOf: (agentId) => names.get(agentId) ?? shortId(agentId),
     async refresh() {
       if (performance.now() - askedAt < (agents.length === 0 ? REFRESH_EMPTY_MS : REFRESH_MS)) return
-      askedAt = performance.now()
       const page = await api.get<{ items: readonly Agent[]; next_cursor: string | null }>('/api/v1/agents', {
         limit: AGENTS_MAX,
       })
+      askedAt = performance.now()
       agents = page.items
       isPartial = page.next_cursor !== null
       names = new Map(agents.map(({ agent_id, name }) => [agent_id, name]))

@@ -1,5 +1,5 @@
 import { LIVE_RUN_STATUSES } from '../../runs/state.ts'
-import type { Api } from './api.ts'
+import { type Api, ApiFailure } from './api.ts'
 import type { Directory } from './directory.ts'
 import { h, setText, textBlock } from './dom.ts'
 import { eventsPanel } from './events.ts'
@@ -82,7 +82,12 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
       events.element,
     ),
     async refresh(): Promise<void> {
-      const run = await api.get<Run>(`/api/v1/runs/${runId}`)
+      const run = await find(api, runId)
+      if (run === null) {
+        setText(heading, 'No such run')
+        setText(problem, 'The workspace of this key has no run of this id.')
+        return
+      }
       show(run)
       const isLive = LIVE_RUN_STATUSES.includes(run.status)
       // One more round after its end, and another one whenever late events have been counted.
@@ -91,6 +96,16 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
       wasLive = isLive
       eventsSeen = run.event_count
     },
+  }
+}
+
+/** Null for a run of another workspace, or of none: addresses are shared, and outlive what they name. */
+async function find(api: Api, runId: string): Promise<Run | null> {
+  try {
+    return await api.get<Run>(`/api/v1/runs/${runId}`)
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === 'NOT_FOUND') return null
+    throw error
   }
 }
 

@@ -8,9 +8,11 @@ export interface TaskNode {
 /**
  * Tasks in the order of reading, each below its parent: siblings by the time they were first reported. Callers choose
  * the parents, so one may be missing (its tasks stand at the top) or several may go in a circle (which is cut open).
+ *
+ * @param tasks newest first, as the API lists them
  */
 export function taskTree<T extends TaskNode>(tasks: readonly T[]): { readonly task: T; readonly depth: number }[] {
-  const ordered = tasks.toSorted((a, b) => a.created_at.localeCompare(b.created_at))
+  const ordered = tasks.toReversed().toSorted((a, b) => a.created_at.localeCompare(b.created_at))
   const ids = new Set(ordered.map(({ id }) => id))
   const children = Map.groupBy(ordered, ({ parent_task_id }) =>
     parent_task_id !== null && ids.has(parent_task_id) ? parent_task_id : null,
