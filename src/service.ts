@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { AgentStore } from './agents/store.ts'
+import { createAnalytics } from './analytics/analytics.ts'
 import { createApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { startSink } from './columnar/sink.ts'
@@ -175,6 +176,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     }),
     runs: createRunStore({ sql, clock, limits, directory, onChange }),
     events: createEventReader({ columnar, sink, journal }),
+    analytics: createAnalytics({ client: columnar, sink }),
     tasks: createTaskStore({ sql, clock, limits, directory, onChange }),
   })
   const listener = listen(app, config)

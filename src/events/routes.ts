@@ -15,7 +15,11 @@ export function eventRoutes({ guards, ingest }: { guards: Guards; ingest: EventI
         query: t.Object(
           {
             partial: t.Optional(
-              t.UnionEnum(['true', 'false'], { description: 'Store the good events, list the bad.' }),
+              t.UnionEnum(['true', 'false'], {
+                // Elysia would fill in the first word.
+                default: undefined,
+                description: 'Store the good events, list the bad.',
+              }),
             ),
           },
           { additionalProperties: false },

@@ -27,6 +27,7 @@ import type {
   StartRun,
 } from './schema.ts'
 import { createRunStarts } from './starts.ts'
+import type { RunEnding } from './state.ts'
 
 export interface RunStoreDeps {
   readonly sql: Sql
@@ -76,11 +77,7 @@ export function createRunStore({ sql, clock, limits, directory, onChange }: RunS
     return { run_id: ref.runId }
   }
 
-  async function end(
-    run: RunRef,
-    to: Parameters<typeof moves.submit>[0]['to'],
-    what: Partial<Ending>,
-  ): Promise<RunEnded> {
+  async function end(run: RunRef, to: RunEnding, what: Partial<Ending>): Promise<RunEnded> {
     const { runId, workspaceId } = run
     const ended = await moves.submit({ runId, workspaceId, to, at: clock.now(), ...NOTHING, ...what })
     if (!ended.already) onChange()

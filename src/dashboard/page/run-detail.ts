@@ -5,7 +5,7 @@ import { h, setText, textBlock } from './dom.ts'
 import { eventsPanel } from './events.ts'
 import { count, shortId, words } from './format.ts'
 import { pretty } from './json.ts'
-import { durationOf, type Run } from './runs.ts'
+import { durationOf, type Run } from './run.ts'
 import { tasksPanel } from './tasks.ts'
 
 export interface RunDetailDeps {

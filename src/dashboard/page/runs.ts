@@ -1,13 +1,11 @@
-import type { RunRecord } from '../../runs/schema.ts'
 import { RUN_STATUSES } from '../../runs/state.ts'
-import type { Api, OnWire } from './api.ts'
+import type { Api } from './api.ts'
 import type { Agent, Directory } from './directory.ts'
 import { h, keyedList, labelled, type Part, setText } from './dom.ts'
-import { ago, count, duration, shortId, words } from './format.ts'
+import { ago, count, shortId, words } from './format.ts'
 import { noRunsYet } from './hints.ts'
+import { durationOf, type Run } from './run.ts'
 import { runDetail } from './run-detail.ts'
-
-export type Run = OnWire<RunRecord>
 
 export interface RunsViewDeps {
   readonly api: Api
@@ -199,10 +197,4 @@ function runRow({ run_id, created_at }: Run, directory: Directory, rows: Map<str
       setText(events, count(run.event_count))
     },
   }
-}
-
-/** Of a run that goes on: so far. */
-export function durationOf({ duration_ms, started_at, completed_at }: Run): string {
-  if (duration_ms !== null) return duration(duration_ms)
-  return started_at === null || completed_at !== null ? '–' : duration(Date.now() - Date.parse(started_at))
 }

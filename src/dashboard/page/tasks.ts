@@ -3,7 +3,7 @@ import type { Api, OnWire } from './api.ts'
 import { h, keyedList, type Part, setText, textBlock } from './dom.ts'
 import { duration, words } from './format.ts'
 import { pretty } from './json.ts'
-import type { Run } from './runs.ts'
+import type { Run } from './run.ts'
 import { taskTree } from './task-tree.ts'
 
 type Task = OnWire<TaskRecord>

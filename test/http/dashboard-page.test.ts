@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test'
+import { ago, duration } from '../../src/dashboard/page/format.ts'
+import { parseIntact, pretty, textOf } from '../../src/dashboard/page/json.ts'
+import { taskTree } from '../../src/dashboard/page/task-tree.ts'
+import { seededRandom } from '../support/random.ts'
+
+/** The parts of the page that need no browser. */
+
+test('numbers are shown with the digits they were sent with', () => {
+  const text = '{"big": 9223372036854775807, "whole": 1.0, "small": 1e-3, "plain": 42, "list": [18446744073709551615]}'
+  const value = parseIntact(text)
+  expect(textOf(value)).toBe(text.replaceAll(/([:,]) /g, '$1'))
+  expect(pretty(value)).toContain('"big": 9223372036854775807,\n')
+  expect((value as { plain: unknown }).plain).toBe(42)
+})
+
+test('a text that looks like JSON stays a text, and a key that looks like behaviour a key', () => {
+  const value = parseIntact('{"__proto__": {"x": "12345678901234567890"}}')
+  expect(textOf(value)).toBe('{"__proto__":{"x":"12345678901234567890"}}')
+  expect((value as { x?: unknown }).x).toBeUndefined()
+})
+
+test('tasks stand below their parents, siblings in the order they were reported', () => {
+  // As the API lists them: newest first, and these two at the same moment.
+  const tasks = [task('d', 'a', 3), task('c', null, 2), task('b', 'a', 2), task('a', null, 1)]
+  expect(taskTree(tasks).map(({ task: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
+})
+
+test('every task is shown once, whatever parents its caller has made up', () => {
+  const random = seededRandom('task tree')
+  for (let round = 0; round < 200; round++) {
+    const ids = Array.from({ length: random.int(1, 12) }, (_, index) => `t${index}`)
+    const tasks = ids.map((id) => task(id, random.pick([null, 'missing', ...ids]), random.int(0, 9)))
+    const tree = taskTree(tasks)
+    expect(tree.map(({ task: { id } }) => id).toSorted()).toEqual(ids.toSorted())
+    expect(tree[0]?.depth).toBe(0)
+  }
+})
+
+test('durations and ages are short and never negative', () => {
+  expect([-5, 340, 1_240, 12_400, 125_000, 12_000_000].map(duration)).toEqual([
+    '0 ms',
+    '340 ms',
+    '1.24 s',
+    '12 s',
+    '2 min 05 s',
+    '3 h 20 min',
+  ])
+  const now = Date.parse('2026-01-31T12:00:00.000Z')
+  const times = [
+    '2026-01-31T12:00:09.000Z',
+    '2026-01-31T11:59:48.000Z',
+    '2026-01-31T11:55:00.000Z',
+    '2026-01-31T09:00:00Z',
+  ]
+  expect(times.map((time) => ago(time, now))).toEqual(['just now', '12 s ago', '5 min ago', '3 h ago'])
+})
+
+function task(id: string, parent: string | null, minute: number) {
+  return { id, parent_task_id: parent, created_at: `2026-01-31T09:0${minute}:00.000Z` }
+}

@@ -1,0 +1,101 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { dashboardRoutes } from '../../src/dashboard/routes.ts'
+import { createShell } from '../../src/http/shell.ts'
+import { createLog } from '../../src/log.ts'
+
+/** The files of the dashboard as browsers get them. What the page does with them is tested in `test/browser`. */
+
+const shell = { log: createLog('silent'), limits: { body_bytes: 1024 }, logRequests: false }
+const app = createShell(shell).use(dashboardRoutes())
+const get = (path: string, headers: Record<string, string> = {}) =>
+  app.handle(new Request(`http://localhost${path}`, { headers }))
+
+let html: string
+let assets: string[]
+
+beforeAll(async () => {
+  html = await (await get('/')).text()
+  assets = [...html.matchAll(/(?:src|href)="(\/dashboard\/[^"]+)"/g)].map(([, path]) => path as string)
+})
+
+test('the page and what it loads are served with their types', async () => {
+  const page = await get('/')
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-type')).toMatch(/^text\/html; ?charset=utf-8$/)
+  expect(html).toContain('<!doctype html>')
+  const types = await Promise.all(
+    assets.map(async (path) => {
+      const { status, headers } = await get(path)
+      return `${status} ${path.split('.').pop()} ${headers.get('content-type')?.split(';')[0]}`
+    }),
+  )
+  expect(types.toSorted()).toEqual(['200 css text/css', '200 js text/javascript', '200 svg image/svg+xml'])
+})
+
+test('nothing may be loaded from elsewhere, run inline, or framed', async () => {
+  for (const path of ['/', ...assets]) {
+    const { headers } = await get(path)
+    const policy = headers.get('content-security-policy') ?? ''
+    expect(policy).toStartWith("default-src 'none'; ")
+    expect(policy).not.toMatch(/unsafe|https?:|\*/)
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).toContain("require-trusted-types-for 'script'")
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('x-frame-options')).toBe('DENY')
+    expect(headers.get('referrer-policy')).toBe('no-referrer')
+  }
+})
+
+test('the page has no inline script, style or handler, and names no other host', async () => {
+  expect(html).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=|\sstyle=/i)
+  for (const path of assets) {
+    const text = await (await get(path)).text()
+    const hosts = [...text.matchAll(/https?:\/\/[\w.-]+/g)].map(([host]) => host)
+    // The name of SVG's language, which nobody loads.
+    expect(hosts.filter((host) => host !== 'http://www.w3.org')).toEqual([])
+    expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write/)
+  }
+})
+
+test('the page is asked for anew, its files never: they are named after their content', async () => {
+  expect((await get('/')).headers.get('cache-control')).toBe('no-cache')
+  for (const path of assets) {
+    expect((await get(path)).headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  }
+})
+
+test('what the browser has already is not sent again', async () => {
+  for (const path of ['/', ...assets]) {
+    const etag = (await get(path)).headers.get('etag') ?? ''
+    for (const known of [etag, `W/${etag}`, `"another", ${etag}`]) {
+      const answer = await get(path, { 'if-none-match': known })
+      expect(answer.status).toBe(304)
+      expect(answer.headers.get('etag')).toBe(etag)
+      expect(await answer.text()).toBe('')
+    }
+    expect((await get(path, { 'if-none-match': '"another"' })).status).toBe(200)
+  }
+})
+
+test('files are compressed as the browser likes, each form under a tag of its own', async () => {
+  const decompress = { gzip: Bun.gunzipSync, zstd: Bun.zstdDecompressSync }
+  for (const path of ['/', ...assets]) {
+    const plain = await get(path)
+    const tags = new Set([plain.headers.get('etag')])
+    const bytes = Buffer.from(await plain.arrayBuffer())
+    for (const encoding of ['gzip', 'zstd'] as const) {
+      const answer = await get(path, { 'accept-encoding': encoding })
+      expect(answer.headers.get('content-encoding')).toBe(encoding)
+      expect(answer.headers.get('vary')).toBe('accept-encoding')
+      expect(bytes.equals(decompress[encoding](await answer.arrayBuffer()))).toBe(true)
+      tags.add(answer.headers.get('etag'))
+    }
+    expect(tags.size).toBe(3)
+  }
+})
+
+test('a file that is not there, as after an upgrade, is the NOT_FOUND of the API', async () => {
+  const answer = await get('/dashboard/chunk-00000000.js')
+  expect(answer.status).toBe(404)
+  expect(await answer.json()).toEqual({ data: null, error: { code: 'NOT_FOUND', message: expect.any(String) } })
+})
