@@ -91,7 +91,7 @@ export function createAnalytics({ client, sink }: AnalyticsDeps): Analytics {
 /** Third layer around tenant SQL: a session that can only read, sees its own rows and may not use much. */
 export function sessionSettings(database: string, workspaceId: string): Record<string, string | number> {
   return {
-
+    readonly: 1,
     additional_table_filters: workspaceFilters(database, workspaceId),
     max_execution_time: CAPS.seconds,
     max_memory_usage: CAPS.memoryBytes,

@@ -248,6 +248,9 @@ function contract(open: () => Promise<ColumnarBackend>) {
       await client.insertNative('once', [numbersBlock(rows)], token)
     }
     expect(await client.query('select count() as n from once')).toEqual([{ n: 520 }])
+    // It is the token that counts: equal rows under another one are other rows.
+    await client.insertNative('once', [numbersBlock(500)], 'c')
+    expect(await client.query('select count() as n from once')).toEqual([{ n: 1020 }])
   })
 
   test('a load of many blocks in odd pieces is one part, stored whole or not at all', async () => {

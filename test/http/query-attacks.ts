@@ -8,8 +8,11 @@ export interface AttackGroup {
   readonly queries: readonly string[]
 }
 
-/** @param database where the stored tables are */
-export function attacks(database: string, otherWorkspace: string): readonly AttackGroup[] {
+/**
+ * @param database where the stored tables are
+ * @param loot a file that must not come to be
+ */
+export function attacks(database: string, otherWorkspace: string, loot: string): readonly AttackGroup[] {
   return [
     {
       aim: 'stored tables of everyone',
@@ -146,8 +149,8 @@ export function attacks(database: string, otherWorkspace: string): readonly Atta
         "select arrayReduce('sum', [1])",
         "select aiGenerate('x')",
         'select addressToLine(1)',
-        "select 1 into outfile '/tmp/stolen'",
-        "select 1 into outfile '/tmp/stolen' truncate format CSV",
+        `select 1 into outfile '${loot}'`,
+        `select 1 into outfile '${loot}' truncate format CSV`,
         'select 1 format CSV',
         "select formatRow('CSV', 1)",
         "select * from values('s String default file(\\'/etc/passwd\\')', 'x')",
@@ -157,7 +160,7 @@ export function attacks(database: string, otherWorkspace: string): readonly Atta
       aim: 'changes, and what is no query',
       queries: [
         `insert into ${database}.events (event_id) values ('x')`,
-        `insert into function file('/tmp/stolen', 'CSV') select 1`,
+        `insert into function file('${loot}', 'CSV') select 1`,
         `drop table ${database}.events`,
         `truncate table ${database}.events`,
         `alter table ${database}.events delete where 1`,
@@ -173,7 +176,7 @@ export function attacks(database: string, otherWorkspace: string): readonly Atta
         'kill query where 1',
         'system shutdown',
         'system reload config',
-        `backup database ${database} to File('/tmp/stolen')`,
+        `backup database ${database} to File('${loot}')`,
         `use ${database}`,
         'set readonly = 0',
         'set param_x = 1',

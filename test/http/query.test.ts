@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { createAnalytics, sessionSettings } from '../../src/analytics/analytics.ts'
 import { createGuard } from '../../src/analytics/guard.ts'
 import { explainFailure } from '../../src/analytics/problems.ts'
@@ -11,6 +12,7 @@ import type { Caller } from '../../src/keys/schema.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
 import { attacks, ORACLES } from './query-attacks.ts'
 
 const OURS = 'a0000000-0000-7000-8000-000000000001'
@@ -19,7 +21,8 @@ const THEIRS = 'b0000000-0000-7000-8000-000000000002'
 const NEW = 'c0000000-0000-7000-8000-000000000003'
 
 let client: ColumnarClient
-let loaded = 7
+let loot: string
+const loaded = 7
 const sink = {
   epoch: 'epoch-1',
   loadedSeq: () => loaded,
@@ -28,6 +31,7 @@ const sink = {
 
 beforeAll(async () => {
   ;({ client } = await freshColumnarDatabase())
+  loot = join(await temporaryDirectory(), 'loot')
   await fill(client, OURS, 'ours')
   await fill(client, THEIRS, 'SECRET')
   // One part, one granule: whatever reads our rows passes over theirs.
@@ -211,7 +215,9 @@ describe('POST /api/v1/query', () => {
 describe('nothing of another tenant is reachable', () => {
   test('the attack list is refused, each with what is wrong, and changes nothing', async () => {
     const before = await stored()
-    const all = attacks(client.database, THEIRS).flatMap(({ aim, queries }) => queries.map((query) => ({ aim, query })))
+    const all = attacks(client.database, THEIRS, loot).flatMap(({ aim, queries }) =>
+      queries.map((query) => ({ aim, query })),
+    )
     expect(all.length).toBeGreaterThan(120)
     await inParallel(all, async ({ aim, query }) => {
       const error = await failure(run(query))
@@ -220,7 +226,7 @@ describe('nothing of another tenant is reachable', () => {
       expect((error as ApiError).message, query).not.toMatch(/SECRET|workspace_id = |PREWHERE/)
     })
     expect(await stored()).toEqual(before)
-    expect(await Bun.file('/tmp/stolen').exists()).toBe(false)
+    expect(await Bun.file(loot).exists()).toBe(false)
   }, 30_000)
 
   test('errors, orders and aggregates tell nothing of rows that are not ours', async () => {
@@ -243,7 +249,7 @@ describe('each layer alone', () => {
   test('the guard refuses the attack list by itself, but for names that mean nothing in the scope', async () => {
     const guard = createGuard(client, (error) => explainFailure(error, { seconds: 10, memoryBytes: 2 ** 30 }))
     const passed: string[] = []
-    const all = attacks(client.database, THEIRS).flatMap(({ queries }) => queries)
+    const all = attacks(client.database, THEIRS, loot).flatMap(({ queries }) => queries)
     await inParallel(all, (query) =>
       guard.check(query).then(
         () => passed.push(query),
@@ -264,7 +270,7 @@ describe('each layer alone', () => {
 
   test('without the guard, the session neither writes nor changes a setting', async () => {
     const before = await stored()
-    const changing = attacks(client.database, THEIRS).find(({ aim }) => aim.startsWith('changes'))!
+    const changing = attacks(client.database, THEIRS, loot).find(({ aim }) => aim.startsWith('changes'))!
     for (const query of changing.queries.filter((sql) =>
       /^(insert|drop|truncate|alter|delete|create|attach|optimize|rename|system|backup|set r|grant)/.test(sql),
     )) {
@@ -296,10 +302,6 @@ describe('each layer alone', () => {
 })
 
 const NEVER = new AbortController().signal
-
-afterAll(() => {
-  loaded = 0
-})
 
 function caller(workspaceId: string): Caller {
   return { keyId: 'k', type: 'workspace', workspaceId, agentId: null } as Caller

@@ -36,13 +36,13 @@ export function totals(api: Api) {
   }
 }
 
-/** Null while SQL cannot answer: the strip of health tells why, and the rest of the page does without. */
+/** Null while SQL cannot answer: the strip of health tells why, and the rest of the page does without. @throws ApiFailure */
 async function counts(api: Api): Promise<Readonly<Record<string, unknown>> | null> {
   try {
     const { rows } = await api.post<{ rows: Record<string, unknown>[] }>('/api/v1/query', { query: SQL })
     return rows[0] ?? null
   } catch (error) {
-    if (error instanceof ApiFailure) return null
+    if (error instanceof ApiFailure && (error.code === 'UNAVAILABLE' || error.code === 'RATE_LIMITED')) return null
     throw error
   }
 }

@@ -1,0 +1,196 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const PATH = '/api/ingest/v1/events'
+let service: TestService
+let agent: { agentId: string; agentKey: string }
+
+beforeAll(async () => {
+  service = await startTestService()
+  agent = await newAgent(service.api)
+})
+
+async function startRun(): Promise<string> {
+  const { data } = await service.api(
+    'POST',
+    '/api/ingest/v1/run/start',
+    { agent_id: agent.agentId },
+    { key: agent.agentKey },
+  )
+  return data.run_id
+}
+
+function send(body: unknown, { key = agent.agentKey, query = '', headers = {} } = {}) {
+  return service.api('POST', PATH + query, body, { key, headers })
+}
+
+/** The events of a run as SQL has them, once it has everything up to `seq`. */
+async function inSql(runId: string, waitFor: number) {
+  const { data, error } = await service.api('POST', '/api/v1/query', {
+    query:
+      'select event_id, type, level, payload::String as payload, toString(occurred_at) as at from events where run_id = {run:UUID} order by seq',
+    params: { run: runId },
+    wait_for: waitFor,
+  })
+  expect(error).toBeNull()
+  return data.rows
+}
+
+describe('events', () => {
+  test('are accepted with their positions, and SQL has them value for value, defaults filled in', async () => {
+    const run_id = await startRun()
+    const before = Date.now()
+    const { status, data } = await send(
+      `{"run_id":"${run_id.toUpperCase()}","events":[{"type":"llm.call","level":"warn","payload":{"n":12345678901234567890},"occurred_at":"2026-01-31T10:30:00.123456+01:00","id":"mine"},{"type":"plain"}]}`,
+    )
+    expect([status, data]).toEqual([
+      200,
+      { accepted: 2, duplicates: 0, first_seq: data.first_seq, last_seq: data.first_seq + 1 },
+    ])
+    const [first, second] = await inSql(run_id, data.last_seq)
+    expect(first).toEqual({
+      event_id: 'mine',
+      type: 'llm.call',
+      level: 'warn',
+      payload: '{"n":12345678901234567890}',
+      at: '2026-01-31 09:30:00.123',
+    })
+    expect(second).toMatchObject({ type: 'plain', level: 'info', payload: '{}' })
+    expect(second.event_id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/)
+    expect(Date.parse(`${second.at.replace(' ', 'T')}Z`)).toBeWithin(before, Date.now() + 1)
+  })
+
+  test('with an id that the run has had are counted and not stored, within a call and across calls', async () => {
+    const run_id = await startRun()
+    const first = await send({
+      run_id,
+      events: [{ type: 'a', id: '1' }, { type: 'a', id: '1' }, { type: 'b', id: '2' }, { type: 'c' }],
+    })
+    expect(first.data).toMatchObject({ accepted: 3, duplicates: 1 })
+    const again = await send({ run_id, events: [{ type: 'a', id: '2' }] })
+    expect(again.data).toEqual({ accepted: 0, duplicates: 1, first_seq: null, last_seq: null })
+    const other = await send({ run_id: await startRun(), events: [{ type: 'a', id: '1' }] })
+    expect(other.data).toMatchObject({ accepted: 1, duplicates: 0 })
+    expect((await inSql(run_id, other.data.last_seq)).map((row: { type: string }) => row.type)).toEqual(['a', 'b', 'c'])
+  })
+
+  test('a batch is all or nothing; with ?partial=true the bad events are left out and listed', async () => {
+    const run_id = await startRun()
+    const events = [{ type: 'good' }, { type: 'bad', level: 'loud' }, { type: 'good too' }]
+    const whole = await send({ run_id, events })
+    expect([whole.status, whole.error]).toEqual([
+      400,
+      { code: 'VALIDATION_ERROR', message: 'events[1].level: expected one of debug, info, warn, error; got "loud"' },
+    ])
+    const strict = await send({ run_id, events }, { query: '?partial=false' })
+    expect(strict.status).toBe(400)
+    const partial = await send({ run_id, events }, { query: '?partial=true' })
+    expect(partial.data).toMatchObject({ accepted: 2, duplicates: 0, rejected: [{ index: 1 }] })
+    expect(await inSql(run_id, partial.data.last_seq)).toHaveLength(2)
+    const none = await send({ run_id, events: [{}] }, { query: '?partial=true' })
+    expect(none.data).toEqual({
+      accepted: 0,
+      duplicates: 0,
+      first_seq: null,
+      last_seq: null,
+      rejected: [{ index: 0, message: 'events[0].type: required' }],
+    })
+    expect((await send({ run_id, events }, { query: '?partial=maybe' })).error?.message).toContain('query.partial')
+    expect((await send({ run_id, events }, { query: '?patrial=true' })).error?.message).toContain('patrial')
+  })
+
+  test('of one run never swap, and positions rise across calls at the same time', async () => {
+    const run_id = await startRun()
+    const calls = await Promise.all(
+      Array.from({ length: 40 }, (_, call) =>
+        send({ run_id, events: Array.from({ length: 5 }, (_, i) => ({ type: `${call}.${i}` })) }),
+      ),
+    )
+    const last = Math.max(...calls.map(({ data }) => data.last_seq))
+    const types = (await inSql(run_id, last)).map((row: { type: string }) => row.type)
+    const expected = calls
+      .map(({ data }, call) => ({ call, first: data.first_seq }))
+      .sort((a, b) => a.first - b.first)
+      .flatMap(({ call }) => [0, 1, 2, 3, 4].map((i) => `${call}.${i}`))
+    expect(types).toEqual(expected)
+  })
+
+  test('are stored on a run that has ended, which does not change its state', async () => {
+    const run_id = await startRun()
+    await service.api('POST', '/api/ingest/v1/run/complete', { run_id }, { key: agent.agentKey })
+    expect((await send({ run_id, events: [{ type: 'late' }] })).data).toMatchObject({ accepted: 1 })
+    await eventually(async () => {
+      const { data } = await service.api('GET', `/api/v1/runs/${run_id}`)
+      return data.status === 'completed' && data.event_count === 1 && data.last_event_at !== null
+    })
+  })
+
+  test('come compressed just as well', async () => {
+    const run_id = await startRun()
+    const body = JSON.stringify({ run_id, events: [{ type: 'a' }] })
+    for (const [encoding, bytes] of [
+      ['gzip', gzipSync(body)],
+      ['zstd', zstdCompressSync(body)],
+    ] as const) {
+      expect((await send(bytes, { headers: { 'content-encoding': encoding } })).data).toMatchObject({ accepted: 1 })
+    }
+  })
+
+  test('repeated under one Idempotency-Key are stored once and answered the same', async () => {
+    const run_id = await startRun()
+    const headers = { 'idempotency-key': 'batch-1' }
+    const body = { run_id, events: [{ type: 'a' }, { type: 'b' }] }
+    const first = await send(body, { headers })
+    const again = await send(body, { headers })
+    expect([again.status, again.text, again.headers.get('idempotent-replayed')]).toEqual([200, first.text, 'true'])
+    expect((await send({ ...body, events: [{ type: 'c' }] }, { headers })).error?.code).toBe('CONFLICT')
+    expect(await inSql(run_id, first.data.last_seq)).toHaveLength(2)
+  })
+})
+
+describe('the run of an events call', () => {
+  test('unknown, of another workspace, of another agent: each has its own answer', async () => {
+    const events = [{ type: 'a' }]
+    const run_id = await startRun()
+    expect((await send({ run_id: Bun.randomUUIDv7(), events })).error).toMatchObject({ code: 'NOT_FOUND' })
+    const other = await newAgent(service.api)
+    expect((await send({ run_id, events }, { key: other.agentKey })).error).toMatchObject({ code: 'FORBIDDEN' })
+    const workspace = await service.api(
+      'POST',
+      '/api/v1/workspaces',
+      { name: 'other' },
+      { key: 'operator-token-of-the-tests' },
+    )
+    const foreign = await service.api('POST', '/api/v1/agents', { name: 'x' }, { key: workspace.data.key })
+    const key = await service.api(
+      'POST',
+      `/api/v1/agents/${foreign.data.agent_id}/keys`,
+      {},
+      { key: workspace.data.key },
+    )
+    expect((await send({ run_id, events }, { key: key.data.key })).error).toMatchObject({ code: 'NOT_FOUND' })
+    expect((await send({ run_id, events }, { key: service.workspaceKey })).error).toMatchObject({ code: 'FORBIDDEN' })
+  })
+
+  test('a bad key is answered before a bad body is looked at', async () => {
+    for (const body of ['rubbish', '{"events":', Buffer.from([0xff, 0xfe])]) {
+      expect((await send(body, { key: 'svc_agent_nonsense' })).status).toBe(401)
+    }
+  })
+
+  test('events of more than the budget are refused as a whole, with a hint when to come back', async () => {
+    const limited = await startTestService({ RATE_LIMIT_EVENTS_PER_SECOND: '10' })
+    const { agentId, agentKey } = await newAgent(limited.api)
+    const { data } = await limited.api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+    const events = Array.from({ length: 8 }, () => ({ type: 'a' }))
+    const body = { run_id: data.run_id, events }
+    expect((await limited.api('POST', PATH, body, { key: agentKey })).status).toBe(200)
+    const refused = await limited.api('POST', PATH, body, { key: agentKey })
+    expect([refused.status, refused.error?.code]).toEqual([429, 'RATE_LIMITED'])
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    await limited.stop()
+  })
+})
