@@ -225,7 +225,7 @@ const UNKNOWN_EXCEPTION = 1002
 
 /** Status of the codes that clients tell apart; every other error is a 500, as in ClickHouse. */
 const HTTP_STATUS: Readonly<Record<number, number>> = {
-  ...statusOf(400, [6, 25, 26, 27, 36, 38, 41, 43, 53, 62, 72, 117, 182, 321, 386, 456, 457, 497]),
+  ...statusOf(400, [6, 25, 26, 27, 36, 38, 41, 43, 53, 62, 72, 117, 182, 321, 386, 456, 457]),
   ...statusOf(401, [194]),
   ...statusOf(403, [164, 192, 193, 497, 516]),
   ...statusOf(404, [46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 149]),

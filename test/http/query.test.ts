@@ -4,7 +4,7 @@ import { createAnalytics, sessionSettings } from '../../src/analytics/analytics.
 import { createGuard } from '../../src/analytics/guard.ts'
 import { explainFailure } from '../../src/analytics/problems.ts'
 import type { RunQuery } from '../../src/analytics/schema.ts'
-import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
+import { scopeDatabase, scopedStatement, TABLES } from '../../src/analytics/views.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { ApiError } from '../../src/http/errors.ts'
 import { encodeJson } from '../../src/http/raw-json.ts'
@@ -55,16 +55,17 @@ describe('POST /api/v1/query', () => {
     expect(answer).toMatchObject({ row_count: 2, truncated: false, complete_through: 'epoch-1.7' })
   })
 
-  test('shows the columns of the contract and no others', async () => {
-    const names = async (table: string) =>
-      (await ask(`select * from ${table} limit 0`)).columns.map(({ name }) => name).join(', ')
-    expect(await names('events')).toBe(
-      'seq, event_id, run_id, agent_id, type, level, payload, occurred_at, received_at',
-    )
-    expect(await names('runs')).toBe(
-      'run_id, agent_id, agent_name, status, trigger_type, external_run_id, parent_run_id, session_id, tags, input, output, error_message, created_at, started_at, completed_at, duration_ms, input_tokens, output_tokens, cost_usd',
-    )
-    expect(await names('tasks')).toBe('task_id, run_id, agent_id, name, status, input, output, created_at, updated_at')
+  test('shows the columns of the contract and no others, of the types that we say', async () => {
+    const names = {
+      events: 'seq, event_id, run_id, agent_id, type, level, payload, occurred_at, received_at',
+      runs: 'run_id, agent_id, agent_name, status, trigger_type, external_run_id, parent_run_id, session_id, tags, input, output, error_message, created_at, started_at, completed_at, duration_ms, input_tokens, output_tokens, cost_usd',
+      tasks: 'task_id, run_id, agent_id, name, status, input, output, created_at, updated_at',
+    }
+    for (const [table, expected] of Object.entries(names)) {
+      const { columns } = await ask(`select * from ${table} limit 0`)
+      expect(columns.map(({ name }) => name).join(', ')).toBe(expected)
+      expect(columns).toEqual(TABLES[table].columns.map(({ name, type }) => ({ name, type })))
+    }
   })
 
   test('shows the latest state of a run and of a task once', async () => {

@@ -18,8 +18,6 @@ export interface Engine {
   run(job: Job): Promise<Outcome>
   /** Cancels the running statement of that id, if there is one. */
   kill(queryId: string): Promise<void>
-  /** Nothing may be running. */
-  close(): void
 }
 
 export interface Job {
@@ -66,7 +64,7 @@ export function openEngine(directory: string, configFile: string): Engine {
       `--config-file=${configFile}`,
       ...Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
     ])
-  // Kept open: the engine ends with its last connection.
+  // Never closed: the engine ends with its last connection, and so with the process.
   const keeper = connect({})
   const version = native.QueryWithConnection(keeper, 'SELECT version()', 'TabSeparated').trim()
   const settingNames = new Set(
@@ -94,7 +92,6 @@ export function openEngine(directory: string, configFile: string): Engine {
     kill: async (queryId) => {
       await query(native, keeper, `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`, 'Null')
     },
-    close: () => native.CloseConnection(keeper),
   }
 }
 

@@ -33,7 +33,7 @@ function demoCommand(origin: string): string {
 
 /** The key is written as a variable: a page that showed it would put it into screenshots and shell histories. */
 function createAgent(origin: string): string {
-  return `curl -X POST ${origin}/api/v1/agents \\
+  return `curl ${origin}/api/v1/agents \\
   -H "Authorization: Bearer $WORKSPACE_KEY" \\
   -H 'Content-Type: application/json' \\
   -d '{"name": "my first agent"}'`
@@ -45,13 +45,16 @@ function reportCommands(origin: string): string {
 ${createAgent(origin)}
 
 export AGENT_ID=…                  # agent_id of the answer
-curl -X POST ${origin}/api/v1/agents/$AGENT_ID/keys \\
-  -H "Authorization: Bearer $WORKSPACE_KEY" -H 'Content-Type: application/json' -d '{}'
+curl ${origin}/api/v1/agents/$AGENT_ID/keys \\
+  -H "Authorization: Bearer $WORKSPACE_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d '{}'
 
 export AGENT_KEY=svc_agent_…       # key of the answer
-curl -X POST ${origin}/api/ingest/v1/run/start \\
-  -H "Authorization: Bearer $AGENT_KEY" -H 'Content-Type: application/json' \\
-  -d "{\\"agent_id\\": \\"$AGENT_ID\\", \\"input\\": {\\"question\\": \\"does it work?\\"}}"`
+curl ${origin}/api/ingest/v1/run/start \\
+  -H "Authorization: Bearer $AGENT_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d "{\\"agent_id\\": \\"$AGENT_ID\\"}"`
 }
 
 function command(label: string, text: string): HTMLElement {

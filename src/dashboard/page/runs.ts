@@ -54,6 +54,7 @@ export function runsView({ api, directory, refreshSoon }: RunsViewDeps) {
     const isEmpty = page.items.length === 0 && cursors.length === 0
     list.show(page.items, selected)
     list.element.hidden = isEmpty
+    element.classList.toggle('without-runs', isEmpty && !filters.areSet())
     nothingMatches.hidden = !isEmpty || !filters.areSet()
     empty.hidden = !isEmpty || filters.areSet()
     pager.show(cursors, page.next_cursor)
