@@ -85,7 +85,13 @@ export function sqlView(api: Api) {
     {},
     h('label', { for: 'sql' }, 'Query'),
     text,
-    h('div', { class: 'actions' }, run, h('span', { class: 'hint' }, 'or Ctrl+Enter'), ...examples(text, execute)),
+    h(
+      'div',
+      { class: 'actions' },
+      run,
+      h('span', { class: 'hint' }, 'or Ctrl+Enter. Examples:'),
+      ...examples(text, execute),
+    ),
   )
   form.addEventListener('submit', (event) => {
     event.preventDefault()
