@@ -4,6 +4,7 @@ import { AgentStore } from './agents/store.ts'
 import { createAnalytics } from './analytics/analytics.ts'
 import { createApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
+import type { ColumnarClient } from './columnar/client.ts'
 import { startSink } from './columnar/sink.ts'
 import type { Config } from './config.ts'
 import { EventIdIndex } from './events/id-index.ts'
@@ -103,6 +104,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       dir: journalDir,
       maxBytes: config.journalMaxBytes,
       keepBytes: config.journalKeepBytes,
+      startAfter: () => lastLoadedSeq(columnar),
       clock,
       log,
       onCommit: metrics.journalCommitted,
@@ -190,4 +192,12 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     freshKey: first?.freshKey ?? null,
     stop: () => teardown.run(),
   }
+}
+
+/** Where the journal that filled this ClickHouse had come to. */
+async function lastLoadedSeq(columnar: ColumnarClient): Promise<number> {
+  const [{ seq }] = await columnar.query<{ seq: number }>(
+    'select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks)) as seq',
+  )
+  return seq
 }
