@@ -17,7 +17,7 @@ export interface PageBundle {
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
-/** Makes the files that browsers load out of `page/`. Takes about 20 ms. @throws AggregateError if it does not compile */
+/** Makes the files that browsers load out of `page/`. Takes some 30 ms, once. @throws AggregateError if it does not compile */
 export async function bundlePage(): Promise<PageBundle> {
   const { outputs } = await Bun.build({
     entrypoints: [join(import.meta.dir, 'page', 'index.html')],

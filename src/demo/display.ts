@@ -98,9 +98,9 @@ function verdict({ holds, comparisons, problem }: FleetReport['verification'], i
 
 function examples(url: string, sessionTag: string): string[] {
   const queries = [
-    `select agent_name, status, count() as runs, round(avg(duration_ms)) as avg_ms from runs where has(tags, '${sessionTag}') group by agent_name, status order by agent_name, status`,
-    `select type, level, count() as events from events group by type, level order by events desc`,
-    `select JSONExtractString(payload, 'gen_ai.request.model') as model, count() as calls, sum(JSONExtractUInt(payload, 'gen_ai.usage.output_tokens')) as output_tokens, round(sum(JSONExtractFloat(payload, 'cost_usd')), 2) as usd from events where type = 'llm.call' group by model order by usd desc`,
+    `select agent_name, status, count() as runs, round(avg(duration_ms)) as avg_ms from runs where has(tags, '${sessionTag}') group by all order by all`,
+    `select type, level, count() as events from events group by all order by events desc`,
+    `select payload.gen_ai.request.model as model, count() as calls, sum(payload.gen_ai.usage.output_tokens::UInt64) as output_tokens, round(sum(payload.cost_usd::Float64), 2) as usd from events where type = 'llm.call' group by model order by usd desc`,
   ]
   return ['Ask it something (WORKSPACE_KEY set to your key):', ...queries.map((query) => `\n${curl(url, query)}`)]
 }

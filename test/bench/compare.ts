@@ -21,6 +21,8 @@ export async function compare(contest: Contest): Promise<void> {
   const { service, report, rounds, target, name } = contest
   const ours: LoadResult[] = []
   const theirs: LoadResult[] = []
+  // Once unseen, until both are compiled.
+  for (const load of [contest.baseline.load, contest.ours]) await runLoad(load)
   for (let round = 0; round < rounds; round++) {
     await quiet(service)
     theirs.push(await runLoad(contest.baseline.load))

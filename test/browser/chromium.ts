@@ -27,6 +27,7 @@ export interface BrowserPage {
 
 const FLAGS = [
   '--headless',
+  '--window-size=1280,900',
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',

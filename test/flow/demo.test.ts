@@ -6,7 +6,7 @@ test('the demo reports realistic runs, and SQL holds exactly what was acknowledg
   const service = await startTestService()
   const stop = new AbortController()
   const report = await runFleet(
-    { url: service.url, key: service.workspaceKey, agents: 3, rate: 40, durationSeconds: 2, seed: 7 },
+    { url: service.url, key: service.workspaceKey, agents: 3, rate: 40, durationSeconds: 1.5, seed: 7 },
     { stop: stop.signal },
   )
   const { counters, verification } = report
@@ -22,4 +22,4 @@ test('the demo reports realistic runs, and SQL holds exactly what was acknowledg
     query: 'select countIf(parent_run_id is not null) as children from runs',
   })
   expect(Number(children.data.rows[0].children)).toBeGreaterThan(0)
-})
+}, 20_000)

@@ -3,7 +3,7 @@
  * as its text, which {@link pretty} and {@link textOf} write as it was. A browser that cannot do that gives plain numbers.
  */
 export function parseIntact(text: string): unknown {
-  return JSON.parse(text, undefined)
+  return JSON.parse(text, rawJSON === undefined ? undefined : keepDigits)
 }
 
 /** JSON for reading: two spaces a level. */
