@@ -38,7 +38,7 @@ export function createApp(deps: AppDeps) {
   const guards = createGuards(deps.guards)
   const shell = createShell(deps.shell)
   return shell
-    .use(eventRoutes({ guards, ingest: deps.ingest }))
+    .use(eventRoutes({ guards, reader: deps.guards.reader, idempotency: deps.guards.idempotency, ingest: deps.ingest }))
     .use(runRoutes({ guards, runs: deps.runs, events: deps.events }))
     .use(taskRoutes({ guards, tasks: deps.tasks }))
     .use(agentRoutes({ guards, agents: deps.agents }))

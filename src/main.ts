@@ -15,10 +15,14 @@ async function main(): Promise<void> {
   const stopped = Promise.withResolvers<void>()
   onStopSignal(log, stopped.resolve)
   try {
-    const service = await startService(config, { log, progress: createProgress(say) })
-    say(welcome(service, config))
-    await stopped.promise
-    await service.stop()
+    const starting = startService(config, { log, progress: createProgress(say) })
+    // A start that is no longer wanted has nothing to write: its children end with it.
+    const service = await Promise.race([starting, stopped.promise])
+    if (service !== undefined) {
+      say(welcome(service, config))
+      await stopped.promise
+      await service.stop()
+    }
     process.exit(0)
   } catch (error) {
     fail(error)

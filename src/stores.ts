@@ -34,18 +34,26 @@ const END_TIMEOUT_SECONDS = 2
 
 /** Chooses, starts and migrates Postgres and ClickHouse, both at once. @throws StartError */
 export async function startStores(config: Config, deps: StoresDeps): Promise<Stores> {
-  const results = await Promise.allSettled([startPostgres(config, deps), startClickHouse(config, deps)] as const)
-  const [postgres, clickhouse] = results
+  // When one cannot be had, nobody waits for the other.
+  const failing = new AbortController()
+  const orFail = (error: unknown) => {
+    failing.abort(error)
+    throw error
+  }
+  const results = await Promise.allSettled([
+    startPostgres(config, deps, failing.signal).catch(orFail),
+    startClickHouse(config, deps, failing.signal).catch(orFail),
+  ] as const)
   // Whichever has started is to be stopped, even when the other one fails; both end at the same time.
   deps.teardown.add('stores', () =>
     Promise.all(results.map((result) => (result.status === 'fulfilled' ? result.value.stop() : undefined))),
   )
-  if (postgres.status === 'rejected') throw postgres.reason
-  if (clickhouse.status === 'rejected') throw clickhouse.reason
+  const [postgres, clickhouse] = results
+  if (postgres.status === 'rejected' || clickhouse.status === 'rejected') throw failing.signal.reason
   return { ...postgres.value.clients, columnar: clickhouse.value.client }
 }
 
-async function startPostgres(config: Config, { log, progress, metrics }: StoresDeps) {
+async function startPostgres(config: Config, { log, progress, metrics }: StoresDeps, failing: AbortSignal) {
   const server =
     config.databaseUrl === undefined
       ? await progress.during('starting Postgres', (onProgress) =>
@@ -64,7 +72,9 @@ async function startPostgres(config: Config, { log, progress, metrics }: StoresD
     await server.stop()
   }
   try {
-    if (config.databaseUrl !== undefined) await progress.during('waiting for DATABASE_URL', () => reachable(sql))
+    if (config.databaseUrl !== undefined) {
+      await progress.during('waiting for DATABASE_URL', () => reachable(sql, failing))
+    }
     await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
     return { clients: { sql, heartbeat }, stop }
   } catch (error) {
@@ -74,21 +84,22 @@ async function startPostgres(config: Config, { log, progress, metrics }: StoresD
 }
 
 /** Waits for a server of the operator's. @throws StartError that does not repeat the address: it holds a password */
-async function reachable(sql: Sql): Promise<void> {
+async function reachable(sql: Sql, failing: AbortSignal): Promise<void> {
   const deadline = performance.now() + REMOTE_PATIENCE_MS
   for (;;) {
     try {
       await sql`select 1`
       return
     } catch (cause) {
+      failing.throwIfAborted()
       if (isUnavailable(cause) && performance.now() < deadline) await Bun.sleep(RETRY_INTERVAL_MS)
       else throw new StartError(`DATABASE_URL cannot be used: ${(cause as Error).message}`, { cause })
     }
   }
 }
 
-async function startClickHouse(config: Config, { log, progress }: StoresDeps) {
-  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, log))
+async function startClickHouse(config: Config, { log, progress }: StoresDeps, failing: AbortSignal) {
+  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, log, failing))
   const client = createColumnarClient(backend)
   const stop = async () => {
     await client.close()
@@ -103,11 +114,12 @@ async function startClickHouse(config: Config, { log, progress }: StoresDeps) {
   }
 }
 
-async function clickHouse({ clickhouseUrl, dataDir, logLevel }: Config, log: Log): Promise<ColumnarBackend> {
+async function clickHouse(config: Config, log: Log, failing: AbortSignal): Promise<ColumnarBackend> {
+  const { clickhouseUrl, dataDir, logLevel } = config
   if (clickhouseUrl === undefined) return startEmbeddedClickHouse({ dataDir, log, logLevel })
   const backend = remoteClickHouse(clickhouseUrl)
   try {
-    await backend.whenReady(AbortSignal.timeout(REMOTE_PATIENCE_MS))
+    await backend.whenReady(AbortSignal.any([failing, AbortSignal.timeout(REMOTE_PATIENCE_MS)]))
   } catch (cause) {
     throw new StartError('CLICKHOUSE_URL cannot be used: the server does not answer', { cause })
   }

@@ -28,6 +28,14 @@ export class Bytes {
     return this.buffer.subarray(0, this.length)
   }
 
+  /** Room for `count` more 32-bit words, to be filled by the caller. Only for runs that hold nothing but words. */
+  addWords(count: number): Uint32Array {
+    this.reserve(count * 4)
+    const place = new Uint32Array(this.buffer.buffer, this.length, count)
+    this.length += count * 4
+    return place
+  }
+
   byte(value: number): void {
     this.reserve(1)
     this.buffer[this.length++] = value

@@ -1,7 +1,7 @@
 import { type EventBatch, LEVELS } from '../events/schema.ts'
 import type { Span } from '../journal/journal.ts'
 import { Bytes, spanWords } from './bytes.ts'
-import { blockHead, columnHead, constantInt64, constantLowCardinality, risingUInt64 } from './native.ts'
+import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 import { UlidWriter } from './ulid-writer.ts'
 
 /**
@@ -17,6 +17,10 @@ export class EventBlock {
   private readonly level = new Bytes()
   private readonly payload = new Bytes()
   private readonly occurredAt = new Bytes()
+  /** Workspace, agent and run of every row, then position and time of acceptance: filled when the block is built. */
+  private readonly ids = [new Bytes(), new Bytes(), new Bytes()]
+  private readonly seq = new Bytes()
+  private readonly receivedAt = new Bytes()
   private readonly ulids = new UlidWriter()
 
   /** Size of what has been collected, roughly. */
@@ -56,19 +60,25 @@ export class EventBlock {
 
   /** The block, in pieces to be written one after the other. They are views: use them before {@link clear}. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
-    const ids = this.idColumns()
+    this.fillIds()
+    this.seq.clear()
+    addRisingUInt64(this.seq, firstSeq, this.rows)
+    this.receivedAt.clear()
+    addConstantInt64(this.receivedAt, receivedAt, this.rows)
     const values = [
-      ...ids,
-      risingUInt64(firstSeq, this.rows),
+      ...this.ids.map((column) => column.view()),
+      this.seq.view(),
       this.eventId.view(),
       this.type.view(),
       this.level.view(),
       this.payload.view(),
       this.occurredAt.view(),
-      constantInt64(receivedAt, this.rows),
+      this.receivedAt.view(),
       constantLowCardinality(epoch, this.rows),
     ]
-    return [blockHead(values.length, this.rows), ...values.flatMap((column, index) => [COLUMN_HEADS[index], column])]
+    const pieces = [blockHead(values.length, this.rows)]
+    for (let column = 0; column < values.length; column++) pieces.push(COLUMN_HEADS[column], values[column])
+    return pieces
   }
 
   clear(): void {
@@ -77,26 +87,25 @@ export class EventBlock {
     for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
   }
 
-  /** Workspace, agent and run of every row. */
-  private idColumns(): Buffer[] {
-    const columns = [0, 1, 2].map(() => new Uint32Array(this.rows * 4))
-    let at = 0
-    for (const span of this.spans) {
-      const words = spanWords(span)
-      for (let column = 0; column < 3; column++) {
-        const target = columns[column]
-        const [a, b, c, d] = [words[column * 4], words[column * 4 + 1], words[column * 4 + 2], words[column * 4 + 3]]
-        const end = at + span.rows * 4
-        for (let i = at; i < end; i += 4) {
-          target[i] = a
-          target[i + 1] = b
-          target[i + 2] = c
-          target[i + 3] = d
+  private fillIds(): void {
+    for (let column = 0; column < this.ids.length; column++) {
+      this.ids[column].clear()
+      const target = this.ids[column].addWords(this.rows * 4)
+      let at = 0
+      for (const span of this.spans) {
+        const words = spanWords(span)
+        const a = words[column * 4]
+        const b = words[column * 4 + 1]
+        const c = words[column * 4 + 2]
+        const d = words[column * 4 + 3]
+        for (const end = at + span.rows * 4; at < end; at += 4) {
+          target[at] = a
+          target[at + 1] = b
+          target[at + 2] = c
+          target[at + 3] = d
         }
       }
-      at += span.rows * 4
     }
-    return columns.map((column) => Buffer.from(column.buffer))
   }
 }
 

@@ -19,9 +19,9 @@ export function columnHead(name: string, type: string): Buffer {
   return head.view()
 }
 
-/** `UInt64` values `first`, `first + 1`, … */
-export function risingUInt64(first: number, rows: number): Buffer {
-  const words = new Uint32Array(rows * 2)
+/** Appends the `UInt64` values `first`, `first + 1`, … */
+export function addRisingUInt64(column: Bytes, first: number, rows: number): void {
+  const words = column.addWords(rows * 2)
   let low = first % 2 ** 32
   let high = Math.floor(first / 2 ** 32)
   for (let i = 0; i < words.length; i += 2) {
@@ -32,12 +32,16 @@ export function risingUInt64(first: number, rows: number): Buffer {
       high++
     }
   }
-  return Buffer.from(words.buffer)
 }
 
-/** The same `Int64` or `DateTime64` `rows` times. */
-export function constantInt64(value: number, rows: number): Buffer {
-  return Buffer.from(new BigInt64Array(rows).fill(BigInt(value)).buffer)
+/** Appends the same `Int64` or `DateTime64` `rows` times. */
+export function addConstantInt64(column: Bytes, value: number, rows: number): void {
+  const words = column.addWords(rows * 2)
+  const high = Math.floor(value / 2 ** 32)
+  for (let i = 0; i < words.length; i += 2) {
+    words[i] = value
+    words[i + 1] = high
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Span } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { Bytes, uuidWords } from './bytes.ts'
-import { blockHead, columnHead, constantInt64, constantLowCardinality, risingUInt64 } from './native.ts'
+import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 
 /** How values of a column are written. `Nullable` ones are preceded by a map of which are null. */
 type ColumnType = keyof typeof WRITERS
@@ -100,8 +100,12 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
       pieces.push(columnHead(name, nullable === undefined ? type : `Nullable(${type})`))
       pieces.push(this.column(name, type, nullable !== undefined))
     }
-    pieces.push(columnHead('seq', 'UInt64'), risingUInt64(firstSeq, this.rows))
-    pieces.push(columnHead('received_at', "DateTime64(3, 'UTC')"), constantInt64(receivedAt, this.rows))
+    const seq = new Bytes()
+    addRisingUInt64(seq, firstSeq, this.rows)
+    pieces.push(columnHead('seq', 'UInt64'), seq.view())
+    const received = new Bytes()
+    addConstantInt64(received, receivedAt, this.rows)
+    pieces.push(columnHead('received_at', "DateTime64(3, 'UTC')"), received.view())
     pieces.push(columnHead('epoch', 'LowCardinality(String)'), constantLowCardinality(epoch, this.rows))
     return pieces
   }

@@ -1,36 +1,57 @@
 import { Elysia, t } from 'elysia'
+import type { BodyReader } from '../http/body.ts'
+import type { Idempotency } from '../http/idempotency.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { EventIngest } from './ingest.ts'
 import { AppendEvents, EventsAccepted } from './schema.ts'
 
-/** `POST /api/ingest/v1/events` (spec section 4, contract section 4). */
-export function eventRoutes({ guards, ingest }: { guards: Guards; ingest: EventIngest }) {
-  return new Elysia({ prefix: '/api/ingest/v1' })
-    .use(guards.ingestBytes)
-    .post(
-      '/events',
-      ({ caller, bodyBytes, query, reservation }) =>
-        ingest.append(caller, bodyBytes, { partial: query.partial === 'true', mint: reservation?.mint }),
-      {
-        query: t.Object(
-          {
-            partial: t.Optional(
-              t.UnionEnum(['true', 'false'], {
-                // Elysia would fill in the first word.
-                default: undefined,
-                description: 'Store the good events, list the bad.',
-              }),
-            ),
-          },
-          { additionalProperties: false },
-        ),
-        response: EventsAccepted,
-        // The body has no schema to Elysia: `scan.ts` checks the bytes, which is what makes this route fast.
-        detail: {
-          summary: 'Report events of a run',
-          tags: ['Ingest'],
-          requestBody: { required: true, content: { 'application/json': { schema: AppendEvents as object } } },
+export interface EventRoutesDeps {
+  readonly guards: Guards
+  readonly reader: BodyReader
+  readonly idempotency: Idempotency
+  readonly ingest: EventIngest
+}
+
+/**
+ * `POST /api/ingest/v1/events` (spec section 4, contract section 4).
+ *
+ * The one route without a guard plugin: the same steps in the same order, called one after the other. Elysia's hooks cost
+ * a third of what a call with one event costs in all (measured), and its body schema more than the rest.
+ */
+export function eventRoutes({ guards, reader, idempotency, ingest }: EventRoutesDeps) {
+  return new Elysia({ prefix: '/api/ingest/v1' }).post(
+    '/events',
+    async ({ request, set, query }) => {
+      const sent = await reader.readBytes(request)
+      const admitted = guards.admit(request, set.headers as Record<string, string | number>, 'agent', 'ingest')
+      const caller = admitted instanceof Promise ? await admitted : admitted
+      const body = reader.open(request, sent)
+      const partial = query.partial === 'true'
+      if (!request.headers.has('idempotency-key')) return ingest.append(caller, body, { partial, mint: undefined })
+      return idempotency.carryOut({ request, caller, bytes: body }, (mint) =>
+        ingest.append(caller, body, { partial, mint }),
+      )
+    },
+    {
+      parse: 'none',
+      query: t.Object(
+        {
+          partial: t.Optional(
+            t.UnionEnum(['true', 'false'], {
+              // Elysia would fill in the first word.
+              default: undefined,
+              description: 'Store the good events, list the bad.',
+            }),
+          ),
         },
+        { additionalProperties: false },
+      ),
+      response: EventsAccepted,
+      detail: {
+        summary: 'Report events of a run',
+        tags: ['Ingest'],
+        requestBody: { required: true, content: { 'application/json': { schema: AppendEvents as object } } },
       },
-    )
+    },
+  )
 }

@@ -1,4 +1,5 @@
 import { ApiError } from './errors.ts'
+import { encodeJson } from './raw-json.ts'
 
 /** Response headers on their way, as Elysia holds them. */
 export interface ResponseSet {
@@ -21,6 +22,11 @@ export interface Begun {
 const COMPRESSED_LENGTH_MIN = 1024
 /** The fastest: a third of the size for a tenth of the time that the best ratio takes. */
 const LEVEL = 1
+
+/** The envelope of an answer. */
+export function dataText(data: unknown): string {
+  return `{"data":${encodeJson(data)},"error":null}`
+}
 
 /** The envelope of an error, also for those answers that are given outside of Elysia. */
 export function errorText(code: string, message: string): string {

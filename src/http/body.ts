@@ -40,8 +40,6 @@ export interface BodyReader {
    * An absent body counts as `{}`; the route's schema names what is missing.
    */
   transform(context: BodyContext): void
-  /** The same without parsing, for a route that reads the bytes itself. */
-  transformBytes(context: BodyContext): void
 }
 
 interface BodyContext {
@@ -88,9 +86,6 @@ export function bodyReader({ limits, bodyTimeoutMs }: BodyReaderOptions): BodyRe
         throw invalid('body', `expected a JSON object; got ${shown(value)}`)
       context.body = value
       context.bodyBytes = text
-    },
-    transformBytes(context) {
-      if (context.body instanceof RawBody) context.bodyBytes = open(context.request, context.body.bytes)
     },
   }
 }

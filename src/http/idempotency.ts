@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Mint } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Sql } from '../postgres/connect.ts'
+import { dataText } from './answer.ts'
 import { ApiError, invalid } from './errors.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
@@ -66,6 +67,19 @@ export interface Idempotency {
    * settles when the answer is known. Costs one header look-up without the header.
    */
   beforeHandle(context: IdempotencyContext): Promise<Response | undefined>
+  /**
+   * The whole of it around one piece of work, for a route without hooks. Answers the data of `work`, or the answer that
+   * was given before. `work` must answer 200 with the data it resolves with.
+   */
+  carryOut<T>(call: BareCall, work: (mint: Mint) => Promise<T>): Promise<T | Response>
+}
+
+/** A call that carries an `Idempotency-Key`, before its headers have been looked at. */
+export interface BareCall {
+  readonly request: Request
+  readonly caller: { readonly keyId: string } | undefined
+  /** The body, inflated. */
+  readonly bytes: Uint8Array
 }
 
 export interface IdempotencyContext {
@@ -106,18 +120,36 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     }
   }
 
+  const beginBare = ({ request, caller, bytes }: BareCall) =>
+    begin({
+      keyId: caller?.keyId ?? OPERATOR_KEY_ID,
+      token: bearerToken(request),
+      idemKey: request.headers.get('idempotency-key') ?? '',
+      request,
+      bytes,
+    })
+
   return {
     begin,
+    async carryOut(call, work) {
+      const begun = await beginBare(call)
+      if ('replay' in begun) return replayResponse(begun.replay)
+      const { mint, finish, release, suspend } = begun.reservation
+      try {
+        const data = await work(mint)
+        await finish(200, dataText(data))
+        return data
+      } catch (error) {
+        // After a refusal the key is free again. After a failure nobody knows what has happened.
+        if (error instanceof ApiError && error.status < 500) await release()
+        else suspend()
+        throw error
+      }
+    },
     async beforeHandle(context) {
-      const idemKey = context.request.headers.get('idempotency-key')
-      if (idemKey === null || context.request.method !== 'POST') return
-      const begun = await begin({
-        keyId: context.caller?.keyId ?? OPERATOR_KEY_ID,
-        token: bearerToken(context.request),
-        idemKey,
-        request: context.request,
-        bytes: context.bodyBytes,
-      })
+      const { request, caller, bodyBytes } = context
+      if (!request.headers.has('idempotency-key') || request.method !== 'POST') return
+      const begun = await beginBare({ request, caller, bytes: bodyBytes })
       if ('replay' in begun) return replayResponse(begun.replay)
       context.mint = begun.reservation.mint
       context.reservation = begun.reservation

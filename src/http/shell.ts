@@ -3,11 +3,10 @@ import type { Limits } from '../config.ts'
 import { type Mint, mint } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { allowedMethods } from './allowed-methods.ts'
-import { type Begun, errorText, jsonResponse, ownResponse } from './answer.ts'
+import { type Begun, dataText, errorText, jsonResponse, ownResponse } from './answer.ts'
 import { HangUp } from './body.ts'
 import { ApiError } from './errors.ts'
 import type { Reservation } from './idempotency.ts'
-import { encodeJson } from './raw-json.ts'
 import { requestIdOf } from './request-id.ts'
 import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
 
@@ -76,7 +75,7 @@ export function createShell(deps: ShellDeps) {
         finished(begun, responseValue.status)
         return ownResponse(begun, responseValue)
       }
-      const text = `{"data":${encodeJson(responseValue)},"error":null}`
+      const text = dataText(responseValue)
       const status = typeof set.status === 'number' ? set.status : 200
       finished(begun, status)
       const response = jsonResponse(begun, status, text)

@@ -61,21 +61,19 @@ export function createGuards(deps: GuardsDeps) {
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
-  const guard = (audience: Audience, budget: Budget, as: 'json' | 'bytes' = 'json') =>
-    withContext(`${audience} ${budget} ${as}`)
+  const guard = (audience: Audience, budget: Budget) =>
+    withContext(`${audience} ${budget}`)
       .onParse({ as: 'scoped' }, reader.parse)
       .derive({ as: 'scoped' }, async ({ request, set }) => ({
         caller: await admit(request, set.headers as Record<string, string | number>, audience, budget),
       }))
-      .onTransform({ as: 'scoped' }, as === 'json' ? reader.transform : reader.transformBytes)
+      .onTransform({ as: 'scoped' }, reader.transform)
       .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
 
   return {
     admit,
     /** Agent keys only, with the budget of ingest requests. */
     ingest: guard('agent', 'ingest'),
-    /** The same for the events route, which reads the bytes of its body itself: `bodyBytes`, inflated. */
-    ingestBytes: guard('agent', 'ingest', 'bytes'),
     /** Workspace keys only: management and SQL. */
     workspaceKey: (budget: Budget) => guard('workspace', budget),
     /** Either type; what an agent key may see is its own agent's, which the route's store decides. */

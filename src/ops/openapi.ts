@@ -22,7 +22,9 @@ export interface RouteDetail {
   readonly tags?: readonly string[]
   /** `[]` for a route that needs no key. */
   readonly security?: readonly object[]
-  /** Instead of the enveloped `response` schemas, for a route that does not answer JSON. */
+  /** For a route that reads its body itself, and so has no schema that validates it. */
+  readonly requestBody?: object
+  /** Answers that are not in the envelope. */
   readonly responses?: object
   /** Leaves the route out of the document. */
   readonly hide?: boolean
@@ -47,9 +49,14 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
       description: detail?.description,
       tags: detail?.tags ?? [tagOf(route.path)],
       security: detail?.security,
-      parameters: [...parameters('path', route.hooks?.params), ...parameters('query', route.hooks?.query)],
-      requestBody: body && { required: true, content: { 'application/json': { schema: body } } },
-      responses: detail?.responses ?? responses(route),
+      parameters: [
+        ...parameters('path', route.hooks?.params),
+        ...parameters('query', route.hooks?.query),
+        ...(route.method === 'POST' ? [IDEMPOTENCY_KEY] : []),
+      ],
+      requestBody:
+        detail?.requestBody ?? (body && { required: true, content: { 'application/json': { schema: body } } }),
+      responses: { ...responses(route), ...detail?.responses },
     }
   }
   return {
@@ -73,6 +80,14 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
       schemas: { Error: ERROR_ENVELOPE },
     },
   }
+}
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Makes a repeat of this call answer what the first one did, for 24 hours.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
 const ERROR_ENVELOPE = {
@@ -110,7 +125,8 @@ function errorResponses(): Json {
 }
 
 function responses({ path, hooks = {} }: DescribedRoute): Json {
-  const { response, detail, body, query } = hooks
+  const { response, detail, query } = hooks
+  const body = detail?.requestBody ?? hooks.body
   const answers: Json = {}
   for (const [status, schema] of Object.entries(byStatus(response))) {
     answers[status] = {
@@ -171,6 +187,6 @@ function capitalized(word: string): string {
 /** Routes are grouped by what they are about: the first word after the version. */
 function tagOf(path: string): string {
   const [first = '', second = '', third = ''] = path.split('/').slice(1)
-  if (first !== 'api') return 'operation'
+  if (first !== 'api') return 'Operation'
   return second === 'v1' ? third : second
 }

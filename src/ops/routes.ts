@@ -38,7 +38,7 @@ export function opsRoutes(deps: OpsDeps) {
     })
     .get('/api/v1/limits', () => limits, {
       response: PublishedLimits,
-      detail: { summary: 'Limits of requests and rates', tags: ['operation'] },
+      detail: { summary: 'Limits of requests and rates', tags: ['Operation'] },
     })
     .use(docs(deps))
 }

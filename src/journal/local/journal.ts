@@ -50,6 +50,8 @@ export class LocalJournal implements Journal {
   private readonly tasks = RecordBlock.ofTasks()
   private waiting: Waiter[] = []
   private committing: Promise<void> | undefined
+  /** Starts the commits that `committing` stands for; undefined once they have started. */
+  private startCommits: (() => void) | undefined
   private closed = false
   private outboxIds: number[] = []
   private readonly tail: FrameTail
@@ -145,6 +147,10 @@ export class LocalJournal implements Journal {
     await this.segments.close()
   }
 
+  private get pendingBytes(): number {
+    return this.events.bytes + this.runs.bytes + this.tasks.bytes
+  }
+
   private appendRecords<Row extends RunRow | TaskRow>(
     kind: 'run' | 'task',
     block: RecordBlock<Row>,
@@ -160,7 +166,7 @@ export class LocalJournal implements Journal {
 
   private refusal(): ApiError | undefined {
     if (this.closed) return new ApiError('UNAVAILABLE', 'the service is shutting down; send the call again')
-    if (this.events.bytes + this.runs.bytes + this.tasks.bytes > PENDING_BYTES_MAX) {
+    if (this.pendingBytes > PENDING_BYTES_MAX) {
       return new ApiError('UNAVAILABLE', 'the disk does not keep up; send the call again', { retryAfterSeconds: 1 })
     }
     if (this.segments.bytes > this.options.maxBytes && this.backlogBytes > this.options.maxBytes) {
@@ -174,10 +180,21 @@ export class LocalJournal implements Journal {
   private committed(kind: Waiter['kind'], first: number, rows: number): Promise<Appended> {
     const { promise, resolve, reject } = Promise.withResolvers<Appended>()
     this.waiting.push({ kind, first, rows, resolve, reject })
-    // Once this tick's other requests have been read: they share the commit.
-    if (this.committing === undefined)
-      this.committing = new Promise((done) => setImmediate(() => done(this.commitAll())))
+    if (this.committing === undefined) this.scheduleCommits()
+    // A large one starts at once, so that the disk works while the rest of this tick's requests are read.
+    if (this.startCommits !== undefined && this.pendingBytes > EARLY_COMMIT_BYTES) this.startCommits()
     return promise
+  }
+
+  /** Commits once this tick's other requests have been read: they share the write. */
+  private scheduleCommits(): void {
+    const started = Promise.withResolvers<void>()
+    this.committing = started.promise
+    this.startCommits = () => {
+      this.startCommits = undefined
+      started.resolve(this.commitAll())
+    }
+    setImmediate(() => this.startCommits?.())
   }
 
   private async commitAll(): Promise<void> {
@@ -264,6 +281,7 @@ interface Waiter {
 const SEGMENT_BYTES = 32 * 1024 * 1024
 /** Rows that wait for the disk; past it the disk is in trouble and calls are refused. */
 const PENDING_BYTES_MAX = 256 * 1024 * 1024
+const EARLY_COMMIT_BYTES = 256 * 1024
 const FOLLOW_BYTES = 4 * 1024 * 1024
 
 /** The name of the log in this directory, made with it. */

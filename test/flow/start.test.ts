@@ -1,0 +1,248 @@
+import { expect, test } from 'bun:test'
+import { writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { mintToken } from '../../src/keys/token.ts'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { childrenOf } from '../support/processes.ts'
+import { freePort, runMain, spawnService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** One data directory for most tests, one after the other: a first start takes longest. */
+const dataDir = await temporaryDirectory()
+const ROOT = join(import.meta.dir, '..', '..')
+let workspaceKey = ''
+
+const again = (env: Record<string, string> = {}) =>
+  spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey, ...env })
+
+/** All processes below one, and below those. */
+function familyOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child.pid, ...familyOf(child.pid)])
+}
+
+function alive(pids: readonly number[]): number[] {
+  return pids.filter((pid) => {
+    try {
+      process.kill(pid, 0)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+/** A start that is bound to fail: its exit code and what it said on standard error, and that it left nothing running. */
+async function failedStart(env: Record<string, string>): Promise<string> {
+  const child = runMain({ PORT: '0', LOG_LEVEL: 'silent', ...env })
+  const family = new Set<number>()
+  const watch = setInterval(() => {
+    for (const pid of familyOf(child.pid)) family.add(pid)
+  }, 50)
+  expect(await child.exited).toBe(1)
+  clearInterval(watch)
+  await eventually(() => alive([...family]).length === 0)
+  expect(child.output().stdout).not.toContain('ready')
+  return child.output().stderr
+}
+
+test('the first start prints an address, a key, and a curl that works when pasted', async () => {
+  const child = runMain({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'silent' })
+  const curl = (await child.printed(/^ {2}(curl [\s\S]*?\n[\s\S]*?)\n/m)).trim()
+  workspaceKey = await child.printed(/keep it\): (svc_ws_\w+)/)
+  const pasted = Bun.spawn(['sh', '-c', `${curl} --silent`], { stdout: 'pipe' })
+  expect(JSON.parse(await new Response(pasted.stdout).text())).toMatchObject({ data: { name: 'my first agent' } })
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+}, 30_000)
+
+test('a second start finds all data, and does not show the key again', async () => {
+  const service = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: mintToken('workspace').text })
+  const agents = await service.api('GET', '/api/v1/agents', undefined, { key: workspaceKey })
+  expect(agents.data.items).toHaveLength(1)
+  expect(service.output().stdout).not.toContain('svc_ws_')
+  service.kill('SIGTERM')
+  expect(await service.exited).toBe(0)
+}, 20_000)
+
+test('a second instance on the same data directory refuses and names the first; a killed one is no hindrance', async () => {
+  const first = await again()
+  const refusal = await failedStart({ DATA_DIR: dataDir })
+  expect(refusal).toBe(
+    `agent-run-service: DATA_DIR ${dataDir} is in use by process ${first.pid}: stop it, or set another DATA_DIR\n`,
+  )
+  const family = familyOf(first.pid)
+  expect(family.length).toBeGreaterThan(2)
+  first.kill('SIGKILL')
+  const startedAt = performance.now()
+  const second = await again()
+  expect(performance.now() - startedAt).toBeLessThan(4_000)
+  await eventually(() => alive(family).length === 0)
+  second.kill('SIGTERM')
+  expect(await second.exited).toBe(0)
+}, 20_000)
+
+test('SIGTERM: what was accepted is answered, what was acknowledged is kept, no process is left', async () => {
+  const service = await again()
+  const { agentId, agentKey } = await newAgent(service.api)
+  const body = JSON.stringify({ agent_id: agentId })
+  const accepted = halfSent(service.url, agentKey, body)
+  await accepted.begun
+  const family = familyOf(service.pid)
+  const stoppedAt = performance.now()
+  service.kill('SIGTERM')
+  await eventually(() => refusesConnections(service.url))
+  accepted.finish()
+  expect(await accepted.answer).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*"run_id"/)
+  expect(await service.exited).toBe(0)
+  expect(performance.now() - stoppedAt).toBeLessThan(10_000)
+  await eventually(() => alive(family).length === 0)
+}, 20_000)
+
+test('SIGTERM during a start ends it at once, in good order', async () => {
+  const env = { PORT: '0', DATA_DIR: await temporaryDirectory(), DATABASE_URL: 'postgres://u:p@127.0.0.1:1/db' }
+  const child = runMain(env)
+  await child.printed(/(waiting for DATABASE_URL)/)
+  const family = familyOf(child.pid)
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+  await eventually(() => alive(family).length === 0)
+}, 20_000)
+
+test('a second signal ends the process at once, and its children with it', async () => {
+  const service = await again()
+  const { agentId, agentKey } = await newAgent(service.api)
+  const accepted = halfSent(service.url, agentKey, JSON.stringify({ agent_id: agentId }))
+  await accepted.begun
+  const family = familyOf(service.pid)
+  service.kill('SIGTERM')
+  await eventually(() => refusesConnections(service.url))
+  service.kill('SIGINT')
+  expect(await service.exited).toBe(1)
+  await accepted.answer
+  await eventually(() => alive(family).length === 0)
+}, 20_000)
+
+test('a port in use is one clear line, and gives the data directory back', async () => {
+  const other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
+  const line = await failedStart({ DATA_DIR: dataDir, PORT: String(other.port) })
+  expect(line).toBe(`agent-run-service: port ${other.port} on 127.0.0.1 is in use: stop what uses it, or set PORT\n`)
+  other.stop(true)
+})
+
+test('a data directory that is a file, or under one, is one clear line', async () => {
+  const directory = await temporaryDirectory()
+  await writeFile(join(directory, 'file'), '')
+  for (const path of ['file', 'file/below']) {
+    const line = await failedStart({ DATA_DIR: join(directory, path) })
+    expect(line).toBe(
+      `agent-run-service: DATA_DIR ${join(directory, path)} cannot be used: it, or a part of its path, is a file\n`,
+    )
+  }
+})
+
+test('a full disk is one clear line', async () => {
+  const directory = await temporaryDirectory()
+  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', directory]).exitCode === 0
+  // Only root may make a disk that is full; elsewhere there is none to be had.
+  if (!mounted) return
+  const line = await failedStart({ DATA_DIR: directory })
+  Bun.spawnSync(['umount', directory])
+  expect(line).toBe(`agent-run-service: the disk of DATA_DIR ${directory} is full\n`)
+})
+
+test('all problems of the configuration are told at once, a line each, and nothing is started', async () => {
+  const lines = await failedStart({ DATA_DIR: dataDir, PORT: 'http', LOG_LEVEL: 'loud', NATS_URL: 'nats://localhost' })
+  expect(lines.trimEnd().split('\n')).toEqual([
+    'agent-run-service: NATS_URL is set, but this version keeps the journal in DATA_DIR and cannot use NATS yet: unset it',
+    'agent-run-service: PORT must be a whole number from 0 to 65535; got "http"',
+    'agent-run-service: LOG_LEVEL must be one of debug, info, warn, error, silent; got "loud"',
+  ])
+})
+
+test('a database that refuses us is one line, at once, without the password', async () => {
+  const url = new URL((await freshDatabase()).url)
+  url.password = 'mistaken'
+  const directory = await temporaryDirectory()
+  // Nobody waits for the ClickHouse that is not there either.
+  const env = { DATA_DIR: directory, DATABASE_URL: url.href, CLICKHOUSE_URL: 'http://127.0.0.1:1' }
+  const startedAt = performance.now()
+  const line = await failedStart(env)
+  expect(line).toMatch(/^agent-run-service: DATABASE_URL cannot be used: password authentication failed[^\n]*\n$/)
+  expect(line).not.toContain('mistaken')
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+}, 20_000)
+
+test.skipIf(process.platform !== 'linux')(
+  'all processes together take less than 500 MB when idle',
+  async () => {
+    const service = await again()
+    await eventually(async () => (await service.api('GET', '/readyz')).data.status === 'ready')
+    const pids = [service.pid, ...familyOf(service.pid)]
+    const megabytes = await Promise.all(pids.map(residentMegabytes))
+    expect(megabytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(500)
+    service.kill('SIGTERM')
+    await service.exited
+  },
+  20_000,
+)
+
+test.skipIf(Bun.which('npx') === null)(
+  'a service that npx started ends with npx',
+  async () => {
+    const env = {
+      PATH: process.env.PATH ?? '',
+      HOME: process.env.HOME ?? '',
+      PORT: String(freePort()),
+      DATA_DIR: dataDir,
+    }
+    const npx = Bun.spawn(['npx', '--yes', 'bun', 'run', 'start'], {
+      cwd: ROOT,
+      env,
+      stdout: 'ignore',
+      stderr: 'ignore',
+    })
+    const url = `http://127.0.0.1:${env.PORT}`
+    await eventually(async () => (await fetch(`${url}/readyz`)).ok, { timeoutMs: 20_000 })
+    const family = familyOf(npx.pid)
+    expect(family.length).toBeGreaterThan(4)
+    npx.kill('SIGTERM')
+    await eventually(() => alive(family).length === 0)
+  },
+  40_000,
+)
+
+/** A call whose head and half its body have been sent. */
+function halfSent(url: string, key: string, body: string) {
+  const begun = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<string>()
+  const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
+    socket.write(
+      `POST /api/ingest/v1/run/start HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+      () => begun.resolve(),
+    )
+  })
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk
+    if (received.includes('\r\n\r\n')) answer.resolve(received)
+  })
+  socket.on('error', () => answer.resolve(received))
+  socket.on('close', () => answer.resolve(received))
+  return { begun: begun.promise, answer: answer.promise, finish: () => socket.write(body.slice(5)) }
+}
+
+async function refusesConnections(url: string): Promise<boolean> {
+  const refused = Promise.withResolvers<boolean>()
+  const socket = connect(Number(new URL(url).port), '127.0.0.1', () => refused.resolve(false))
+  socket.on('error', () => refused.resolve(true))
+  return refused.promise.finally(() => socket.destroy())
+}
+
+async function residentMegabytes(pid: number): Promise<number> {
+  const status = await Bun.file(`/proc/${pid}/status`).text()
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
+}

@@ -1,0 +1,153 @@
+import { expect, test } from 'bun:test'
+import packageJson from '../../package.json' with { type: 'json' }
+import { findChromium, launch } from '../browser/chromium.ts'
+import { newAgent } from '../support/api.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { startTestService } from '../support/service.ts'
+import { cuttableProxy } from './revocation-proxy.ts'
+
+const database = await freshDatabase()
+const proxy = await cuttableProxy(database.url)
+const { api, url } = await startTestService({ DATABASE_URL: proxy.url, RATE_LIMIT_READS_PER_MINUTE: '1234' })
+const open = (path: string) => api('GET', path, undefined, { key: null })
+
+test('healthz needs no key and says the version', async () => {
+  const { status, data } = await open('/healthz')
+  expect(status).toBe(200)
+  expect(data).toMatchObject({ status: 'ok', version: packageJson.version })
+})
+
+test('readyz names each dependency and the lag of each consumer', async () => {
+  const { status, data } = await open('/readyz')
+  expect(status).toBe(200)
+  expect(data).toMatchObject({
+    status: 'ready',
+    dependencies: { postgres: { ok: true, problem: null }, clickhouse: { ok: true, problem: null } },
+    consumers: { clickhouse: { lag: 0 }, run_statistics: { lag: 0 }, outbox: { lag: 0 } },
+  })
+})
+
+test('readyz is 503 while Postgres is away, names it, and recovers', async () => {
+  await proxy.cut()
+  const { status, error, headers } = await open('/readyz')
+  expect(status).toBe(503)
+  expect(error?.code).toBe('UNAVAILABLE')
+  expect(error?.message).toMatch(/^postgres: /)
+  expect(headers.get('retry-after')).not.toBeNull()
+  expect((await open('/healthz')).status).toBe(200)
+  await proxy.mend()
+  expect((await open('/readyz')).status).toBe(200)
+})
+
+test('limits are published without a key, as they are configured', async () => {
+  const { status, data } = await open('/api/v1/limits')
+  expect(status).toBe(200)
+  expect(data).toMatchObject({ body_bytes: 10_485_760, events_per_call: 5_000, event_payload_bytes: 524_288 })
+  expect(data).toMatchObject({ run_input_bytes: 3_145_728, run_output_bytes: 10_485_760, tags: 20, tag_length: 128 })
+  expect(data.rate_limits).toEqual({
+    ingest_requests_per_minute: 60_000,
+    events_per_second: 100_000,
+    invokes_per_minute: 600,
+    reads_per_minute: 1_234,
+    queries_per_minute: 300,
+  })
+})
+
+test('metrics count what happened, in the Prometheus text format', async () => {
+  const { agentId, agentKey } = await newAgent(api)
+  const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+  const events = [{ type: 'a', id: '1' }, { type: 'b' }, { type: 'a', id: '1' }]
+  await api('POST', '/api/ingest/v1/events', { run_id: data.run_id, events }, { key: agentKey })
+  const { text, headers } = await open('/metrics')
+  expect(headers.get('content-type')).toStartWith('text/plain; version=0.0.4')
+  expect(text).toContain('\nevents_accepted_total 2\n')
+  expect(text).toContain('\nevents_duplicate_total 1\n')
+  expect(text).toContain('\nhttp_requests_total{method="POST",route="/api/ingest/v1/events",status="200"} 1\n')
+  expect(text).toMatch(/\njournal_commit_seconds_count [1-9]/)
+  expect(text).toMatch(/\npostgres_connections [1-9]/)
+  for (const line of text.trimEnd().split('\n')) {
+    expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? [\d.e+-]+)$/)
+  }
+})
+
+test('the number of routes in the metrics does not grow with the paths that callers make up', async () => {
+  const before = (await open('/metrics')).text.split('\n').filter((line) => line.includes('http_requests_total')).length
+  for (let i = 0; i < 20; i++) await open(`/no/such/${i}`)
+  const after = (await open('/metrics')).text.split('\n').filter((line) => line.includes('http_requests_total')).length
+  expect(after - before).toBeLessThanOrEqual(2)
+})
+
+test('the document describes every route, in the envelope, with the errors it can give', async () => {
+  const document = JSON.parse((await open('/docs/json')).text)
+  expect(document).toMatchObject({ openapi: '3.1.0', info: { version: packageJson.version } })
+  expect(document.components.securitySchemes.key).toMatchObject({ type: 'http', scheme: 'bearer' })
+  for (const path of ['/api/ingest/v1/run/start', '/api/v1/runs/{runId}', '/api/v1/keys/{keyId}/revoke', '/readyz']) {
+    expect(Object.keys(document.paths)).toContain(path)
+  }
+  const ids: string[] = []
+  for (const [path, operations] of Object.entries<Record<string, Operation>>(document.paths)) {
+    for (const operation of Object.values(operations)) {
+      ids.push(operation.operationId)
+      const where = `${operation.operationId} (${path})`
+      const success = Object.entries(operation.responses).filter(([status]) => status.startsWith('2'))
+      expect(success.length, where).toBeGreaterThan(0)
+      for (const [, response] of success) {
+        const schema = response.content?.['application/json']?.schema
+        if (schema !== undefined) expect(schema.required, where).toEqual(['data', 'error'])
+      }
+      expect(operation.responses['500']?.$ref, where).toBe('#/components/responses/INTERNAL')
+      if (path.includes('{'))
+        expect(
+          operation.parameters.some((each) => each.in === 'path'),
+          where,
+        ).toBe(true)
+    }
+  }
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+interface Operation {
+  readonly operationId: string
+  readonly parameters: readonly { readonly in: string }[]
+  readonly responses: Record<string, { $ref?: string; content?: Record<string, { schema?: { required?: string[] } }> }>
+}
+
+test('the document of a start of a run names its fields and its answer', async () => {
+  const document = JSON.parse((await open('/docs/json')).text)
+  const { post } = document.paths['/api/ingest/v1/run/start']
+  expect(post.requestBody.content['application/json'].schema.required).toEqual(['agent_id'])
+  expect(post.responses['200'].content['application/json'].schema.properties.data.required).toEqual(['run_id'])
+  expect(Object.keys(post.responses)).toEqual(['200', '400', '401', '403', '404', '409', '413', '429', '500', '503'])
+  const events = document.paths['/api/ingest/v1/events'].post
+  expect(events.requestBody.content['application/json'].schema.required).toEqual(['run_id', 'events'])
+  const { get } = document.paths['/api/v1/runs']
+  const limit = get.parameters.find((each: { name: string }) => each.name === 'limit')
+  expect(limit).toMatchObject({ in: 'query', required: false, schema: { type: 'integer', minimum: 1, maximum: 200 } })
+  expect(document.paths['/healthz'].get.security).toEqual([])
+})
+
+test('the reference page may load nothing from anywhere else', async () => {
+  const page = await open('/docs')
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'")
+  expect(page.text).not.toMatch(/https?:\/\//)
+  for (const path of page.text.match(/(?<=(src|href)=")\/[^"]+/g) ?? []) expect((await open(path)).status).toBe(200)
+})
+
+const chromium = findChromium()
+
+test.skipIf(chromium === null)(
+  'the reference page works in a browser without the internet',
+  async () => {
+    const page = await launch(chromium as string)
+    await page.open(`${url}/docs`)
+    const shown = `(async () => {
+    for (let i = 0; i < 500 && document.querySelectorAll('.opblock').length < 20; i++) await new Promise((r) => setTimeout(r, 20))
+    return document.querySelectorAll('.opblock').length + ' ' + document.querySelector('.title')?.textContent
+  })()`
+    expect(await page.evaluate<string>(shown)).toMatch(/^[2-9]\d Agent Run Service/)
+    expect(page.complaints).toEqual([])
+    expect(page.requests.filter((address) => !address.startsWith(url) && !address.startsWith('data:'))).toEqual([])
+  },
+  30_000,
+)

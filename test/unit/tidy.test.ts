@@ -1,0 +1,135 @@
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+
+/** The rules of style that a machine can check. Each test lists the offenders, so that a failure says what to do. */
+
+const ROOT = join(import.meta.dir, '..', '..')
+const LINES_MAX = 400
+/** A test file is a list of cases. */
+const TEST_LINES_MAX = 500
+
+interface Source {
+  /** From the root of the project, as in `src/http/errors.ts`. */
+  readonly path: string
+  readonly text: string
+  /** What it imports of ours, as paths from the root; everything else by its name. */
+  readonly imports: readonly { readonly target: string; readonly isTypeOnly: boolean }[]
+}
+
+const sources: Source[] = [...new Bun.Glob('{src,test}/**/*.ts').scanSync(ROOT)].sort().map(readSource)
+const product = sources.filter(({ path }) => path.startsWith('src/'))
+
+function readSource(path: string): Source {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  const statements = text.matchAll(
+    /^(?:import|export)\s(type\s)?[^;'"]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\('([^']+)'\)/gm,
+  )
+  const imports = [...statements].map(([, type, from, bare, dynamic]) => {
+    const name = from ?? bare ?? dynamic ?? ''
+    const target = name.startsWith('.')
+      ? relative(ROOT, join(ROOT, dirname(path), name))
+          .split(sep)
+          .join('/')
+      : name
+    return { target, isTypeOnly: type !== undefined }
+  })
+  return { path, text, imports }
+}
+
+function offenders(of: readonly Source[], pattern: RegExp): string[] {
+  return of.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, i) => (pattern.test(line) ? [`${path}:${i + 1}: ${line.trim()}`] : [])),
+  )
+}
+
+/** Only these name a backend; everything else is given one. */
+const COMPOSITION = ['src/main.ts', 'src/service.ts', 'src/stores.ts']
+
+test('there is something to check', () => {
+  expect(product.length).toBeGreaterThan(50)
+  expect(product.flatMap(({ imports }) => imports).length).toBeGreaterThan(200)
+})
+
+test(`no file is longer than ${LINES_MAX} lines`, () => {
+  const long = sources.map(({ path, text }) => ({ path, lines: text.split('\n').length }))
+  expect(long.filter(({ path, lines }) => lines > (path.startsWith('test/') ? TEST_LINES_MAX : LINES_MAX))).toEqual([])
+})
+
+test('imports of ours name the file, with its extension', () => {
+  const bad = sources.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ target }) => /^(src|test|sql|package)/.test(target) && !/\.(ts|json|html|css|sql)$/.test(target))
+      .map(({ target }) => `${path} imports ${target}`),
+  )
+  expect(bad).toEqual([])
+})
+
+test('imports go one way: http and keys, features, app, main', () => {
+  const bad: string[] = []
+  for (const { path, imports } of product) {
+    for (const { target, isTypeOnly } of imports) {
+      // A feature's schema may be used by anyone: it is the feature's language.
+      if (isTypeOnly || target.endsWith('/schema.ts')) continue
+      if (rank(path) < rank(target)) bad.push(`${path} imports ${target}`)
+    }
+  }
+  expect(bad).toEqual([])
+})
+
+/** The higher a file stands, the more it may know. Types may be named by anyone: they are gone when the program runs. */
+function rank(path: string): number {
+  if (path === 'src/main.ts') return 5
+  if (COMPOSITION.includes(path)) return 4
+  if (path === 'src/app.ts') return 3
+  const folder = path.split('/')[1] ?? ''
+  if (['workspaces', 'agents', 'runs', 'tasks', 'events', 'analytics', 'live', 'invoke', 'dashboard'].includes(folder))
+    return 2
+  if (folder === 'keys' && /\/(routes|store)\.ts$/.test(path)) return 2
+  return 1
+}
+
+test('only the composition names a backend', () => {
+  const backends = /^src\/(postgres\/embedded|columnar\/engine|journal\/(local|jetstream))/
+  const bad = product.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ target, isTypeOnly }) => backends.test(target) && !isTypeOnly)
+      .filter(({ target }) => dirname(target) !== dirname(path) && !COMPOSITION.includes(path))
+      .map(({ target }) => `${path} imports ${target}`),
+  )
+  expect(bad).toEqual([])
+})
+
+test('only the configuration reads the environment', () => {
+  // The engine and the demo are processes of their own.
+  const own = /^src\/(config\.ts|columnar\/engine\/|demo\/main\.ts)/
+  const others = product.filter(({ path }) => !own.test(path))
+  expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
+})
+
+test('nothing is unfinished, silenced or left over from a debugging session', () => {
+  const self = 'test/unit/tidy.test.ts'
+  const rest = sources.filter(({ path }) => path !== self)
+  expect(offenders(rest, /\b(TODO|FIXME|XXX|HACK)\b/)).toEqual([])
+  expect(offenders(product, /\bconsole\.(log|debug|info|warn|error)\b|\bdebugger\b/)).toEqual([])
+  expect(offenders(rest, /@ts-(ignore|nocheck|expect-error)/)).toEqual([])
+  expect(offenders(rest, /\b(test|it|describe)\.(only|skip|todo)\(/)).toEqual([])
+})
+
+test('nothing knows the machine it was written on', () => {
+  const files = ['package.json', 'bunfig.toml', 'bun.lock', 'tsconfig.json', 'biome.json', '.ci/run']
+  const all = [
+    ...sources,
+    ...files.map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8'), imports: [] })),
+  ]
+  expect(offenders(all, /['"`(\s](\/work\/|\/root\/|\/home\/|\/Users\/)/)).toEqual([])
+  expect(offenders(all, /https?:\/\/(registry\.|[\w.-]*(npmjs|npmmirror|artifactory|nexus)\.)/)).toEqual([])
+})
+
+test('versions in package.json are exact', () => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
+    ([, version]) => !/^\d/.test(String(version)),
+  )
+  expect(loose).toEqual([])
+})
