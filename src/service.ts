@@ -112,7 +112,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   )
   teardown.add('journal', () => journal.close())
 
-  const sink = startSink({ journal, client: columnar, dir: journalDir, log, onLoaded: metrics.sinkLoaded })
+  const sink = await startSink({ journal, client: columnar, dir: journalDir, log, onLoaded: metrics.sinkLoaded })
   teardown.add('sink', () => sink.stop(LAST_LOAD_MS))
   const statistics = await startRunStatistics({ sql, journal, log })
   teardown.add('run statistics', () => statistics.stop())

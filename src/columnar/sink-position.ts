@@ -1,4 +1,5 @@
 import fs from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 
 /** How far the sink has come: rows up to `loadedSeq` are in ClickHouse for certain; those up to `inFlightSeq` may be. */
@@ -12,46 +13,42 @@ export interface SinkPosition {
  * the one before it readable.
  */
 export class SinkPositionFile {
-  private generation = 0
-
   private constructor(
-    private readonly file: number,
+    private readonly file: FileHandle,
     private last: SinkPosition,
+    private generation: number,
   ) {}
 
   /** Opens the file, or begins one at position 0. */
-  static open(path: string): SinkPositionFile {
-    const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_DSYNC ?? 0), 0o600)
+  static async open(path: string): Promise<SinkPositionFile> {
+    const file = await open(path, fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_DSYNC ?? 0), 0o600)
     const bytes = Buffer.alloc(SLOT_BYTES * 2)
-    fs.readSync(file, bytes, 0, bytes.length, 0)
+    await file.read(bytes, 0, bytes.length, 0)
     const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isSound)
     const newest = slots.sort((a, b) => b.readDoubleLE(0) - a.readDoubleLE(0))[0]
-    const position = new SinkPositionFile(file, {
-      loadedSeq: newest?.readDoubleLE(8) ?? 0,
-      inFlightSeq: newest?.readDoubleLE(16) ?? 0,
-    })
-    position.generation = newest?.readDoubleLE(0) ?? 0
-    return position
+    const loadedSeq = newest?.readDoubleLE(8) ?? 0
+    const inFlightSeq = newest?.readDoubleLE(16) ?? 0
+    return new SinkPositionFile(file, { loadedSeq, inFlightSeq }, newest?.readDoubleLE(0) ?? 0)
   }
 
   get(): SinkPosition {
     return this.last
   }
 
-  /** Durable when it returns. A few dozen bytes, once a batch: not worth a trip to another thread. */
-  set(position: SinkPosition): void {
+  /** Durable once it resolves. One call at a time. */
+  async set(position: SinkPosition): Promise<void> {
     this.generation++
     const slot = Buffer.alloc(SLOT_BYTES)
     slot.writeDoubleLE(this.generation, 0)
     slot.writeDoubleLE(position.loadedSeq, 8)
     slot.writeDoubleLE(position.inFlightSeq, 16)
     slot.writeUInt32LE(crc32(slot.subarray(0, 24)), 24)
-    fs.writeSync(this.file, slot, 0, SLOT_BYTES, (this.generation % 2) * SLOT_BYTES)
+    await this.file.write(slot, 0, SLOT_BYTES, (this.generation % 2) * SLOT_BYTES)
     this.last = position
   }
 
-  close(): void {
-    fs.closeSync(this.file)
+  close(): Promise<void> {
+    return this.file.close()
   }
 }
 

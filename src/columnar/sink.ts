@@ -39,16 +39,17 @@ export interface SinkProgress {
  * landed before. While ClickHouse is away the sink keeps trying, and the journal keeps the rows.
  */
 export class Sink implements SinkProgress {
-  private readonly position: SinkPositionFile
   private readonly stopping = new AbortController()
   private readonly finished: Promise<void>
   private waiters: { seq: number; resolve: () => void }[] = []
   private hurried = Promise.withResolvers<void>()
   private failingSince: number | undefined
 
-  constructor(private readonly options: SinkOptions) {
-    this.position = SinkPositionFile.open(join(options.dir, 'sink.position'))
-    options.journal.release('sink', this.position.get().loadedSeq)
+  constructor(
+    private readonly options: SinkOptions,
+    private readonly position: SinkPositionFile,
+  ) {
+    options.journal.release('sink', position.get().loadedSeq)
     this.finished = this.run()
   }
 
@@ -83,7 +84,7 @@ export class Sink implements SinkProgress {
     await this.waitFor(this.options.journal.endSeq, timeoutMs)
     this.stopping.abort()
     await this.finished
-    this.position.close()
+    await this.position.close()
   }
 
   private async run(): Promise<void> {
@@ -139,7 +140,7 @@ export class Sink implements SinkProgress {
     const { signal } = this.stopping
     const loadedSeq = this.loadedSeq()
     const inFlightSeq = lastSeqOf(batch[batch.length - 1])
-    this.position.set({ loadedSeq, inFlightSeq })
+    await this.position.set({ loadedSeq, inFlightSeq })
     const started = performance.now()
     for (let attempt = 0; !signal.aborted; attempt++) {
       try {
@@ -153,7 +154,7 @@ export class Sink implements SinkProgress {
     }
     if (signal.aborted) return
     this.failingSince = undefined
-    this.position.set({ loadedSeq: inFlightSeq, inFlightSeq })
+    await this.position.set({ loadedSeq: inFlightSeq, inFlightSeq })
     this.options.journal.release('sink', inFlightSeq)
     this.options.onLoaded?.(
       batch.reduce((sum, frame) => sum + frame.rows, 0),
@@ -198,8 +199,8 @@ export class Sink implements SinkProgress {
 }
 
 /** Starts loading at once, after what a predecessor left unfinished. */
-export function startSink(options: SinkOptions): Sink {
-  return new Sink(options)
+export async function startSink(options: SinkOptions): Promise<Sink> {
+  return new Sink(options, await SinkPositionFile.open(join(options.dir, 'sink.position')))
 }
 
 const KINDS: readonly ActivityKind[] = ['run', 'task', 'event']

@@ -31,15 +31,41 @@ export const EMPTY_OBJECT = new RawJson('{}')
  * dates become ISO 8601 with milliseconds; bigints are written as plain digits.
  */
 export function encodeJson(value: unknown): string {
-  if (value instanceof RawJson) return value.text
-  if (value === null || value === undefined) return 'null'
-  if (typeof value === 'bigint') return value.toString()
-  if (typeof value !== 'object' || value instanceof Date) return JSON.stringify(value) ?? 'null'
-  if (Array.isArray(value)) return `[${value.map(encodeJson).join(',')}]`
-  let text = ''
-  for (const [key, member] of Object.entries(value)) {
-    if (member === undefined) continue
-    text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${encodeJson(member)}`
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value)
+    case 'number':
+      return Number.isFinite(value) ? `${value}` : 'null'
+    case 'boolean':
+    case 'bigint':
+      return `${value}`
+    case 'object':
+      return value === null ? 'null' : encodeObject(value)
+    default:
+      return 'null'
   }
-  return `{${text}}`
+}
+
+function encodeObject(value: object): string {
+  if (value instanceof RawJson) return value.text
+  if (value instanceof Date) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(encodeJson).join(',')}]`
+  let text = '{'
+  for (const [name, member] of Object.entries(value)) {
+    if (member !== undefined) text += `${text.length === 1 ? '' : ','}${memberName(name)}:${encodeJson(member)}`
+  }
+  return `${text}}`
+}
+
+/** Names of members as JSON. Answers repeat the same few, and this is on the path of every answer. */
+const memberNames = new Map<string, string>()
+const MEMBER_NAMES_MAX = 1_000
+
+function memberName(name: string): string {
+  let text = memberNames.get(name)
+  if (text === undefined) {
+    text = JSON.stringify(name)
+    if (memberNames.size < MEMBER_NAMES_MAX) memberNames.set(name, text)
+  }
+  return text
 }

@@ -26,6 +26,8 @@ export interface RouteDetail {
   readonly requestBody?: object
   /** Answers that are not in the envelope. */
   readonly responses?: object
+  /** What a route answers that has no `response` schema: described, not checked. */
+  readonly answer?: TSchema
   /** Leaves the route out of the document. */
   readonly hide?: boolean
 }
@@ -128,7 +130,7 @@ function responses({ path, hooks = {} }: DescribedRoute): Json {
   const { response, detail, query } = hooks
   const body = detail?.requestBody ?? hooks.body
   const answers: Json = {}
-  for (const [status, schema] of Object.entries(byStatus(response))) {
+  for (const [status, schema] of Object.entries(byStatus(response ?? detail?.answer))) {
     answers[status] = {
       description: schema.description ?? 'Success.',
       content: { 'application/json': { schema: envelope(schema) } },

@@ -29,10 +29,10 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
     log,
   })
   // A sink that is killed is one whose insert may go on, while nobody notes how it ended.
-  const start = () => {
+  const start = async () => {
     const killed = Promise.withResolvers<never>()
     killed.promise.catch(() => {})
-    const sink = startSink({
+    const sink = await startSink({
       journal,
       client: {
         insertNative: (table, blocks, token, signal) =>
@@ -57,7 +57,7 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
     }),
   )
   for (let round = 0; round < 6; round++) {
-    const { sink, kill } = start()
+    const { sink, kill } = await start()
     await Bun.sleep(random.int(20, 150))
     if (random.bool() && engine.pid !== undefined) process.kill(engine.pid, 'SIGKILL')
     await Bun.sleep(random.int(0, 60))
@@ -66,7 +66,7 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
   }
   stop.abort()
   await appending
-  const { sink } = start()
+  const { sink } = await start()
   expect(await sink.waitFor(journal.endSeq, 20_000)).toBe(true)
   const [counts] = await client.query<{ rows: number; distinct: number; last: number }>(
     'select count() as rows, uniqExact(seq) as distinct, max(seq) as last from events',

@@ -48,7 +48,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const allLimits = { ...LIMITS, ...limits }
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
-  const sink = startSink({ journal, client, dir, log, intervalMs: 10 })
+  const sink = await startSink({ journal, client, dir, log, intervalMs: 10 })
   const relay = startOutboxRelay({ sql, journal, log })
   // Counts when it is flushed and not before, so that a test sees who forgets to.
   const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })

@@ -53,7 +53,8 @@ export class LocalJournal implements Journal {
   /** Starts the commits that `committing` stands for; undefined once they have started. */
   private startCommits: (() => void) | undefined
   private closed = false
-  private outboxIds: number[] = []
+  /** Of the newest frame of each kind. */
+  private readonly outboxIds = new Map<Frame['kind'], readonly number[]>()
   private readonly tail: FrameTail
   private readonly released = new Map<string, number>()
 
@@ -64,7 +65,7 @@ export class LocalJournal implements Journal {
     private durableSeq: number,
   ) {
     this.tail = new FrameTail(segments)
-    for (const frame of segments.recovered) if (frame.outboxIds.length > 0) this.noteOutbox(frame.outboxIds)
+    for (const { kind, outboxIds } of segments.recovered) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
     segments.recovered.length = 0
   }
 
@@ -78,7 +79,7 @@ export class LocalJournal implements Journal {
   }
 
   lastOutboxIds(): readonly number[] {
-    return this.outboxIds
+    return [...this.outboxIds.values()].flat()
   }
 
   appendEvents(batch: EventBatch): Promise<Appended> {
@@ -211,7 +212,7 @@ export class LocalJournal implements Journal {
     first.task = first.run + this.runs.rows
     first.event = first.task + this.tasks.rows
     const endSeq = first.event + this.events.rows - 1
-    const { buffer, frames, outboxIds } = this.build(first, receivedAt)
+    const { buffer, frames, drafts } = this.build(first, receivedAt)
     const started = performance.now()
     try {
       await this.segments.write(buffer, first.run, endSeq)
@@ -225,7 +226,7 @@ export class LocalJournal implements Journal {
     }
     this.options.onCommit?.(performance.now() - started, buffer.length)
     this.durableSeq = endSeq
-    if (outboxIds.length > 0) this.noteOutbox(outboxIds)
+    for (const { kind, outboxIds } of drafts) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
     this.tail.push(frames)
     for (const { kind, first: offset, rows, resolve } of waiting) {
       resolve({ firstSeq: first[kind] + offset, lastSeq: first[kind] + offset + rows - 1 })
@@ -261,11 +262,7 @@ export class LocalJournal implements Journal {
       at += frameBytes(draft)
     }
     for (const block of [this.runs, this.tasks, this.events]) block.clear()
-    return { buffer, frames, outboxIds: drafts.flatMap(({ draft }) => draft.outboxIds) }
-  }
-
-  private noteOutbox(ids: readonly number[]): void {
-    this.outboxIds = [...ids]
+    return { buffer, frames, drafts: drafts.map(({ draft }) => draft) }
   }
 }
 
