@@ -29,9 +29,11 @@ export function eventBodies(runIds: readonly string[], eventsPerCall: number): s
               'gen_ai.tool.name': random.pick(TOOLS),
               latency_ms: random.int(1, 3_000),
               ok: random.chance(0.95),
-              attempt: 1,
+              call: `call_${random.int(1e7, 1e8)}`,
             }
-          : { note: `step ${random.int(1, 99)} took ${random.int(1, 9_000)} ms, going on with “${random.pick(TOOLS)}”` }
+          : {
+              note: `step ${random.int(1, 99)} took ${random.int(1, 9_000)} ms – going on with “${random.pick(TOOLS)}” as planned`,
+            }
     return {
       type: ['llm.call', 'tool.call.finished', 'agent.note'][kind],
       level: random.pick(['debug', 'info', 'info', 'warn', 'error']),

@@ -12,8 +12,8 @@ import { temporaryDirectory } from '../support/teardown.ts'
 
 /** One data directory for most tests, one after the other: a first start takes longest. */
 const dataDir = await temporaryDirectory()
+const workspaceKey = mintToken('workspace').text
 const ROOT = join(import.meta.dir, '..', '..')
-let workspaceKey = ''
 
 const again = (env: Record<string, string> = {}) =>
   spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey, ...env })
@@ -48,24 +48,23 @@ async function failedStart(env: Record<string, string>): Promise<string> {
   return child.output().stderr
 }
 
-test('the first start prints an address, a key, and a curl that works when pasted', async () => {
-  const child = runMain({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'silent' })
-  const curl = (await child.printed(/^ {2}(curl [\s\S]*?\n[\s\S]*?)\n/m)).trim()
-  workspaceKey = await child.printed(/keep it\): (svc_ws_\w+)/)
+test('the first start prints an address, a key, and a curl that works; the second finds all data and hides the key', async () => {
+  const env = { PORT: '0', DATA_DIR: await temporaryDirectory(), LOG_LEVEL: 'silent' }
+  const first = runMain(env)
+  const curl = (await first.printed(/^ {2}(curl [\s\S]*?\n[\s\S]*?)\n/m)).trim()
+  const key = await first.printed(/keep it\): (svc_ws_\w+)/)
   const pasted = Bun.spawn(['sh', '-c', `${curl} --silent`], { stdout: 'pipe' })
   expect(JSON.parse(await new Response(pasted.stdout).text())).toMatchObject({ data: { name: 'my first agent' } })
-  child.kill('SIGTERM')
-  expect(await child.exited).toBe(0)
-}, 30_000)
+  first.kill('SIGTERM')
+  expect(await first.exited).toBe(0)
 
-test('a second start finds all data, and does not show the key again', async () => {
-  const service = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: mintToken('workspace').text })
-  const agents = await service.api('GET', '/api/v1/agents', undefined, { key: workspaceKey })
+  const second = await spawnService(env)
+  const agents = await second.api('GET', '/api/v1/agents', undefined, { key })
   expect(agents.data.items).toHaveLength(1)
-  expect(service.output().stdout).not.toContain('svc_ws_')
-  service.kill('SIGTERM')
-  expect(await service.exited).toBe(0)
-}, 20_000)
+  expect(second.output().stdout).not.toContain('svc_ws_')
+  second.kill('SIGTERM')
+  expect(await second.exited).toBe(0)
+}, 30_000)
 
 test('a second instance on the same data directory refuses and names the first; a killed one is no hindrance', async () => {
   const first = await again()

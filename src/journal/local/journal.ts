@@ -199,7 +199,11 @@ export class LocalJournal implements Journal {
   }
 
   private async commitAll(): Promise<void> {
-    while (this.waiting.length > 0) await this.commit()
+    while (this.waiting.length > 0) {
+      await this.commit()
+      // A tick for the requests that came meanwhile: larger commits, fewer of them.
+      if (this.waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
+    }
     this.committing = undefined
   }
 
