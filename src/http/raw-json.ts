@@ -51,13 +51,15 @@ function encodeObject(value: object): string {
   if (value instanceof Date) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(encodeJson).join(',')}]`
   let text = '{'
-  for (const [name, member] of Object.entries(value)) {
+  // Data of ours and parsed JSON: nothing is inherited. This is on the path of every answer.
+  for (const name in value) {
+    const member = (value as Record<string, unknown>)[name]
     if (member !== undefined) text += `${text.length === 1 ? '' : ','}${memberName(name)}:${encodeJson(member)}`
   }
   return `${text}}`
 }
 
-/** Names of members as JSON. Answers repeat the same few, and this is on the path of every answer. */
+/** Names of members as JSON. Answers repeat the same few. */
 const memberNames = new Map<string, string>()
 const MEMBER_NAMES_MAX = 1_000
 

@@ -30,7 +30,8 @@ export interface Journal {
 
   /**
    * Frames that hold rows after `afterSeq` and are durable now, in order, up to about `maxBytes`; empty when there are
-   * none. A frame comes whole, even if some of its rows are at or before `afterSeq`.
+   * none. A frame comes whole, even if some of its rows are at or before `afterSeq`. Its block may be overwritten once
+   * every registered consumer has released its rows: a reader that is none copies what it keeps.
    */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]>
   /** Resolves once a row after `seq` is durable, the journal closes, or `signal` aborts. */

@@ -52,10 +52,11 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-/** npm calls itself "npm exec …" or "npm run …". */
+/** npm calls itself "npm exec …" or "npm run …" where it can; where it cannot, it is the script that an interpreter runs. */
 function isNpm(pid: number): boolean {
   try {
-    return /^(npm|npx)\b/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+    const [command = '', script = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    return /^np[mx]\b/.test(command) || /\/np[mx](-cli\.js)?$/.test(script)
   } catch {
     return false
   }

@@ -39,24 +39,33 @@ interface Metric {
 
 export class Counter implements Metric {
   readonly type = 'counter'
-  private readonly values = new Map<string, number>()
+  private readonly cells = new Map<string, CounterCell>()
 
   constructor(
     readonly name: string,
     readonly help: string,
     private readonly labels: readonly string[],
   ) {
-    if (labels.length === 0) this.values.set('', 0)
+    if (labels.length === 0) this.at()
+  }
+
+  /** The count of one set of label values; keep it where it is used often. */
+  at(...labelValues: readonly string[]): CounterCell {
+    return cellAt(this.cells, labelValues, () => ({ value: 0 }))
   }
 
   add(amount: number, ...labelValues: readonly string[]): void {
-    const key = labelValues.join(SEPARATOR)
-    this.values.set(key, (this.values.get(key) ?? 0) + amount)
+    this.at(...labelValues).value += amount
   }
 
   lines(): string {
-    return [...this.values].map(([key, value]) => `${this.name}${braces(this.labels, key)} ${value}\n`).join('')
+    return [...this.cells].map(([key, { value }]) => `${this.name}${braces(this.labels, key)} ${value}\n`).join('')
   }
+}
+
+/** One number of a counter. */
+export interface CounterCell {
+  value: number
 }
 
 class Gauge implements Metric {
@@ -76,8 +85,7 @@ class Gauge implements Metric {
 
 export class Histogram implements Metric {
   readonly type = 'histogram'
-  /** For each set of label values: how many fell into each bucket, the last one unbounded, and their sum. */
-  private readonly series = new Map<string, { counts: number[]; sum: number }>()
+  private readonly cells = new Map<string, HistogramCell>()
 
   constructor(
     readonly name: string,
@@ -86,22 +94,18 @@ export class Histogram implements Metric {
     private readonly labels: readonly string[],
   ) {}
 
+  /** The distribution of one set of label values; keep it where it is used often. */
+  at(...labelValues: readonly string[]): HistogramCell {
+    return cellAt(this.cells, labelValues, () => new HistogramCell(this.buckets))
+  }
+
   observe(value: number, ...labelValues: readonly string[]): void {
-    const key = labelValues.join(SEPARATOR)
-    let series = this.series.get(key)
-    if (series === undefined) {
-      series = { counts: new Array<number>(this.buckets.length + 1).fill(0), sum: 0 }
-      this.series.set(key, series)
-    }
-    const bucket = this.buckets.findIndex((bound) => value <= bound)
-    const at = bucket === -1 ? this.buckets.length : bucket
-    series.counts[at] = (series.counts[at] ?? 0) + 1
-    series.sum += value
+    this.at(...labelValues).observe(value)
   }
 
   lines(): string {
     let text = ''
-    for (const [key, { counts, sum }] of this.series) {
+    for (const [key, { counts, sum }] of this.cells) {
       let total = 0
       for (const [i, count] of counts.entries()) {
         total += count
@@ -112,6 +116,33 @@ export class Histogram implements Metric {
     }
     return text
   }
+}
+
+/** One distribution: how many values fell into each bucket, the last one unbounded, and their sum. */
+export class HistogramCell {
+  readonly counts: number[]
+  sum = 0
+
+  constructor(private readonly buckets: readonly number[]) {
+    this.counts = new Array<number>(buckets.length + 1).fill(0)
+  }
+
+  observe(value: number): void {
+    let bucket = 0
+    while (bucket < this.buckets.length && value > this.buckets[bucket]) bucket++
+    this.counts[bucket]++
+    this.sum += value
+  }
+}
+
+function cellAt<T>(cells: Map<string, T>, labelValues: readonly string[], create: () => T): T {
+  const key = labelValues.join(SEPARATOR)
+  let cell = cells.get(key)
+  if (cell === undefined) {
+    cell = create()
+    cells.set(key, cell)
+  }
+  return cell
 }
 
 /** Stands between the label values of a key; no route, status or table has it in its name. */

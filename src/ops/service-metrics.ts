@@ -1,5 +1,5 @@
 import type { ObserveRequest } from '../http/shell.ts'
-import { Metrics } from './metrics.ts'
+import { type CounterCell, type HistogramCell, Metrics } from './metrics.ts'
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]
@@ -26,8 +26,8 @@ export function createServiceMetrics() {
   const requestSeconds = registry.histogram('http_request_seconds', 'From request to answer.', REQUEST_SECONDS, [
     'route',
   ])
-  const accepted = registry.counter('events_accepted_total', 'Events made durable and acknowledged.')
-  const duplicates = registry.counter('events_duplicate_total', 'Events left out because their id was known.')
+  const accepted = registry.counter('events_accepted_total', 'Events made durable and acknowledged.').at()
+  const duplicates = registry.counter('events_duplicate_total', 'Events left out because their id was known.').at()
   const commitSeconds = registry.histogram(
     'journal_commit_seconds',
     'One write and sync of the journal.',
@@ -37,16 +37,20 @@ export function createServiceMetrics() {
   const sinkRows = registry.counter('sink_rows_total', 'Rows of the journal loaded into ClickHouse.')
   const sinkSeconds = registry.histogram('sink_load_seconds', 'One load into ClickHouse.', LOAD_SECONDS)
 
+  /** The cells of a route, because every request needs them. */
+  const cells = new Map<string, { seconds: HistogramCell; answers: Map<number, Map<string, CounterCell>> }>()
   const requestAnswered: ObserveRequest = (method, route, status, seconds) => {
-    requests.add(1, method, route, String(status))
-    requestSeconds.observe(seconds, route)
+    const ofRoute = kept(cells, route, () => ({ seconds: requestSeconds.at(route), answers: new Map() }))
+    const ofStatus = kept(ofRoute.answers, status, () => new Map<string, CounterCell>())
+    kept(ofStatus, method, () => requests.at(method, route, String(status))).value++
+    ofRoute.seconds.observe(seconds)
   }
   return {
     registry,
     requestAnswered,
     eventsTaken(acceptedCount: number, duplicateCount: number) {
-      accepted.add(acceptedCount)
-      duplicates.add(duplicateCount)
+      accepted.value += acceptedCount
+      duplicates.value += duplicateCount
     },
     journalCommitted(milliseconds: number, bytes: number) {
       commitSeconds.observe(milliseconds / 1000)
@@ -64,4 +68,13 @@ export function createServiceMetrics() {
       registry.gauge('run_statistics_lag_rows', 'Rows that have yet to be counted.', () => statistics.lag())
     },
   }
+}
+
+function kept<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = create()
+    map.set(key, value)
+  }
+  return value
 }

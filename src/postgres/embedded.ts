@@ -42,7 +42,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const { dataDir, log, onProgress = () => {} } = options
   const home = join(dataDir, 'postgres')
   const bin = join(await packageDirectory(), 'native', 'bin')
-  const owner = await prepareHome(home, join(bin, 'postgres'))
+  const owner = await prepareHome(home, join(bin, 'initdb'))
   const password = await readPassword(home, owner)
   const cluster = join(home, 'cluster')
 
@@ -74,11 +74,11 @@ async function packageDirectory(): Promise<string> {
 }
 
 /** Makes `home` and gives it to the user that Postgres runs as: the owner it has already, if it is not new. */
-async function prepareHome(home: string, binary: string): Promise<ProcessOwner> {
+async function prepareHome(home: string, initdb: string): Promise<ProcessOwner> {
   const isNew = !existsSync(home)
   if (isNew) await mkdir(home, { mode: 0o700 })
   const { uid, gid } = await stat(home)
-  const owner = await chooseOwner({ binary, directory: dirname(home), ids: uid === 0 ? undefined : { uid, gid } })
+  const owner = await chooseOwner({ initdb, directory: dirname(home), ids: uid === 0 ? undefined : { uid, gid } })
   if (owner.ids !== undefined && uid === 0) await chown(home, owner.ids.uid, owner.ids.gid)
   return owner
 }

@@ -18,11 +18,11 @@ export interface SpawnOptions {
  * is none. That user must be able to reach its binaries and its files; under a private home (`/root`) it cannot, so
  * there it keeps root's one capability to pass directories, and still is not root.
  *
- * @param reach programs and directories the owner must be able to get to
+ * @param reach what the owner must be able to get to: the program `initdb` and those beside it, and a directory
  * @throws StartError when no arrangement works on this machine
  */
 export async function chooseOwner(reach: {
-  binary: string
+  initdb: string
   directory: string
   ids: { uid: number; gid: number } | undefined
 }): Promise<ProcessOwner> {
@@ -39,11 +39,13 @@ export async function chooseOwner(reach: {
   if (setpriv !== null) {
     const prefix = [setpriv, `--reuid=${ids.uid}`, `--regid=${ids.gid}`, '--clear-groups']
     prefix.push('--inh-caps=+dac_override', '--ambient-caps=+dac_override')
+    // Otherwise access(2), with which Postgres looks for its own programs, would not count the capability.
+    prefix.push('--securebits=+no_setuid_fixup')
     const capable: ProcessOwner = { ids, spawn: (command, options) => spawn([...prefix, ...command], options) }
     if (await reaches(capable, reach)) return capable
   }
   throw new StartError(
-    `Postgres refuses to run as root, and user ${ids.uid} cannot get to ${reach.directory} or ${reach.binary}: ` +
+    `Postgres refuses to run as root, and user ${ids.uid} cannot get to ${reach.directory} or ${reach.initdb}: ` +
       'run the service as another user, move both out of private directories, or set DATABASE_URL',
   )
 }
@@ -55,9 +57,10 @@ function unprivilegedUser(passwd: string): { uid: number; gid: number } | undefi
   return entry && { uid: Number(entry[2]), gid: Number(entry[3]) }
 }
 
-async function reaches(owner: ProcessOwner, reach: { binary: string; directory: string }): Promise<boolean> {
-  const script = '"$1" --version && cd "$2"'
-  const probe = owner.spawn(['sh', '-c', script, 'sh', reach.binary, reach.directory], { env: {} })
+/** Tries it: initdb looks for its companions as it starts, and `--show` ends there. */
+async function reaches(owner: ProcessOwner, reach: { initdb: string; directory: string }): Promise<boolean> {
+  const script = '"$1" --show --pgdata="$2" --username=service >/dev/null && cd "$2"'
+  const probe = owner.spawn(['sh', '-c', script, 'sh', reach.initdb, reach.directory], { env: {} })
   return (await probe.exited) === 0
 }
 

@@ -54,18 +54,20 @@ async function main(): Promise<void> {
 }
 
 /** Whatever ends the benchmark, its children and its data go. */
-function endOnSignal(): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, async () => {
-      await endAll()
-      process.exit(130)
-    })
-}
-
-endOnSignal()
+let interrupted = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, async () => {
+    interrupted = true
+    await endAll()
+    process.exit(130)
+  })
 try {
   await main()
-} finally {
   await endAll()
+} catch (error) {
+  // A child that ended with us is no news.
+  if (interrupted) await new Promise(() => {})
+  await endAll()
+  throw error
 }
 process.exit(0)

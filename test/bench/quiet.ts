@@ -4,7 +4,7 @@ import type { BenchService } from './servers.ts'
 const WINDOW_MS = 250
 const BUSY_SHARE_MAX = 0.2
 const BACKLOG_WAIT_MS = 30_000
-const CPU_WAIT_MS = 5_000
+const CPU_WAIT_MS = 2_000
 
 /**
  * Waits until the service has loaded everything into SQL and the processors are idle, so that what one measurement leaves

@@ -6,22 +6,44 @@ import type { Segments } from './segments.ts'
  * touch the disk.
  */
 export class FrameTail {
+  /** Those before `first` have been dropped already. */
   private frames: Frame[] = []
+  private first = 0
+  private commits: Commit[] = []
   private bytes = 0
   private wakers: (() => void)[] = []
   /** Where in a segment each reader that is behind has come to, by the position it will ask for next. */
   private readonly places = new Map<number, { path: string; at: number }>()
 
-  constructor(private readonly segments: Segments) {}
+  /**
+   * @param drop told of the memory of each commit that leaves, and the position of its last row
+   */
+  constructor(
+    private readonly segments: Segments,
+    private readonly drop: (memory: Buffer, lastSeq: number) => void,
+  ) {}
 
-  push(frames: readonly Frame[]): void {
-    for (const frame of frames) {
-      this.frames.push(frame)
-      this.bytes += frame.block.length
+  /** Adds the frames of one commit, whose blocks lie in `memory`. */
+  push(frames: readonly Frame[], memory: Buffer): void {
+    this.frames.push(...frames)
+    this.commits.push({ memory, frames: frames.length })
+    this.bytes += memory.length
+    let left = 0
+    while (
+      left < this.commits.length - 1 &&
+      (this.bytes > TAIL_BYTES_MAX || this.commits.length - left > COMMITS_MAX)
+    ) {
+      const commit = this.commits[left++]
+      this.first += commit.frames
+      this.bytes -= commit.memory.length
+      const last = this.frames[this.first - 1]
+      this.drop(commit.memory, last.firstSeq + last.rows - 1)
     }
-    let drop = 0
-    while (this.bytes > TAIL_BYTES_MAX && drop < this.frames.length - 1) this.bytes -= this.frames[drop++].block.length
-    if (drop > 0) this.frames = this.frames.slice(drop)
+    if (left > 0) this.commits = this.commits.slice(left)
+    if (this.first > this.frames.length / 2) {
+      this.frames = this.frames.slice(this.first)
+      this.first = 0
+    }
     this.wake()
   }
 
@@ -45,7 +67,7 @@ export class FrameTail {
   }
 
   async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
-    const oldest = this.frames[0]
+    const oldest = this.frames[this.first]
     if (oldest === undefined || afterSeq + 1 < oldest.firstSeq) return this.readSegments(afterSeq, maxBytes)
     const found: Frame[] = []
     let bytes = 0
@@ -58,7 +80,7 @@ export class FrameTail {
 
   /** The first frame in memory with a row after `afterSeq`, by binary search. */
   private indexAfter(afterSeq: number): number {
-    let low = 0
+    let low = this.first
     let high = this.frames.length
     while (low < high) {
       const middle = (low + high) >> 1
@@ -94,6 +116,12 @@ export class FrameTail {
   }
 }
 
-const TAIL_BYTES_MAX = 64 * 1024 * 1024
+interface Commit {
+  readonly memory: Buffer
+  readonly frames: number
+}
+
+const TAIL_BYTES_MAX = 48 * 1024 * 1024
+const COMMITS_MAX = 4_000
 const READ_BYTES_MIN = 1024 * 1024
 const PLACES_MAX = 1_000

@@ -10,7 +10,7 @@ import type { Appended, Frame, Journal } from '../journal.ts'
 import type { RunRow, TaskRow } from '../rows.ts'
 import { type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import { FrameTail } from './frame-tail.ts'
-import { pages } from './pages.ts'
+import { PagePool } from './pages.ts'
 import { Segments } from './segments.ts'
 
 export interface LocalJournalOptions {
@@ -57,6 +57,7 @@ export class LocalJournal implements Journal {
   private readonly outboxIds = new Map<Frame['kind'], readonly number[]>()
   private readonly tail: FrameTail
   private readonly released = new Map<string, number>()
+  private readonly pool = new PagePool()
 
   constructor(
     private readonly options: LocalJournalOptions,
@@ -64,7 +65,7 @@ export class LocalJournal implements Journal {
     readonly epoch: string,
     private durableSeq: number,
   ) {
-    this.tail = new FrameTail(segments)
+    this.tail = new FrameTail(segments, (memory, lastSeq) => this.reuse(memory, lastSeq))
     for (const { kind, outboxIds } of segments.recovered) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
     segments.recovered.length = 0
   }
@@ -146,6 +147,11 @@ export class LocalJournal implements Journal {
     while (this.committing !== undefined) await this.committing
     this.tail.wake()
     await this.segments.close()
+  }
+
+  /** Memory that has left the tail is used again once every registered consumer has done with it. */
+  private reuse(memory: Buffer, lastSeq: number): void {
+    if (this.released.size > 0 && Math.min(...this.released.values()) >= lastSeq) this.pool.give(memory)
   }
 
   private get pendingBytes(): number {
@@ -231,7 +237,7 @@ export class LocalJournal implements Journal {
     this.options.onCommit?.(performance.now() - started, buffer.length)
     this.durableSeq = endSeq
     for (const { kind, outboxIds } of drafts) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
-    this.tail.push(frames)
+    this.tail.push(frames, buffer)
     for (const { kind, first: offset, rows, resolve } of waiting) {
       resolve({ firstSeq: first[kind] + offset, lastSeq: first[kind] + offset + rows - 1 })
     }
@@ -256,7 +262,7 @@ export class LocalJournal implements Journal {
         return { draft, pieces }
       })
     const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
-    const buffer = pages(used)
+    const buffer = this.pool.take(used)
     drafts[drafts.length - 1].draft.padding = buffer.length - used
     const frames: Frame[] = []
     let at = 0
