@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { AgentStore } from './agents/store.ts'
@@ -99,6 +100,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('keys', () => ring.stop())
 
   const journalDir = join(config.dataDir, 'journal')
+  await mkdir(journalDir, { recursive: true, mode: 0o700 })
   const journal = await progress.during('opening the journal', () =>
     openLocalJournal({
       dir: journalDir,

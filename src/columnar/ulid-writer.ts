@@ -14,7 +14,7 @@ export class UlidWriter {
   tick(now: number): void {
     if (now <= this.time) return
     this.time = now
-    this.last.write(ulid(now), 1)
+    this.last.write(ulid(now, random), 1)
   }
 
   write(target: Bytes): void {
@@ -35,6 +35,8 @@ export class UlidWriter {
   }
 }
 
+/** Given to `ulid`, which would look for a source of its own for every id. */
+const random = () => crypto.getRandomValues(new Uint32Array(1))[0] / 2 ** 32
 const ULID_CHARACTERS = 26
 const TIME_CHARACTERS = 10
 const ALPHABET = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
