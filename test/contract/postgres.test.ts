@@ -48,7 +48,7 @@ test('a count that a number cannot hold is an error, not another count', async (
 })
 
 test('a statement past its deadline ends, and counts as unavailable', async () => {
-  const impatient = connect(url, { statementTimeoutMs: 50 })
+  const impatient = connect(url, { statementTimeoutMs: 400 })
   const failure = await failureOf(impatient`select pg_sleep(10)`)
   expect(isUnavailable(failure)).toBe(true)
   expect([...(await impatient`select 1 as n`)]).toEqual([{ n: 1 }])
@@ -62,7 +62,7 @@ test('a server that takes the connection and says nothing is given up on', async
 })
 
 test.skipIf(process.env.DATABASE_URL !== undefined)('a server that falls silent is given up on', async () => {
-  const pool = connect(url, { statementTimeoutMs: 200 })
+  const pool = connect(url, { statementTimeoutMs: 500 })
   const [backend] = await pool<{ pid: number }[]>`select pg_backend_pid() as pid`
   process.kill(backend?.pid as number, 'SIGSTOP')
   expect(isUnavailable(await failureOf(pool`select 1`))).toBe(true)
@@ -71,10 +71,10 @@ test.skipIf(process.env.DATABASE_URL !== undefined)('a server that falls silent 
 })
 
 test('a listener may be silent for as long as it likes', async () => {
-  const pool = connect(url, { statementTimeoutMs: 50 })
+  const pool = connect(url, { statementTimeoutMs: 400 })
   const heard: string[] = []
   await pool.listen('news', (text) => heard.push(text))
-  await Bun.sleep(200)
+  await Bun.sleep(800)
   await sql`select pg_notify('news', 'hello')`
   await eventually(() => heard.includes('hello'))
   const [backends] = await sql`select count(*) as n from pg_stat_activity where query ilike 'listen%'`

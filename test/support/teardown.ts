@@ -10,9 +10,13 @@ export function atEnd(end: () => Promise<unknown>): void {
   pending.push(end)
 }
 
-/** For the preloaded file only. */
+/** For the preloaded file only. One thing that cannot end does not keep the others from it. */
 export async function endAll(): Promise<void> {
-  for (let end = pending.pop(); end !== undefined; end = pending.pop()) await end()
+  const failures: unknown[] = []
+  for (let end = pending.pop(); end !== undefined; end = pending.pop()) {
+    await end().catch((error: unknown) => failures.push(error))
+  }
+  if (failures.length > 0) throw new AggregateError(failures, 'not everything that the tests started could be ended')
 }
 
 /** An empty directory that goes when all tests are done. Whoever Postgres runs as may pass through it. */

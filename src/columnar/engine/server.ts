@@ -43,7 +43,7 @@ const DATA_BYTES_MAX = 512 * 1024 * 1024
 const KILL_RETRY_MS = 50
 const DRAIN_MS = 5_000
 /** Answers to ingest calls come first: the engine may lag, an acknowledgement may not. */
-const NICE = 5
+const NICE = 15
 
 const compress = promisify(gzip)
 
