@@ -68,7 +68,13 @@ function fail(error: unknown): never {
 
 function welcome({ url, isFirstStart, freshKey }: Service, { dataDir }: Config): string {
   const shown = freshKey ?? (isFirstStart ? '$BOOTSTRAP_WORKSPACE_KEY' : '$KEY')
-  const lines = ['', `Agent Run Service is ready at ${url}`, `  reference: ${url}/docs`, `  data:      ${dataDir}`]
+  const lines = [
+    '',
+    `Agent Run Service is ready at ${url}`,
+    `  dashboard: ${url}/`,
+    `  reference: ${url}/docs`,
+    `  data:      ${dataDir}`,
+  ]
   if (freshKey !== null) lines.push(`  workspace key (shown only now; keep it): ${freshKey}`)
   lines.push(
     '',

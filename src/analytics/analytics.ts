@@ -123,10 +123,15 @@ function readAnswer(text: string) {
   const truncated = count > ROWS_MAX
   return {
     columns: meta,
-    rows: new RawJson(`[${(truncated ? rows.slice(0, rows.lastIndexOf(NEXT_ROW)) : rows).trim()}]`),
+    rows: new RawJson(`[${compact(truncated ? rows.slice(0, rows.lastIndexOf(NEXT_ROW)) : rows)}]`),
     rowCount: Math.min(count, ROWS_MAX),
     truncated,
   }
+}
+
+/** Line breaks and tabs are escaped inside of strings: those that stand here are the engine's layout. */
+function compact(rows: string): string {
+  return rows.replace(/[\n\t]+/g, '')
 }
 
 /** A line break is escaped inside of strings, so these mean what they say; rows stand two tabs in, their parts further. */

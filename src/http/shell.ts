@@ -56,7 +56,7 @@ export function createShell(deps: ShellDeps) {
     .onError(({ error, request, startedMs, route, set, reservation }) => {
       const begun = { request, requestId: requestIdOf(request), startedMs, route, set }
       if (error instanceof NotFoundError) return unmatched(begun)
-      const refused = asApiError(error, begun.requestId, deps.unavailableOf)
+      const refused = asApiError(error, begun, deps.unavailableOf)
       finished(begun, refused.status, refused.status >= 500 ? error : undefined)
       const response = errorResponse(begun, refused, deps.limits.body_bytes)
       if (reservation === undefined) return response
@@ -116,11 +116,17 @@ function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): R
 }
 
 /** The one place that decides what a client learns of an error. */
-function asApiError(error: unknown, requestId: string, unavailableOf: ShellDeps['unavailableOf']): ApiError {
+function asApiError(
+  error: unknown,
+  { request, requestId }: Begun,
+  unavailableOf: ShellDeps['unavailableOf'],
+): ApiError {
   const thrown = error instanceof ParseError ? error.cause : error
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
   if (thrown instanceof ValidationError && thrown.type !== 'response')
     return new ApiError('VALIDATION_ERROR', validationMessage(thrown as unknown as ValidationFailure))
+  // Nobody is there to read the answer; the failure is that the client left, and its work was called off.
+  if (request.signal.aborted) return new ApiError('VALIDATION_ERROR', 'the client closed the connection')
   return unavailableOf?.(thrown) ?? internal(requestId, thrown)
 }
 

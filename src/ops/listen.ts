@@ -1,6 +1,6 @@
 import type { App } from '../app.ts'
 import type { Config } from '../config.ts'
-import { answerOutside } from '../http/answer.ts'
+import { serverOptions } from '../http/server-options.ts'
 import { StartError } from './start-error.ts'
 
 /** The service on its port. */
@@ -13,8 +13,6 @@ export interface Listener {
 
 type Place = Pick<Config, 'host' | 'port'>
 
-/** A connection on which nothing moves is closed, and with it one that waits for an answer: longer than any of ours takes. */
-const IDLE_TIMEOUT_SECONDS = 60
 const DRAIN_MS = 3_000
 const DRAIN_POLL_MS = 10
 
@@ -28,25 +26,16 @@ export async function checkPort(place: Place): Promise<void> {
 }
 
 /** @throws StartError */
-export function listen(app: App, place: Place): Listener {
+export function listen(app: App, config: Place & Pick<Config, 'bodyTimeoutMs'>): Listener {
   try {
-    app.listen({
-      hostname: place.host,
-      port: place.port,
-      // A second instance on the same port must fail, not take every other request.
-      reusePort: false,
-      idleTimeout: IDLE_TIMEOUT_SECONDS,
-      // The shell refuses what is too large, with our error instead of Bun's.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      error: answerOutside,
-    })
+    app.listen(serverOptions(config))
   } catch (error) {
-    throw refused(place, error)
+    throw refused(config, error)
   }
   const server = app.server
-  if (server === null) throw refused(place, new Error('no server'))
+  if (server === null) throw refused(config, new Error('no server'))
   return {
-    url: `http://${reachableHost(place.host)}:${server.port}`,
+    url: `http://${reachableHost(config.host)}:${server.port}`,
     async drain() {
       void server.stop(false)
       const deadline = performance.now() + DRAIN_MS
