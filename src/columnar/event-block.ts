@@ -1,4 +1,4 @@
-import { type EventBatch, LEVELS } from '../events/schema.ts'
+import { type EventBatch, LEVELS, type RunRef } from '../events/schema.ts'
 import type { Span } from '../journal/journal.ts'
 import { Bytes, spanWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
@@ -54,8 +54,7 @@ export class EventBlock {
       this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
     }
     this.rows += count
-    const { workspaceId, agentId, runId } = batch.run
-    this.spans.push({ workspaceId, agentId, runId, rows: count })
+    this.addSpan(batch.run, count)
   }
 
   /** The block, in pieces to be written one after the other. They are views: use them before {@link clear}. */
@@ -85,6 +84,13 @@ export class EventBlock {
     this.rows = 0
     this.spans = []
     for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
+  }
+
+  /** Calls for one run that follow each other share a span. */
+  private addSpan({ workspaceId, agentId, runId }: RunRef, rows: number): void {
+    const last = this.spans[this.spans.length - 1]
+    if (last?.runId === runId) this.spans[this.spans.length - 1] = { ...last, rows: last.rows + rows }
+    else this.spans.push({ workspaceId, agentId, runId, rows })
   }
 
   private fillIds(): void {

@@ -35,8 +35,11 @@ const UNLIMITED = {
   RATE_LIMIT_QUERIES_PER_MINUTE: '0',
 }
 
+/** What `bun run start` sets. */
+const AS_STARTED = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000' }
+
 export async function startBenchService(): Promise<BenchService> {
-  const { pid, url, api, workspaceKey } = await spawnService({ ...UNLIMITED, LOG_LEVEL: 'error' })
+  const { pid, url, api, workspaceKey } = await spawnService({ ...UNLIMITED, ...AS_STARTED, LOG_LEVEL: 'error' })
   const call = async (method: 'GET' | 'POST', path: string, body?: object, key = workspaceKey) => {
     const { status, text, data } = await api(method, path, body, { key })
     if (status !== 200) throw new Error(`${method} ${path} answered ${status}: ${text}`)

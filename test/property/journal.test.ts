@@ -20,7 +20,10 @@ function freshDir(): string {
   return dir
 }
 
-function open(dir: string, options: { maxBytes?: number; keepBytes?: number; segmentBytes?: number } = {}) {
+function open(
+  dir: string,
+  options: { maxBytes?: number; keepBytes?: number; segmentBytes?: number; paceBytes?: number } = {},
+) {
   return openLocalJournal({
     dir,
     maxBytes: 2 ** 40,
@@ -235,4 +238,21 @@ test('a follower sees what was there and what comes, and ends when told', async 
   await following
   expect(seen).toEqual([1, 2, 3])
   await journal.close()
+})
+
+test('while a consumer comes on too slowly, commits keep its pace; one that is away is not waited for', async () => {
+  const timeOf = async (comesOn: boolean) => {
+    const journal = await open(freshDir(), { paceBytes: 4_096 })
+    for (let i = 0; i < 3; i++) await append(journal, [i])
+    const started = performance.now()
+    for (let i = 0; i < 3; i++) {
+      if (comesOn) journal.release('sink', 1)
+      await append(journal, [i])
+    }
+    await journal.close()
+    return performance.now() - started
+  }
+  // Each of the three commits rests for a tenth of a second, the longest there is.
+  expect(await timeOf(true)).toBeGreaterThanOrEqual(300)
+  expect(await timeOf(false)).toBeLessThan(300)
 })

@@ -19,6 +19,8 @@ export interface LocalJournalOptions {
   readonly maxBytes: number
   /** How much of what every consumer has read is kept, for feeds that resume. */
   readonly keepBytes: number
+  /** Commits slow down while consumers that do come on have yet to read more than this. */
+  readonly paceBytes?: number
   readonly segmentBytes?: number
   /**
    * Asked when the journal is empty: where its positions are to begin. ClickHouse may hold rows of a journal that was
@@ -56,7 +58,8 @@ export class LocalJournal implements Journal {
   /** Of the newest frame of each kind. */
   private readonly outboxIds = new Map<Frame['kind'], readonly number[]>()
   private readonly tail: FrameTail
-  private readonly released = new Map<string, number>()
+  /** How far each registered consumer has come, and when it last came on. */
+  private readonly released = new Map<string, Released>()
   private readonly pool = new PagePool()
 
   constructor(
@@ -124,8 +127,8 @@ export class LocalJournal implements Journal {
   }
 
   release(consumer: string, seq: number): void {
-    this.released.set(consumer, seq)
-    const needed = Math.min(...this.released.values())
+    this.released.set(consumer, { seq, atMs: performance.now() })
+    const needed = this.slowest().seq
     for (;;) {
       const [oldest, next] = this.segments.all
       if (next === undefined || oldest.lastSeq > needed || this.bytes - oldest.bytes < this.options.keepBytes) return
@@ -135,11 +138,16 @@ export class LocalJournal implements Journal {
 
   /** Bytes that a registered consumer has yet to read, in whole segments. */
   get backlogBytes(): number {
-    if (this.released.size === 0) return 0
-    const needed = Math.min(...this.released.values())
+    const needed = this.slowest().seq
     let bytes = 0
     for (const segment of this.segments.all) if (segment.lastSeq > needed) bytes += segment.bytes
     return bytes
+  }
+
+  private slowest(): Released {
+    let slowest = NOBODY
+    for (const released of this.released.values()) if (released.seq < slowest.seq) slowest = released
+    return slowest
   }
 
   async close(): Promise<void> {
@@ -151,7 +159,7 @@ export class LocalJournal implements Journal {
 
   /** Memory that has left the tail is used again once every registered consumer has done with it. */
   private reuse(memory: Buffer, lastSeq: number): void {
-    if (this.released.size > 0 && Math.min(...this.released.values()) >= lastSeq) this.pool.give(memory)
+    if (this.released.size > 0 && this.slowest().seq >= lastSeq) this.pool.give(memory)
   }
 
   private get pendingBytes(): number {
@@ -206,11 +214,24 @@ export class LocalJournal implements Journal {
 
   private async commitAll(): Promise<void> {
     while (this.waiting.length > 0) {
+      const restMs = this.restMs()
+      if (restMs > 0) await Bun.sleep(restMs)
       await this.commit()
       // A tick for the requests that came meanwhile: larger commits, fewer of them.
       if (this.waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
     }
     this.committing = undefined
+  }
+
+  /**
+   * How long to rest before the next commit. A burst is taken at full speed; what goes on and on is slowed down to the pace of
+   * the consumers, so that the backlog stays where it is instead of growing until calls are refused. Consumers that
+   * do not come on at all, because their store is away, are not waited for.
+   */
+  private restMs(): number {
+    if (performance.now() - this.slowest().atMs > PACED_WITHIN_MS) return 0
+    const over = this.backlogBytes / (this.options.paceBytes ?? PACE_BYTES) - 1
+    return over > 0 ? Math.min(REST_MS_MAX, over * REST_MS_PER_PACE) : 0
   }
 
   /** Writes everything collected so far. Records stand before events: a run's start goes ahead of what it reports. */
@@ -276,6 +297,15 @@ export class LocalJournal implements Journal {
   }
 }
 
+interface Released {
+  readonly seq: number
+  /** On the monotonic clock. */
+  readonly atMs: number
+}
+
+/** Stands for the slowest consumer of a journal that has none. */
+const NOBODY: Released = { seq: Number.POSITIVE_INFINITY, atMs: 0 }
+
 interface Waiter {
   readonly kind: Frame['kind']
   /** Place of the call's first row among the rows of its kind in this commit. */
@@ -289,6 +319,12 @@ const SEGMENT_BYTES = 32 * 1024 * 1024
 /** Rows that wait for the disk; past it the disk is in trouble and calls are refused. */
 const PENDING_BYTES_MAX = 256 * 1024 * 1024
 const EARLY_COMMIT_BYTES = 256 * 1024
+/** About two million events: some seconds of loading. */
+const PACE_BYTES = 512 * 1024 * 1024
+const PACED_WITHIN_MS = 5_000
+const REST_MS_MAX = 100
+/** At this rate a tenth above the bound makes each commit rest for 20 ms. */
+const REST_MS_PER_PACE = 200
 const FOLLOW_BYTES = 4 * 1024 * 1024
 
 /** The name of the log in this directory, made with it. */

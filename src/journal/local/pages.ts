@@ -2,11 +2,11 @@ import { ptr } from 'bun:ffi'
 
 /** Unit of writes: what disks and file systems want for direct writes, and what they write anyway. */
 const PAGE_BYTES = 4096
-const POOLED_BYTES_MIN = 64 * 1024
+const POOLED_BYTES_MIN = 8 * 1024
 const POOLED_BYTES_MAX = 32 * 1024 * 1024
 
 /**
- * Memory for commits: a whole number of pages, beginning on one, as direct writes need it. Large pieces are used again:
+ * Memory for commits: a whole number of pages, beginning on one, as direct writes need it. Pieces are used again:
  * the first touch of fresh memory costs more than writing it to the disk (1–2 ms a megabyte on a virtual machine,
  * measured), and a busy journal needs a hundred megabytes a second.
  */
