@@ -26,7 +26,7 @@ export interface SegmentsOptions {
  * on stable storage. Knows nothing of what the frames mean.
  */
 export class Segments {
-  /** Frames of the last segment that recovery found; the journal takes what it needs from them. */
+  /** Frames of the last two segments; the journal takes what it needs from them. */
   readonly recovered: StoredFrame[] = []
   private file: fs.promises.FileHandle | undefined
   /** The last segment must not be written to any more. */
@@ -49,6 +49,9 @@ export class Segments {
       if (next !== undefined) segment.lastSeq = next.firstSeq - 1
     })
     await segments.recoverLast()
+    // The records before a crash may have been the last of their segment.
+    const previous = segments.list.at(-2)
+    if (previous !== undefined) segments.recovered.unshift(...(await segments.read(previous, 0, previous.bytes)).frames)
     return segments
   }
 
