@@ -42,7 +42,7 @@ export const TABLES: Readonly<Record<string, { readonly final: boolean; readonly
       { name: 'session_id', type: 'Nullable(UUID)' },
       { name: 'tags', type: 'Array(String)' },
       json('input'),
-      json('output', 'Nullable(JSON)'),
+      json('output'),
       { name: 'error_message', type: 'Nullable(String)' },
       { name: 'created_at', type: "DateTime64(3, 'UTC')" },
       { name: 'started_at', type: "Nullable(DateTime64(3, 'UTC'))" },
@@ -61,8 +61,8 @@ export const TABLES: Readonly<Record<string, { readonly final: boolean; readonly
       { name: 'agent_id', type: 'UUID' },
       { name: 'name', type: 'String' },
       text('status'),
-      json('input', 'Nullable(JSON)'),
-      json('output', 'Nullable(JSON)'),
+      json('input'),
+      json('output'),
       { name: 'created_at', type: "DateTime64(3, 'UTC')" },
       { name: 'updated_at', type: "DateTime64(3, 'UTC')" },
     ],
@@ -117,7 +117,10 @@ function text(name: string): TableColumn {
   return { name, type: 'String', from: `CAST(${name}, 'String')` }
 }
 
-/** Parsed only by queries that use the column. */
-function json(name: string, type = 'JSON'): TableColumn {
-  return { name, type, from: `CAST(${name}, '${type}')` }
+/**
+ * Parsed only by queries that use the column. Null where ClickHouse's JSON cannot hold what JSON can (a lone surrogate, a
+ * number past any type): one such payload must not break every query.
+ */
+function json(name: string): TableColumn {
+  return { name, type: 'Nullable(JSON)', from: `accurateCastOrNull(${name}, 'JSON')` }
 }

@@ -102,6 +102,30 @@ describe('events', () => {
     expect((await send({ run_id, events }, { query: '?patrial=true' })).error?.message).toContain('patrial')
   })
 
+  test("with payloads that ClickHouse's JSON cannot hold are kept, are null in SQL, and break no query", async () => {
+    const run_id = await startRun()
+    const payloads = [
+      '{"a":1}',
+      '{"a":"\\ud800"}',
+      '{"a":2,"a":3}',
+      '{"a":123456789012345678901234567890}',
+      '{"a":1e400}',
+      '{"a":4}',
+    ]
+    const { data } = await send(
+      `{"run_id":"${run_id}","events":[${payloads.map((payload) => `{"type":"t","payload":${payload}}`)}]}`,
+    )
+    const query = 'select payload.a as a from events where run_id = {run:UUID} order by seq'
+    const answer = await service.api('POST', '/api/v1/query', {
+      query,
+      params: { run: run_id },
+      wait_for: data.last_seq,
+    })
+    expect(answer.data.rows.map(({ a }: { a: unknown }) => a)).toEqual([1, null, 2, null, null, 4])
+    const { text } = await service.api('GET', `/api/v1/runs/${run_id}/events`)
+    for (const payload of payloads) expect(text).toContain(payload)
+  })
+
   test('of one run never swap, and positions rise across calls at the same time', async () => {
     const run_id = await startRun()
     const calls = await Promise.all(
