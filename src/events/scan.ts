@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import type { Limits } from '../config.ts'
 import { invalid } from '../http/errors.ts'
 import { jsonError, readString } from '../http/json-reader.ts'
@@ -57,12 +56,12 @@ export class EventScan {
   private limits!: Limits
 
   /**
+   * @param body valid UTF-8: `http/body.ts` sees to it
    * @param partial leave bad events out and list them in `rejected` instead of refusing the call
    * @throws ApiError VALIDATION_ERROR naming the place
    */
   scan(body: Uint8Array, limits: Limits, partial: boolean): void {
     this.reset(body, limits, partial)
-    if (!isUtf8(body)) throw invalid('body', 'not valid UTF-8')
     try {
       this.readBody(body.length)
     } catch (error) {

@@ -3,7 +3,7 @@ import type { Mint } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { dataText } from './answer.ts'
-import { ApiError, invalid } from './errors.ts'
+import { ApiError, invalid, STATUS_OF } from './errors.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
@@ -134,15 +134,13 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     async carryOut(call, work) {
       const begun = await beginBare(call)
       if ('replay' in begun) return replayResponse(begun.replay)
-      const { mint, finish, release, suspend } = begun.reservation
+      const { reservation } = begun
       try {
-        const data = await work(mint)
-        await finish(200, dataText(data))
+        const data = await work(reservation.mint)
+        await reservation.finish(200, dataText(data))
         return data
       } catch (error) {
-        // After a refusal the key is free again. After a failure nobody knows what has happened.
-        if (error instanceof ApiError && error.status < 500) await release()
-        else suspend()
+        await giveUp(reservation, error instanceof ApiError ? error.status : STATUS_OF.INTERNAL)
         throw error
       }
     },
@@ -156,6 +154,12 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       return
     },
   }
+}
+
+/** Settles a call that has failed with `status`. After a refusal the key is free again; after a failure nobody knows what has happened. */
+export async function giveUp(reservation: Reservation, status: number): Promise<void> {
+  if (status < STATUS_OF.INTERNAL) await reservation.release()
+  else reservation.suspend()
 }
 
 export function replayResponse({ status, text }: Replay): Response {

@@ -6,7 +6,7 @@ import { allowedMethods } from './allowed-methods.ts'
 import { type Begun, dataText, errorText, jsonResponse, ownResponse } from './answer.ts'
 import { HangUp } from './body.ts'
 import { ApiError } from './errors.ts'
-import type { Reservation } from './idempotency.ts'
+import { giveUp, type Reservation } from './idempotency.ts'
 import { requestIdOf } from './request-id.ts'
 import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
 
@@ -60,10 +60,7 @@ export function createShell(deps: ShellDeps) {
       finished(begun, refused.status, refused.status >= 500 ? error : undefined)
       const response = errorResponse(begun, refused, deps.limits.body_bytes)
       if (reservation === undefined) return response
-      // After a refusal the key is free again. After a failure nobody knows what has happened.
-      if (refused.status < 500) return reservation.release().then(() => response)
-      reservation.suspend()
-      return response
+      return giveUp(reservation, refused.status).then(() => response)
     })
     .mapResponse(({ responseValue, request, startedMs, route, set, reservation }) => {
       // Answers to errors come by here too. They are complete.
@@ -101,9 +98,6 @@ export function createShell(deps: ShellDeps) {
 
   return shell
 }
-
-/** The root with its context, as the guards extend it. */
-export type Shell = ReturnType<typeof createShell>
 
 function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): Response {
   const { headers } = begun.set

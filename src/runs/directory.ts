@@ -7,8 +7,6 @@ export interface RunDirectory {
   find(runId: string): RunRef | Promise<RunRef | null>
   /** Notes a run that this process has just created, and tells the listeners. */
   started(ref: RunRef): void
-  /** Whether this process created the run, as far as it remembers: then no event of it was ever accepted elsewhere before. */
-  sawStart(runId: string): boolean
   /** `listener` hears of every run this process creates, before its caller does. */
   onRunStarted(listener: (ref: RunRef) => void): void
 }
@@ -27,7 +25,7 @@ export function createRunDirectory({
   runsCachedMax?: number
 }): RunDirectory {
   /** In order of use, oldest first. */
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, RunRef>()
   const pending = new Map<string, Promise<RunRef | null>>()
   const listeners: ((ref: RunRef) => void)[] = []
   const lookups = createBatcher<string, RunRef | null>({
@@ -36,17 +34,16 @@ export function createRunDirectory({
     bytesOf: (runId) => runId.length,
   })
 
-  function remember(entry: Entry): void {
-    entries.delete(entry.ref.runId)
-    entries.set(entry.ref.runId, entry)
+  function remember(ref: RunRef): void {
+    entries.delete(ref.runId)
+    entries.set(ref.runId, ref)
     if (entries.size > runsCachedMax) entries.delete(entries.keys().next().value as string)
   }
 
   async function lookUpOnce(runId: string): Promise<RunRef | null> {
     try {
       const ref = await lookups.submit(runId)
-      // A start may have been noted meanwhile; it knows more than the lookup.
-      if (ref !== null && !entries.has(runId)) remember({ ref, sawStart: false })
+      if (ref !== null) remember(ref)
       return ref
     } finally {
       pending.delete(runId)
@@ -63,23 +60,17 @@ export function createRunDirectory({
 
   return {
     find(runId) {
-      const entry = entries.get(runId)
-      if (entry === undefined) return miss(runId)
-      remember(entry)
-      return entry.ref
+      const ref = entries.get(runId)
+      if (ref === undefined) return miss(runId)
+      remember(ref)
+      return ref
     },
     started(ref) {
-      remember({ ref, sawStart: true })
+      remember(ref)
       for (const listener of listeners) listener(ref)
     },
-    sawStart: (runId) => entries.get(runId)?.sawStart === true,
     onRunStarted: (listener) => void listeners.push(listener),
   }
-}
-
-interface Entry {
-  readonly ref: RunRef
-  readonly sawStart: boolean
 }
 
 async function lookUp(sql: Sql, runIds: readonly string[]): Promise<(RunRef | null)[]> {

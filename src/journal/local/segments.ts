@@ -32,6 +32,8 @@ export class Segments {
   /** The last segment must not be written to any more. */
   private sealed = false
   private readonly list: Segment[] = []
+  /** Of all segments, what is durable. Asked for with every append, so it is kept and not summed up. */
+  bytes = 0
 
   private constructor(private readonly options: SegmentsOptions) {}
 
@@ -49,6 +51,7 @@ export class Segments {
       if (next !== undefined) segment.lastSeq = next.firstSeq - 1
     })
     await segments.recoverLast()
+    segments.bytes = segments.list.reduce((sum, segment) => sum + segment.bytes, 0)
     // The records before a crash may have been the last of their segment.
     const previous = segments.list.at(-2)
     if (previous !== undefined) segments.recovered.unshift(...(await segments.read(previous, 0, previous.bytes)).frames)
@@ -65,10 +68,6 @@ export class Segments {
     return last.lastSeq === 0 ? last.firstSeq - 1 : last.lastSeq
   }
 
-  get bytes(): number {
-    return this.list.reduce((sum, segment) => sum + segment.bytes, 0)
-  }
-
   /**
    * Writes frames that hold the rows `firstSeq` to `lastSeq`; resolves once they are on stable storage. On failure
    * nothing of them counts, and the next write goes to a new segment.
@@ -82,13 +81,16 @@ export class Segments {
       throw error
     }
     segment.bytes += frames.length
+    this.bytes += frames.length
     segment.lastSeq = lastSeq
   }
 
   /** Deletes the oldest segment. Never the one that is written to. */
   dropOldest(): void {
     const oldest = this.list.shift()
-    if (oldest !== undefined) fs.rmSync(oldest.path, { force: true })
+    if (oldest === undefined) return
+    this.bytes -= oldest.bytes
+    fs.rmSync(oldest.path, { force: true })
   }
 
   async close(): Promise<void> {
