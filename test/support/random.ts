@@ -1,3 +1,4 @@
+import { createRandom } from '../../src/demo/random.ts'
 import { createLog } from '../../src/log.ts'
 
 /** Random choices that can be made again: the seed is printed, and taken from the environment variable SEED. */
@@ -18,22 +19,13 @@ export function seededRandom(
   seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32)),
 ): Random {
   createLog('info').info(`${name}: to repeat, set SEED=${seed}`)
-  let state = seed >>> 0
-  // Mulberry32: short, and good enough to choose test cases.
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let x = state
-    x = Math.imul(x ^ (x >>> 15), x | 1)
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
-    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
-  }
-  const int = (min: number, max: number) => min + Math.floor(next() * (max - min + 1))
+  const { next, int, chance, pick } = createRandom(seed)
   return {
     seed,
     next,
     int,
-    bool: (probability = 0.5) => next() < probability,
-    pick: (from) => from[int(0, from.length - 1)] as (typeof from)[number],
+    bool: (probability = 0.5) => chance(probability),
+    pick,
     bytes: (length) => Uint8Array.from({ length }, () => int(0, 255)),
   }
 }
