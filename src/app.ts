@@ -1,7 +1,10 @@
 import { agentRoutes } from './agents/routes.ts'
 import type { AgentStore } from './agents/store.ts'
 import type { Analytics } from './analytics/analytics.ts'
+import { catalogueRoutes } from './analytics/catalogue-routes.ts'
 import { queryRoutes } from './analytics/routes.ts'
+import { savedQueryRoutes } from './analytics/saved-routes.ts'
+import type { SavedQueries } from './analytics/saved-store.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import type { EventIngest } from './events/ingest.ts'
 import { eventRoutes } from './events/routes.ts'
@@ -9,6 +12,8 @@ import { createShell, type ShellDeps } from './http/shell.ts'
 import { createGuards, type GuardsDeps } from './keys/guards.ts'
 import { keyRoutes } from './keys/routes.ts'
 import type { KeyStore } from './keys/store.ts'
+import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
+import { type LiveDeps, liveRoutes } from './live/routes.ts'
 import type { DescribedRoute } from './ops/openapi.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
 import type { EventReader } from './runs/events.ts'
@@ -25,12 +30,15 @@ export interface AppDeps {
   readonly ops: Omit<OpsDeps, 'routes'>
   readonly workspaces: WorkspaceStore
   readonly keys: KeyStore
+  readonly feedTokens: FeedTokens
+  readonly live: LiveDeps
   readonly agents: AgentStore
   readonly ingest: EventIngest
   readonly runs: RunStore
   readonly events: EventReader
   readonly tasks: TaskStore
   readonly analytics: Analytics
+  readonly savedQueries: SavedQueries
 }
 
 /** Every module of the HTTP interface, in order. It listens nowhere yet. */
@@ -43,8 +51,12 @@ export function createApp(deps: AppDeps) {
     .use(taskRoutes({ guards, tasks: deps.tasks }))
     .use(agentRoutes({ guards, agents: deps.agents }))
     .use(keyRoutes({ guards, keys: deps.keys }))
+    .use(feedTokenRoutes({ guards, feedTokens: deps.feedTokens }))
+    .use(liveRoutes({ guards, live: deps.live }))
     .use(workspaceRoutes({ guards, workspaces: deps.workspaces }))
     .use(queryRoutes({ guards, analytics: deps.analytics }))
+    .use(catalogueRoutes({ guards, analytics: deps.analytics }))
+    .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries }))
     .use(opsRoutes({ ...deps.ops, routes: () => shell.routes as readonly DescribedRoute[] }))
     .use(dashboardRoutes())
 }

@@ -26,6 +26,15 @@ export interface RateLimits {
   readonly queriesPerMinute: number
 }
 
+/** Bounds of live feeds. */
+export interface FeedLimits {
+  /** Open feeds of all workspaces. */
+  readonly connections: number
+  readonly connectionsPerWorkspace: number
+  /** A feed whose queue has been full for so long is closed. */
+  readonly slowConsumerMs: number
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Everything the environment decides, parsed once. Nothing else in the service reads `process.env`. */
@@ -47,6 +56,9 @@ export interface Config {
   readonly journalMaxBytes: number
   /** How long loaded journal segments are kept for feeds that resume, and how much of them. */
   readonly journalKeepBytes: number
+  /** Web pages that may open feeds; undefined: any. */
+  readonly feedOrigins: readonly string[] | undefined
+  readonly feeds: FeedLimits
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
 }
@@ -92,6 +104,12 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     },
     journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
     journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
+    feedOrigins: read.origins('FEED_ORIGINS'),
+    feeds: {
+      connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
+      connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
+      slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,
+    },
     bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
   }
   read.finish()
@@ -188,6 +206,16 @@ class Reader {
       this.problem(name, `must be a URL that begins with ${protocols.map((each) => `${each}//`).join(' or ')}`)
     }
     return text
+  }
+
+  /** A list with commas in between. */
+  origins(name: string): string[] | undefined {
+    const origins = this.text(name)
+      ?.split(',')
+      .map((each) => each.trim().toLowerCase().replace(/\/$/, ''))
+    if (origins?.some((each) => URL.parse(each)?.origin !== each))
+      this.problem(name, 'must be origins like https://app.example.com with commas in between')
+    return origins
   }
 
   workspaceKey(name: string): string | undefined {

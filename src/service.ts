@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { AgentStore } from './agents/store.ts'
 import { createAnalytics } from './analytics/analytics.ts'
+import { SavedQueries } from './analytics/saved-store.ts'
 import { createApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ColumnarClient } from './columnar/client.ts'
@@ -19,6 +20,10 @@ import { openLocalJournal } from './journal/local/journal.ts'
 import { startOutboxRelay } from './journal/outbox-relay.ts'
 import { KeyRing } from './keys/key-ring.ts'
 import { KeyStore } from './keys/store.ts'
+import { Connections } from './live/connections.ts'
+import { FeedTokens, sweepFeedTokens } from './live/feed-tokens.ts'
+import { createHistory } from './live/history.ts'
+import { Hub } from './live/hub.ts'
 import type { Log } from './log.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
@@ -124,14 +129,22 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const stale = startStaleRuns({ sql, statistics, clock, log, onChange })
   teardown.add('stale runs', () => stale.stop())
   const sweep = () =>
-    sweepIdempotencyKeys(sql, clock).catch((error) => log.warn('idempotency keys could not be swept', { error }))
-  teardown.add('sweep of idempotency keys', repeat(SWEEP_INTERVAL_MS, sweep))
+    sweepIdempotencyKeys(sql, clock)
+      .then(() => sweepFeedTokens(sql, clock))
+      .catch((error) => log.warn('idempotency keys and feed tokens could not be swept', { error }))
+  teardown.add('sweep of idempotency keys and feed tokens', repeat(SWEEP_INTERVAL_MS, sweep))
 
   const directory = createRunDirectory({ sql })
   const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar }))
   directory.onRunStarted(({ runId }) => ids.runStarted(runId))
   const limiter = new RateLimiter(config.rateLimits, { clock })
-  metrics.observeJournal({ journal, sink, statistics })
+  const hub = new Hub({ journal, history: createHistory({ columnar, epoch: journal.epoch }), log })
+  teardown.add('live feeds', () => hub.stop())
+  const connections = new Connections({ ring, limits: config.feeds, log })
+  metrics.observe({ journal, sink, statistics, hub, connections })
+
+  const runs = createRunStore({ sql, clock, limits, directory, onChange })
+  const analytics = createAnalytics({ client: columnar, sink })
 
   let isStopping = false
   const app = createApp({
@@ -148,6 +161,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       reader: bodyReader({ limits, bodyTimeoutMs: config.bodyTimeoutMs }),
       idempotency: createIdempotency({ sql, clock, log, instanceId }),
       operatorToken: config.operatorToken,
+      feedOrigins: config.feedOrigins,
     },
     ops: {
       config,
@@ -162,6 +176,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
           { name: 'clickhouse', lag: () => journal.endSeq - sink.loadedSeq() },
           { name: 'run_statistics', lag: () => statistics.lag() },
           { name: 'outbox', lag: () => relay.lag() },
+          { name: 'live_feeds', lag: () => hub.lag() },
         ],
         journal,
         isStopping: () => isStopping,
@@ -169,6 +184,16 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     },
     workspaces: new WorkspaceStore({ sql, ring, clock }),
     keys: new KeyStore({ sql, ring, clock }),
+    feedTokens: new FeedTokens({ sql, clock, directory }),
+    live: {
+      hub,
+      journal,
+      connections,
+      runs,
+      flushChanges: () => relay.flush(),
+      takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
+      slowConsumerMs: config.feeds.slowConsumerMs,
+    },
     agents: new AgentStore({ sql, ring, clock }),
     ingest: createEventIngest({
       runs: directory,
@@ -178,13 +203,15 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       takeBudget: (caller, events) => limiter.take(caller.keyId, 'events', events),
       onAccepted: metrics.eventsTaken,
     }),
-    runs: createRunStore({ sql, clock, limits, directory, onChange }),
+    runs,
     events: createEventReader({ columnar, sink, journal }),
-    analytics: createAnalytics({ client: columnar, sink }),
+    analytics,
+    savedQueries: new SavedQueries({ sql, clock, analytics }),
     tasks: createTaskStore({ sql, clock, limits, directory, onChange }),
   })
   const listener = listen(app, config)
   teardown.add('requests', () => listener.drain())
+  teardown.add('open feeds', async () => connections.stop())
   teardown.add('readiness', () => {
     isStopping = true
   })

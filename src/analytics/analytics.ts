@@ -2,9 +2,11 @@ import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../colu
 import type { SinkProgress } from '../columnar/sink.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { RawJson } from '../http/raw-json.ts'
+import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
+import type { AnswerCaps } from './catalogue.ts'
 import { createGuard } from './guard.ts'
-import { encodePosition, waitUntilReadable } from './position.ts'
+import { waitUntilReadable } from './position.ts'
 import { explainFailure, type QueryCaps } from './problems.ts'
 import type { QueryAnswer, RunQuery } from './schema.ts'
 import { scopeDatabase, scopedStatement, workspaceFilters } from './views.ts'
@@ -17,6 +19,13 @@ export interface Analytics {
    *   workspace's run already, UNAVAILABLE when ClickHouse is away
    */
   run(caller: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer>
+  /**
+   * Whether `query` may be run at all; what it refers to is only looked up when it is.
+   * @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE
+   */
+  check(query: string, signal: AbortSignal): Promise<void>
+  /** What one query may use. */
+  readonly caps: AnswerCaps
 }
 
 export interface AnalyticsDeps {
@@ -40,7 +49,7 @@ export function createAnalytics({ client, sink }: AnalyticsDeps): Analytics {
   const answer = async ({ workspaceId }: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer> => {
     if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for)
     const query = await guard.check(request.query, signal)
-    const completeThrough = encodePosition(sink.epoch, sink.loadedSeq())
+    const completeThrough = encodeCursor(sink.epoch, sink.loadedSeq())
     const startedAt = performance.now()
     const text = await client.queryText(scopedStatement(query, client.database, workspaceId, ROWS_MAX + 1), 'JSON', {
       params: request.params,
@@ -65,6 +74,20 @@ export function createAnalytics({ client, sink }: AnalyticsDeps): Analytics {
   }
 
   return {
+    caps: {
+      seconds: CAPS.seconds,
+      memory_bytes: CAPS.memoryBytes,
+      rows: ROWS_MAX,
+      result_bytes: RESULT_BYTES_MAX,
+      at_once: AT_ONCE_PER_WORKSPACE,
+    },
+    async check(query, signal) {
+      try {
+        await guard.check(query, signal)
+      } catch (error) {
+        throw translate(error)
+      }
+    },
     async run(caller, request, signal) {
       if ((request.format ?? 'json') !== 'json') throw invalid('format', 'expected json, the only format so far')
       const { workspaceId } = caller

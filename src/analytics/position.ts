@@ -1,12 +1,8 @@
 import type { SinkProgress } from '../columnar/sink.ts'
 import { ApiError, invalid } from '../http/errors.ts'
+import { parseCursor } from '../journal/cursor.ts'
 
 const WAIT_MAX_MS = 10_000
-
-/** A position as clients see it: opaque, and of no meaning in another log. */
-export function encodePosition(epoch: string, seq: number): string {
-  return `${epoch}.${seq}`
-}
 
 /**
  * Waits until a position is readable.
@@ -19,9 +15,9 @@ export async function waitUntilReadable(sink: SinkProgress, waitFor: string | nu
 }
 
 function decodePosition(epoch: string, text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  const match = /^(.+)\.(\d{1,15})$/.exec(text)
-  if (match === null) throw invalid('wait_for', 'expected a seq, or complete_through of an earlier answer')
-  if (match[1] !== epoch) throw invalid('wait_for', 'this position belongs to a log that is gone')
-  return Number(match[2])
+  const cursor = parseCursor(text)
+  if (cursor === null) throw invalid('wait_for', 'expected a seq, or complete_through of an earlier answer')
+  if (cursor.epoch !== null && cursor.epoch !== epoch)
+    throw invalid('wait_for', 'this position belongs to a log that is gone')
+  return cursor.seq
 }

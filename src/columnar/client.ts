@@ -14,7 +14,8 @@ export interface ColumnarClient {
   /**
    * Loads rows into a table; resolves once they are stored for good.
    *
-   * @param blocks pieces of one or more `Native` blocks, in order; at most some tens of MB in all
+   * @param blocks pieces of one or more `Native` blocks, in order; at most some tens of MB in all. Columns that the table has
+   *   and a block has not get their defaults; those it has not are left out
    * @param token names this load: a repeat with the same token and blocks is recognised and changes nothing
    */
   insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal?: AbortSignal): Promise<void>
@@ -69,7 +70,8 @@ const CONNECTIONS_MAX = 32
 
 /**
  * What makes a repeated insert recognisable: one thread reads the blocks, and they are joined by the same rules each
- * time, whatever the server's profile says. `async_insert` would answer before the rows are stored.
+ * time, whatever the server's profile says. `async_insert` would answer before the rows are stored. A table takes those
+ * columns of a block that it has.
  */
 const INSERT_SETTINGS = {
   async_insert: 0,
@@ -78,6 +80,7 @@ const INSERT_SETTINGS = {
   max_insert_threads: '1',
   max_threads: 1,
   input_format_parallel_parsing: 0,
+  input_format_skip_unknown_fields: 1,
   min_insert_block_size_rows: '1048576',
   min_insert_block_size_bytes: '268435456',
 } as const

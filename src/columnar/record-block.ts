@@ -35,6 +35,8 @@ const RUN_COLUMNS: Columns<RunRow> = [
   ['input_tokens', 'Int64'],
   ['output_tokens', 'Int64'],
   ['cost_usd', 'Float64'],
+  ['event_count', 'Int64'],
+  ['last_event_at', "DateTime64(3, 'UTC')", 'null'],
 ]
 
 const TASK_COLUMNS: Columns<TaskRow> = [
@@ -53,8 +55,8 @@ const TASK_COLUMNS: Columns<TaskRow> = [
 ]
 
 /**
- * Collects records for one block of the `runs` or `tasks` table in ClickHouse's `Native` format. Records change far
- * less often than events happen, so this one is plain where {@link EventBlock} is fast.
+ * Collects changes of runs or of tasks for one block in ClickHouse's `Native` format. Records change far less often than
+ * events happen, so this one is plain where {@link EventBlock} is fast.
  */
 export class RecordBlock<Row extends RunRow | TaskRow> {
   readonly records: Row[] = []
@@ -119,7 +121,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
   private column(name: keyof Row & string, type: ColumnType, nullable: boolean): Buffer {
     const column = new Bytes()
     const values = this.records.map((record) => record[name])
-    if (nullable) for (const value of values) column.byte(value === null ? 1 : 0)
+    if (nullable) for (const value of values) column.byte(value === null || value === undefined ? 1 : 0)
     WRITERS[type](column, values)
     return column.view()
   }
@@ -127,7 +129,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
 
 const FIXED_BYTES_PER_ROW = 400
 
-/** Each writes a whole column; a null writes the type's default, as `Nullable` wants it. */
+/** Each writes a whole column; what is null or absent writes the type's default, as `Nullable` wants it. */
 const WRITERS = {
   UUID: each((column, value) => column.words(value === null ? NIL_UUID : uuidWords(value as string))),
   String: each((column, value) => column.string((value ?? '') as string)),

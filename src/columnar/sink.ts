@@ -164,9 +164,10 @@ export class Sink implements SinkProgress {
   }
 
   private async insert(batch: readonly Frame[], token: string): Promise<void> {
-    for (const kind of KINDS) {
+    for (const [kind, tables] of TABLES) {
       const blocks = batch.filter((frame) => frame.kind === kind).map((frame) => frame.block)
-      if (blocks.length > 0) await this.options.client.insertNative(TABLE_OF[kind], blocks, token, this.stopping.signal)
+      if (blocks.length === 0) continue
+      for (const table of tables) await this.options.client.insertNative(table, blocks, token, this.stopping.signal)
     }
   }
 
@@ -203,8 +204,12 @@ export async function startSink(options: SinkOptions): Promise<Sink> {
   return new Sink(options, await SinkPositionFile.open(join(options.dir, 'sink.position')))
 }
 
-const KINDS: readonly ActivityKind[] = ['run', 'task', 'event']
-const TABLE_OF: Record<ActivityKind, string> = { run: 'runs', task: 'tasks', event: 'events' }
+/** Where rows go, in this order: runs and tasks into the table of their latest states and into that of all changes. */
+const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
+  ['run', ['runs', 'run_changes']],
+  ['task', ['tasks', 'task_changes']],
+  ['event', ['events']],
+]
 
 const INTERVAL_MS = 200
 const BATCH_BYTES_MAX = 48 * 1024 * 1024

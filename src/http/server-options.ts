@@ -33,5 +33,20 @@ export function serverOptions({ host, port, bodyTimeoutMs }: ServerOptionsInput)
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     idleTimeout: Math.min(IDLE_SECONDS_MAX, Math.max(IDLE_SECONDS_MIN, idleSeconds)),
     error: answerOutside,
+    websocket: WEBSOCKET_OPTIONS,
   }
+}
+
+/** Clients send little: subscriptions and pings. */
+const MESSAGE_BYTES_MAX = 64 * 1024
+
+const WEBSOCKET_OPTIONS = {
+  maxPayloadLength: MESSAGE_BYTES_MAX,
+  // Bun pings within it, and so finds connections whose client is gone without a word.
+  idleTimeout: 60,
+  sendPings: true,
+  // At its limit Bun would drop messages in silence. The bounds of feeds, which come long before, close them instead.
+  backpressureLimit: 1024 * 1024 * 1024,
+  closeOnBackpressureLimit: false,
+  perMessageDeflate: false,
 }

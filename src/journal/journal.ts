@@ -12,6 +12,8 @@ export interface Journal {
   readonly epoch: string
   /** The `seq` of the last durable row; 0 for an empty log. */
   readonly endSeq: number
+  /** The oldest row that {@link read} can still give; past {@link endSeq} when there is none. Older ones are in ClickHouse. */
+  readonly startSeq: number
 
   /**
    * Appends the events of one call. Resolves once they are on stable storage.
@@ -34,6 +36,11 @@ export interface Journal {
    * every registered consumer has released its rows: a reader that is none copies what it keeps.
    */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]>
+  /**
+   * Like {@link read}, at once and from memory alone; null when memory no longer holds what follows `afterSeq`. The
+   * blocks are safe to look at until the caller yields.
+   */
+  recent(afterSeq: number, maxBytes: number): Frame[] | null
   /** Resolves once a row after `seq` is durable, the journal closes, or `signal` aborts. */
   waitPast(seq: number, signal: AbortSignal): Promise<void>
   /**

@@ -29,6 +29,9 @@ export interface RunRow {
   readonly input_tokens: number
   readonly output_tokens: number
   readonly cost_usd: number
+  /** Events counted by the time of the change. Like the next one absent from what an earlier version wrote. */
+  readonly event_count?: number
+  readonly last_event_at?: number | null
 }
 
 export interface TaskRow {

@@ -6,8 +6,8 @@ import type { Idempotency, Reservation } from '../http/idempotency.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
 import { type Mint, mint } from '../ids.ts'
 import type { KeyRing } from './key-ring.ts'
-import type { Caller } from './schema.ts'
-import { hashKey } from './token.ts'
+import type { Caller, FeedCaller } from './schema.ts'
+import { hashKey, isWellFormedKey } from './token.ts'
 
 export interface GuardsDeps {
   readonly ring: KeyRing
@@ -16,6 +16,8 @@ export interface GuardsDeps {
   readonly idempotency: Idempotency
   /** Undefined: the operator's routes answer 404. */
   readonly operatorToken: string | undefined
+  /** Web pages that may open feeds, as `https://app.example.com`; undefined: any. */
+  readonly feedOrigins: readonly string[] | undefined
 }
 
 /** Which keys a route takes. */
@@ -37,7 +39,7 @@ const REFUSALS = {
 } as const
 
 export function createGuards(deps: GuardsDeps) {
-  const { ring, limiter, reader, idempotency, operatorToken } = deps
+  const { ring, limiter, reader, idempotency, operatorToken, feedOrigins } = deps
 
   /**
    * Judges the key of a request, without Elysia: for routes that cannot afford hooks. Answers at once for a key that
@@ -61,6 +63,19 @@ export function createGuards(deps: GuardsDeps) {
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
+  /**
+   * Judges who opens a feed: by a key, or by a feed token, which may stand in the address because browsers can send no
+   * header with an EventSource or a WebSocket (contract section 5).
+   *
+   * @throws as {@link admit}; FORBIDDEN also for a web page that is not on the allow-list
+   */
+  async function admitFeed(request: Request, headers: Record<string, string | number>): Promise<FeedCaller> {
+    const feed = await ring.authenticateFeed(feedToken(request))
+    checkOrigin(request, feedOrigins)
+    limiter.take(feed.caller.keyId, 'reads', 1, headers)
+    return feed
+  }
+
   const guard = (audience: Audience, budget: Budget) =>
     withContext(`${audience} ${budget}`)
       .onParse({ as: 'scoped' }, reader.parse)
@@ -78,6 +93,10 @@ export function createGuards(deps: GuardsDeps) {
     workspaceKey: (budget: Budget) => guard('workspace', budget),
     /** Either type; what an agent key may see is its own agent's, which the route's store decides. */
     anyKey: (budget: Budget) => guard('any', budget),
+    /** Keys of either type and feed tokens; for feeds only. */
+    feed: withContext('feed').derive({ as: 'scoped' }, async ({ request, set }) => ({
+      feed: await admitFeed(request, set.headers as Record<string, string | number>),
+    })),
     /** The operator's token, which is no key: no caller, no budget. */
     operator: withContext('operator')
       .onParse({ as: 'scoped' }, reader.parse)
@@ -100,6 +119,28 @@ function withContext(seed: string) {
     mint: mint as Mint,
     reservation: undefined as Reservation | undefined,
   })
+}
+
+function feedToken(request: Request): string {
+  if (request.headers.has('authorization')) return bearerToken(request)
+  const token = new URL(request.url).searchParams.get('token')
+  if (token === null || token === '')
+    throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
+  // Addresses end up in logs and histories.
+  if (isWellFormedKey(token) !== null)
+    throw new ApiError(
+      'UNAUTHENTICATED',
+      'a key does not belong into an address: POST /api/v1/feed-tokens makes a token',
+    )
+  return token
+}
+
+/** Only browsers send an origin; a page of the service's own is always welcome. */
+function checkOrigin(request: Request, allowed: readonly string[] | undefined): void {
+  const origin = request.headers.get('origin')
+  if (origin === null || allowed === undefined || allowed.includes(origin.toLowerCase())) return
+  if (URL.parse(origin)?.host === request.headers.get('host')) return
+  throw new ApiError('FORBIDDEN', 'pages of this origin may not open feeds; FEED_ORIGINS lists those that may')
 }
 
 function bearerToken(request: Request): string {

@@ -4,9 +4,10 @@ import type { Log } from '../log.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import { type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
 import { BoundedMap } from './bounded-map.ts'
+import { type Credential, readCredentials } from './credentials.ts'
 import { type CredentialChange, CredentialLease, type LeaseDeps } from './lease.ts'
-import type { Caller } from './schema.ts'
-import { isWellFormedKey } from './token.ts'
+import type { Caller, CredentialState, FeedCaller } from './schema.ts'
+import { tokenTypeOf } from './token.ts'
 import { UseLog } from './use-log.ts'
 
 export interface KeyRingDeps extends LeaseDeps {
@@ -17,9 +18,9 @@ export interface KeyRingDeps extends LeaseDeps {
 }
 
 export interface KeyRingLimits {
-  /** Keys remembered; some 300 bytes each. */
+  /** Keys and feed tokens remembered; some 300 bytes each. */
   readonly keys: number
-  /** Well-formed texts remembered to be no key. Apart from the keys, so that nobody can flood those out. */
+  /** Well-formed texts remembered to be neither. Apart from the keys, so that nobody can flood those out. */
   readonly strangers: number
   readonly strangersForMs: number
 }
@@ -29,49 +30,49 @@ const LIMITS: KeyRingLimits = { keys: 100_000, strangers: 10_000, strangersForMs
 const LOOKUPS_MAX = 5
 const TOKEN_LENGTH_MAX = 100
 
-/** What is remembered of a key, dead or alive. */
-interface Entry {
-  readonly caller: Caller
-  readonly revoked: boolean
-  readonly suspended: boolean
-  /** Unix milliseconds; infinite for a key that does not expire. */
-  readonly expiresAt: number
-}
+/**
+ * What a caller died of: its key, its agent's archiving, its workspace's suspension. `unknown`: it may live, but that can
+ * no longer be told, because the lease has ended.
+ */
+export type Death = CredentialChange['scope'] | 'unknown'
+/** Null for a caller that lives. */
+export type DeathOf = (caller: Caller) => Death | null
 
 /** What one request of the database found, and how old it is: the state of `generation` when it began. */
 interface Found {
-  readonly entry: Entry | null
+  readonly credential: Credential | null
   readonly generation: number
 }
 
 /**
- * Turns the text of a key into its caller, without asking Postgres about a key it has seen (contract section 2).
+ * Turns the text of a key into its caller, without asking Postgres about a key it has seen (contract section 2). Feed
+ * tokens are remembered like keys; they open feeds and nothing else (section 5).
  *
  * What is remembered is found by the SHA-256 of the text, 0.2 µs a call: no key stands in memory longer than its request.
  * What may be trusted, and for how long, is the business of {@link CredentialLease}; every change of credentials goes
  * through {@link change}. When Postgres is away, remembered keys keep working until the lease ends, any other answers 503.
  */
 export class KeyRing {
-  private readonly entries: BoundedMap<string, Entry>
-  /** Texts that are no key, with the time until when that is believed. */
+  private readonly credentials: BoundedMap<string, Credential>
+  /** Texts that are no credential, with the time until when that is believed. */
   private readonly strangers: BoundedMap<string, number>
   private readonly lookups = new Map<string, Promise<Found>>()
-  private readonly reader: Batcher<string, Entry | null>
+  private readonly reader: Batcher<string, Credential | null>
   private readonly lease: CredentialLease
   private readonly uses: UseLog
-  private readonly listeners = new Set<(isDead: (caller: Caller) => boolean) => void>()
+  private readonly listeners = new Set<(deathOf: DeathOf) => void>()
   private readonly limits: KeyRingLimits
   /** Rises whenever something is forgotten: what was read before must not be remembered after. */
   private generation = 0
 
   constructor(private readonly deps: KeyRingDeps) {
     this.limits = { ...LIMITS, ...deps.limits }
-    this.entries = new BoundedMap(this.limits.keys)
+    this.credentials = new BoundedMap(this.limits.keys)
     this.strangers = new BoundedMap(this.limits.strangers)
     this.lease = new CredentialLease(deps, (changes) => this.forget(changes))
     this.uses = new UseLog(deps)
     this.reader = createBatcher({
-      run: (hashes) => readEntries(deps.sql, hashes),
+      run: (hashes) => readCredentials(deps.sql, hashes),
       keyOf: (hash) => hash,
       bytesOf: (hash) => hash.length,
     })
@@ -97,14 +98,36 @@ export class KeyRing {
   authenticate(token: string): Caller | Promise<Caller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownKey()
     const hash = Bun.SHA256.hash(token, 'base64')
-    const entry = this.entries.get(hash)
-    if (entry !== undefined && this.lease.fresh) return this.admit(entry)
-    if (entry === undefined) {
-      if (isWellFormedKey(token) === null) throw unknownKey()
-      const strangerUntil = this.strangers.get(hash)
-      if (strangerUntil !== undefined && this.deps.clock.now() < strangerUntil) throw unknownKey()
-    }
-    return this.lookUp(hash)
+    const known = this.credentials.get(hash)
+    if (known !== undefined && this.lease.fresh) return this.admitKey(known)
+    if (known === undefined && tokenTypeOf(token) === null) throw unknownKey()
+    return this.lookUp(hash).then((found) => this.admitKey(found))
+  }
+
+  /**
+   * Who opens a feed, with a key of either type or with a feed token; as fast as {@link authenticate}.
+   * @throws ApiError as there
+   */
+  authenticateFeed(token: string): FeedCaller | Promise<FeedCaller> {
+    if (token.length > TOKEN_LENGTH_MAX) throw unknownToken()
+    const hash = Bun.SHA256.hash(token, 'base64')
+    const known = this.credentials.get(hash)
+    if (known !== undefined && this.lease.fresh) return this.admitFeed(known, hash)
+    if (known === undefined && tokenTypeOf(token) === null) throw unknownToken()
+    return this.lookUp(hash).then((found) => this.admitFeed(found, hash))
+  }
+
+  /**
+   * Whether the credential that an open feed came with is still good: at once from memory while the lease lasts, else a
+   * promise. Knows of expiry, which {@link onKeyDead} does not tell. It is no use of the key.
+   *
+   * @param credential that of the {@link FeedCaller}
+   * @throws ApiError UNAVAILABLE (Postgres is needed and away); rejected with
+   */
+  isAlive(credential: string): CredentialState | Promise<CredentialState> {
+    const known = this.credentials.get(credential)
+    if (known !== undefined && this.lease.fresh) return this.stateOf(known)
+    return this.lookUp(credential).then((found) => this.stateOf(found))
   }
 
   /**
@@ -132,37 +155,56 @@ export class KeyRing {
   }
 
   /**
-   * Tells of keys that died, in whichever process, so that connections they hold open are closed: `isDead` says of a
-   * caller whether it is one of them. Not told: keys that expire.
+   * Tells of keys that died, in whichever process, so that connections they hold open are closed. Not told: keys and feed
+   * tokens that expire.
    * @returns a function that ends the subscription
    */
-  onKeyDead(listener: (isDead: (caller: Caller) => boolean) => void): () => void {
+  onKeyDead(listener: (deathOf: DeathOf) => void): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
 
-  private admit(entry: Entry): Caller {
-    const now = this.deps.clock.now()
-    if (entry.revoked) throw new ApiError('UNAUTHENTICATED', 'the key is revoked')
-    if (entry.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', 'the key has expired')
-    if (entry.suspended) throw new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is suspended')
-    this.uses.note(entry.caller, now)
-    return entry.caller
+  private admitKey(found: Credential | null): Caller {
+    if (found === null) throw unknownKey()
+    if (found.isFeedToken)
+      throw new ApiError('UNAUTHENTICATED', 'a feed token opens live feeds and nothing else; send a key')
+    return this.admit(found)
   }
 
-  private async lookUp(hash: string): Promise<Caller> {
+  private admitFeed(found: Credential | null, credential: string): FeedCaller {
+    if (found === null) throw unknownToken()
+    const caller = this.admit(found)
+    return { caller, agentId: caller.agentId, runId: found.runId, credential }
+  }
+
+  private admit(found: Credential): Caller {
+    const now = this.deps.clock.now()
+    const what = found.isFeedToken ? 'feed token' : 'key'
+    if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} is revoked`)
+    if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
+    if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
+    this.uses.note(found.caller, now)
+    return found.caller
+  }
+
+  private stateOf(found: Credential | null): CredentialState {
+    if (found === null || found.revoked || found.expiresAt <= this.deps.clock.now()) return 'dead'
+    return found.suspended ? 'suspended' : 'alive'
+  }
+
+  /** What the hash stands for, from Postgres if need be; null for no credential. @throws ApiError UNAVAILABLE */
+  private async lookUp(hash: string): Promise<Credential | null> {
+    const strangerUntil = this.strangers.get(hash)
+    if (strangerUntil !== undefined && this.deps.clock.now() < strangerUntil) return null
     for (let attempt = 0; attempt < LOOKUPS_MAX; attempt++) {
       if (!this.lease.fresh) await this.lease.renew()
-      const entry = this.entries.get(hash)
-      if (entry !== undefined && this.lease.fresh) return this.admit(entry)
-      const found = await this.read(hash)
-      if (found.generation !== this.generation || !this.lease.fresh) continue
-      if (found.entry === null) {
-        this.strangers.set(hash, this.deps.clock.now() + this.limits.strangersForMs)
-        throw unknownKey()
-      }
-      this.entries.set(hash, found.entry)
-      return this.admit(found.entry)
+      const known = this.credentials.get(hash)
+      if (known !== undefined && this.lease.fresh) return known
+      const { credential, generation } = await this.read(hash)
+      if (generation !== this.generation || !this.lease.fresh) continue
+      if (credential === null) this.strangers.set(hash, this.deps.clock.now() + this.limits.strangersForMs)
+      else this.credentials.set(hash, credential)
+      return credential
     }
     throw new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again')
   }
@@ -174,7 +216,7 @@ export class KeyRing {
     const generation = this.generation
     const lookup = this.reader
       .submit(hash)
-      .then((entry) => ({ entry, generation }))
+      .then((credential) => ({ credential, generation }))
       .catch((error: unknown) => {
         throw unavailableOf(error) ?? error
       })
@@ -186,25 +228,29 @@ export class KeyRing {
   private forget(changes: readonly CredentialChange[] | 'everything'): void {
     this.generation++
     if (changes === 'everything') {
-      this.entries.clear()
-      this.tell(() => true)
+      this.credentials.clear()
+      this.tell(() => 'unknown')
       return
     }
     const touched = matcherOf(changes)
-    this.entries.deleteWhere((entry) => touched(entry.caller))
+    this.credentials.deleteWhere(({ caller }) => touched(caller) !== null)
     const deaths = changes.filter((change) => change.dead)
     if (deaths.length > 0) this.tell(matcherOf(deaths))
   }
 
-  private tell(isDead: (caller: Caller) => boolean): void {
-    for (const listener of this.listeners) listener(isDead)
+  private tell(deathOf: DeathOf): void {
+    for (const listener of this.listeners) listener(deathOf)
   }
 }
 
-function matcherOf(changes: readonly CredentialChange[]): (caller: Caller) => boolean {
+/** Which of the changes touch a caller: the narrowest scope, null for none. */
+function matcherOf(changes: readonly CredentialChange[]): DeathOf {
   const ids = new Set(changes.map((change) => `${change.scope}:${change.id}`))
-  return (caller) =>
-    ids.has(`key:${caller.keyId}`) || ids.has(`workspace:${caller.workspaceId}`) || ids.has(`agent:${caller.agentId}`)
+  return ({ keyId, agentId, workspaceId }) => {
+    if (ids.has(`key:${keyId}`)) return 'key'
+    if (ids.has(`agent:${agentId}`)) return 'agent'
+    return ids.has(`workspace:${workspaceId}`) ? 'workspace' : null
+  }
 }
 
 /** Says no more than that: whoever made the text up learns nothing. */
@@ -212,38 +258,6 @@ function unknownKey(): ApiError {
   return new ApiError('UNAUTHENTICATED', 'the key is not valid')
 }
 
-interface KeyRow {
-  readonly hash: string
-  readonly key_id: string
-  readonly type: Caller['type']
-  readonly workspace_id: string
-  readonly agent_id: string | null
-  readonly revoked: boolean
-  readonly suspended: boolean
-  readonly expires_at: Date | null
-}
-
-/** The one look-up without a workspace in its predicate: the key is what tells the workspace. */
-async function readEntries(sql: Sql, hashes: readonly string[]): Promise<(Entry | null)[]> {
-  const rows = await sql<KeyRow[]>`
-    select encode(hash, 'base64') as hash, key_id, type, workspace_id, agent_id, expires_at,
-      revoked_at is not null as revoked, workspaces.status = 'suspended' as suspended
-    from api_keys join workspaces using (workspace_id)
-    where hash in (select decode(text, 'base64') from unnest(string_to_array(${hashes.join(' ')}, ' ')) as text)`
-  const found = new Map(rows.map((row) => [row.hash, toEntry(row)]))
-  return hashes.map((hash) => found.get(hash) ?? null)
-}
-
-function toEntry(row: KeyRow): Entry {
-  return {
-    caller: Object.freeze({
-      keyId: row.key_id,
-      type: row.type,
-      workspaceId: row.workspace_id,
-      agentId: row.agent_id,
-    }),
-    revoked: row.revoked,
-    suspended: row.suspended,
-    expiresAt: row.expires_at?.getTime() ?? Number.POSITIVE_INFINITY,
-  }
+function unknownToken(): ApiError {
+  return new ApiError('UNAUTHENTICATED', 'the key or feed token is not valid')
 }

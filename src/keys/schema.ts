@@ -7,9 +7,24 @@ export interface Caller {
   readonly keyId: string
   readonly type: 'agent' | 'workspace'
   readonly workspaceId: string
-  /** The one agent an agent key speaks for; null for a workspace key. */
+  /** The one agent an agent key speaks for, or a feed token is limited to; null for a workspace key. */
   readonly agentId: string | null
 }
+
+/** Who opens a feed, with a key or with a feed token, and how much of the workspace it may see (contract section 5). */
+export interface FeedCaller {
+  /** Of the key, or of the feed token's key; `agentId` is narrowed as below, so that what judges callers judges this one. */
+  readonly caller: Caller
+  /** Sees this agent's activity only; null for every agent's. */
+  readonly agentId: string | null
+  /** Sees this run's activity only; null for every run's. */
+  readonly runId: string | null
+  /** What `KeyRing.isAlive` takes for as long as the feed is open. Not a secret: SHA-256, in base64. */
+  readonly credential: string
+}
+
+/** Whether what an open feed came with is still good: `dead` ends it as a dead key does, `suspended` as a forbidden one. */
+export type CredentialState = 'alive' | 'dead' | 'suspended'
 
 /** What of a key goes over the wire (spec sections 2 and 5, contract section 2). */
 

@@ -2,10 +2,12 @@ import type { Caller } from './schema.ts'
 
 /**
  * The text of an API key: `svc_agent_` or `svc_ws_`, 43 base62 characters of randomness, 6 of checksum (contract
- * section 2). The checksum tells a mistyped or made-up key from a real one without asking the database.
+ * section 2). The checksum tells a mistyped or made-up key from a real one without asking the database. A feed token is
+ * made in the same way: `svc_feed_`.
  */
 
 export type KeyType = Caller['type']
+export type TokenType = KeyType | 'feed'
 
 /** A fresh key: shown once to its owner, while the database gets everything but `text`. */
 export interface Token {
@@ -16,16 +18,16 @@ export interface Token {
   readonly last4: string
 }
 
-const PREFIX_OF: Record<KeyType, string> = { agent: 'svc_agent_', workspace: 'svc_ws_' }
+const PREFIX_OF: Record<TokenType, string> = { agent: 'svc_agent_', workspace: 'svc_ws_', feed: 'svc_feed_' }
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const RANDOM_BYTES = 32
 /** 62^43 is the first power of 62 past 2^256, and 62^6 the first past 2^32. */
 const BODY_LENGTH = 43
 const CHECKSUM_LENGTH = 6
 const SHOWN_LENGTH = 4
-const FORMAT = /^svc_(agent|ws)_[0-9A-Za-z]{49}$/
+const FORMAT = /^svc_(agent|ws|feed)_[0-9A-Za-z]{49}$/
 
-export function mintToken(type: KeyType): Token {
+export function mintToken(type: TokenType): Token {
   const random = crypto.getRandomValues(Buffer.alloc(RANDOM_BYTES))
   const unsigned = PREFIX_OF[type] + base62(BigInt(`0x${random.toString('hex')}`), BODY_LENGTH)
   return describeToken(unsigned + checksum(unsigned))
@@ -39,11 +41,17 @@ export function describeToken(text: string): Token {
 
 /** The type of a key whose format and checksum are right; null for any other text. Says nothing about whether it exists. */
 export function isWellFormedKey(text: string): KeyType | null {
+  const type = tokenTypeOf(text)
+  return type === 'feed' ? null : type
+}
+
+/** The same for a key or a feed token. */
+export function tokenTypeOf(text: string): TokenType | null {
   const match = FORMAT.exec(text)
   if (match === null) return null
   const unsigned = text.slice(0, -CHECKSUM_LENGTH)
   if (checksum(unsigned) !== text.slice(-CHECKSUM_LENGTH)) return null
-  return match[1] === 'ws' ? 'workspace' : 'agent'
+  return match[1] === 'ws' ? 'workspace' : (match[1] as 'agent' | 'feed')
 }
 
 /** SHA-256 of the key: the only form in which keys are stored. A key is 256 random bits, so no salt or stretching helps. */

@@ -26,6 +26,8 @@ export interface RouteDetail {
   readonly requestBody?: object
   /** Answers that are not in the envelope. */
   readonly responses?: object
+  /** The query of a route that reads it itself: described, not checked. */
+  readonly query?: TSchema
   /** What a route answers that has no `response` schema: described, not checked. */
   readonly answer?: TSchema
   /** Leaves the route out of the document. */
@@ -53,7 +55,7 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
       security: detail?.security,
       parameters: [
         ...parameters('path', route.hooks?.params),
-        ...parameters('query', route.hooks?.query),
+        ...parameters('query', route.hooks?.query ?? detail?.query),
         ...(route.method === 'POST' ? [IDEMPOTENCY_KEY] : []),
       ],
       requestBody:

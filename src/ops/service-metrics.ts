@@ -6,10 +6,12 @@ const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.0
 const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** The parts of the service whose state is read whenever somebody asks. */
-export interface ObservedJournal {
+export interface Observed {
   readonly journal: { readonly endSeq: number; readonly bytes: number; readonly backlogBytes: number }
   readonly sink: { loadedSeq(): number }
   readonly statistics: { lag(): number }
+  readonly hub: { lag(): number; counts(): { readonly all: number; readonly behind: number } }
+  readonly connections: { readonly size: number }
 }
 
 /**
@@ -60,12 +62,16 @@ export function createServiceMetrics() {
       sinkRows.add(rows)
       sinkSeconds.observe(milliseconds / 1000)
     },
-    observeJournal({ journal, sink, statistics }: ObservedJournal) {
+    observe({ journal, sink, statistics, hub, connections }: Observed) {
       registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
       registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)
       registry.gauge('journal_backlog_bytes', 'What some consumer has yet to read.', () => journal.backlogBytes)
       registry.gauge('sink_lag_rows', 'Rows that ClickHouse has yet to get.', () => journal.endSeq - sink.loadedSeq())
       registry.gauge('run_statistics_lag_rows', 'Rows that have yet to be counted.', () => statistics.lag())
+      registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
+      registry.gauge('feed_subscriptions', 'Subscriptions of open feeds.', () => hub.counts().all)
+      registry.gauge('feed_subscriptions_behind', 'Those that are being caught up.', () => hub.counts().behind)
+      registry.gauge('feed_lag_rows', 'Rows that live subscriptions have yet to get.', () => hub.lag())
     },
   }
 }

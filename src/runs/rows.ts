@@ -39,7 +39,8 @@ export const STORED_RUN = `
 export const RUN_ROW_COLUMNS = `
   r.workspace_id, r.agent_id, r.run_id, r.agent_version, r.runtime_type, r.status, r.trigger_type, r.external_run_id,
   r.parent_run_id, r.session_id, r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message,
-  r.error_detail, r.created_at, r.started_at, r.completed_at, r.input_tokens, r.output_tokens, r.cost_usd`
+  r.error_detail, r.created_at, r.started_at, r.completed_at, r.input_tokens, r.output_tokens, r.cost_usd,
+  r.event_count, r.last_event_at`
 
 /**
  * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as the outbox carries it.
@@ -55,7 +56,7 @@ export const RUN_ROW = `
     r.error_detail::text as error_detail, ${unixMs('r.created_at')} as created_at,
     ${unixMs('r.started_at')} as started_at, ${unixMs('r.completed_at')} as completed_at,
     ${unixMs('r.completed_at')} - ${unixMs('r.started_at')} as duration_ms,
-    r.input_tokens, r.output_tokens, r.cost_usd
+    r.input_tokens, r.output_tokens, r.cost_usd, r.event_count, ${unixMs('r.last_event_at')} as last_event_at
   ) x)`
 
 /** SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. */

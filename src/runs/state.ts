@@ -33,3 +33,8 @@ export const RUN_MOVES: readonly string[] = RUN_STATUSES.flatMap((from) => NEXT[
 
 /** The states a run can still leave. */
 export const LIVE_RUN_STATUSES: readonly RunStatus[] = RUN_STATUSES.filter((status) => NEXT[status].length > 0)
+
+/** Whether a run in this state has ended. */
+export function isTerminal(status: RunStatus): boolean {
+  return NEXT[status].length === 0
+}

@@ -27,7 +27,7 @@ import type {
   StartRun,
 } from './schema.ts'
 import { createRunStarts } from './starts.ts'
-import type { RunEnding } from './state.ts'
+import type { RunEnding, RunStatus } from './state.ts'
 
 export interface RunStoreDeps {
   readonly sql: Sql
@@ -122,6 +122,15 @@ export function createRunStore({ sql, clock, limits, directory, onChange }: RunS
     return toRunRecord(run)
   }
 
+  /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
+  async function status(caller: Caller, runId: string): Promise<RunStatus> {
+    const ref = await find(caller, runId)
+    const [run] = await sql<{ status: RunStatus }[]>`
+      select status from runs where run_id = ${ref.runId} and workspace_id = ${ref.workspaceId}`
+    if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
+    return run.status
+  }
+
   /**
    * Newest first; an agent key sees its own agent's runs only.
    * @throws ApiError FORBIDDEN for an agent key that asks for another agent, VALIDATION_ERROR, UNAVAILABLE
@@ -140,7 +149,7 @@ export function createRunStore({ sql, clock, limits, directory, onChange }: RunS
     return list(caller, { ...page, parent_run_id: parent })
   }
 
-  return { start, complete, fail, cancel, find, get, list, children }
+  return { start, complete, fail, cancel, find, get, status, list, children }
 }
 
 interface Ending {

@@ -1,4 +1,5 @@
 import { compare } from './compare.ts'
+import { measureFeeds } from './feeds.ts'
 import { memoryOf } from './memory.ts'
 import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
@@ -33,6 +34,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   runs,
   delay: measureDelay,
   sustained: measureSustained,
+  feeds: measureFeeds,
   memory,
 }
 

@@ -71,15 +71,16 @@ export async function startBenchService(): Promise<BenchService> {
 
 /** @returns the port of a server that only reads the JSON */
 export async function startBareServer(): Promise<number> {
-  return startScript('bare-server.ts', [])
+  return (await startScript('bare-server.ts', [])).port
 }
 
 /** @returns the port of a server that makes a commit for each run call */
 export async function startNaiveServer(): Promise<number> {
-  return startScript('naive-server.ts', [await temporaryDirectory(), `${NAIVE_CONNECTIONS}`])
+  return (await startScript('naive-server.ts', [await temporaryDirectory(), `${NAIVE_CONNECTIONS}`])).port
 }
 
-async function startScript(name: string, args: readonly string[]): Promise<number> {
+/** Starts a server of this directory, which prints its port. */
+export async function startScript(name: string, args: readonly string[]): Promise<{ pid: number; port: number }> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], {
     stdin: 'ignore',
     stdout: 'pipe',
@@ -89,7 +90,7 @@ async function startScript(name: string, args: readonly string[]): Promise<numbe
     child.kill('SIGTERM')
     await child.exited
   })
-  for await (const chunk of child.stdout) return Number(new TextDecoder().decode(chunk))
+  for await (const chunk of child.stdout) return { pid: child.pid, port: Number(new TextDecoder().decode(chunk)) }
   throw new Error(`${name} ended before it listened`)
 }
 

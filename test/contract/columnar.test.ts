@@ -10,6 +10,7 @@ import {
 } from '../../src/columnar/client.ts'
 import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
 import { migrateClickHouse } from '../../src/columnar/migrate.ts'
+import { blockHead, columnHead } from '../../src/columnar/native.ts'
 import { createLog } from '../../src/log.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -272,6 +273,24 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select count() as n from pieces')).toEqual([{ n: 3001 }])
   })
 
+  test('a load of blocks from several versions fills each table with those columns that it has', async () => {
+    const settings = 'settings non_replicated_deduplication_window = 100'
+    await client.command(`create table wide (n UInt64, m Nullable(UInt64)) engine = MergeTree order by n ${settings}`)
+    await client.command(`create table narrow (m UInt64) engine = MergeTree order by m ${settings}`)
+    const both = Buffer.concat([blockHead(2, 3), numbersColumn('n', 3), numbersColumn('m', 3)])
+    for (let repeat = 0; repeat < 2; repeat++) {
+      for (const table of ['wide', 'narrow']) await client.insertNative(table, [numbersBlock(2), both], 'versions')
+    }
+    expect(await client.query('select n, m from wide order by n, m')).toEqual([
+      { n: 0, m: 0 },
+      { n: 0, m: null },
+      { n: 1, m: 1 },
+      { n: 1, m: null },
+      { n: 2, m: 2 },
+    ])
+    expect(await client.query('select m from narrow order by m')).toEqual([0, 0, 0, 1, 2].map((m) => ({ m })))
+  })
+
   test('a client that goes away ends its query', async () => {
     const abort = new AbortController()
     const sql = 'select sum(sipHash64(number)) from numbers(100000000000)'
@@ -314,9 +333,12 @@ function contract(open: () => Promise<ColumnarBackend>) {
 
 /** A `Native` block of one column `n UInt64`: 0, 1, … */
 function numbersBlock(rows: number): Buffer {
-  const count = rows < 128 ? [rows] : [(rows & 127) | 128, rows >> 7]
-  const head = Buffer.from([1, ...count, 1, ...Buffer.from('n'), 6, ...Buffer.from('UInt64')])
-  return Buffer.concat([head, Buffer.from(BigUint64Array.from({ length: rows }, (_, i) => BigInt(i)).buffer)])
+  return Buffer.concat([blockHead(1, rows), numbersColumn('n', rows)])
+}
+
+function numbersColumn(name: string, rows: number): Buffer {
+  const numbers = new BigUint64Array(rows).map((_, i) => BigInt(i))
+  return Buffer.concat([columnHead(name, 'UInt64'), Buffer.from(numbers.buffer)])
 }
 
 function post(

@@ -81,6 +81,8 @@ const run: RunRow = {
   input_tokens: 2 ** 40,
   output_tokens: 7,
   cost_usd: 0.25,
+  event_count: 2 ** 40,
+  last_event_at: 1_700_000_000_001,
 }
 
 test('the newest state of a run and of a task is the one that counts, with and without nulls', async () => {
@@ -113,6 +115,8 @@ test('the newest state of a run and of a task is the one that counts, with and w
     duration_ms: 1,
     input_tokens: 2 ** 40,
     cost_usd: 0.25,
+    event_count: 2 ** 40,
+    last_event_at: '2023-11-14 22:13:20.001',
     seq: 2,
   })
   const task: TaskRow = {
@@ -138,4 +142,19 @@ test('the newest state of a run and of a task is the one that counts, with and w
   expect(rows).toEqual([
     { status: 'failed', error_message: 'no', parent_task_id: run.run_id, input: null, output: '{}', seq: 4 },
   ])
+})
+
+test('of a run that an earlier version wrote no events are counted, and every change is kept without input and output', async () => {
+  const { client } = await freshColumnarDatabase()
+  const { event_count, last_event_at, ...earlier } = run
+  const blocks = RecordBlock.ofRuns()
+  blocks.add([earlier, run], [1, 2])
+  await client.insertNative('run_changes', blocks.build(1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
+  const rows = await client.query<Record<string, unknown>>('select * from run_changes order by seq')
+  expect(rows).toMatchObject([
+    { run_id: run.run_id, seq: 1, event_count: 0, last_event_at: null },
+    { run_id: run.run_id, seq: 2, event_count, last_event_at: '2023-11-14 22:13:20.001' },
+  ])
+  expect(Object.keys(rows[0])).not.toContain('input')
+  expect(Object.keys(rows[0])).not.toContain('output')
 })

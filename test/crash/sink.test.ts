@@ -8,6 +8,7 @@ import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { createLog } from '../../src/log.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
+import { runRow, taskRow } from '../support/rows.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
@@ -46,13 +47,21 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
   }
   const run = runRef()
   const stop = new AbortController()
-  let appended = 0
+  const appended = { events: 0, run_changes: 0, task_changes: 0 }
   const appending = Promise.all(
     Array.from({ length: 4 }, async () => {
       while (!stop.signal.aborted) {
         const events = Array.from({ length: random.int(1, 30) }, (_, index) => ({ type: 'mark', payload: { index } }))
         await journal.appendEvents(batchOf(run, events))
-        appended += events.length
+        appended.events += events.length
+        if (random.bool(0.9)) continue
+        const other = runRef()
+        await Promise.all([
+          journal.appendRuns([runRow(other), runRow(other, { status: 'failed' })], []),
+          journal.appendTasks([taskRow(other)], []),
+        ])
+        appended.run_changes += 2
+        appended.task_changes += 1
       }
     }),
   )
@@ -68,10 +77,16 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
   await appending
   const { sink } = await start()
   expect(await sink.waitFor(journal.endSeq, 20_000)).toBe(true)
-  const [counts] = await client.query<{ rows: number; distinct: number; last: number }>(
-    'select count() as rows, uniqExact(seq) as distinct, max(seq) as last from events',
-  )
-  expect(counts).toEqual({ rows: appended, distinct: appended, last: journal.endSeq })
+  for (const [table, rows] of Object.entries(appended)) {
+    const counts = await client.query(`select count() as rows, uniqExact(seq) as distinct from ${table}`)
+    expect({ table, counts }).toEqual({ table, counts: [{ rows, distinct: rows }] })
+  }
+  expect(journal.endSeq).toBe(appended.events + appended.run_changes + appended.task_changes)
+  const ended = appended.run_changes / 2
+  expect(await client.query('select status, count() as rows from runs final group by status')).toEqual([
+    { status: 'failed', rows: ended },
+  ])
+  expect(await client.query('select count() as rows from tasks final')).toEqual([{ rows: appended.task_changes }])
   await sink.stop(1_000)
   await journal.close()
   await client.close()

@@ -78,6 +78,7 @@ export async function authApp(options: AuthAppOptions = {}) {
     reader: bodyReader({ limits, bodyTimeoutMs: 5_000 }),
     idempotency: createIdempotency({ sql, clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
+    feedOrigins: undefined,
   })
   const app = createShell({ log, limits, unavailableOf, logRequests: false })
     .use(keyRoutes({ guards, keys: new KeyStore({ sql, ring, clock }) }))

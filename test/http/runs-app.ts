@@ -62,6 +62,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000 }),
     idempotency: createIdempotency({ sql, clock, log, instanceId }),
     operatorToken: undefined,
+    feedOrigins: undefined,
   })
   const directory = createRunDirectory({ sql })
   const stores = { sql, clock, limits: allLimits, directory, onChange: relay.poke }

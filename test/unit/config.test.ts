@@ -42,6 +42,8 @@ test('an empty environment is the documented default', () => {
       readsPerMinute: 3_000,
       queriesPerMinute: 300,
     },
+    feedOrigins: undefined,
+    feeds: { connections: 50_000, connectionsPerWorkspace: 10_000, slowConsumerMs: 10_000 },
     journalMaxBytes: 16 * 1024 ** 3,
     journalKeepBytes: 1024 ** 3,
     bodyTimeoutMs: 30_000,

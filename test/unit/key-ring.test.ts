@@ -7,9 +7,11 @@ import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
 import { CredentialLease } from '../../src/keys/lease.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import { KeyStore } from '../../src/keys/store.ts'
-import { mintToken } from '../../src/keys/token.ts'
+import { hashKey, mintToken } from '../../src/keys/token.ts'
+import { FeedTokens } from '../../src/live/feed-tokens.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { createRunDirectory } from '../../src/runs/directory.ts'
 import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { cuttableProxy } from '../http/revocation-proxy.ts'
 import { eventually } from '../support/eventually.ts'
@@ -160,13 +162,18 @@ describe('key ring', () => {
     const [a, b] = await Promise.all([newKey(), newKey()])
     const open = [await ring.authenticate(a.key), await ring.authenticate(b.key)]
     const dead: string[] = []
-    const unsubscribe = ring.onKeyDead((isDead) => dead.push(...open.filter(isDead).map((caller) => caller.keyId)))
+    const deaths: unknown[] = []
+    const unsubscribe = ring.onKeyDead((deathOf) => {
+      dead.push(...open.filter(deathOf).map((caller) => caller.keyId))
+      deaths.push(...open.map(deathOf))
+    })
     await store.rotate(owner, a.key_id, { grace_seconds: 60 }, mint)
     expect(dead).toEqual([])
     await store.revoke(owner, a.key_id)
     expect(dead).toEqual([a.key_id])
     await ring.change({ scope: 'workspace', id: owner.workspaceId, dead: true }, async () => {})
     expect(dead).toEqual([a.key_id, a.key_id, b.key_id])
+    expect(deaths).toEqual(['key', null, 'workspace', 'workspace'])
     unsubscribe()
     await store.revoke(owner, b.key_id)
     expect(dead).toHaveLength(3)
@@ -198,6 +205,166 @@ describe('key ring', () => {
     expect(count).toBeLessThanOrEqual(1)
     await ring.stop()
     expect(await sql`select instance_id from instances`).toHaveLength(0)
+  })
+})
+
+/** {@link ringOnDatabase}, and feed tokens made with its keys. */
+async function ringWithTokens(options: Partial<KeyRingDeps> = {}) {
+  const setup = await ringOnDatabase(options)
+  const { ring, sql, clock, key } = setup
+  const tokens = new FeedTokens({ sql, clock, directory: createRunDirectory({ sql }) })
+  const newToken = async (body: object = {}, of = key) => (await tokens.create(await ring.authenticate(of), body)).token
+  return { ...setup, newToken }
+}
+
+describe('what opens feeds', () => {
+  test('a feed token that has been seen is answered at once, like a key, without Postgres', async () => {
+    const { ring, counted, key, owner, newToken } = await ringWithTokens()
+    const token = await newToken()
+    for (const text of [token, key]) {
+      const first = await ring.authenticateFeed(text)
+      const before = counted.statements
+      for (let i = 0; i < 100; i++) {
+        const again = ring.authenticateFeed(text)
+        expect(again).not.toBeInstanceOf(Promise)
+        expect(again).toEqual(first)
+      }
+      expect(counted.statements).toBe(before)
+      expect(first).toMatchObject({ agentId: null, runId: null, caller: { workspaceId: owner.workspaceId } })
+      expect(first.credential).toBe(hashKey(text).toString('base64'))
+    }
+  })
+
+  test('a thousand feeds with one new token make one look-up', async () => {
+    const { ring, counted, newToken } = await ringWithTokens()
+    const token = await newToken()
+    const before = counted.statements
+    await Promise.all(Array.from({ length: 1_000 }, () => ring.authenticateFeed(token)))
+    expect(counted.statements).toBe(before + 1)
+  })
+
+  test('a wrong checksum is refused without Postgres, a made-up token asks it once in a while', async () => {
+    const { ring, counted, newToken } = await ringWithTokens()
+    const token = await newToken()
+    const before = counted.statements
+    const unknown = 'UNAUTHENTICATED: the key or feed token is not valid'
+    const broken = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
+    for (const text of [broken, '', 'svc_feed_', 'x'.repeat(100_000), `${token} `])
+      expect(await refusal(() => ring.authenticateFeed(text))).toBe(unknown)
+    expect(counted.statements).toBe(before)
+    const madeUp = mintToken('feed').text
+    for (let i = 0; i < 10; i++) expect(await refusal(() => ring.authenticateFeed(madeUp))).toBe(unknown)
+    expect(counted.statements).toBe(before + 1)
+  })
+
+  test('is alive until it expires or dies with its key, and suspended with its workspace', async () => {
+    const { ring, clock, store, owner, newKey, newToken } = await ringWithTokens()
+    const open = async (text: string) => (await ring.authenticateFeed(text)).credential
+    const keys = {
+      revoked: await newKey(),
+      rotated: await newKey(),
+      graced: await newKey(),
+      expiring: await newKey({ expires_at: new Date(clock.now() + 90_000).toISOString() }),
+      lasting: await newKey(),
+    }
+    const feeds: Record<string, string> = { 'short token': await open(await newToken({ ttl_seconds: 30 })) }
+    for (const [name, { key }] of Object.entries(keys)) {
+      feeds[`${name} key`] = await open(key)
+      feeds[`token of ${name}`] = await open(await newToken({}, key))
+    }
+    const not = async (state: string) => {
+      const others: string[] = []
+      for (const [name, credential] of Object.entries(feeds))
+        if ((await ring.isAlive(credential)) !== state) others.push(name)
+      return others.sort()
+    }
+    const gone: string[] = []
+    const expectGone = async (...names: string[]) => {
+      gone.push(...names)
+      expect(await not('alive')).toEqual([...gone].sort())
+    }
+    await expectGone()
+    await store.revoke(owner, keys.revoked.key_id)
+    await expectGone('revoked key', 'token of revoked')
+    await store.rotate(owner, keys.rotated.key_id, {}, mint)
+    await expectGone('rotated key', 'token of rotated')
+    await store.rotate(owner, keys.graced.key_id, { grace_seconds: 60 }, mint)
+    await expectGone()
+    clock.aheadMs = 31_000
+    await expectGone('short token')
+    clock.aheadMs = 61_000
+    await expectGone('graced key', 'token of graced')
+    clock.aheadMs = 91_000
+    await expectGone('expiring key', 'token of expiring')
+    for (const name of gone) expect(await ring.isAlive(feeds[name]!)).toBe('dead')
+
+    const suspend = (status: string) =>
+      ring.change(
+        { scope: 'workspace', id: owner.workspaceId, dead: status === 'suspended' },
+        (tx) => tx`update workspaces set status = ${status} where workspace_id = ${owner.workspaceId}`,
+      )
+    await suspend('suspended')
+    expect(await not('suspended')).toEqual([...gone].sort())
+    await suspend('active')
+    await expectGone()
+    clock.aheadMs = 901_000
+    await expectGone('token of lasting')
+  })
+
+  test('is asked about from memory, which is no use of the key', async () => {
+    const { ring, counted, sql, newKey, newToken } = await ringWithTokens()
+    const { key, key_id } = await newKey()
+    const token = await newToken({}, key)
+    const { credential } = await ring.authenticateFeed(token)
+    await ring.stop()
+    const [used] = await sql`select last_used_at from api_keys where key_id = ${key_id}`
+    expect(used!.last_used_at).not.toBeNull()
+
+    const later = new KeyRing({
+      sql: counted.sql,
+      heartbeat: sql,
+      clock: { now: () => Date.now() + 60_000 },
+      log,
+      instanceId: crypto.randomUUID(),
+      exclusive: true,
+    })
+    await later.start()
+    expect(await later.isAlive(credential)).toBe('alive')
+    const before = counted.statements
+    for (let i = 0; i < 1_000; i++) expect(later.isAlive(credential)).toBe('alive')
+    expect(counted.statements).toBe(before)
+    await later.stop()
+    expect(await sql`select last_used_at from api_keys where key_id = ${key_id}`).toEqual([used!] as never)
+    expect(await refusal(() => later.isAlive(credential))).toStartWith('UNAVAILABLE')
+  })
+
+  test('is looked up again when it was forgotten, and dead when Postgres has it no more', async () => {
+    const { ring, sql, newToken } = await ringWithTokens({ limits: { keys: 4 } })
+    const tokens = await Promise.all(Array.from({ length: 10 }, () => newToken()))
+    const credentials: string[] = []
+    for (const token of tokens) credentials.push((await ring.authenticateFeed(token)).credential)
+    for (const credential of credentials) expect(await ring.isAlive(credential)).toBe('alive')
+    await sql`delete from feed_tokens`
+    expect(await ring.isAlive(credentials[0]!)).toBe('dead')
+  })
+
+  test('is neither alive nor dead while Postgres is needed and away', async () => {
+    const nowhere = connectPostgres('postgres://nobody@127.0.0.1:1/none', { log, max: 1 })
+    atEnd(() => nowhere.end({ timeout: 0 }))
+    const { ring } = await ringOnDatabase({ sql: nowhere })
+    const { text, hash } = mintToken('feed')
+    expect(await refusal(() => ring.isAlive(hash.toString('base64')))).toStartWith('UNAVAILABLE')
+    expect(await refusal(() => ring.authenticateFeed(text))).toStartWith('UNAVAILABLE')
+  })
+
+  test('listeners learn of the tokens of a key that died, as of the key', async () => {
+    const { ring, store, owner, newKey, newToken } = await ringWithTokens()
+    const [a, b] = await Promise.all([newKey(), newKey()])
+    const open = await Promise.all([a, b].map(async ({ key }) => ring.authenticateFeed(await newToken({}, key))))
+    const dead: string[] = []
+    ring.onKeyDead((deathOf) => dead.push(...open.filter(({ caller }) => deathOf(caller)).map((it) => it.credential)))
+    await store.revoke(owner, a.key_id)
+    expect(dead).toEqual([open[0]!.credential])
   })
 })
 

@@ -97,6 +97,8 @@ describe('the outbox relay', () => {
       input_tokens: 0,
       output_tokens: 0,
       cost_usd: 0,
+      event_count: 0,
+      last_event_at: null,
     })
     await relay.stop()
   })

@@ -83,7 +83,21 @@ function rank(path: string): number {
   if (COMPOSITION.includes(path)) return 4
   if (path === 'src/app.ts') return 3
   const folder = path.split('/')[1] ?? ''
-  if (['workspaces', 'agents', 'runs', 'tasks', 'events', 'analytics', 'live', 'invoke', 'dashboard'].includes(folder))
+  if (
+    [
+      'workspaces',
+      'agents',
+      'runs',
+      'tasks',
+      'events',
+      'analytics',
+      'live',
+      'invoke',
+      'dashboard',
+      'tail',
+      'sql',
+    ].includes(folder)
+  )
     return 2
   if (folder === 'keys' && /\/(routes|store)\.ts$/.test(path)) return 2
   return 1
@@ -102,7 +116,7 @@ test('only the composition names a backend', () => {
 
 test('only the configuration reads the environment', () => {
   // The engine and the demo are processes of their own.
-  const own = /^src\/(config\.ts|columnar\/engine\/|demo\/main\.ts)/
+  const own = /^src\/(config\.ts|columnar\/engine\/|(demo|tail|sql)\/main\.ts)/
   const others = product.filter(({ path }) => !own.test(path))
   expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
-import { describeToken, hashKey, isWellFormedKey, type KeyType, mintToken } from '../../src/keys/token.ts'
+import { describeToken, hashKey, isWellFormedKey, type KeyType, mintToken, tokenTypeOf } from '../../src/keys/token.ts'
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const check = (property: fc.IProperty<[string, ...unknown[]]> | fc.IRawProperty<unknown>) =>
@@ -60,6 +60,15 @@ describe(`key text (SEED=${seed})`, () => {
     const { text } = mintToken('workspace')
     for (const near of [`${text}\n`, ` ${text}`, `${text}0`, text.slice(0, -1), text.toUpperCase()])
       expect(isWellFormedKey(near)).toBeNull()
+  })
+
+  test('a feed token is made like a key, and is none', () => {
+    const { text } = mintToken('feed')
+    expect(text).toMatch(/^svc_feed_[0-9A-Za-z]{49}$/)
+    expect(text.slice(-6)).toBe(contractChecksum(text.slice(0, -6)))
+    expect([tokenTypeOf(text), isWellFormedKey(text)]).toEqual(['feed', null])
+    expect(tokenTypeOf(text.replace('feed', 'agent'))).toBeNull()
+    for (const type of ['agent', 'workspace'] as const) expect(tokenTypeOf(mintToken(type).text)).toBe(type)
   })
 
   test('keys do not repeat, and all 256 bits take part', () => {

@@ -3,6 +3,7 @@ import { type Api, ApiFailure } from './api.ts'
 import { createDirectory } from './directory.ts'
 import { h, setText } from './dom.ts'
 import { healthStrip } from './health.ts'
+import { liveView } from './live.ts'
 import { runsView } from './runs.ts'
 import { sqlView } from './sql.ts'
 import { totals } from './totals.ts'
@@ -16,6 +17,9 @@ export interface DashboardDeps {
 }
 
 const REFRESH_MS = 2_000
+const REFRESH_MS_MIN = 700
+/** Time for what follows at once, and for SQL to have it. */
+const REFRESH_EARLY_MS = 100
 
 /** The page for one key, kept fresh while it can be seen. The part of its address after `#` says what it shows. */
 export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
@@ -24,19 +28,27 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   const sums = totals(api)
   const runs = runsView({ api, directory, refreshSoon: () => void refresh() })
   const agents = agentsView({ directory, showRuns: runs.filterByAgent })
-  const views = { runs, agents, sql: sqlView(api) }
-  const links = { runs: link('runs', 'Runs'), agents: link('agents', 'Agents'), sql: link('sql', 'SQL') }
+  const live = liveView({ api, directory, signal, onActivity: refreshEarly })
+  const views = { runs, live, agents, sql: sqlView(api) }
+  const links = {
+    runs: link('runs', 'Runs'),
+    live: link('live', 'Live'),
+    agents: link('agents', 'Agents'),
+    sql: link('sql', 'SQL'),
+  }
   const notice = h('p', { class: 'notice', role: 'status' })
   const forget = h('button', { type: 'button', class: 'quiet' }, 'Forget key')
   forget.addEventListener('click', () => leave())
   let current: keyof typeof views = 'runs'
   let round = 0
   let timer: ReturnType<typeof setTimeout> | undefined
+  let refreshedAtMs = 0
+  let isEarly = false
 
   function navigate(): void {
     const [, view = '', id = ''] = location.hash.split('/')
-    current = view === 'agents' || view === 'sql' ? view : 'runs'
-    for (const name of ['runs', 'agents', 'sql'] as const) {
+    current = Object.hasOwn(views, view) ? (view as keyof typeof views) : 'runs'
+    for (const name of Object.keys(views) as (keyof typeof views)[]) {
       views[name].element.hidden = name !== current
       if (name === current) links[name].setAttribute('aria-current', 'page')
       else links[name].removeAttribute('aria-current')
@@ -50,6 +62,7 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   async function refresh(): Promise<void> {
     const mine = ++round
     clearTimeout(timer)
+    isEarly = false
     let waitMs = REFRESH_MS
     if (!document.hidden) {
       const parts = [health.refresh(), sums.refresh(), directory.refresh(), views[current].refresh()]
@@ -59,7 +72,16 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
       if (signal.aborted) return
       waitMs = Math.max(waitMs, report(failures))
     }
+    refreshedAtMs = performance.now()
     if (mine === round) timer = setTimeout(refresh, waitMs)
+  }
+
+  /** Something has happened: the next round need not wait its turn, but a busy fleet must not make it follow at once. */
+  function refreshEarly(): void {
+    if (performance.now() - refreshedAtMs < REFRESH_MS_MIN || isEarly) return
+    isEarly = true
+    clearTimeout(timer)
+    timer = setTimeout(refresh, REFRESH_EARLY_MS)
   }
 
   /** @returns how long the service wants to be left alone, in milliseconds */
@@ -85,13 +107,13 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
       'header',
       {},
       h('h1', {}, 'Agent Run Service'),
-      h('nav', { 'aria-label': 'Views' }, links.runs, links.agents, links.sql, h('a', { href: '/docs' }, 'API')),
+      h('nav', { 'aria-label': 'Views' }, ...Object.values(links), h('a', { href: '/docs' }, 'API')),
       health.element,
       forget,
     ),
     sums.element,
     notice,
-    h('main', {}, runs.element, agents.element, views.sql.element),
+    h('main', {}, ...Object.values(views).map(({ element }) => element)),
   ]
 }
 

@@ -16,10 +16,12 @@ export class FrameTail {
   private readonly places = new Map<number, { path: string; at: number }>()
 
   /**
+   * @param bytesMax what to keep in memory; the latest commit in any case
    * @param drop told of the memory of each commit that leaves, and the position of its last row
    */
   constructor(
     private readonly segments: Segments,
+    private readonly bytesMax: number,
     private readonly drop: (memory: Buffer, lastSeq: number) => void,
   ) {}
 
@@ -29,10 +31,7 @@ export class FrameTail {
     this.commits.push({ memory, frames: frames.length })
     this.bytes += memory.length
     let left = 0
-    while (
-      left < this.commits.length - 1 &&
-      (this.bytes > TAIL_BYTES_MAX || this.commits.length - left > COMMITS_MAX)
-    ) {
+    while (left < this.commits.length - 1 && (this.bytes > this.bytesMax || this.commits.length - left > COMMITS_MAX)) {
       const commit = this.commits[left++]
       this.first += commit.frames
       this.bytes -= commit.memory.length
@@ -67,8 +66,13 @@ export class FrameTail {
   }
 
   async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    return this.recent(afterSeq, maxBytes) ?? this.readSegments(afterSeq, maxBytes)
+  }
+
+  /** What memory has after `afterSeq`; null when it does not reach back that far. */
+  recent(afterSeq: number, maxBytes: number): Frame[] | null {
     const oldest = this.frames[this.first]
-    if (oldest === undefined || afterSeq + 1 < oldest.firstSeq) return this.readSegments(afterSeq, maxBytes)
+    if (oldest === undefined || afterSeq + 1 < oldest.firstSeq) return null
     const found: Frame[] = []
     let bytes = 0
     for (let index = this.indexAfter(afterSeq); index < this.frames.length && bytes < maxBytes; index++) {
@@ -121,7 +125,6 @@ interface Commit {
   readonly frames: number
 }
 
-const TAIL_BYTES_MAX = 48 * 1024 * 1024
 const COMMITS_MAX = 4_000
 const READ_BYTES_MIN = 1024 * 1024
 const PLACES_MAX = 1_000

@@ -22,6 +22,8 @@ export interface LocalJournalOptions {
   /** Commits slow down while consumers that do come on have yet to read more than this. */
   readonly paceBytes?: number
   readonly segmentBytes?: number
+  /** How much of what is newest stays in memory for consumers to read. */
+  readonly tailBytes?: number
   /**
    * Asked when the journal is empty: where its positions are to begin. ClickHouse may hold rows of a journal that was
    * lost, and there the highest `seq` of a record wins.
@@ -68,13 +70,19 @@ export class LocalJournal implements Journal {
     readonly epoch: string,
     private durableSeq: number,
   ) {
-    this.tail = new FrameTail(segments, (memory, lastSeq) => this.reuse(memory, lastSeq))
+    this.tail = new FrameTail(segments, options.tailBytes ?? TAIL_BYTES, (memory, lastSeq) =>
+      this.reuse(memory, lastSeq),
+    )
     for (const { kind, outboxIds } of segments.recovered) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
     segments.recovered.length = 0
   }
 
   get endSeq(): number {
     return this.durableSeq
+  }
+
+  get startSeq(): number {
+    return this.segments.all[0]?.firstSeq ?? this.durableSeq + 1
   }
 
   /** Bytes on disk. */
@@ -104,6 +112,10 @@ export class LocalJournal implements Journal {
 
   read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
     return this.tail.read(afterSeq, maxBytes)
+  }
+
+  recent(afterSeq: number, maxBytes: number): Frame[] | null {
+    return afterSeq >= this.durableSeq ? [] : this.tail.recent(afterSeq, maxBytes)
   }
 
   waitPast(seq: number, signal: AbortSignal): Promise<void> {
@@ -316,6 +328,7 @@ interface Waiter {
 }
 
 const SEGMENT_BYTES = 32 * 1024 * 1024
+const TAIL_BYTES = 48 * 1024 * 1024
 /** Rows that wait for the disk; past it the disk is in trouble and calls are refused. */
 const PENDING_BYTES_MAX = 256 * 1024 * 1024
 const EARLY_COMMIT_BYTES = 256 * 1024

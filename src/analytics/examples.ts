@@ -1,0 +1,264 @@
+import type { RunQuery } from './schema.ts'
+
+/** A query to begin with: it runs as it stands, on any workspace. */
+export interface ExampleQuery {
+  readonly title: string
+  readonly description: string
+  readonly query: string
+  /** Values of its placeholders. */
+  readonly params?: NonNullable<RunQuery['params']>
+}
+
+/**
+ * What `GET /api/v1/query/schema` offers. Model and tool calls are read as hosted agents, and SDKs that follow OpenTelemetry's
+ * conventions, report them: events `llm.call` and `tool.call.finished` with `gen_ai.*` keys, `latency_ms` and `cost_usd`.
+ */
+export const EXAMPLES: readonly ExampleQuery[] = [
+  {
+    title: 'Error rate by agent',
+    description: 'How many of the runs that have ended went wrong.',
+    query: `SELECT agent_name,
+  countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
+  countIf(status IN ('failed', 'timed_out')) AS failed,
+  round(failed / ended, 3) AS error_rate
+FROM runs
+WHERE created_at > now() - toIntervalDay({days:UInt16})
+GROUP BY agent_name
+HAVING ended > 0
+ORDER BY error_rate DESC, ended DESC
+LIMIT 50`,
+    params: { days: 7 },
+  },
+  {
+    title: 'Duration of runs by hour',
+    description: 'Half of the runs of an hour took at most p50_ms, all but the slowest twentieth at most p95_ms.',
+    query: `SELECT toStartOfHour(created_at) AS hour, count() AS runs,
+  round(quantile(0.5)(duration_ms)) AS p50_ms,
+  round(quantile(0.95)(duration_ms)) AS p95_ms
+FROM runs
+WHERE duration_ms IS NOT NULL
+GROUP BY hour
+ORDER BY hour DESC
+LIMIT 168`,
+  },
+  {
+    title: 'Tokens and cost by model',
+    description: 'Of model calls, from the gen_ai.* keys of their payloads. A value that is no number counts as none.',
+    query: `SELECT payload.gen_ai.request.model::String AS model, count() AS calls,
+  sum(payload.gen_ai.usage.input_tokens::Nullable(Int64)) AS input_tokens,
+  sum(payload.gen_ai.usage.output_tokens::Nullable(Int64)) AS output_tokens,
+  round(sum(payload.cost_usd::Nullable(Float64)), 4) AS cost_usd
+FROM events
+WHERE type = 'llm.call'
+GROUP BY model
+ORDER BY cost_usd DESC
+LIMIT 50`,
+  },
+  {
+    title: 'Slowest tools',
+    description: 'Tools by the latency that one call in twenty exceeds.',
+    query: `SELECT payload.gen_ai.tool.name::String AS tool, count() AS calls,
+  countIf(payload.error.type IS NOT NULL) AS failed,
+  round(quantile(0.5)(payload.latency_ms::Nullable(Float64))) AS p50_ms,
+  round(quantile(0.95)(payload.latency_ms::Nullable(Float64))) AS p95_ms
+FROM events
+WHERE type = 'tool.call.finished'
+GROUP BY tool
+ORDER BY p95_ms DESC
+LIMIT 20`,
+  },
+  {
+    title: 'Funnel of event types',
+    description: 'How far runs get: each step counts the runs in which it came after the one before, within a day.',
+    query: `WITH reached AS (
+  SELECT run_id, windowFunnel(86400000)(
+    toUnixTimestamp64Milli(occurred_at)::UInt64,
+    type = 'llm.call', type = 'tool.call.started', type = 'tool.call.finished'
+  ) AS steps
+  FROM events
+  GROUP BY run_id
+)
+SELECT count() AS reported, countIf(steps >= 1) AS called_a_model,
+  countIf(steps >= 2) AS called_a_tool, countIf(steps >= 3) AS had_its_result
+FROM reached`,
+  },
+  {
+    title: 'Runs stuck waiting',
+    description: 'Runs that should have ended by now, longest wait first, and what was last heard of them.',
+    query: `WITH waiting AS (
+  SELECT run_id, agent_name, status, created_at
+  FROM runs
+  WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input')
+    AND created_at < now() - toIntervalMinute({minutes:UInt32})
+  ORDER BY created_at
+  LIMIT 100
+)
+SELECT run_id, agent_name, status, dateDiff('minute', created_at, now()) AS minutes,
+  last_event, last_heard_at
+FROM waiting
+LEFT JOIN (
+  SELECT run_id, argMax(type, seq) AS last_event, max(received_at) AS last_heard_at
+  FROM events
+  WHERE run_id IN (SELECT run_id FROM waiting)
+  GROUP BY run_id
+) AS heard USING (run_id)
+ORDER BY minutes DESC`,
+    params: { minutes: 15 },
+  },
+  {
+    title: 'Busiest hours of the day',
+    description: 'Events by the hour (UTC) in which they arrived, with a bar to compare them.',
+    query: `SELECT toHour(received_at) AS hour, count() AS events, uniqExact(run_id) AS runs,
+  bar(events, 0, max(events) OVER (), 30) AS chart
+FROM events
+WHERE received_at > now() - toIntervalDay({days:UInt16})
+GROUP BY hour
+ORDER BY hour`,
+    params: { days: 7 },
+  },
+  {
+    title: 'Reasons of failure',
+    description: 'What failed runs say, with the numbers in it left out, so that the same reason counts once.',
+    query: `SELECT replaceRegexpAll(ifNull(error_message, ''), '[0-9]+', 'N') AS reason,
+  count() AS runs, uniqExact(agent_id) AS agents,
+  max(completed_at) AS last_seen, argMax(run_id, completed_at) AS latest_run
+FROM runs
+WHERE status IN ('failed', 'timed_out')
+GROUP BY reason
+ORDER BY runs DESC, last_seen DESC
+LIMIT 50`,
+  },
+  {
+    title: 'Work that took several runs',
+    description: 'An external_run_id that was started more than once has been retried; outcome is how it stands now.',
+    query: `SELECT external_run_id, count() AS attempts, countIf(status = 'failed') AS failed,
+  argMax(status, created_at) AS outcome,
+  dateDiff('second', min(created_at), max(created_at)) AS seconds_between
+FROM runs
+WHERE external_run_id IS NOT NULL
+GROUP BY external_run_id
+HAVING attempts > 1
+ORDER BY attempts DESC, seconds_between DESC
+LIMIT 50`,
+  },
+  {
+    title: 'Tasks by status',
+    description: 'How the tasks of each name end, and how long a completed one takes.',
+    query: `SELECT name, count() AS tasks,
+  countIf(status = 'completed') AS completed, countIf(status = 'failed') AS failed,
+  countIf(status = 'skipped') AS skipped, countIf(status IN ('pending', 'running')) AS open,
+  round(avgOrNullIf(dateDiff('millisecond', created_at, updated_at), status = 'completed')) AS average_ms
+FROM tasks
+GROUP BY name
+ORDER BY tasks DESC, name
+LIMIT 50`,
+  },
+  {
+    title: 'Longest silences of runs',
+    description: 'The longest gaps between two events of a run, and the events on either side.',
+    query: `SELECT run_id, event_before, type AS event_after, gap_ms, occurred_at
+FROM (
+  SELECT run_id, type, occurred_at, lagInFrame(type) OVER earlier AS event_before,
+    dateDiff('millisecond', lagInFrame(occurred_at, 1, occurred_at) OVER earlier, occurred_at) AS gap_ms
+  FROM events
+  WHERE received_at > now() - toIntervalHour({hours:UInt16})
+  WINDOW earlier AS (PARTITION BY run_id ORDER BY occurred_at, seq)
+)
+WHERE gap_ms > 0
+ORDER BY gap_ms DESC
+LIMIT 20`,
+    params: { hours: 48 },
+  },
+  {
+    title: 'Latest events of a run',
+    description: 'Give its run_id; null stands for the run that was started last.',
+    query: `SELECT seq, occurred_at, level, type, payload
+FROM events
+WHERE run_id = ifNull({run_id:Nullable(UUID)}, (SELECT argMax(run_id, created_at) FROM runs))
+ORDER BY seq DESC
+LIMIT 100`,
+    params: { run_id: null },
+  },
+  {
+    title: 'Cohorts by tag',
+    description:
+      'Compares the runs of one tag with those of another; a prefix such as tier: picks the tags to compare.',
+    query: `SELECT arrayJoin(tags) AS tag, count() AS runs,
+  round(countIf(status = 'completed') / runs, 3) AS completed,
+  round(quantile(0.5)(duration_ms)) AS p50_ms
+FROM runs
+WHERE startsWith(tag, {prefix:String})
+GROUP BY tag
+ORDER BY runs DESC, tag
+LIMIT 100`,
+    params: { prefix: '' },
+  },
+  {
+    title: 'Most expensive runs',
+    description: 'Runs by what their model calls have cost.',
+    query: `SELECT run_id, agent_name, status, calls, tokens, cost_usd
+FROM (
+  SELECT run_id, count() AS calls,
+    sum(payload.gen_ai.usage.input_tokens::Nullable(Int64)
+      + payload.gen_ai.usage.output_tokens::Nullable(Int64)) AS tokens,
+    round(sum(payload.cost_usd::Nullable(Float64)), 6) AS cost_usd
+  FROM events
+  WHERE type = 'llm.call'
+  GROUP BY run_id
+  ORDER BY cost_usd DESC
+  LIMIT 20
+) AS spent
+JOIN runs USING (run_id)
+ORDER BY cost_usd DESC`,
+  },
+  {
+    title: 'Runs at the same time',
+    description: 'The most runs that an agent had under way at once, and when that was.',
+    query: `SELECT agent_name, count() AS runs,
+  maxIntersections(begun_ms, ended_ms) AS most_at_once,
+  fromUnixTimestamp64Milli(maxIntersectionsPosition(begun_ms, ended_ms)) AS at
+FROM (
+  SELECT agent_name, toUnixTimestamp64Milli(assumeNotNull(started_at)) AS begun_ms,
+    toUnixTimestamp64Milli(ifNull(completed_at, now64(3))) AS ended_ms
+  FROM runs
+  WHERE started_at IS NOT NULL
+)
+GROUP BY agent_name
+ORDER BY most_at_once DESC, runs DESC
+LIMIT 50`,
+  },
+  {
+    title: 'Who delegates to whom',
+    description: 'Child runs by the agent that asked and the agent that did the work.',
+    query: `SELECT parent.agent_name AS asked_by, child.agent_name AS done_by, count() AS child_runs,
+  countIf(child.status = 'failed') AS failed, round(avg(child.duration_ms)) AS average_ms
+FROM runs AS child
+JOIN runs AS parent ON child.parent_run_id = parent.run_id
+GROUP BY asked_by, done_by
+ORDER BY child_runs DESC
+LIMIT 50`,
+  },
+  {
+    title: 'Warnings and errors',
+    description: 'Events of these levels by type, each with the latest payload in full.',
+    query: `SELECT type, level, count() AS events, uniqExact(run_id) AS runs,
+  max(occurred_at) AS last_seen, argMax(toJSONString(payload), seq) AS latest_payload
+FROM events
+WHERE level IN ('warn', 'error') AND received_at > now() - toIntervalHour({hours:UInt16})
+GROUP BY type, level
+ORDER BY events DESC
+LIMIT 50`,
+    params: { hours: 48 },
+  },
+  {
+    title: 'What is in the payloads',
+    description: 'Event types with the paths that their payloads have, to be used as payload.<path>.',
+    query: `SELECT type, count() AS events, distinctJSONPaths(assumeNotNull(payload)) AS paths
+FROM events
+WHERE received_at > now() - toIntervalHour({hours:UInt16}) AND payload IS NOT NULL
+GROUP BY type
+ORDER BY events DESC
+LIMIT 100`,
+    params: { hours: 48 },
+  },
+]

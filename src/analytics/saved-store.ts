@@ -1,0 +1,155 @@
+import type { Clock } from '../clock.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { RawJson } from '../http/raw-json.ts'
+import { Uuid } from '../http/schema.ts'
+import type { Mint } from '../ids.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Sql } from '../postgres/connect.ts'
+import type { Analytics } from './analytics.ts'
+import {
+  type CreateSavedQuery,
+  type DeletedQuery,
+  type EditSavedQuery,
+  type ListSavedQueries,
+  type RunSavedQuery,
+  type SavedQuery,
+  type SavedQueryPage,
+  type SavedQueryRow,
+  toSavedQuery,
+} from './saved-schema.ts'
+import type { QueryAnswer, RunQuery } from './schema.ts'
+
+export interface SavedQueriesDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly analytics: Analytics
+}
+
+/** Saved queries a workspace may have. */
+export const SAVED_QUERIES_MAX = 1_000
+/** Of all default values of a query together, as JSON. */
+const PARAMS_LENGTH_MAX = 100_000
+
+type Params = NonNullable<RunQuery['params']>
+
+/** Queries that a workspace keeps by name (contract section 7). They are kept as text, and checked again with every run. */
+export class SavedQueries {
+  constructor(private readonly deps: SavedQueriesDeps) {}
+
+  /**
+   * @throws ApiError VALIDATION_ERROR for a query that the guard refuses; CONFLICT when the name is taken or the workspace
+   *   has as many as it may; UNAVAILABLE when ClickHouse, which parses the query, is away
+   */
+  async create(caller: Caller, body: CreateSavedQuery, mint: Mint, signal: AbortSignal): Promise<SavedQuery> {
+    const { sql, clock, analytics } = this.deps
+    const { workspaceId } = caller
+    const { name, description = null, query, params = {} } = body
+    const now = new Date(clock.now())
+    const settings = { name, description, query, params: jsonOf(params) }
+    const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
+    await analytics.check(query, signal)
+    await sql
+      .begin(async (tx) => {
+        // One creation at a time in a workspace, so that the count is still true when the row is written.
+        await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
+        const [{ others }] = await tx<[{ others: number }]>`
+          select count(*)::int as others from saved_queries
+          where workspace_id = ${workspaceId} and query_id <> ${row.query_id}`
+        if (others >= SAVED_QUERIES_MAX) throw tooMany()
+        // The id exists already when the same call is repeated because its answer was lost.
+        await tx`insert into saved_queries ${tx(row as never)} on conflict (query_id) do nothing`
+      })
+      .catch((error: unknown) => {
+        throw conflictOf(error, name)
+      })
+    return this.get(caller, row.query_id)
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async get({ workspaceId }: Caller, queryId: string): Promise<SavedQuery> {
+    const { sql } = this.deps
+    const [row] = await sql<SavedQueryRow[]>`
+      select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId}`
+    if (row === undefined) throw noQuery()
+    return toSavedQuery(row)
+  }
+
+  async list({ workspaceId }: Caller, page: ListSavedQueries): Promise<SavedQueryPage> {
+    const { sql } = this.deps
+    const { limit = PAGE_LIMIT_DEFAULT, cursor } = page
+    const rows = await sql<SavedQueryRow[]>`
+      select ${columns(sql)} from saved_queries where workspace_id = ${workspaceId}
+        ${cursor === undefined ? sql`` : sql`and query_id < ${CURSOR.decode(cursor)}`}
+      order by query_id desc limit ${limit + 1}`
+    const { items, next_cursor } = pageOf(rows, limit, (row) => CURSOR.encode(row.query_id))
+    return { items: items.map(toSavedQuery), next_cursor }
+  }
+
+  /**
+   * Changes what is given.
+   * @throws ApiError NOT_FOUND, VALIDATION_ERROR, CONFLICT, UNAVAILABLE; as {@link create}
+   */
+  async edit(caller: Caller, queryId: string, edit: EditSavedQuery, signal: AbortSignal): Promise<SavedQuery> {
+    const { sql, clock, analytics } = this.deps
+    const { params, ...rest } = edit
+    const changes = { ...rest, ...(params === undefined ? {} : { params: jsonOf(params) }) }
+    if (Object.keys(changes).length === 0) return this.get(caller, queryId)
+    if (edit.query !== undefined) await analytics.check(edit.query, signal)
+    const changed = { ...changes, updated_at: new Date(clock.now()) }
+    const [row] = await sql<SavedQueryRow[]>`
+      update saved_queries set ${sql(changed as never)}
+      where workspace_id = ${caller.workspaceId} and query_id = ${queryId}
+      returning ${columns(sql)}`.catch((error: unknown) => {
+      throw conflictOf(error, edit.name)
+    })
+    if (row === undefined) throw noQuery()
+    return toSavedQuery(row)
+  }
+
+  /** @throws ApiError NOT_FOUND */
+  async delete({ workspaceId }: Caller, queryId: string): Promise<DeletedQuery> {
+    const [row] = await this.deps.sql<{ query_id: string }[]>`
+      delete from saved_queries where workspace_id = ${workspaceId} and query_id = ${queryId} returning query_id`
+    if (row === undefined) throw noQuery()
+    return { query_id: row.query_id, deleted: true }
+  }
+
+  /**
+   * Answers what {@link Analytics.run} does for the query as it is saved now.
+   * @throws ApiError NOT_FOUND, and whatever that throws
+   */
+  async run(caller: Caller, queryId: string, request: RunSavedQuery, signal: AbortSignal): Promise<QueryAnswer> {
+    const { query, params } = await this.get(caller, queryId)
+    const defaults = params.parse() as Params
+    return this.deps.analytics.run(caller, { ...request, query, params: { ...defaults, ...request.params } }, signal)
+  }
+}
+
+const CURSOR = cursorCodec(Uuid)
+const UNIQUE_VIOLATION = '23505'
+
+function columns(sql: Sql) {
+  return sql`query_id, name, description, query, params, created_at, updated_at`
+}
+
+function jsonOf(params: Params): RawJson {
+  const json = RawJson.of(params)
+  if (json.text.length <= PARAMS_LENGTH_MAX) return json
+  throw invalid('params', `expected values of at most ${PARAMS_LENGTH_MAX} characters of JSON together`)
+}
+
+/** Names are told apart by the database alone: any look before the write would be too early. */
+function conflictOf(error: unknown, name: string | undefined): unknown {
+  const { code } = error as { code?: unknown }
+  if (code !== UNIQUE_VIOLATION) return error
+  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} exists already`, { cause: error })
+}
+
+function tooMany(): ApiError {
+  return new ApiError('CONFLICT', `a workspace has at most ${SAVED_QUERIES_MAX} saved queries: delete one first`)
+}
+
+function noQuery(): ApiError {
+  return new ApiError('NOT_FOUND', 'saved query does not exist')
+}

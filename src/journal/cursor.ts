@@ -1,0 +1,21 @@
+/**
+ * A position in a journal as clients see it: opaque to them, totally ordered within an epoch, of no meaning in another
+ * (contract section 5). All after it is what a feed that resumes there has yet to send.
+ */
+export function encodeCursor(epoch: string, seq: number): string {
+  return `${epoch}.${seq}`
+}
+
+export interface ParsedCursor {
+  /** Null for a bare position, which means one of the journal of now. */
+  readonly epoch: string | null
+  readonly seq: number
+}
+
+/** Reads a cursor, or a `seq` as the answer to reported events has it. Null if it is neither. */
+export function parseCursor(text: string): ParsedCursor | null {
+  const match = CURSOR.exec(text)
+  return match === null ? null : { epoch: match[1] ?? null, seq: Number(match[2]) }
+}
+
+const CURSOR = /^(?:([\w-]{1,64})\.)?(\d{1,15})$/

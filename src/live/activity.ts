@@ -1,0 +1,132 @@
+import { LEVELS } from '../events/schema.ts'
+import { encodeJson, RawJson } from '../http/raw-json.ts'
+import { encodeCursor } from '../journal/cursor.ts'
+import type { ActivityKind } from '../journal/journal.ts'
+import type { RunRow, TaskRow } from '../journal/rows.ts'
+import { isTerminal, type RunStatus } from '../runs/state.ts'
+
+/** One unit of a feed, ready to be sent (contract section 5). */
+export interface Activity {
+  readonly seq: number
+  readonly kind: ActivityKind
+  /** The JSON object clients get. Holds no line break, so that it is one `data:` line of an event stream. */
+  readonly text: string
+  /** Whether this is the end of a run: a feed of that run alone has nothing more to wait for. */
+  readonly endsRun: boolean
+}
+
+/** Where in which journal a row stands, and when it was accepted, Unix milliseconds. */
+export interface RowPlace {
+  readonly epoch: string
+  readonly seq: number
+  readonly receivedAt: number
+}
+
+/** An event as the journal and ClickHouse hold it. Times are Unix milliseconds, `payload` is JSON text. */
+export interface EventRow {
+  readonly agent_id: string
+  readonly run_id: string
+  readonly event_id: string
+  readonly type: string
+  /** Place in {@link LEVELS}, from 1. */
+  readonly level: number
+  readonly payload: string
+  readonly occurred_at: number
+}
+
+export function eventActivity(place: RowPlace, row: EventRow): Activity {
+  const event =
+    `{"id":${JSON.stringify(row.event_id)},"seq":${place.seq},"type":${JSON.stringify(row.type)},` +
+    `"level":"${LEVELS[row.level - 1]}","payload":${row.payload},"occurred_at":"${iso(row.occurred_at)}"}`
+  return activity('event', place, row, event, false)
+}
+
+/** The task record of `GET /api/v1/runs/:runId/tasks`. */
+export function taskActivity(place: RowPlace, row: TaskRow): Activity {
+  const task = {
+    id: row.task_id,
+    run_id: row.run_id,
+    agent_id: row.agent_id,
+    parent_task_id: row.parent_task_id,
+    name: row.name,
+    status: row.status,
+    input: rawOrNull(row.input),
+    output: rawOrNull(row.output),
+    error_message: row.error_message,
+    created_at: iso(row.created_at),
+    updated_at: iso(row.updated_at),
+  }
+  return activity('task', place, row, encodeJson(task), false)
+}
+
+/** The run record of `GET /api/v1/runs/:runId`, without `input` and `output`: a feed is no place for megabytes. */
+export function runActivity(place: RowPlace, row: Omit<RunRow, 'input' | 'output'>): Activity {
+  const { input_tokens, output_tokens } = row
+  const run = {
+    run_id: row.run_id,
+    agent_id: row.agent_id,
+    agent_version: row.agent_version,
+    status: row.status,
+    trigger_type: row.trigger_type,
+    external_run_id: row.external_run_id,
+    parent_run_id: row.parent_run_id,
+    session_id: row.session_id,
+    external_user_id: row.external_user_id,
+    tags: row.tags,
+    metadata: new RawJson(row.metadata),
+    error_message: row.error_message,
+    error_detail: rawOrNull(row.error_detail),
+    created_at: iso(row.created_at),
+    started_at: isoOrNull(row.started_at),
+    completed_at: isoOrNull(row.completed_at),
+    duration_ms: row.duration_ms,
+    usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+    cost_usd: row.cost_usd,
+    // Absent in rows that an earlier version wrote.
+    event_count: row.event_count ?? 0,
+    last_event_at: isoOrNull(row.last_event_at ?? null),
+    pending: null,
+  }
+  return activity('run', place, row, encodeJson(run), isTerminal(row.status as RunStatus))
+}
+
+function activity(
+  kind: ActivityKind,
+  { epoch, seq, receivedAt }: RowPlace,
+  { agent_id, run_id }: { readonly agent_id: string; readonly run_id: string },
+  record: string,
+  endsRun: boolean,
+): Activity {
+  const text =
+    `{"cursor":"${encodeCursor(epoch, seq)}","kind":"${kind}","agent_id":"${agent_id}","run_id":"${run_id}",` +
+    `"received_at":"${iso(receivedAt)}","${kind}":${record}}`
+  return { seq, kind, text: oneLine(text), endsRun }
+}
+
+/** A line break in JSON stands between its parts, never inside of a string, so that a space says the same. */
+function oneLine(text: string): string {
+  return LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, ' ') : text
+}
+
+const LINE_BREAK = /[\r\n]/
+const LINE_BREAKS = /[\r\n]+/g
+
+/** Rows that follow each other were accepted at the same moment. */
+let lastMs = Number.NaN
+let lastIso = ''
+
+function iso(ms: number): string {
+  if (ms !== lastMs) {
+    lastIso = new Date(ms).toISOString()
+    lastMs = ms
+  }
+  return lastIso
+}
+
+function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : iso(ms)
+}
+
+function rawOrNull(text: string | null): RawJson | null {
+  return text === null ? null : new RawJson(text)
+}

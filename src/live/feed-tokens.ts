@@ -1,0 +1,96 @@
+import { Elysia } from 'elysia'
+import type { Clock } from '../clock.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import type { Guards } from '../keys/guards.ts'
+import type { Caller } from '../keys/schema.ts'
+import { mintToken } from '../keys/token.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { readable } from '../runs/access.ts'
+import type { RunDirectory } from '../runs/directory.ts'
+import { CreateFeedToken, FeedToken, TTL_SECONDS_DEFAULT } from './feed-token-schema.ts'
+
+export interface FeedTokensDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly directory: RunDirectory
+}
+
+/**
+ * Feed tokens (contract section 5): a short-lived, read-only stand-in for a key, for browsers, which can send no header with
+ * an EventSource or a WebSocket. They are rows like keys, not signed claims, so that they die with their key in every
+ * process at once: `KeyRing.authenticateFeed` looks them up.
+ */
+export class FeedTokens {
+  constructor(private readonly deps: FeedTokensDeps) {}
+
+  /**
+   * Makes a token that sees no more than its key does. It expires when the key does, if that is sooner than asked for.
+   * @throws ApiError NOT_FOUND (no such agent or run in the workspace, or an archived agent), FORBIDDEN (an agent key for
+   *   another agent, or its run), VALIDATION_ERROR (a run of another agent than `agent_id`), UNAUTHENTICATED
+   */
+  async create(caller: Caller, body: CreateFeedToken): Promise<FeedToken> {
+    const { sql, clock } = this.deps
+    const scope = await this.scopeOf(caller, body)
+    const now = clock.now()
+    const wanted = new Date(now + (body.ttl_seconds ?? TTL_SECONDS_DEFAULT) * 1000)
+    const { text, hash } = mintToken('feed')
+    const [row] = await sql<{ expires_at: Date }[]>`
+      insert into feed_tokens (hash, key_id, workspace_id, agent_id, run_id, created_at, expires_at)
+      select ${hash}, key_id, workspace_id, ${scope.agentId}::uuid, ${scope.runId}::uuid, ${new Date(now)},
+        least(expires_at, ${wanted})
+      from api_keys where workspace_id = ${caller.workspaceId} and key_id = ${caller.keyId} and revoked_at is null
+      returning expires_at`
+    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the key is revoked')
+    return { token: text, expires_at: row.expires_at.toISOString() }
+  }
+
+  private async scopeOf(caller: Caller, { agent_id, run_id }: CreateFeedToken) {
+    const named = agent_id?.toLowerCase()
+    if (named !== undefined) await this.checkAgent(caller, named)
+    const agentId = named ?? caller.agentId
+    if (run_id === undefined) return { agentId, runId: null }
+    const run = readable(caller, await this.deps.directory.find(run_id.toLowerCase()))
+    if (agentId !== null && run.agentId !== agentId) throw invalid('run_id', 'expected a run of the agent in agent_id')
+    return { agentId, runId: run.runId }
+  }
+
+  private async checkAgent({ workspaceId, agentId: own }: Caller, agentId: string): Promise<void> {
+    const [agent] = await this.deps.sql`
+      select agent_id from agents
+      where workspace_id = ${workspaceId} and agent_id = ${agentId} and status <> 'archived'`
+    if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
+    if (own !== null && own !== agentId) throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
+  }
+}
+
+export interface FeedTokenRoutesDeps {
+  readonly guards: Guards
+  readonly feedTokens: FeedTokens
+}
+
+export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1' })
+    .use(guards.anyKey('reads'))
+    .post('/feed-tokens', ({ caller, body }) => feedTokens.create(caller, body), {
+      body: CreateFeedToken,
+      response: FeedToken,
+      detail: { tags: ['Feeds'], summary: 'Make a token that opens live feeds from a browser' },
+    })
+}
+
+const ROWS_PER_SWEEP = 10_000
+
+/**
+ * Deletes tokens that have expired. For a job that runs every so often.
+ * @returns how many were deleted
+ */
+export async function sweepFeedTokens(sql: Sql, clock: Clock): Promise<number> {
+  const now = new Date(clock.now())
+  for (let swept = 0; ; ) {
+    const { count } = await sql`
+      delete from feed_tokens where hash in
+        (select hash from feed_tokens where expires_at <= ${now} limit ${ROWS_PER_SWEEP})`
+    swept += count
+    if (count < ROWS_PER_SWEEP) return swept
+  }
+}

@@ -1,0 +1,158 @@
+import { LEVELS } from '../events/schema.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import type { ActivityKind } from '../journal/journal.ts'
+import { RUN_STATUSES } from '../runs/state.ts'
+import { TASK_STATUSES } from '../tasks/state.ts'
+
+/** What of a workspace's activity somebody wants to see. Absent members let everything pass. */
+export interface Filter {
+  readonly agentIds?: ReadonlySet<string>
+  readonly runIds?: ReadonlySet<string>
+  /** The kinds that can match: those asked for that have all the fields which the filter looks at. */
+  readonly kinds: ReadonlySet<ActivityKind>
+  /** Events only. Whole types, and with a trailing `*` the starts of types. */
+  readonly types?: readonly string[]
+  /** Events only: the lowest level wanted, as its place in `LEVELS` from 1. */
+  readonly level?: number
+  /** Runs and tasks only. */
+  readonly statuses?: ReadonlySet<string>
+  /** Runs only: one of these must be among the run's. */
+  readonly tags?: ReadonlySet<string>
+  /** The same for filters that mean the same. */
+  readonly key: string
+}
+
+/** What the caller may see at all: a key of an agent, or a token for one run. */
+export interface Scope {
+  readonly agentId: string | null
+  readonly runId: string | null
+}
+
+/** The fields of a filter as they come: in a query string or a JSON message. */
+export type FilterInput = Readonly<Record<string, unknown>>
+
+export const FILTER_FIELDS = ['agent_id', 'run_id', 'kind', 'type', 'level', 'status', 'tag'] as const
+
+type Field = (typeof FILTER_FIELDS)[number]
+
+const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
+const STATUSES: readonly string[] = [...new Set<string>([...TASK_STATUSES, ...RUN_STATUSES])]
+/** The kinds that have a field; the rest have `agent_id`, `run_id` and `kind`. */
+const KINDS_WITH: Partial<Record<Field, readonly ActivityKind[]>> = {
+  type: ['event'],
+  level: ['event'],
+  status: ['task', 'run'],
+  tag: ['run'],
+}
+const VALUES_MAX = 100
+const TYPE_LENGTH_MAX = 10_000
+const TAG_LENGTH_MAX = 2_000
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/**
+ * Reads a filter: each field one value or a list of which any may match, fields joined by AND. A condition on a field
+ * that a kind of activity has not got leaves that kind out.
+ *
+ * @param place where the fields stand in the request, for messages: `filter`, `query`
+ * @throws ApiError VALIDATION_ERROR that names the field; FORBIDDEN for an agent or run outside of `scope`
+ */
+export function parseFilter(input: FilterInput, place: string, scope: Scope): Filter {
+  for (const name of Object.keys(input))
+    if (!FILTER_FIELDS.includes(name as Field))
+      throw invalid(`${place}.${name}`, `unknown field; expected one of ${FILTER_FIELDS.join(', ')}`)
+  const read = (field: Field, check: Check) => values(input[field], `${place}.${field}`, check)
+  const levels = read('level', oneOf(LEVELS))
+  const statuses = read('status', oneOf(STATUSES))
+  const tags = read('tag', text(TAG_LENGTH_MAX))
+  const types = read('type', eventType)
+  const conditions = { type: types, level: levels, status: statuses, tag: tags }
+  const fields = {
+    agentIds: scoped(read('agent_id', uuid), scope.agentId, 'agent'),
+    runIds: scoped(read('run_id', uuid), scope.runId, 'run'),
+    kinds: kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, place),
+    types,
+    level: levels && Math.min(...levels.map((level) => LEVELS.indexOf(level as (typeof LEVELS)[number]) + 1)),
+    statuses,
+    tags,
+  }
+  return {
+    ...fields,
+    agentIds: setOf(fields.agentIds),
+    runIds: setOf(fields.runIds),
+    kinds: new Set(fields.kinds),
+    statuses: setOf(statuses),
+    tags: setOf(tags),
+    key: JSON.stringify(fields),
+  }
+}
+
+/** Whether an event's type is one of the filter's. */
+export function matchesType(types: readonly string[], type: string): boolean {
+  return types.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type))
+}
+
+type Check = (value: string, place: string) => string
+
+/** Sorted and without repeats, so that equal filters have equal keys. */
+function values(input: unknown, place: string, check: Check): string[] | undefined {
+  if (input === undefined || input === null) return undefined
+  const list = Array.isArray(input) ? input : [input]
+  if (list.length === 0) throw invalid(place, 'expected at least one value; leave the field out to let everything pass')
+  if (list.length > VALUES_MAX) throw invalid(place, `expected at most ${VALUES_MAX} values`)
+  const checked = list.map((value, index) => {
+    const at = Array.isArray(input) ? `${place}[${index}]` : place
+    if (typeof value !== 'string') throw invalid(at, 'expected text')
+    return check(value, at)
+  })
+  return [...new Set(checked)].sort()
+}
+
+function oneOf(words: readonly string[]): Check {
+  return (value, place) => {
+    if (words.includes(value)) return value
+    throw invalid(place, `expected one of ${words.join(', ')}; got ${JSON.stringify(value.slice(0, 100))}`)
+  }
+}
+
+function uuid(value: string, place: string): string {
+  if (UUID.test(value)) return value.toLowerCase()
+  throw invalid(place, 'expected a uuid')
+}
+
+function text(lengthMax: number): Check {
+  return (value, place) => {
+    if (value.length > 0 && value.length <= lengthMax) return value
+    throw invalid(place, `expected 1 to ${lengthMax} characters`)
+  }
+}
+
+function eventType(value: string, place: string): string {
+  const star = value.indexOf('*')
+  if (star >= 0 && star !== value.length - 1) throw invalid(place, 'a * may only stand at the end')
+  return text(TYPE_LENGTH_MAX)(value, place)
+}
+
+function kindsOf(
+  asked: readonly ActivityKind[] | undefined,
+  conditions: Partial<Record<Field, readonly string[] | undefined>>,
+  place: string,
+): ActivityKind[] {
+  // In one order, whatever the order asked for: equal filters have equal keys.
+  let kinds = KINDS.filter((kind) => asked?.includes(kind) ?? true)
+  const used = (Object.keys(conditions) as Field[]).filter((field) => conditions[field] !== undefined)
+  for (const field of used) kinds = kinds.filter((kind) => KINDS_WITH[field]?.includes(kind))
+  if (kinds.length > 0) return kinds
+  const names = [...(asked === undefined ? [] : ['kind']), ...used]
+  throw invalid(place, `nothing can match: no kind of activity has what ${names.join(' and ')} ask for together`)
+}
+
+function scoped(asked: string[] | undefined, allowed: string | null, what: string): string[] | undefined {
+  if (allowed === null) return asked
+  if (asked?.some((id) => id !== allowed))
+    throw new ApiError('FORBIDDEN', `this key or token sees one ${what} only, and not the one asked for`)
+  return [allowed]
+}
+
+function setOf(values: readonly string[] | undefined): ReadonlySet<string> | undefined {
+  return values && new Set(values)
+}

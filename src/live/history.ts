@@ -1,0 +1,212 @@
+import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
+import { ApiError } from '../http/errors.ts'
+import type { ActivityKind } from '../journal/journal.ts'
+import type { RunRow, TaskRow } from '../journal/rows.ts'
+import { type Activity, type EventRow, eventActivity, type RowPlace, runActivity, taskActivity } from './activity.ts'
+import type { Filter } from './filter.ts'
+
+/** What a feed replays from ClickHouse: activity that is older than the journal's own files (contract section 5). */
+export interface History {
+  /**
+   * Matching activity of a workspace after `afterSeq`, oldest first: up to `untilSeq`, or about `bytesMax` of text, or
+   * 5,000 of them, or what a second gives, whichever comes first. Call again from `throughSeq` while it is below
+   * `untilSeq`. One activity that is larger than `bytesMax` comes alone.
+   *
+   * @throws ApiError UNAVAILABLE when ClickHouse is away; the reason of `signal` once that is aborted
+   */
+  read(query: HistoryQuery): Promise<HistoryPage>
+}
+
+export interface HistoryQuery {
+  readonly workspaceId: string
+  readonly filter: Filter
+  readonly afterSeq: number
+  /** The sink must have loaded everything up to here. */
+  readonly untilSeq: number
+  readonly signal: AbortSignal
+}
+
+export interface HistoryPage {
+  readonly items: readonly Activity[]
+  /** Everything that matches up to here is in `items` or in earlier pages. */
+  readonly throughSeq: number
+}
+
+export interface HistoryDeps {
+  readonly columnar: Pick<ColumnarClient, 'query'>
+  /** The journal's. Positions of rows from another log mean something else, so those are left out. */
+  readonly epoch: string
+  readonly bytesMax?: number
+}
+
+/** With this much at once the process answers nobody else for about ten milliseconds. */
+const BYTES_MAX = 2 * 1024 * 1024
+const ROWS_MAX = 5_000
+/** Then the page ends, so that what has been found is sent on. */
+const PAGE_MS = 1_000
+/** Positions looked at together, at first. While the answer comes quickly, the next stretch is a multiple of it. */
+const STRETCH = 20_000
+const STRETCH_GROWTH = 8
+const STRETCH_QUICK_MS = 100
+
+/**
+ * Goes through the journal's positions in stretches. Of each, ClickHouse says first how much matches and how large it is,
+ * for which it reads no payload (it keeps the sizes of strings apart), and is then asked for as much as the page has room
+ * for. So a dense stretch or one of huge payloads takes no more memory than a page, and long empty ones take few queries.
+ */
+export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: HistoryDeps): History {
+  async function readPage({ workspaceId, filter, afterSeq, untilSeq, signal }: HistoryQuery): Promise<HistoryPage> {
+    const { where, params } = conditionsOf(filter)
+    const kinds = [...filter.kinds]
+    const query: Query = (sql, more) =>
+      columnar.query(sql, { params: { workspace: workspaceId, epoch, ...params, ...more }, signal })
+    const page = { items: [] as Activity[], bytes: 0, throughSeq: afterSeq }
+    const endMs = performance.now() + PAGE_MS
+    let length = STRETCH
+    while (page.throughSeq < untilSeq) {
+      signal.throwIfAborted()
+      const startedMs = performance.now()
+      const stretch = { after: page.throughSeq, until: Math.min(untilSeq, page.throughSeq + length) }
+      const room = {
+        rows: ROWS_MAX - page.items.length,
+        bytes: Math.max(0, bytesMax - page.bytes),
+        least: page.items.length === 0 ? 1 : 0,
+      }
+      const shares = await query<Share>(planSql(kinds, where), { ...stretch, ...room })
+      if (performance.now() - startedMs < STRETCH_QUICK_MS) length *= STRETCH_GROWTH
+      const taken = shares.filter(({ taken }) => taken > 0)
+      const isWhole = shares.every(({ taken, found }) => taken === found)
+      const until = isWhole ? stretch.until : Math.max(page.throughSeq, ...taken.map(({ last }) => last))
+      const read = taken.map(({ kind }) => SOURCES[kind].read(query, where, { after: stretch.after, until }, epoch))
+      page.items.push(...(await Promise.all(read)).flat().sort((a, b) => a.seq - b.seq))
+      page.bytes += taken.reduce((sum, { bytes }) => sum + bytes, 0)
+      page.throughSeq = until
+      if (!isWhole || performance.now() > endMs) break
+    }
+    return page
+  }
+
+  return {
+    read: (query) =>
+      readPage(query).catch((error) => {
+        if (!(error instanceof ColumnarUnavailable)) throw error
+        throw new ApiError('UNAVAILABLE', 'past activity cannot be read at the moment; try again', { cause: error })
+      }),
+  }
+}
+
+type Query = <Row>(sql: string, params: Record<string, unknown>) => Promise<Row[]>
+
+/** What of one kind a stretch holds, and how much of it the page has room for. */
+interface Share {
+  readonly kind: ActivityKind
+  /** Counted up to one past the room. */
+  readonly found: number
+  readonly taken: number
+  /** The last one taken. */
+  readonly last: number
+  readonly bytes: number
+}
+
+function planSql(kinds: readonly ActivityKind[], where: string): string {
+  const sizes = kinds.map((kind) => {
+    const { table, bytes } = SOURCES[kind]
+    return `select '${kind}' as kind, seq, ${bytes} as bytes from ${table} where ${where}`
+  })
+  return `
+    select kind, count() as found, countIf(fits) as taken, maxIf(seq, fits) as last, sumIf(size, fits) as bytes from (
+      select kind, seq, bytes as size, row_number() over (order by seq) as place,
+        sum(bytes) over (order by seq rows between unbounded preceding and current row) as bytes_so_far,
+        place <= {least:UInt64} or (place <= {rows:UInt64} and bytes_so_far <= {bytes:UInt64}) as fits
+      from (select * from (${sizes.join(' union all ')}) order by seq limit {rows:UInt64} + 1)
+    )
+    group by kind`
+}
+
+/** Where the activity of one kind is kept. */
+interface Source {
+  readonly table: string
+  /** SQL text: about how long the text of a row's activity is. */
+  readonly bytes: string
+  read(query: Query, where: string, stretch: Record<string, number>, epoch: string): Promise<Activity[]>
+}
+
+/** @param columns SQL text: the members of `Row` */
+function source<Row>(
+  table: string,
+  bytes: string,
+  columns: string,
+  toActivity: (place: RowPlace, row: Row) => Activity,
+): Source {
+  return {
+    table,
+    bytes,
+    async read(query, where, stretch, epoch) {
+      // What was on its way when the tables of changes were made may be there twice: copied, and loaded after that.
+      const sql = `
+        select ${columns}, seq, ${unixMs('received_at')} from ${table} where ${where} order by seq limit 1 by seq`
+      const rows = await query<Row & { readonly seq: number; readonly received_at: number }>(sql, stretch)
+      return rows.map((row) => toActivity({ epoch, seq: row.seq, receivedAt: row.received_at }, row))
+    },
+  }
+}
+
+const SOURCES: Record<ActivityKind, Source> = {
+  event: source<EventRow>(
+    'events',
+    '350 + length(event_id) + length(type) + length(payload)',
+    `agent_id, run_id, event_id, type, toInt8(level) as level, payload, ${unixMs('occurred_at')}`,
+    eventActivity,
+  ),
+  task: source<TaskRow>(
+    'task_changes',
+    '600 + bytes',
+    `workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message,
+     ${unixMs('created_at')}, ${unixMs('updated_at')}`,
+    taskActivity,
+  ),
+  run: source<Omit<RunRow, 'input' | 'output'>>(
+    'run_changes',
+    '900 + bytes',
+    `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
+     parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
+     ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, input_tokens,
+     output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}`,
+    runActivity,
+  ),
+}
+
+function unixMs(column: string): string {
+  return `toUnixTimestamp64Milli(${column}) as ${column}`
+}
+
+/** A filter names no field that one of its kinds has not got, so that the conditions hold for the table of each. */
+function conditionsOf(filter: Filter): { where: string; params: Record<string, unknown> } {
+  const { agentIds, runIds, types, level, statuses, tags } = filter
+  const all = [
+    'workspace_id = {workspace:UUID} and epoch = {epoch:String} and seq > {after:UInt64} and seq <= {until:UInt64}',
+  ]
+  const params: Record<string, unknown> = {}
+  const add = (name: string, values: Iterable<unknown> | undefined, condition: string) => {
+    if (values === undefined) return
+    params[name] = [...values]
+    all.push(condition)
+  }
+  add('agents', agentIds, 'agent_id in {agents:Array(UUID)}')
+  add('runs', runIds, 'run_id in {runs:Array(UUID)}')
+  add('statuses', statuses, 'status in {statuses:Array(String)}')
+  add('tags', tags, 'hasAny(tags, {tags:Array(String)})')
+  if (level !== undefined) {
+    params.level = level
+    all.push('toInt8(level) >= {level:Int8}')
+  }
+  if (types !== undefined) {
+    const alternatives = types.map((type, i) => {
+      const isStart = type.endsWith('*')
+      params[`type${i}`] = isStart ? type.slice(0, -1) : type
+      return isStart ? `startsWith(type, {type${i}:String})` : `type = {type${i}:String}`
+    })
+    all.push(`(${alternatives.join(' or ')})`)
+  }
+  return { where: all.join(' and '), params }
+}

@@ -1,0 +1,121 @@
+import { type ErrorCode, invalid } from '../http/errors.ts'
+import type { FilterInput } from './filter.ts'
+
+/** What clients and service say to each other on a WebSocket (contract section 5). One JSON object a message, in text. */
+
+export interface Subscribe {
+  readonly op: 'subscribe'
+  /** The client's name for the subscription. */
+  readonly id: string
+  readonly filter: FilterInput
+  readonly after: string | undefined
+  readonly maxPerSecond: number | undefined
+}
+
+export interface Unsubscribe {
+  readonly op: 'unsubscribe'
+  readonly id: string
+}
+
+export interface Ping {
+  readonly op: 'ping'
+}
+
+export type ClientMessage = Subscribe | Unsubscribe | Ping
+
+/** What the service says, beside `activity`, which {@link Packet} writes. */
+export type ServerMessage =
+  | { readonly op: 'subscribed'; readonly id: string; readonly cursor: string; readonly recovered: boolean }
+  | { readonly op: 'gap'; readonly id: string; readonly after: string; readonly resumed_at: string }
+  | { readonly op: 'error'; readonly id?: string; readonly code: ErrorCode; readonly message: string }
+  | { readonly op: 'pong' }
+  | {
+      readonly op: 'closing'
+      readonly reason: string
+      readonly reconnect_after_ms: number
+      /** Where to resume a subscription, by its id: everything that matches up to there has been sent. */
+      readonly cursors?: Readonly<Record<string, string>>
+      /** The earliest of them. */
+      readonly cursor?: string
+    }
+
+const ID_LENGTH_MAX = 128
+const CURSOR_LENGTH_MAX = 100
+export const MAX_PER_SECOND_MAX = 10_000
+
+const FIELDS = {
+  subscribe: ['op', 'id', 'filter', 'after', 'max_per_second'],
+  unsubscribe: ['op', 'id'],
+  ping: ['op'],
+} as const
+
+/** @throws ApiError VALIDATION_ERROR that names the place */
+export function parseClientMessage(text: string): ClientMessage {
+  const message = parseObject(text)
+  const op = message.op as keyof typeof FIELDS
+  if (typeof op !== 'string' || !Object.hasOwn(FIELDS, op))
+    throw invalid('op', `expected one of subscribe, unsubscribe, ping; got ${shown(message.op)}`)
+  const known: readonly string[] = FIELDS[op]
+  for (const name of Object.keys(message))
+    if (!known.includes(name))
+      throw invalid(name.slice(0, 100), `unknown field; ${op} takes ${known.slice(1).join(', ') || 'none'}`)
+  if (op === 'ping') return { op }
+  const id = readId(message.id)
+  if (op === 'unsubscribe') return { op, id }
+  return {
+    op,
+    id,
+    filter: readFilter(message.filter),
+    after: readAfter(message.after),
+    maxPerSecond: readRate(message.max_per_second),
+  }
+}
+
+/** The `id` of a message that is otherwise wrong, so that the error can name it. */
+export function idOf(text: string): string | undefined {
+  try {
+    return readId(parseObject(text).id)
+  } catch {
+    return undefined
+  }
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw invalid('', 'the message is not JSON')
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw invalid('', 'a message must be a JSON object with an op')
+}
+
+function readId(value: unknown): string {
+  if (typeof value === 'string' && value.length > 0 && value.length <= ID_LENGTH_MAX) return value
+  throw invalid('id', `expected text of 1 to ${ID_LENGTH_MAX} characters`)
+}
+
+function readFilter(value: unknown): FilterInput {
+  if (value === undefined || value === null) return {}
+  if (typeof value === 'object' && !Array.isArray(value)) return value as FilterInput
+  throw invalid('filter', 'expected an object')
+}
+
+function readAfter(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return String(value)
+  if (typeof value === 'string' && value.length <= CURSOR_LENGTH_MAX) return value
+  throw invalid('after', 'expected the cursor of an activity, or 0 for all there is')
+}
+
+function readRate(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_PER_SECOND_MAX)
+    return value as number
+  throw invalid('max_per_second', `expected a whole number from 1 to ${MAX_PER_SECOND_MAX}`)
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? 'nothing' : (JSON.stringify(value) ?? 'nothing').slice(0, 100)
+}

@@ -1,0 +1,66 @@
+import { encodeCursor } from '../journal/cursor.ts'
+import type { Activity } from './activity.ts'
+
+/** A message ends with the activity that takes it past this: small enough for a queue, large enough to be worth a system call. */
+const PACKET_LENGTH_MAX = 32 * 1024
+
+/**
+ * Activities that go out together, in order, to everyone with the same filter. Each form they are sent in is made once,
+ * however many get it.
+ */
+export class Packet {
+  private joined: string | undefined
+  private messageId: string | undefined
+  private message = ''
+  private stream: Uint8Array | undefined
+
+  /** @param items at least one */
+  constructor(
+    readonly epoch: string,
+    readonly items: readonly Activity[],
+  ) {}
+
+  get firstSeq(): number {
+    return this.items[0].seq
+  }
+
+  get lastSeq(): number {
+    return this.items[this.items.length - 1].seq
+  }
+
+  /** As a WebSocket message for a subscription of this id, given in JSON. Most subscribers choose the same id. */
+  webSocketMessage(id: string): string {
+    if (this.messageId === id) return this.message
+    this.joined ??= this.items.map(({ text }) => text).join()
+    this.messageId = id
+    this.message = `{"op":"activity","id":${id},"items":[${this.joined}]}`
+    return this.message
+  }
+
+  /** As frames of an event stream. */
+  eventStream(): Uint8Array {
+    this.stream ??= Buffer.from(this.items.map((item) => eventFrame(this.epoch, item)).join(''))
+    return this.stream
+  }
+}
+
+/** Activities in packets, in order. */
+export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
+  const packets: Packet[] = []
+  let start = 0
+  let length = 0
+  for (let i = 0; i < items.length; i++) {
+    if (i > start && length + items[i].text.length > PACKET_LENGTH_MAX) {
+      packets.push(new Packet(epoch, items.slice(start, i)))
+      start = i
+      length = 0
+    }
+    length += items[i].text.length
+  }
+  if (start < items.length) packets.push(new Packet(epoch, start === 0 ? items : items.slice(start)))
+  return packets
+}
+
+function eventFrame(epoch: string, { seq, kind, text }: Activity): string {
+  return `id: ${encodeCursor(epoch, seq)}\nevent: ${kind}\ndata: ${text}\n\n`
+}

@@ -1,0 +1,216 @@
+import { ApiError } from '../http/errors.ts'
+import type { Frame, Journal } from '../journal/journal.ts'
+import type { Log } from '../log.ts'
+import type { Activity } from './activity.ts'
+import type { Channel } from './channel.ts'
+import { FrameRows } from './frame-rows.ts'
+import type { History } from './history.ts'
+import { type Packet, packetsOf } from './packet.ts'
+import type { Subscription } from './subscription.ts'
+
+export interface ReplayDeps {
+  readonly journal: Journal
+  readonly history: History
+  readonly log: Log
+  /** Makes a subscription live if it has come far enough. */
+  readonly join: (subscription: Subscription) => boolean
+}
+
+/** Of blocks read at once. */
+const CHUNK_BYTES = 256 * 1024
+/** Questions to ClickHouse at the same time: it has other work. */
+const HISTORY_READS_MAX = 4
+/** ClickHouse may be away this long before a replay that needs it is given up. */
+const HISTORY_PATIENCE_MS = 15_000
+const HISTORY_RETRY_MS = 500
+
+/**
+ * Brings subscriptions that are behind up to date. It sweeps through the journal like a lift: a chunk is read and decoded
+ * once and given to everyone who stands within it, then comes the chunk that the next one up needs, and at the top it
+ * begins again at the bottom. So a thousand clients that reconnect at once cost about as much as one, and nobody who is
+ * far behind holds up the others. What the journal no longer has comes from ClickHouse, each for himself.
+ */
+export class Replay {
+  /** Those in state `behind`. */
+  private readonly waiting = new Set<Subscription>()
+  private readonly reading = new Set<Subscription>()
+  private sweptTo = 0
+  private woken = Promise.withResolvers<void>()
+
+  constructor(private readonly deps: ReplayDeps) {}
+
+  /** @param subscription in state `behind` */
+  add(subscription: Subscription): void {
+    this.waiting.add(subscription)
+    this.woken.resolve()
+  }
+
+  remove(subscription: Subscription): void {
+    this.waiting.delete(subscription)
+    this.reading.delete(subscription)
+  }
+
+  /** Has another look at those who wait to go live. */
+  wake(): void {
+    if (this.waiting.size > 0) this.woken.resolve()
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.woken.resolve(), { once: true })
+    while (!signal.aborted) {
+      this.woken = Promise.withResolvers()
+      for (const subscription of this.waiting) if (this.deps.join(subscription)) this.waiting.delete(subscription)
+      const next = this.nextUp()
+      if (next === undefined) await this.woken.promise
+      else {
+        await this.advance(next, signal)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+  }
+
+  /** The lowest position at or above the last chunk's end; from the bottom again when there is none. */
+  private nextUp(): number | undefined {
+    const { startSeq, endSeq } = this.deps.journal
+    // Those older than the files wait until ClickHouse may be asked again.
+    const from = this.reading.size < HISTORY_READS_MAX ? 0 : startSeq - 1
+    let above = Number.POSITIVE_INFINITY
+    let lowest = Number.POSITIVE_INFINITY
+    for (const { position } of this.waiting) {
+      if (position < from || position >= endSeq) continue
+      if (position >= this.sweptTo && position < above) above = position
+      if (position < lowest) lowest = position
+    }
+    const next = above === Number.POSITIVE_INFINITY ? lowest : above
+    return next === Number.POSITIVE_INFINITY ? undefined : next
+  }
+
+  /** Serves one chunk, to everyone who needs some of it. */
+  private async advance(position: number, signal: AbortSignal): Promise<void> {
+    const { journal } = this.deps
+    if (position + 1 < journal.startSeq) {
+      this.sweptTo = journal.startSeq - 1
+      this.askHistory(signal)
+      return
+    }
+    const { endSeq } = journal
+    const frames = journal.recent(position, CHUNK_BYTES) ?? (await this.readFiles(position))
+    // Segments may have been dropped meanwhile; then history has it.
+    if (frames === null || position + 1 < journal.startSeq) return
+    // A damaged frame has been set aside: whoever needs it has to know.
+    const resumedSeq = frames.length === 0 ? endSeq : frames[0].firstSeq - 1
+    if (resumedSeq > position) this.skipTo(resumedSeq, position)
+    if (frames.length > 0) this.serve(frames, position)
+    this.sweptTo = Math.max(resumedSeq, lastSeqOf(frames.at(-1), position))
+  }
+
+  /** What the files have after `position`; null when they cannot be read. */
+  private async readFiles(position: number): Promise<readonly Frame[] | null> {
+    const { journal } = this.deps
+    try {
+      return await journal.read(position, CHUNK_BYTES)
+    } catch (error) {
+      // The file was dropped before it could be opened.
+      if (position + 1 < journal.startSeq) return null
+      for (const subscription of this.waiting) if (subscription.position === position) this.giveUp(subscription, error)
+      return null
+    }
+  }
+
+  private skipTo(resumedSeq: number, from: number): void {
+    for (const subscription of this.waiting) {
+      const { position } = subscription
+      if (position < from || position >= resumedSeq) continue
+      subscription.position = resumedSeq
+      subscription.outlet.gap(position, resumedSeq)
+    }
+  }
+
+  private serve(frames: readonly Frame[], from: number): void {
+    const { epoch } = this.deps.journal
+    const through = lastSeqOf(frames.at(-1), from)
+    const rows = frames.map((frame) => new FrameRows(frame, epoch))
+    const packets = new Map<Channel, readonly Packet[]>()
+    for (const subscription of this.waiting) {
+      const { channel, position } = subscription
+      if (position < from || position >= through) continue
+      // Most stand at the beginning of the chunk, and share what was made for the first of them.
+      let own = position < frames[0].firstSeq ? packets.get(channel) : undefined
+      if (own === undefined) {
+        own = packetsOf(epoch, collect(rows, channel, position))
+        if (position < frames[0].firstSeq) packets.set(channel, own)
+      }
+      this.send(subscription, own, through)
+    }
+  }
+
+  /** Sends packets that hold everything up to `through`, as far as the outlet takes them. */
+  private send(subscription: Subscription, packets: readonly Packet[], through: number): void {
+    for (const packet of packets) {
+      const taken = subscription.outlet.send(packet)
+      if (subscription.state === 'ended') return
+      if (!taken) {
+        subscription.position = packet.firstSeq - 1
+        subscription.state = 'full'
+        this.remove(subscription)
+        return
+      }
+    }
+    subscription.position = through
+  }
+
+  /** Starts reading for those that are older than the journal's files, as many as may at once. */
+  private askHistory(signal: AbortSignal): void {
+    for (const subscription of this.waiting) {
+      if (this.reading.size >= HISTORY_READS_MAX) return
+      if (subscription.position + 1 >= this.deps.journal.startSeq) continue
+      subscription.state = 'reading'
+      this.waiting.delete(subscription)
+      this.reading.add(subscription)
+      void this.readHistory(subscription, signal)
+    }
+  }
+
+  private async readHistory(subscription: Subscription, signal: AbortSignal): Promise<void> {
+    const { journal, history } = this.deps
+    const { workspaceId, filter } = subscription.channel
+    const untilSeq = journal.startSeq - 1
+    const deadline = performance.now() + HISTORY_PATIENCE_MS
+    for (;;) {
+      try {
+        const page = await history.read({ workspaceId, filter, afterSeq: subscription.position, untilSeq, signal })
+        if (!this.reading.delete(subscription)) break
+        subscription.state = 'behind'
+        this.waiting.add(subscription)
+        this.send(subscription, packetsOf(journal.epoch, page.items), page.throughSeq)
+        break
+      } catch (error) {
+        if (signal.aborted || !this.reading.has(subscription)) break
+        if (performance.now() < deadline && error instanceof ApiError) {
+          await Bun.sleep(HISTORY_RETRY_MS)
+          continue
+        }
+        this.giveUp(subscription, error)
+        break
+      }
+    }
+    this.woken.resolve()
+  }
+
+  private giveUp(subscription: Subscription, cause: unknown): void {
+    this.deps.log.warn('live feeds: a replay failed', { error: cause })
+    this.remove(subscription)
+    const unreadable = new ApiError('INTERNAL', 'the feed cannot be replayed', { cause })
+    subscription.outlet.failed(cause instanceof ApiError ? cause : unreadable)
+  }
+}
+
+function collect(rows: readonly FrameRows[], { workspaceId, filter }: Channel, afterSeq: number): Activity[] {
+  const found: Activity[] = []
+  for (const frame of rows) frame.matches(workspaceId, filter, afterSeq, found)
+  return found
+}
+
+function lastSeqOf(frame: Frame | undefined, otherwise: number): number {
+  return frame === undefined ? otherwise : frame.firstSeq + frame.rows - 1
+}

@@ -1,0 +1,151 @@
+import { Elysia } from 'elysia'
+import { ApiError, invalid } from '../http/errors.ts'
+import type { Guards } from '../keys/guards.ts'
+import type { FeedCaller } from '../keys/schema.ts'
+import { RunParams } from '../runs/schema.ts'
+import { isTerminal } from '../runs/state.ts'
+import type { RunStore } from '../runs/store.ts'
+import { EventStream, type EventStreamDeps, type EventStreamOptions } from './event-stream.ts'
+import { FILTER_FIELDS, type FilterInput, parseFilter } from './filter.ts'
+import { RunStreamQuery, StreamQuery } from './schema.ts'
+import { startOf } from './start.ts'
+import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
+
+export interface LiveDeps extends EventStreamDeps, WebSocketDeps {
+  readonly runs: Pick<RunStore, 'status'>
+  /** Resolves once every state change that was committed before the call is in the journal. */
+  readonly flushChanges: () => Promise<void>
+}
+
+export interface LiveRoutesDeps {
+  readonly guards: Guards
+  readonly live: LiveDeps
+}
+
+const TAGS = ['Feeds']
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store, no-transform',
+  // Proxies that gather answers would hold events back.
+  'x-accel-buffering': 'no',
+  // Who may open a feed is settled by its token and FEED_ORIGINS; no cookie is involved.
+  'access-control-allow-origin': '*',
+}
+const STREAM_ANSWER = {
+  200: {
+    description:
+      'Frames with `id` (a cursor), `event` (event, task, run, gap) and `data` (the activity), for as long as the client ' +
+      'stays; a comment at least every 10 s.',
+    content: { 'text/event-stream': { schema: { type: 'string' as const } } },
+  },
+}
+
+const STREAM_DETAIL = {
+  tags: TAGS,
+  summary: 'Follow the activity of the workspace as an event stream',
+  description:
+    'Conditions are joined by AND. A condition on a field that a kind of activity has not got leaves that kind out: ' +
+    '`level=warn` gives events only.',
+  query: StreamQuery,
+  responses: STREAM_ANSWER,
+}
+const RUN_STREAM_DETAIL = {
+  tags: TAGS,
+  summary: 'Follow one run as an event stream, until it ends',
+  description: 'Answers 204 to a client that has all there is of a run that has ended, which ends an EventSource.',
+  query: RunStreamQuery,
+  responses: STREAM_ANSWER,
+}
+
+/** Live feeds: event streams and the WebSocket (contract section 5). */
+export function liveRoutes({ guards, live }: LiveRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1' })
+    .use(guards.feed)
+    .get('/stream', ({ feed, request, server }) => streamAll(live, feed, request, () => server?.timeout(request, 0)), {
+      detail: STREAM_DETAIL,
+    })
+    .get(
+      '/runs/:runId/stream',
+      ({ feed, request, params, server }) =>
+        streamRun(live, feed, request, params.runId.toLowerCase(), () => server?.timeout(request, 0)),
+      {
+        params: RunParams,
+        detail: RUN_STREAM_DETAIL,
+      },
+    )
+    .get(
+      '/live',
+      ({ feed, request, server }) => {
+        if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket')
+          throw new ApiError('VALIDATION_ERROR', 'open this address with a WebSocket client')
+        live.connections.admit(feed.caller.workspaceId)
+        const data = new WebSocketConnection(live, feed)
+        if (server?.upgrade(request, { data: data as never })) return
+        throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
+      },
+      {
+        detail: {
+          tags: TAGS,
+          summary: 'Follow activity on a WebSocket, with many subscriptions',
+          description: 'The messages are described in the README.',
+          responses: { 101: { description: 'The connection is a WebSocket now.' } },
+        },
+      },
+    )
+}
+
+async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
+  const { fields, after, place } = readQuery(request, FILTER_FIELDS)
+  const filter = parseFilter(fields, 'query', feed)
+  const start = startOf(live.journal, after, place)
+  return respond(live, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
+}
+
+async function streamRun(
+  live: LiveDeps,
+  feed: FeedCaller,
+  request: Request,
+  runId: string,
+  keepOpen: () => void,
+): Promise<Response> {
+  const { after, place } = readQuery(request, [])
+  // Taken before the status is read: if the run ends after that, its end comes after this position.
+  const start = startOf(live.journal, after, place)
+  const isOver = isTerminal(await live.runs.status(feed.caller, runId))
+  const filter = parseFilter({ run_id: runId }, 'path', feed)
+  if (isOver) await live.flushChanges()
+  const options = { caller: feed, filter, after, start, until: isOver ? 'caught-up' : 'run-end' } as const
+  return respond(live, options, keepOpen)
+}
+
+async function respond(live: LiveDeps, asked: EventStreamOptions, keepOpen: () => void): Promise<Response> {
+  live.connections.admit(asked.caller.caller.workspaceId)
+  const stream = new EventStream(live, asked)
+  // An EventSource that has it all would connect again and again, unless it is told that there is no content.
+  const isDone = asked.until === 'caught-up' && asked.after !== undefined && !(await stream.hasContent)
+  if (isDone) return new Response(null, { status: 204, headers: { 'access-control-allow-origin': '*' } })
+  keepOpen()
+  return new Response(stream.body, { headers: STREAM_HEADERS })
+}
+
+interface StreamRequest {
+  readonly fields: FilterInput
+  readonly after: string | undefined
+  /** Where `after` stood, for messages. */
+  readonly place: string
+}
+
+/** The query as it was sent: Elysia would take commas apart, and keep one of several values. */
+function readQuery(request: Request, known: readonly string[]): StreamRequest {
+  const { searchParams } = new URL(request.url)
+  const fields: Record<string, string[]> = {}
+  for (const name of new Set(searchParams.keys())) {
+    if (name === 'token' || name === 'after') continue
+    if (!known.includes(name))
+      throw invalid(`query.${name}`, `unknown parameter; expected one of ${[...known, 'after', 'token'].join(', ')}`)
+    fields[name] = searchParams.getAll(name)
+  }
+  const lastEventId = request.headers.get('last-event-id')
+  if (lastEventId !== null) return { fields, after: lastEventId, place: 'header Last-Event-ID' }
+  return { fields, after: searchParams.get('after') ?? undefined, place: 'query.after' }
+}

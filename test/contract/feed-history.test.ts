@@ -1,0 +1,321 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { cp, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import { createColumnarClient } from '../../src/columnar/client.ts'
+import { EventBlock } from '../../src/columnar/event-block.ts'
+import { migrateClickHouse } from '../../src/columnar/migrate.ts'
+import { RecordBlock } from '../../src/columnar/record-block.ts'
+import { startSink } from '../../src/columnar/sink.ts'
+import { EventScan } from '../../src/events/scan.ts'
+import { LEVELS, type RunRef } from '../../src/events/schema.ts'
+import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import type { Activity } from '../../src/live/activity.ts'
+import { type FilterInput, parseFilter } from '../../src/live/filter.ts'
+import { FrameRows } from '../../src/live/frame-rows.ts'
+import { createHistory, type History, type HistoryQuery } from '../../src/live/history.ts'
+import { createLog } from '../../src/log.ts'
+import { RUN_STATUSES } from '../../src/runs/state.ts'
+import { TASK_STATUSES } from '../../src/tasks/state.ts'
+import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
+import { batchOf, LIMITS, runRef } from '../support/events.ts'
+import { seededRandom } from '../support/random.ts'
+import { runRow, taskRow } from '../support/rows.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+const log = createLog('silent')
+const { signal } = new AbortController()
+const random = seededRandom('feed history')
+const TYPES = ['llm.call', 'llm.call.failed', 'tool.call', 'step', 's', 'é\u0001"\\', 'a*b']
+const TAGS = ['a', 'b', "it's", 'é', '😀']
+const NOW = 1_767_225_600_000
+
+/** Two workspaces of three agents each, with four runs an agent. */
+const runs: readonly RunRef[] = [0, 1].flatMap(() => {
+  const { workspaceId } = runRef()
+  return [0, 1, 2].flatMap(() => {
+    const { agentId } = runRef()
+    return [0, 1, 2, 3].map(() => ({ ...runRef(), workspaceId, agentId }))
+  })
+})
+const { workspaceId } = runs[0]
+
+let database: FreshColumnarDatabase
+let journal: LocalJournal
+
+beforeAll(async () => {
+  database = await freshColumnarDatabase()
+  const dir = await temporaryDirectory()
+  journal = await openLocalJournal({ dir, maxBytes: 1e12, keepBytes: 1e12, clock: systemClock, log })
+  atEnd(() => journal.close())
+  const sink = await startSink({ journal, client: database.client, dir, log, intervalMs: 5 })
+  for (let i = 0; i < 60; i++) {
+    const some = <T>(max: number, make: () => T) => Array.from({ length: random.int(0, max) }, make)
+    await Promise.all([
+      ...some(4, () => appendEvents(random.pick(runs), random.int(1, 12))),
+      appendRuns(some(3, () => randomRun(random.pick(runs)))),
+      appendTasks(some(3, () => randomTask(random.pick(runs)))),
+    ])
+  }
+  await appendEvents(runs[0], 1, bigObject(400_000))
+  await appendTasks([taskRow(runs[0], { output: bigObject(9_000_000) })])
+  await appendEvents(runs[0], 3, bigObject(300_000))
+  expect(await sink.waitFor(journal.endSeq, 10_000)).toBe(true)
+  await sink.stop(1_000)
+  // Another log was here before, whose positions are the same.
+  const other = new EventBlock()
+  for (const run of runs) other.add(batchOf(run, [{ type: 'step' }, { type: 'step' }]), NOW)
+  await database.client.insertNative('events', other.build(1, NOW, 'other'), 'other', signal)
+})
+
+test('what ClickHouse replays is, byte for byte, what the journal gives, for any filter, stretch and size of page', async () => {
+  for (let trial = 0; trial < 50; trial++) {
+    const run = random.pick(runs)
+    const query = {
+      workspaceId: run.workspaceId,
+      filter: randomFilter(run),
+      afterSeq: random.bool(0.4) ? 0 : random.int(0, journal.endSeq),
+      untilSeq: random.bool(0.4) ? journal.endSeq : random.int(1, journal.endSeq),
+      signal,
+    }
+    const bytesMax = random.pick([1, 3_000, 50_000, undefined])
+    const { items, throughSeq } = await readPages(historyOf(bytesMax), query, 6)
+    const expected = (await fromJournal(query)).filter(({ seq }) => seq <= throughSeq)
+    expect({ filter: query.filter.key, items }).toEqual({ filter: query.filter.key, items: expected })
+  }
+}, 20_000)
+
+test('a page ends before it grows past its bound, and what is larger by itself comes alone', async () => {
+  const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: journal.endSeq, signal }
+  const bytesMax = 700_000
+  const sizes: number[][] = []
+  await readPages(historyOf(bytesMax), query, 1_000, (items) => sizes.push(items.map(({ text }) => text.length)))
+  const large = sizes.filter((page) => page.reduce((sum, size) => sum + size, 0) > bytesMax)
+  expect(large).toEqual([[expect.any(Number)]])
+  expect(large[0][0]).toBeGreaterThan(9_000_000)
+  expect(sizes.length).toBeLessThan(8)
+})
+
+test('a page of small activities ends after 5,000', async () => {
+  const run = { ...runRef(), workspaceId: runRef().workspaceId }
+  const block = new EventBlock()
+  for (let i = 0; i < 3; i++) block.add(batchOf(run, new Array(5_000).fill({ type: 's' })), NOW)
+  await database.client.insertNative('events', block.build(1, NOW, 'many'), 'many', signal)
+  const history = createHistory({ columnar: database.client, epoch: 'many', bytesMax: 1e9 })
+  const pages: number[] = []
+  const query = { workspaceId: run.workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 15_000, signal }
+  const { items } = await readPages(history, query, 100, (page) => pages.push(page.length))
+  expect(pages).toEqual([5_000, 5_000, 5_000])
+  expect(items.map(({ seq }) => seq)).toEqual(Array.from({ length: 15_000 }, (_, i) => i + 1))
+})
+
+test('a thousand million positions without a match cost a few queries', async () => {
+  let queries = 0
+  const counting: typeof database.client.query = (...args) => {
+    queries++
+    return database.client.query(...args)
+  }
+  const history = createHistory({ columnar: { query: counting }, epoch: journal.epoch })
+  const query = { workspaceId, filter: filterOf({}), afterSeq: journal.endSeq, untilSeq: 1e9, signal }
+  expect(await readPages(history, query, 5)).toEqual({ items: [], throughSeq: 1e9 })
+  expect(queries).toBeLessThan(20)
+})
+
+test('without ClickHouse a replay is refused as unavailable, and one that is given up ends', async () => {
+  const away = createColumnarClient({ ...database.backend, url: 'http://127.0.0.1:1' }, 'x')
+  const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 10, signal }
+  const history = createHistory({ columnar: away, epoch: journal.epoch })
+  await expect(history.read(query)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  const givenUp = AbortSignal.abort(new Error('the client went away'))
+  await expect(historyOf().read({ ...query, signal: givenUp })).rejects.toThrow('the client went away')
+  await away.close()
+})
+
+test('an installation of before replays the last states it has, each once, and everything from then on', async () => {
+  const name = `test_upgrade_${process.pid}`
+  const client = createColumnarClient(database.backend, name)
+  const before = join(await temporaryDirectory(), 'sql')
+  await mkdir(before)
+  const migrations = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
+  await cp(join(migrations, '0001_init.sql'), join(before, '0001_init.sql'))
+  await migrateClickHouse(client, log, before)
+  const [runBlock, taskBlock] = [RecordBlock.ofRuns(), RecordBlock.ofTasks()]
+  const run = runRow(runs[0], { status: 'completed' })
+  const task = taskRow(runs[0])
+  runBlock.add([{ ...run, status: 'running' }, run], [1, 2])
+  taskBlock.add([task], [3])
+  const [runPieces, taskPieces] = [runBlock.build(1, NOW, 'old'), taskBlock.build(3, NOW, 'old')]
+  await client.insertNative('runs', runPieces, 'old-0-3', signal)
+  await client.insertNative('tasks', taskPieces, 'old-0-3', signal)
+  await migrateClickHouse(client, log)
+  // As after a crash between the file and its record.
+  await client.command("alter table schema_migrations delete where name like '0002%' settings mutations_sync = 1")
+  await migrateClickHouse(client, log)
+  expect(
+    await client.query('select (select count() from run_changes) as runs, (select count() from task_changes) as tasks'),
+  ).toEqual([{ runs: 1, tasks: 1 }])
+  const history = createHistory({ columnar: client, epoch: 'old' })
+  const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 3, signal }
+  expect((await history.read(query)).items.map(({ seq, kind }) => [seq, kind])).toEqual([
+    [2, 'run'],
+    [3, 'task'],
+  ])
+  // The batch had landed but not been noted when the old version ended: the sink sends it again, to all tables now.
+  for (const table of ['runs', 'run_changes']) await client.insertNative(table, runPieces, 'old-0-3', signal)
+  for (const table of ['tasks', 'task_changes']) await client.insertNative(table, taskPieces, 'old-0-3', signal)
+  expect((await history.read(query)).items.map(({ seq }) => seq)).toEqual([1, 2, 3])
+  await client.command(`drop database ${name}`, { database: 'default' })
+  await client.close()
+})
+
+function historyOf(bytesMax?: number): History {
+  return createHistory({ columnar: database.client, epoch: journal.epoch, bytesMax })
+}
+
+/** Page after page, as far as `pagesMax` of them go. */
+async function readPages(
+  history: History,
+  query: HistoryQuery,
+  pagesMax: number,
+  onPage?: (items: readonly Activity[]) => void,
+): Promise<{ items: Activity[]; throughSeq: number }> {
+  const items: Activity[] = []
+  let throughSeq = query.afterSeq
+  for (let pages = 0; throughSeq < query.untilSeq && pages < pagesMax; pages++) {
+    const page = await history.read({ ...query, afterSeq: throughSeq })
+    expect(page.throughSeq).toBeGreaterThan(throughSeq)
+    items.push(...page.items)
+    onPage?.(page.items)
+    throughSeq = page.throughSeq
+  }
+  return { items, throughSeq }
+}
+
+async function fromJournal({ workspaceId, filter, afterSeq, untilSeq }: HistoryQuery): Promise<Activity[]> {
+  const found: Activity[] = []
+  for (const frame of await journal.read(afterSeq, 1e9))
+    new FrameRows(frame, journal.epoch).matches(workspaceId, filter, afterSeq, found)
+  return found.filter(({ seq }) => seq <= untilSeq)
+}
+
+function filterOf(input: FilterInput) {
+  return parseFilter(input, 'filter', { agentId: null, runId: null })
+}
+
+/** Of fields that can match together. */
+function randomFilter(run: RunRef) {
+  const list = <T>(from: readonly T[]) => Array.from({ length: random.int(1, 3) }, () => random.pick(from))
+  const maybe = (field: FilterInput) => (random.bool(0.3) ? field : {})
+  const prefixes = TYPES.map((type) => `${type.slice(0, random.int(0, type.length))}*`).filter((type) =>
+    /^[^*]*\*$/.test(type),
+  )
+  const types = [...TYPES.filter((type) => !type.includes('*')), ...prefixes]
+  const own = [
+    { ...maybe({ kind: list(['event', 'task', 'run']) }) },
+    { ...maybe({ type: list(types) }), ...maybe({ level: random.pick(LEVELS) }) },
+    { ...maybe({ status: list([...TASK_STATUSES, ...RUN_STATUSES]) }) },
+    { ...maybe({ status: list(RUN_STATUSES) }), tag: list(TAGS) },
+  ]
+  return filterOf({
+    ...maybe({ agent_id: [run.agentId, ...list(runs).map(({ agentId }) => agentId)] }),
+    ...maybe({ run_id: [run.runId, ...list(runs).map(({ runId }) => runId)] }),
+    ...random.pick(own),
+  })
+}
+
+/** @param payload of each; a random one if not given */
+function appendEvents(run: RunRef, count: number, payload?: string) {
+  const events = Array.from({ length: count }, () => {
+    const level = random.bool() ? `,"level":"${random.pick(LEVELS)}"` : ''
+    const at = new Date(NOW + random.int(-1e12, 1e12)).toISOString()
+    return `{"type":${JSON.stringify(random.pick(TYPES))}${level},"payload":${payload ?? json()},"occurred_at":"${at}"}`
+  })
+  const scan = new EventScan()
+  scan.scan(new TextEncoder().encode(`{"run_id":"${run.runId}","events":[${events.join(',')}]}`), LIMITS, false)
+  return journal.appendEvents({ run, scan, rows: undefined, ids: undefined })
+}
+
+async function appendRuns(rows: readonly RunRow[]) {
+  if (rows.length > 0)
+    await journal.appendRuns(
+      rows,
+      rows.map(() => random.int(1, 1e9)),
+    )
+}
+
+async function appendTasks(rows: readonly TaskRow[]) {
+  if (rows.length > 0)
+    await journal.appendTasks(
+      rows,
+      rows.map(() => random.int(1, 1e9)),
+    )
+}
+
+function randomRun(run: RunRef): RunRow {
+  const { event_count, last_event_at, ...earlier } = runRow(run)
+  return {
+    ...earlier,
+    agent_version: random.int(1, 1e6),
+    status: random.pick(RUN_STATUSES),
+    external_run_id: orNull(text),
+    parent_run_id: orNull(() => random.pick(runs).runId),
+    session_id: orNull(() => runRef().runId),
+    external_user_id: orNull(text),
+    tags: Array.from({ length: random.int(0, 3) }, () => random.pick(TAGS)),
+    metadata: json(),
+    input: json(),
+    output: orNull(json),
+    error_message: orNull(text),
+    error_detail: orNull(json),
+    created_at: time(),
+    started_at: orNull(time),
+    completed_at: orNull(time),
+    duration_ms: orNull(() => random.int(0, 2 ** 50)),
+    input_tokens: random.int(0, 2 ** 53 - 1),
+    output_tokens: random.int(0, 1_000),
+    cost_usd: random.pick([0, 0.1, 1e-9, 1 / 3, 1e21, random.next()]),
+    // What an earlier version wrote has neither.
+    ...(random.bool(0.7) && { event_count: random.int(0, 1e9), last_event_at: orNull(time) }),
+  }
+}
+
+function randomTask(run: RunRef): TaskRow {
+  return taskRow(run, {
+    parent_task_id: orNull(() => runRef().runId),
+    name: text(),
+    status: random.pick(TASK_STATUSES),
+    input: orNull(json),
+    output: orNull(json),
+    error_message: orNull(text),
+    created_at: time(),
+    updated_at: time(),
+  })
+}
+
+function orNull<T>(make: () => T): T | null {
+  return random.bool() ? null : make()
+}
+
+function time(): number {
+  return NOW + random.int(-1e9, 1e9)
+}
+
+function text(): string {
+  return random.pick(['', 'plain', 'é😀"\\\n\t', '\u0001\u2028/', "it's", 'null', '\\N'])
+}
+
+/** Texts that parsing and printing would change. */
+function json(): string {
+  return random.pick([
+    '{}',
+    '{ "n" : 12345678901234567890, "x":1.0e5 }',
+    '{\r\n  "a":\t[1,\n2]}',
+    '{"s":"\\u0000\\ud800\\/\\n","é":"😀\u2028"}',
+    `{"__proto__":{"a":null},"a":1,"a":2,"t":"${'x'.repeat(random.int(0, 3_000))}"}`,
+  ])
+}
+
+function bigObject(bytes: number): string {
+  return `{"big":"${'y'.repeat(bytes)}"}`
+}

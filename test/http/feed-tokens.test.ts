@@ -1,0 +1,306 @@
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createShell } from '../../src/http/shell.ts'
+import { mint } from '../../src/ids.ts'
+import type { FeedCaller } from '../../src/keys/schema.ts'
+import { hashKey } from '../../src/keys/token.ts'
+import { FeedTokens, feedTokenRoutes, sweepFeedTokens } from '../../src/live/feed-tokens.ts'
+import { createLog } from '../../src/log.ts'
+import { unavailableOf } from '../../src/postgres/connect.ts'
+import { readable } from '../../src/runs/access.ts'
+import { createApi } from '../support/api.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { storesOn } from '../support/runs.ts'
+import { startTestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
+import { type Answer, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
+
+// Some start processes of their own; a busy machine may take a while over it.
+setDefaultTimeout(20_000)
+
+/** Contract section 5, "Auth", and section 2: feed tokens die with their key. */
+
+const DEAD = '401 UNAUTHENTICATED'
+const SECOND_MS = 1_000
+
+/** {@link authApp}, the route of feed tokens, and one that answers who opens a feed with `?token=`. */
+async function feedApp(options: Parameters<typeof authApp>[0] = {}) {
+  const auth = await authApp(options)
+  const { sql, clock, guards, ring, owner } = auth
+  const { directory, runs } = storesOn(sql)
+  const app = createShell({ log: createLog('error'), limits: { body_bytes: 1 << 20 }, unavailableOf })
+    .use(feedTokenRoutes({ guards, feedTokens: new FeedTokens({ sql, clock, directory }) }))
+    .get('/feed', async ({ query }) => ({ ...(await ring.authenticateFeed(query.token ?? '')) }))
+    .listen({ port: 0, hostname: '127.0.0.1' })
+  atEnd(() => app.stop(true))
+  const api = createApi(`http://127.0.0.1:${app.server!.port}`, owner.key)
+  const create = (body: object = {}, key = owner.key, headers = {}) =>
+    api('POST', '/api/v1/feed-tokens', body, { key, headers })
+  return {
+    ...auth,
+    directory,
+    create,
+    async newToken(body: object = {}, key = owner.key): Promise<string> {
+      const { data, text } = await create(body, key)
+      if (data === null) throw new Error(text)
+      return data.token
+    },
+    feed: (token: string) => api('GET', `/feed?token=${encodeURIComponent(token)}`, undefined, { key: null }),
+    async newRun(agentId: string, workspaceId = owner.workspaceId): Promise<string> {
+      const caller = { keyId: mint.uuid(), type: 'agent', workspaceId, agentId } as const
+      return (await runs.start(caller, { agent_id: agentId }, mint)).run_id
+    },
+  }
+}
+
+const app = await feedApp()
+
+afterEach(() => {
+  app.clock.aheadMs = 0
+})
+
+/** What a token of `body` may see, or why there is none. */
+async function scopeOf(body: object, key = app.owner.key): Promise<unknown> {
+  const created = await app.create(body, key)
+  if (created.error !== null) return [verdict(created), created.error.message]
+  const { data } = (await app.feed(created.data.token)) as { data: FeedCaller }
+  expect(data.caller.agentId).toBe(data.agentId)
+  return { agentId: data.agentId, runId: data.runId }
+}
+
+async function refusalOf(answer: Promise<Answer>): Promise<string> {
+  const { error } = await answer
+  return `${error?.code}: ${error?.message}`
+}
+
+describe('a feed token is made', () => {
+  test('with a key of either kind, speaks for that key, and is stored as a hash only', async () => {
+    const agentId = await app.newAgent()
+    const agentKey = await app.newAgentKey(agentId)
+    for (const [key, type] of [
+      [app.owner.key, 'workspace'],
+      [agentKey.key, 'agent'],
+    ] as const) {
+      const { status, data } = await app.create({}, key)
+      expect([status, Object.keys(data).sort()]).toEqual([200, ['expires_at', 'token']])
+      expect(data.token).toMatch(/^svc_feed_[0-9A-Za-z]{49}$/)
+      const { keyId } = await app.ring.authenticate(key)
+      const opened = await app.feed(data.token)
+      expect(opened.data.caller).toMatchObject({ keyId, type, workspaceId: app.owner.workspaceId })
+      const [row] = await app.sql`
+        select feed_tokens::text as stored from feed_tokens where hash = ${hashKey(data.token)}`
+      expect(row!.stored).not.toContain(data.token.slice(-20))
+    }
+  })
+
+  test('for 15 minutes unless asked otherwise, for an hour at most', async () => {
+    for (const [body, seconds] of [
+      [{}, 900],
+      [{ ttl_seconds: 1 }, 1],
+      [{ ttl_seconds: 3600 }, 3600],
+    ] as const) {
+      const before = Date.now()
+      const { data } = await app.create(body)
+      const madeAt = Date.parse(data.expires_at) - seconds * SECOND_MS
+      expect([madeAt >= before, madeAt <= Date.now()]).toEqual([true, true])
+    }
+    for (const ttl_seconds of [0, -1, 3601, 1.5, '900', null])
+      expect(await refusalOf(app.create({ ttl_seconds }))).toStartWith('VALIDATION_ERROR: ttl_seconds: expected')
+    expect(await refusalOf(app.create({ ttl: 5 }))).toStartWith('VALIDATION_ERROR: ttl: ')
+    expect(await refusalOf(app.create({ run_id: 'x' }))).toStartWith('VALIDATION_ERROR: run_id: ')
+  })
+
+  test('to expire when its key does, if that is sooner', async () => {
+    const expires_at = new Date(Date.now() + 60 * SECOND_MS).toISOString()
+    const { key } = await app.newKey({ expires_at })
+    expect((await app.create({}, key)).data.expires_at).toBe(expires_at)
+  })
+
+  test('limited to what is asked for, which must be the caller’s', async () => {
+    const [agentId, otherId, archivedId] = [await app.newAgent(), await app.newAgent(), await app.newAgent()]
+    const { key } = await app.newAgentKey(agentId)
+    const [runId, otherRun] = [await app.newRun(agentId), await app.newRun(otherId)]
+    await app.call('DELETE', `/api/v1/agents/${archivedId}`, { key: app.owner.key })
+    const nowhere = mint.uuid()
+
+    expect(await scopeOf({})).toEqual({ agentId: null, runId: null })
+    expect(await scopeOf({ agent_id: agentId.toUpperCase() })).toEqual({ agentId, runId: null })
+    expect(await scopeOf({ run_id: runId.toUpperCase() })).toEqual({ agentId: null, runId })
+    expect(await scopeOf({ agent_id: agentId, run_id: runId })).toEqual({ agentId, runId })
+    expect(await scopeOf({}, key)).toEqual({ agentId, runId: null })
+    expect(await scopeOf({ agent_id: agentId }, key)).toEqual({ agentId, runId: null })
+    expect(await scopeOf({ run_id: runId }, key)).toEqual({ agentId, runId })
+
+    const noAgent = ['404 NOT_FOUND', 'agent does not exist']
+    const noRun = ['404 NOT_FOUND', 'run does not exist']
+    for (const as of [app.owner.key, key]) {
+      expect(await scopeOf({ agent_id: nowhere }, as)).toEqual(noAgent)
+      expect(await scopeOf({ agent_id: archivedId }, as)).toEqual(noAgent)
+      expect(await scopeOf({ run_id: nowhere }, as)).toEqual(noRun)
+      expect(await scopeOf({ agent_id: agentId, run_id: nowhere }, as)).toEqual(noRun)
+    }
+    const othersAgent = ['403 FORBIDDEN', 'this key belongs to another agent']
+    const othersRun = ['403 FORBIDDEN', 'this run belongs to another agent than this key']
+    expect(await scopeOf({ agent_id: otherId }, key)).toEqual(othersAgent)
+    expect(await scopeOf({ agent_id: otherId, run_id: otherRun }, key)).toEqual(othersAgent)
+    expect(await scopeOf({ run_id: otherRun }, key)).toEqual(othersRun)
+    expect(await scopeOf({ agent_id: agentId, run_id: otherRun }, key)).toEqual(othersRun)
+    expect(await scopeOf({ agent_id: agentId, run_id: otherRun })).toEqual([
+      '400 VALIDATION_ERROR',
+      'run_id: expected a run of the agent in agent_id',
+    ])
+  })
+
+  test('for nothing of another workspace', async () => {
+    const tenant = await app.newWorkspace()
+    const agentId = await app.newAgent()
+    const runId = await app.newRun(agentId)
+    expect(await scopeOf({ agent_id: agentId }, tenant.key)).toEqual(['404 NOT_FOUND', 'agent does not exist'])
+    expect(await scopeOf({ run_id: runId }, tenant.key)).toEqual(['404 NOT_FOUND', 'run does not exist'])
+    const { caller } = await app.ring.authenticateFeed(await app.newToken({}, tenant.key))
+    expect(caller.workspaceId).toBe(tenant.workspaceId)
+    const run = await app.directory.find(runId)
+    expect(() => readable(caller, run)).toThrow('run does not exist')
+  })
+
+  test('once for an Idempotency-Key, whose kept answer does not show it', async () => {
+    const headers = { 'idempotency-key': 'a page that was loaded twice' }
+    const [first, again] = [await app.create({}, app.owner.key, headers), await app.create({}, app.owner.key, headers)]
+    expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first.text, 'true'])
+    const kept = await app.sql`
+      select response from idempotency_keys where idem_key = ${headers['idempotency-key']} and response is not null`
+    expect(kept).toHaveLength(1)
+    expect(Buffer.from(kept[0]!.response).includes(first.data.token)).toBe(false)
+    const other = await app.create({ ttl_seconds: 5 }, app.owner.key, headers)
+    expect(verdict(other)).toBe('409 CONFLICT')
+  })
+})
+
+describe('a feed token opens', () => {
+  test('feeds and nothing else, also when a feed has made it known', async () => {
+    const token = await app.newToken()
+    for (const round of ['unknown', 'known']) {
+      for (const [method, path] of [
+        ['GET', '/reading'],
+        ['GET', '/api/v1/agents'],
+        ['POST', '/ingest'],
+        ['POST', '/api/v1/keys'],
+      ] as const)
+        expect([round, await refusalOf(app.call(method, path, { key: token }))]).toEqual([
+          round,
+          'UNAUTHENTICATED: a feed token opens live feeds and nothing else; send a key',
+        ])
+      expect(verdict(await app.create({}, token))).toBe(DEAD)
+      expect(verdict(await app.feed(token))).toBe('200')
+    }
+  })
+
+  test('nothing once it has expired', async () => {
+    const token = await app.newToken({ ttl_seconds: 60 })
+    const unseen = await app.newToken({ ttl_seconds: 60 })
+    app.clock.aheadMs = 30 * SECOND_MS
+    expect(verdict(await app.feed(token))).toBe('200')
+    app.clock.aheadMs = 61 * SECOND_MS
+    for (const expired of [token, unseen])
+      expect(await refusalOf(app.feed(expired))).toBe('UNAUTHENTICATED: the feed token has expired')
+  })
+
+  test('nothing when it is not one of ours', async () => {
+    const token = await app.newToken()
+    const mistyped = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
+    for (const text of ['', 'x', mistyped, `${token} `, token.toUpperCase(), OPERATOR_TOKEN, 'x'.repeat(5_000)])
+      expect(await refusalOf(app.feed(text))).toBe('UNAUTHENTICATED: the key or feed token is not valid')
+  })
+})
+
+describe('a feed token dies with its key, on the very next request:', () => {
+  test('revoked', async () => {
+    for (let i = 0; i < 10; i++) {
+      const { key, keyId } = await app.newKey()
+      const [used, unused] = [await app.newToken({}, key), await app.newToken({}, key)]
+      expect(verdict(await app.feed(used))).toBe('200')
+      await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
+      for (const token of [used, unused])
+        expect(await refusalOf(app.feed(token))).toBe('UNAUTHENTICATED: the feed token is revoked')
+      expect(verdict(await app.create({}, key))).toBe(DEAD)
+    }
+  })
+
+  test('rotated, at once or when the grace is over', async () => {
+    for (const grace_seconds of [0, 60]) {
+      const { key, keyId } = await app.newKey()
+      const token = await app.newToken({}, key)
+      expect(verdict(await app.feed(token))).toBe('200')
+      const rotated = await app.call('POST', `/api/v1/keys/${keyId}/rotate`, {
+        key: app.owner.key,
+        body: { grace_seconds },
+      })
+      expect(verdict(await app.feed(token))).toBe(grace_seconds === 0 ? DEAD : '200')
+      app.clock.aheadMs = 61 * SECOND_MS
+      expect(verdict(await app.feed(token))).toBe(DEAD)
+      expect(verdict(await app.feed(await app.newToken({}, rotated.data.key)))).toBe('200')
+      app.clock.aheadMs = 0
+    }
+  })
+
+  test('of an agent that was archived, and so does one that a workspace key limited to that agent', async () => {
+    const agentId = await app.newAgent()
+    const runId = await app.newRun(agentId)
+    const { key } = await app.newAgentKey(agentId)
+    const dying = [await app.newToken({}, key), await app.newToken({ agent_id: agentId })]
+    const ofRun = await app.newToken({ run_id: runId })
+    for (const token of [...dying, ofRun]) expect(verdict(await app.feed(token))).toBe('200')
+    await app.call('DELETE', `/api/v1/agents/${agentId}`, { key: app.owner.key })
+    for (const token of dying) expect(verdict(await app.feed(token))).toBe(DEAD)
+    // Runs of an archived agent stay readable.
+    expect(verdict(await app.feed(ofRun))).toBe('200')
+  })
+
+  test('of a suspended workspace, until it is active again', async () => {
+    const tenant = await app.newWorkspace()
+    const token = await app.newToken({}, tenant.key)
+    expect(verdict(await app.feed(token))).toBe('200')
+    for (const [status, expected] of [
+      ['suspended', '403 FORBIDDEN'],
+      ['active', '200'],
+    ] as const) {
+      await app.call('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { key: OPERATOR_TOKEN, body: { status } })
+      expect(verdict(await app.feed(token))).toBe(expected)
+    }
+  })
+
+  test('in every process, whichever of them revoked it', async () => {
+    const { url } = await freshDatabase()
+    const times = { sharedBeatMs: 50 }
+    const a = await feedApp({ databaseUrl: url, ring: { times } })
+    const b = await feedApp({ databaseUrl: url, ring: { times } })
+    for (let i = 0; i < 3; i++) {
+      const { key, keyId } = await a.newKey()
+      const token = await a.newToken({}, key)
+      for (const process of [a, b]) expect(verdict(await process.feed(token))).toBe('200')
+      await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
+      for (const process of [b, a]) expect(verdict(await process.feed(token))).toBe(DEAD)
+    }
+  })
+})
+
+test('tokens are swept once they have expired, and not before', async () => {
+  const [short, long] = [await app.newToken({ ttl_seconds: 30 }), await app.newToken({ ttl_seconds: 3600 })]
+  app.clock.aheadMs = 40 * SECOND_MS
+  expect(await sweepFeedTokens(app.sql, app.clock)).toBeGreaterThan(0)
+  expect(await sweepFeedTokens(app.sql, app.clock)).toBe(0)
+  expect([verdict(await app.feed(short)), verdict(await app.feed(long))]).toEqual([DEAD, '200'])
+  const left = await app.sql`select hash from feed_tokens where hash in (${hashKey(short)}, ${hashKey(long)})`
+  expect(left.map((row) => Buffer.from(row.hash))).toEqual([hashKey(long)])
+})
+
+test('the whole service makes them, and its documentation says so', async () => {
+  const { api } = await startTestService()
+  const made = await api('POST', '/api/v1/feed-tokens', {})
+  expect([made.status, made.headers.get('ratelimit') !== null]).toEqual([200, true])
+  expect((await api('GET', '/api/v1/runs', undefined, { key: made.data.token })).status).toBe(401)
+  const { paths } = JSON.parse((await api('GET', '/docs/json')).text)
+  expect(paths['/api/v1/feed-tokens'].post).toMatchObject({
+    tags: ['Feeds'],
+    summary: 'Make a token that opens live feeds from a browser',
+  })
+})

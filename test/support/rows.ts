@@ -1,0 +1,55 @@
+import type { RunRef } from '../../src/events/schema.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+
+/** A change of a run, as the outbox gives it to the journal. */
+export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<RunRow> = {}): RunRow {
+  return {
+    workspace_id: workspaceId,
+    agent_id: agentId,
+    run_id: runId,
+    agent_name: 'Ada',
+    agent_version: 1,
+    runtime_type: 'external',
+    status: 'running',
+    trigger_type: 'sdk',
+    external_run_id: null,
+    parent_run_id: null,
+    session_id: null,
+    external_user_id: null,
+    tags: [],
+    metadata: '{}',
+    input: '{}',
+    output: null,
+    error_message: null,
+    error_detail: null,
+    created_at: 1_700_000_000_000,
+    started_at: 1_700_000_000_000,
+    completed_at: null,
+    duration_ms: null,
+    input_tokens: 0,
+    output_tokens: 0,
+    cost_usd: 0,
+    event_count: 0,
+    last_event_at: null,
+    ...fields,
+  }
+}
+
+/** A change of a new task, as the outbox gives it to the journal. */
+export function taskRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<TaskRow> = {}): TaskRow {
+  return {
+    workspace_id: workspaceId,
+    agent_id: agentId,
+    run_id: runId,
+    task_id: Bun.randomUUIDv7(),
+    parent_task_id: null,
+    name: 'look up',
+    status: 'running',
+    input: null,
+    output: null,
+    error_message: null,
+    created_at: 1_700_000_000_000,
+    updated_at: 1_700_000_000_000,
+    ...fields,
+  }
+}

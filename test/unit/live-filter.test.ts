@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'bun:test'
+import { ApiError } from '../../src/http/errors.ts'
+import { type FilterInput, matchesType, parseFilter, type Scope } from '../../src/live/filter.ts'
+
+const ALL: Scope = { agentId: null, runId: null }
+const [A, B, RUN] = [
+  'aaaaaaaa-0000-7000-8000-000000000001',
+  'bbbbbbbb-0000-7000-8000-000000000002',
+  'cccccccc-0000-7000-8000-000000000003',
+]
+
+function parsed(input: FilterInput, scope = ALL) {
+  return parseFilter(input, 'filter', scope)
+}
+
+function refusal(input: FilterInput, scope = ALL): string {
+  try {
+    parsed(input, scope)
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.code} ${error.message}`
+    throw error
+  }
+  return 'none'
+}
+
+describe('a mistake is refused with its place', () => {
+  const long = 'x'.repeat(10_001)
+  const many = Array.from({ length: 101 }, (_, i) => `type ${i}`)
+  const cases: [name: string, input: FilterInput, message: string | RegExp][] = [
+    ['an unknown field', { typ: 'a' }, /^filter\.typ: unknown field; expected one of agent_id, run_id, kind, type/],
+    ['a field of every object', { toString: 'a' }, /^filter\.toString: unknown field/],
+    ['an empty list', { agent_id: [] }, /^filter\.agent_id: expected at least one value; leave the field out/],
+    ['too many values', { type: many }, 'filter.type: expected at most 100 values'],
+    ['a number', { level: 3 }, 'filter.level: expected text'],
+    ['an object in a list', { tag: ['a', {}] }, 'filter.tag[1]: expected text'],
+    ['null in a list', { tag: [null] }, 'filter.tag[0]: expected text'],
+    ['an agent that is no uuid', { agent_id: 'me' }, 'filter.agent_id: expected a uuid'],
+    ['a run that is no uuid, in a list', { run_id: [RUN, `${RUN}0`] }, 'filter.run_id[1]: expected a uuid'],
+    ['an unknown kind', { kind: ['run', 'runs'] }, 'filter.kind[1]: expected one of event, task, run; got "runs"'],
+    ['an unknown level', { level: 'warning' }, 'filter.level: expected one of debug, info, warn, error; got "warning"'],
+    ['an unknown status', { status: 'done' }, /^filter\.status: expected one of pending, running, .*; got "done"$/],
+    ['an empty type', { type: '' }, 'filter.type: expected 1 to 10000 characters'],
+    ['a type that is too long', { type: [long] }, 'filter.type[0]: expected 1 to 10000 characters'],
+    ['a star in the middle', { type: 'a*b' }, 'filter.type: a * may only stand at the end'],
+    ['two stars', { type: '**' }, 'filter.type: a * may only stand at the end'],
+    ['an empty tag', { tag: '' }, 'filter.tag: expected 1 to 2000 characters'],
+    ['a tag that is too long', { tag: long.slice(0, 2_001) }, 'filter.tag: expected 1 to 2000 characters'],
+    [
+      'a kind without the field',
+      { kind: 'task', level: 'warn' },
+      /^filter: nothing can match: .* kind and level ask for/,
+    ],
+    [
+      'fields of different kinds',
+      { type: 'a', tag: 'b' },
+      /^filter: nothing can match: .* type and tag ask for together$/,
+    ],
+  ]
+  for (const [name, input, message] of cases)
+    test(name, () => {
+      const refused = refusal(input)
+      expect(refused).toStartWith('VALIDATION_ERROR ')
+      expect(refused.slice('VALIDATION_ERROR '.length)).toMatch(message)
+    })
+
+  test('what is shown of a value has an end', () => {
+    expect(refusal({ level: long }).length).toBeLessThan(300)
+  })
+})
+
+test('an empty filter lets everything pass, and so does a field that is null', () => {
+  const { key, kinds, ...rest } = parsed({})
+  expect([...kinds]).toEqual(['event', 'task', 'run'])
+  expect(Object.values(rest)).toEqual(new Array(6).fill(undefined))
+  expect(parsed({ agent_id: null, level: undefined, tag: null }).key).toBe(key)
+})
+
+describe('filters that mean the same have the same key, others have not', () => {
+  const same: [FilterInput, FilterInput][] = [
+    [{ type: 'a' }, { type: ['a'] }],
+    [{ type: ['a', 'b', 'a'] }, { type: ['b', 'a'] }],
+    [
+      { agent_id: A, run_id: RUN },
+      { run_id: [RUN], agent_id: [A.toUpperCase()] },
+    ],
+    [{ level: ['error', 'warn'] }, { level: 'warn' }],
+    [{ level: 'warn' }, { level: 'warn', kind: 'event' }],
+    [{ kind: ['run', 'event', 'task'] }, {}],
+    [{ status: 'running' }, { status: 'running', kind: ['task', 'run'] }],
+    [{ tag: ['x', 'y'] }, { kind: 'run', tag: ['y', 'x'] }],
+  ]
+  test.each(same)('%j and %j', (one, other) => {
+    expect(parsed(one).key).toBe(parsed(other).key)
+  })
+
+  const different: FilterInput[] = [
+    {},
+    { agent_id: A },
+    { agent_id: B },
+    { agent_id: [A, B] },
+    { run_id: A },
+    { kind: 'event' },
+    { kind: ['event', 'run'] },
+    { type: 'a' },
+    { type: 'a*' },
+    { type: ['a', 'b'] },
+    { type: 'a,b' },
+    { level: 'debug' },
+    { level: 'info' },
+    { status: 'running' },
+    { status: 'running', kind: 'run' },
+    { tag: 'a' },
+    { tag: ['a', 'b'] },
+    { tag: '["a","b"]' },
+  ]
+  test('every one of a list of different filters', () => {
+    expect(new Set(different.map((input) => parsed(input).key)).size).toBe(different.length)
+  })
+})
+
+test('a condition on a field leaves out the kinds that have not got it', () => {
+  const kinds = (input: FilterInput) => [...parsed(input).kinds].sort()
+  expect(kinds({ type: 'a' })).toEqual(['event'])
+  expect(kinds({ level: 'debug' })).toEqual(['event'])
+  expect(kinds({ status: 'running' })).toEqual(['run', 'task'])
+  expect(kinds({ status: 'running', kind: ['run', 'event'] })).toEqual(['run'])
+  expect(kinds({ tag: 'a' })).toEqual(['run'])
+  expect(kinds({ tag: 'a', status: 'completed' })).toEqual(['run'])
+  expect(kinds({ agent_id: A, run_id: RUN })).toEqual(['event', 'run', 'task'])
+})
+
+test('a level is a minimum, of several the lowest; ids are taken in either case', () => {
+  expect(parsed({ level: 'debug' }).level).toBe(1)
+  expect(parsed({ level: ['error', 'warn'] }).level).toBe(3)
+  expect(parsed({ agent_id: A.toUpperCase() }).agentIds).toEqual(new Set([A]))
+})
+
+test('what the caller may see bounds the filter, whatever it asks for', () => {
+  const agent: Scope = { agentId: A, runId: null }
+  const run: Scope = { agentId: A, runId: RUN }
+  expect(parsed({}, agent).agentIds).toEqual(new Set([A]))
+  expect(parsed({ agent_id: A.toUpperCase() }, agent).agentIds).toEqual(new Set([A]))
+  expect(parsed({ run_id: [B] }, agent)).toMatchObject({ agentIds: new Set([A]), runIds: new Set([B]) })
+  expect(parsed({ level: 'warn' }, run)).toMatchObject({ agentIds: new Set([A]), runIds: new Set([RUN]), level: 3 })
+  expect(refusal({ agent_id: B }, agent)).toStartWith('FORBIDDEN this key or token sees one agent only')
+  expect(refusal({ agent_id: [A, B] }, agent)).toStartWith('FORBIDDEN')
+  expect(refusal({ run_id: [RUN, B] }, run)).toStartWith('FORBIDDEN this key or token sees one run only')
+  // A scope is part of what the filter means.
+  expect(parsed({}, agent).key).toBe(parsed({ agent_id: A }).key)
+  expect(parsed({}, agent).key).not.toBe(parsed({}).key)
+})
+
+test('types match whole, or by their start with a star', () => {
+  expect(matchesType(['a.b'], 'a.b')).toBe(true)
+  expect(matchesType(['a.b'], 'a.b.c')).toBe(false)
+  expect(matchesType(['a.*'], 'a.b')).toBe(true)
+  expect(matchesType(['a.*'], 'a')).toBe(false)
+  expect(matchesType(['x', '*'], '')).toBe(true)
+  expect(matchesType(['A'], 'a')).toBe(false)
+})

@@ -1,0 +1,213 @@
+import { expect, test } from 'bun:test'
+import { EventBlock } from '../../src/columnar/event-block.ts'
+import { NativeBlock } from '../../src/columnar/native-reader.ts'
+import { RecordBlock } from '../../src/columnar/record-block.ts'
+import { EventScan } from '../../src/events/scan.ts'
+import { LEVELS } from '../../src/events/schema.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import { batchOf, LIMITS, runRef } from '../support/events.ts'
+import { seededRandom } from '../support/random.ts'
+
+const random = seededRandom('native reader')
+const TRIALS = 50
+const RECEIVED_AT = 1_700_000_000_456
+const TEXTS = [
+  '',
+  ' ',
+  'plain',
+  'é😀',
+  '\u0000\u0001',
+  '"\\\n\t',
+  '\u2028',
+  'null',
+  '\\N',
+  'x'.repeat(127),
+  'y'.repeat(20_000),
+]
+const TYPES = ['t', 'é😀', '"\\\n\t', '\u2028', 'x'.repeat(LIMITS.type_length)]
+const PAYLOADS = ['{}', '{ "n" : 12345678901234567890 }', '{"é":"\\u0000😀"}', `{"t":"${'z'.repeat(70_000)}"}`]
+
+test('event blocks are read back value for value', () => {
+  const block = new EventBlock()
+  for (let trial = 0; trial < TRIALS; trial++) {
+    const firstSeq = random.pick([1, 2 ** 32 - 2, 2 ** 52])
+    const expected: Record<string, unknown>[] = []
+    for (let batch = random.int(1, 4); batch > 0; batch--) {
+      const run = runRef()
+      const events = Array.from({ length: random.int(1, 10) }, () => ({
+        id: text(),
+        type: random.pick(TYPES),
+        level: random.int(1, LEVELS.length),
+        payload: random.pick(PAYLOADS),
+        occurredAt: random.int(-2_000_000_000_000, 9_000_000_000_000),
+      }))
+      const json = events.map(
+        ({ type, level, payload, occurredAt }) =>
+          `{"type":${JSON.stringify(type)},"level":"${LEVELS[level - 1]}","payload":${payload},` +
+          `"occurred_at":"${new Date(occurredAt).toISOString()}"}`,
+      )
+      const scan = new EventScan()
+      scan.scan(Buffer.from(`{"run_id":"${run.runId}","events":[${json}]}`), LIMITS, false)
+      block.add({ run, scan, rows: undefined, ids: events.map(({ id }) => id) }, RECEIVED_AT)
+      for (const { id, type, level, payload, occurredAt } of events)
+        expected.push({
+          workspace_id: run.workspaceId,
+          agent_id: run.agentId,
+          run_id: run.runId,
+          seq: firstSeq + expected.length,
+          event_id: id,
+          type,
+          level,
+          payload,
+          occurred_at: occurredAt,
+          received_at: RECEIVED_AT,
+        })
+    }
+    const read = readBack(block.build(firstSeq, RECEIVED_AT, 'epoch-1'))
+    block.clear()
+    expect(rowsOf(read)).toEqual(expected)
+    // By column, and in any order.
+    for (const row of [expected.length - 1, 0, random.int(0, expected.length - 1)]) {
+      expect<unknown>(read.strings('payload').at(row)).toBe(expected[row].payload)
+      expect<unknown>(read.numbers('level').at(row)).toBe(expected[row].level)
+      expect<unknown>(read.numbers('occurred_at').at(row)).toBe(expected[row].occurred_at)
+    }
+  }
+})
+
+test('blocks of runs are read back value for value, with and without nulls', () => {
+  const block = RecordBlock.ofRuns()
+  for (let trial = 0; trial < TRIALS; trial++) {
+    const rows = Array.from({ length: random.int(1, 20) }, runRow)
+    block.add(rows, [])
+    expect(rowsOf(readBack(block.build(7, RECEIVED_AT, 'epoch-1')))).toEqual(
+      rows.map((row, i) => ({ ...row, seq: 7 + i, received_at: RECEIVED_AT })),
+    )
+    block.clear()
+  }
+})
+
+test('blocks of tasks are read back value for value, with and without nulls', () => {
+  const block = RecordBlock.ofTasks()
+  for (let trial = 0; trial < TRIALS; trial++) {
+    const rows = Array.from({ length: random.int(1, 20) }, taskRow)
+    block.add(rows, [])
+    expect(rowsOf(readBack(block.build(7, RECEIVED_AT, 'epoch-1')))).toEqual(
+      rows.map((row, i) => ({ ...row, seq: 7 + i, received_at: RECEIVED_AT })),
+    )
+    block.clear()
+  }
+})
+
+test('what an earlier version left out is absent, and asking for it by name is a mistake that is said', () => {
+  const block = new RecordBlock<TaskRow>([
+    ['run_id', 'UUID'],
+    ['name', 'String'],
+  ])
+  const row = taskRow()
+  block.add([row], [])
+  const read = readBack(block.build(1, RECEIVED_AT, 'epoch-1'))
+  expect(read.row(0)).toEqual({ run_id: row.run_id, name: row.name, seq: 1, received_at: RECEIVED_AT })
+  expect(() => read.strings('status')).toThrow(RangeError)
+  expect(() => read.numbers('name')).toThrow(RangeError)
+  expect(() => read.strings('seq')).toThrow(RangeError)
+})
+
+test('a column of a type that the journal does not write is refused', () => {
+  const pieces = new EventBlock()
+  pieces.add(batchOf(runRef(), [{ type: 't' }]), RECEIVED_AT)
+  const bytes = Buffer.concat(pieces.build(1, RECEIVED_AT, 'epoch-1'))
+  const at = bytes.indexOf('UInt64')
+  bytes.write('UInt63', at)
+  expect(() => new NativeBlock(bytes)).toThrow('UInt63')
+})
+
+/** The block as it lies in a frame: somewhere in a larger piece of memory. */
+function readBack(pieces: readonly Buffer[]): NativeBlock {
+  const ahead = Buffer.alloc(random.int(0, 9), 0xff)
+  const memory = Buffer.concat([ahead, ...pieces, Buffer.alloc(random.int(0, 9), 0xff)])
+  const behind = pieces.reduce((sum, { length }) => sum + length, ahead.length)
+  return new NativeBlock(memory.subarray(ahead.length, behind))
+}
+
+function rowsOf(block: NativeBlock): Record<string, unknown>[] {
+  return Array.from({ length: block.rows }, (_, row) => block.row(row))
+}
+
+function runRow(): RunRow {
+  return {
+    ...ids(),
+    agent_name: text(),
+    agent_version: integer(),
+    runtime_type: text(),
+    status: text(),
+    trigger_type: text(),
+    external_run_id: orNull(text),
+    parent_run_id: orNull(uuid),
+    session_id: orNull(uuid),
+    external_user_id: orNull(text),
+    tags: Array.from({ length: random.int(0, 4) }, text),
+    metadata: random.pick(PAYLOADS),
+    input: random.pick(PAYLOADS),
+    output: orNull(text),
+    error_message: orNull(text),
+    error_detail: orNull(text),
+    created_at: integer(),
+    started_at: orNull(integer),
+    completed_at: orNull(integer),
+    duration_ms: orNull(integer),
+    input_tokens: integer(),
+    output_tokens: integer(),
+    cost_usd: random.pick([0, -0, 0.1, 1 / 3, 1e-300, -1e21, Number.MAX_VALUE, random.next()]),
+    event_count: integer(),
+    last_event_at: orNull(integer),
+  }
+}
+
+function taskRow(): TaskRow {
+  return {
+    ...ids(),
+    task_id: uuid(),
+    parent_task_id: orNull(uuid),
+    name: text(),
+    status: text(),
+    input: orNull(text),
+    output: orNull(text),
+    error_message: orNull(text),
+    created_at: integer(),
+    updated_at: integer(),
+  }
+}
+
+function ids() {
+  return { workspace_id: uuid(), agent_id: uuid(), run_id: uuid() }
+}
+
+function uuid(): string {
+  const hex = Buffer.from(random.bytes(16)).toString('hex')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+function text(): string {
+  return random.pick(TEXTS)
+}
+
+/** Of up to 53 bits, either sign. */
+function integer(): number {
+  const edges = [
+    0,
+    1,
+    -1,
+    2 ** 31,
+    -(2 ** 31),
+    2 ** 32,
+    -(2 ** 32) - 1,
+    Number.MAX_SAFE_INTEGER,
+    Number.MIN_SAFE_INTEGER,
+  ]
+  return random.bool() ? random.pick(edges) : random.int(-1e15, 1e15)
+}
+
+function orNull<T>(make: () => T): T | null {
+  return random.bool() ? null : make()
+}
