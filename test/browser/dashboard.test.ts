@@ -80,6 +80,24 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     )
   })
 
+  test('the live view shows what happens as it happens, filtered, as text', async () => {
+    await page.evaluate(`void (location.hash = '#/live')`)
+    await until(`document.querySelector('[aria-label=Live] [role=status]').textContent.startsWith('Live')`)
+    const live = await startRun('{}')
+    await report('events', { run_id: live, events: [{ type: HOSTILE, level: 'error', payload: { big: 1 } }] })
+    await until(
+      `document.querySelector('.ticker li .level.error')?.nextSibling.textContent === ${JSON.stringify(HOSTILE)}`,
+    )
+    expect(await page.evaluate<string>(`document.querySelector('.ticker li a').hash`)).toBe(`#/runs/${live}`)
+    await page.evaluate(
+      `void ((choice) => (choice.value = 'Failed runs', choice.dispatchEvent(new Event('change'))))(document.querySelector('[aria-label=Live] select'))`,
+    )
+    await report('events', { run_id: live, events: [{ type: 'left.out' }] })
+    await report('run/fail', { run_id: live, error_message: 'it broke' })
+    await until(`document.querySelector('.ticker').textContent.includes('it broke')`)
+    expect(await page.evaluate<number>(`document.querySelectorAll('.ticker li').length`)).toBe(1)
+  })
+
   test('SQL answers to Ctrl+Enter, and says what is wrong', async () => {
     await page.evaluate(`location.hash = '#/sql'`)
     await until(`!document.querySelector('.sql').hidden`)

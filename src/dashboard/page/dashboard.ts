@@ -78,10 +78,10 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
 
   /** Something has happened: the next round need not wait its turn, but a busy fleet must not make it follow at once. */
   function refreshEarly(): void {
-    if (performance.now() - refreshedAtMs < REFRESH_MS_MIN || isEarly) return
+    if (isEarly) return
     isEarly = true
     clearTimeout(timer)
-    timer = setTimeout(refresh, REFRESH_EARLY_MS)
+    timer = setTimeout(refresh, Math.max(REFRESH_EARLY_MS, refreshedAtMs + REFRESH_MS_MIN - performance.now()))
   }
 
   /** @returns how long the service wants to be left alone, in milliseconds */

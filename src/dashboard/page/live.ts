@@ -29,7 +29,7 @@ const CHOICES: Readonly<Record<string, object>> = {
 
 /** Everything the workspace does, the newest first, as it happens. */
 export function liveView({ api, directory, signal, onActivity }: LiveDeps) {
-  const list = h('ol', { class: 'events ticker' })
+  const list = h('ol', { class: 'ticker' })
   const state = h('p', { class: 'hint', role: 'status' }, 'Connecting…')
   const choice = h('select', {}, ...Object.keys(CHOICES).map((name) => h('option', {}, name)))
   const pause = h('button', { type: 'button', 'aria-pressed': 'false' }, 'Pause')
