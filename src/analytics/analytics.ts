@@ -129,6 +129,9 @@ export function sessionSettings(database: string, workspaceId: string): Record<s
     allow_suspicious_types_in_order_by: 1,
     // {"a": 1, "a": 2} was accepted as a payload, so it must not break a query.
     type_json_skip_duplicated_paths: 1,
+    // Text is text, whichever way it is read: a date is one only if the query says so.
+    input_format_try_infer_dates: 0,
+    input_format_try_infer_datetimes: 0,
     date_time_output_format: 'iso',
     date_time_input_format: 'best_effort',
     cast_string_to_date_time_mode: 'best_effort',

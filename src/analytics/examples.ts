@@ -12,6 +12,7 @@ export interface ExampleQuery {
 /**
  * What `GET /api/v1/query/schema` offers. Model and tool calls are read as hosted agents, and SDKs that follow OpenTelemetry's
  * conventions, report them: events `llm.call` and `tool.call.finished` with `gen_ai.*` keys, `latency_ms` and `cost_usd`.
+ * Whatever reads many events bounds `received_at`, by which they are stored.
  */
 export const EXAMPLES: readonly ExampleQuery[] = [
   {
@@ -43,29 +44,31 @@ LIMIT 168`,
   },
   {
     title: 'Tokens and cost by model',
-    description: 'Of model calls, from the gen_ai.* keys of their payloads. A value that is no number counts as none.',
+    description: 'Of model calls, from the gen_ai.* keys of their payloads. What is no number there is left out.',
     query: `SELECT payload.gen_ai.request.model::String AS model, count() AS calls,
-  sum(payload.gen_ai.usage.input_tokens::Nullable(Int64)) AS input_tokens,
-  sum(payload.gen_ai.usage.output_tokens::Nullable(Int64)) AS output_tokens,
-  round(sum(payload.cost_usd::Nullable(Float64)), 4) AS cost_usd
+  sum(accurateCastOrNull(payload.gen_ai.usage.input_tokens, 'Int64')) AS input_tokens,
+  sum(accurateCastOrNull(payload.gen_ai.usage.output_tokens, 'Int64')) AS output_tokens,
+  round(sum(accurateCastOrNull(payload.cost_usd, 'Float64')), 4) AS cost_usd
 FROM events
-WHERE type = 'llm.call'
+WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY model
 ORDER BY cost_usd DESC
 LIMIT 50`,
+    params: { days: 7 },
   },
   {
     title: 'Slowest tools',
     description: 'Tools by the latency that one call in twenty exceeds.',
     query: `SELECT payload.gen_ai.tool.name::String AS tool, count() AS calls,
   countIf(payload.error.type IS NOT NULL) AS failed,
-  round(quantile(0.5)(payload.latency_ms::Nullable(Float64))) AS p50_ms,
-  round(quantile(0.95)(payload.latency_ms::Nullable(Float64))) AS p95_ms
+  round(quantile(0.5)(accurateCastOrNull(payload.latency_ms, 'Float64'))) AS p50_ms,
+  round(quantile(0.95)(accurateCastOrNull(payload.latency_ms, 'Float64'))) AS p95_ms
 FROM events
-WHERE type = 'tool.call.finished'
+WHERE type = 'tool.call.finished' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY tool
 ORDER BY p95_ms DESC
 LIMIT 20`,
+    params: { days: 7 },
   },
   {
     title: 'Funnel of event types',
@@ -76,11 +79,13 @@ LIMIT 20`,
     type = 'llm.call', type = 'tool.call.started', type = 'tool.call.finished'
   ) AS steps
   FROM events
+  WHERE received_at > now() - toIntervalDay({days:UInt16})
   GROUP BY run_id
 )
 SELECT count() AS reported, countIf(steps >= 1) AS called_a_model,
   countIf(steps >= 2) AS called_a_tool, countIf(steps >= 3) AS had_its_result
 FROM reached`,
+    params: { days: 7 },
   },
   {
     title: 'Runs stuck waiting',
@@ -199,24 +204,25 @@ LIMIT 100`,
     query: `SELECT run_id, agent_name, status, calls, tokens, cost_usd
 FROM (
   SELECT run_id, count() AS calls,
-    sum(payload.gen_ai.usage.input_tokens::Nullable(Int64)
-      + payload.gen_ai.usage.output_tokens::Nullable(Int64)) AS tokens,
-    round(sum(payload.cost_usd::Nullable(Float64)), 6) AS cost_usd
+    sum(accurateCastOrNull(payload.gen_ai.usage.input_tokens, 'Int64')
+      + accurateCastOrNull(payload.gen_ai.usage.output_tokens, 'Int64')) AS tokens,
+    round(sum(accurateCastOrNull(payload.cost_usd, 'Float64')), 6) AS cost_usd
   FROM events
-  WHERE type = 'llm.call'
+  WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
   GROUP BY run_id
   ORDER BY cost_usd DESC
   LIMIT 20
 ) AS spent
 JOIN runs USING (run_id)
 ORDER BY cost_usd DESC`,
+    params: { days: 7 },
   },
   {
     title: 'Runs at the same time',
     description: 'The most runs that an agent had under way at once, and when that was.',
     query: `SELECT agent_name, count() AS runs,
   maxIntersections(begun_ms, ended_ms) AS most_at_once,
-  fromUnixTimestamp64Milli(maxIntersectionsPosition(begun_ms, ended_ms)) AS at
+  fromUnixTimestamp64Milli(maxIntersectionsPosition(begun_ms, ended_ms), 'UTC') AS at
 FROM (
   SELECT agent_name, toUnixTimestamp64Milli(assumeNotNull(started_at)) AS begun_ms,
     toUnixTimestamp64Milli(ifNull(completed_at, now64(3))) AS ended_ms

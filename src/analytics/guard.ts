@@ -1,17 +1,24 @@
 import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
 import { ApiError } from '../http/errors.ts'
+import { type AstNode, readAst } from './ast.ts'
 import { isAllowedFunction, isAllowedTableFunction } from './functions.ts'
+import { jsonPathsOf } from './json-paths.ts'
 
 /**
  * First layer around tenant SQL: lets through only queries of which every part is known to be harmless. The text is
  * parsed by ClickHouse itself, never by us; what we read is its normal form and the tree it prints.
  */
 export interface SqlGuard {
-  /**
-   * @returns the query in ClickHouse's normal form: one SELECT on one line, without comments
-   * @throws ApiError VALIDATION_ERROR that says what is not allowed, or what is wrong with the query
-   */
-  check(query: string, signal?: AbortSignal): Promise<string>
+  /** @throws ApiError VALIDATION_ERROR that says what is not allowed, or what is wrong with the query */
+  check(query: string, signal?: AbortSignal): Promise<CheckedQuery>
+}
+
+/** A query that may be run. */
+export interface CheckedQuery {
+  /** In ClickHouse's normal form: one SELECT on one line, without comments. */
+  readonly text: string
+  /** See {@link jsonPathsOf}. */
+  readonly jsonPaths: readonly string[] | null
 }
 
 /** Turns the engine's complaint into the caller's error. */
@@ -37,8 +44,10 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       if (!/^[\s(]*(SELECT|WITH|FROM)\b/.test(row.text)) throw refusal('only SELECT is allowed')
       refuseHidden(row.text)
       const tree = await ask(client.statementText(`EXPLAIN AST ${withoutParameters(row.text)}`, options))
-      for (const node of readTree(tree)) refuseNode(node)
-      return row.text
+      const nodes = readAst(tree)
+      if (nodes === null) throw refusal('this query cannot be checked')
+      for (const node of nodes) refuseNode(node)
+      return { text: row.text, jsonPaths: jsonPathsOf(nodes) }
     },
   }
 }
@@ -69,35 +78,6 @@ function withoutParameters(text: string): string {
   )
 }
 
-interface Node {
-  readonly kind: string
-  /** What follows the kind: a name, a value. */
-  readonly rest: string
-  readonly children: Node[]
-  readonly parent: Node | undefined
-}
-
-/** Nodes of the tree that `EXPLAIN AST` prints, a node a line, children one space further in. */
-function readTree(printed: string): Node[] {
-  const nodes: Node[] = []
-  const path: Node[] = []
-  for (const line of printed.split('\n')) {
-    const match = /^( *)([\w:]+)(?: (.*))?$/.exec(line)
-    if (match === null) {
-      if (line === '') continue
-      throw refusal('this query cannot be checked')
-    }
-    const depth = match[1].length
-    const parent = path[depth - 1]
-    const node: Node = { kind: match[2], rest: match[3] ?? '', children: [], parent }
-    parent?.children.push(node)
-    path.length = depth
-    path.push(node)
-    nodes.push(node)
-  }
-  return nodes
-}
-
 /** Parts of a SELECT that can do no harm; functions, tables and lists of selects are looked at more closely. */
 const PLAIN_KINDS = new Set(
   `SelectIntersectExceptQuery SelectQuery ExpressionList Subquery WithElement Identifier Literal Asterisk
@@ -110,7 +90,7 @@ const PLAIN_KINDS = new Set(
 /** Their second argument, when it is a name, is a table. */
 const SET_FUNCTIONS = /^(global)?(not)?(null)?in$/i
 
-function refuseNode(node: Node): void {
+function refuseNode(node: AstNode): void {
   switch (node.kind) {
     case 'SelectWithUnionQuery':
       if (node.children.some((child) => child.kind === 'Set')) throw refusal('SETTINGS is not allowed')
@@ -122,7 +102,7 @@ function refuseNode(node: Node): void {
       refuseFunction(node)
       return
     case 'TableIdentifier':
-      refuseTable(nameOf(node))
+      refuseTable(node.name)
       return
     case 'TableExpression':
       if (node.children.some((child) => child.kind === 'SampleRatio')) throw refusal('SAMPLE is not allowed')
@@ -134,8 +114,8 @@ function refuseNode(node: Node): void {
   }
 }
 
-function refuseFunction(node: Node): void {
-  const name = nameOf(node)
+function refuseFunction(node: AstNode): void {
+  const name = node.name
   if (node.parent?.kind === 'TableExpression') {
     if (!isAllowedTableFunction(name)) throw refusal(`the table function ${name} is not allowed`)
     // A list of columns as text may hold expressions.
@@ -147,17 +127,12 @@ function refuseFunction(node: Node): void {
   }
   if (!isAllowedFunction(name)) throw refusal(`the function ${name} is not allowed`)
   const set = node.children[0]?.children[1]
-  if (SET_FUNCTIONS.test(name) && set?.kind === 'Identifier') refuseTable(nameOf(set))
+  if (SET_FUNCTIONS.test(name) && set?.kind === 'Identifier') refuseTable(set.name)
 }
 
 /** A plain name: one of our tables or of the query's own WITH. Nothing else has such a name there. */
 function refuseTable(name: string): void {
   if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed: there are events, runs and tasks`)
-}
-
-/** `Function sum (alias x) (children 1)`: what follows the name begins with a bracket. */
-function nameOf(node: Node): string {
-  return node.rest.replace(/ \((alias .*|children \d+)\)$/, '').replace(/ \(alias .*\)$/, '')
 }
 
 function refusal(problem: string): ApiError {

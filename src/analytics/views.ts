@@ -1,3 +1,6 @@
+import type { CheckedQuery } from './guard.ts'
+import { JSON_COLUMNS, pathExpression } from './json-paths.ts'
+
 /**
  * What tenant SQL sees: three tables, each already limited to the rows of one workspace. They are common table
  * expressions put around the query, because a name resolves to the nearest one: the query's own CTE may hide a table
@@ -81,11 +84,13 @@ export function scopeDatabase(database: string): string {
  * first, on everyone's rows, and an error such a condition raises (`throwIf`, a failing cast) would tell what is in
  * them. Rows that fail a PREWHERE are dropped while they are read, before anything else sees them.
  *
- * @param query one SELECT, normalised by the engine, so that its brackets match and nothing is commented out
+ * A query that takes JSON columns apart by path only gets those paths as columns, of just these names, in their place.
+ *
+ * @param query its brackets match, and nothing in it is commented out
  * @param workspaceId a UUID of ours
  */
-export function scopedStatement(query: string, database: string, workspaceId: string, rows: number): string {
-  return `WITH ${scopeOf(database, workspaceId)} SELECT * FROM (${query}) LIMIT ${rows}`
+export function scopedStatement(query: CheckedQuery, database: string, workspaceId: string, rows: number): string {
+  return `WITH ${scopeOf(database, workspaceId, query.jsonPaths)} SELECT * FROM (${query.text}) LIMIT ${rows}`
 }
 
 /** A second lock for the case that a query reached a stored table all the same. */
@@ -96,15 +101,23 @@ export function workspaceFilters(database: string, workspaceId: string): string 
   return `{${filters.join(', ')}}`
 }
 
-function scopeOf(database: string, workspaceId: string): string {
+function scopeOf(database: string, workspaceId: string, jsonPaths: CheckedQuery['jsonPaths']): string {
   const id = checkedUuid(workspaceId)
   return Object.entries(TABLES)
     .map(([table, { columns, final }]) => {
-      const list = columns.map(({ name, from }) => (from === undefined ? name : `${from} AS ${name}`)).join(', ')
+      const list = columns.flatMap((column) => expressionsOf(column, jsonPaths)).join(', ')
       const source = `${database}.${table}${final ? ' FINAL' : ''}`
       return `${table} AS (SELECT ${list} FROM ${source} PREWHERE workspace_id = toUUID('${id}'))`
     })
     .join(', ')
+}
+
+function expressionsOf({ name, from }: TableColumn, jsonPaths: CheckedQuery['jsonPaths']): string[] {
+  if (jsonPaths !== null && JSON_COLUMNS.includes(name)) {
+    const paths = jsonPaths.filter((path) => path.startsWith(`${name}.`))
+    return paths.map((path) => `${pathExpression(path)} AS \`${path}\``)
+  }
+  return [from === undefined ? name : `${from} AS ${name}`]
 }
 
 /** The id goes into the text of a statement, so nothing else may. */

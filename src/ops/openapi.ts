@@ -129,7 +129,8 @@ function errorResponses(): Json {
 }
 
 function responses({ path, hooks = {} }: DescribedRoute): Json {
-  const { response, detail, query } = hooks
+  const { response, detail } = hooks
+  const query = hooks.query ?? detail?.query
   const body = detail?.requestBody ?? hooks.body
   const answers: Json = {}
   for (const [status, schema] of Object.entries(byStatus(response ?? detail?.answer))) {

@@ -109,16 +109,22 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     await until(`document.querySelector('.sql .problem').textContent.includes('nothing')`)
   })
 
-  test('every example query works', async () => {
-    const titles = await page.evaluate<string[]>(
-      `[...document.querySelectorAll('.sql .quiet')].map((each) => each.textContent)`,
-    )
-    expect(titles).toHaveLength(3)
-    for (const index of titles.keys()) {
-      await page.evaluate(`document.querySelectorAll('.sql .quiet')[${index}].click()`)
+  test('every example query works, with its parameters', async () => {
+    const menu = `document.querySelector('.sql select')`
+    const titles = await page.evaluate<string[]>(`[...${menu}.options].map((each) => each.textContent)`)
+    expect(titles.length).toBeGreaterThan(12)
+    // The first is the menu's own name.
+    for (const index of [...titles.keys()].slice(1)) {
+      await page.evaluate(`(${menu}.selectedIndex = ${index}, ${menu}.dispatchEvent(new Event('change')))`)
       await until(`!document.querySelector('.sql .primary').disabled`)
       expect(await page.evaluate<string>(`document.querySelector('.sql .problem').textContent`)).toBe('')
     }
+    expect(await page.evaluate<string>(`document.querySelector('.sql .actions input').value`)).toBe('{"hours":48}')
+  })
+
+  test('the columns of the tables can be looked up', async () => {
+    const shown = await page.evaluate<string>(`document.querySelector('.sql details').textContent`)
+    for (const each of ['events', 'gen_ai.usage.input_tokens', 'duration_ms', 'task_id']) expect(shown).toContain(each)
   })
 
   test('nothing was asked of anyone but the service, and nothing went wrong on the page', () => {

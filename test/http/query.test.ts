@@ -290,9 +290,12 @@ describe('each layer alone', () => {
 
   test('without guard and session, the scope answers for one workspace, and knows no other unqualified name', async () => {
     const scoped = (query: string) =>
-      client.query<Record<string, unknown>>(scopedStatement(query, client.database, OURS, 100), {
-        database: scopeDatabase(client.database),
-      })
+      client.query<Record<string, unknown>>(
+        scopedStatement({ text: query, jsonPaths: null }, client.database, OURS, 100),
+        {
+          database: scopeDatabase(client.database),
+        },
+      )
     for (const query of ORACLES) {
       const result = await scoped(query).then(JSON.stringify, (error: Error) => error.message)
       expect(result, query).not.toContain('SECRET')

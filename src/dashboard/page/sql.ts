@@ -1,5 +1,6 @@
-import type { Api } from './api.ts'
-import { h, setText } from './dom.ts'
+import type { QueryCatalogue } from '../../analytics/catalogue.ts'
+import type { Api, OnWire } from './api.ts'
+import { h, labelled, setText } from './dom.ts'
 import { count, duration } from './format.ts'
 import { textOf } from './json.ts'
 
@@ -11,55 +12,42 @@ interface Result {
   readonly statistics: { readonly elapsed_ms: number }
 }
 
-const EXAMPLES: readonly (readonly [title: string, query: string])[] = [
-  [
-    'Agents by runs and failures',
-    `SELECT agent_name, count() AS runs, countIf(status = 'failed') AS failed,
-  round(avg(duration_ms)) AS average_ms
-FROM runs
-GROUP BY agent_name
-ORDER BY runs DESC
-LIMIT 20`,
-  ],
-  [
-    'Tokens by model',
-    `SELECT payload.gen_ai.request.model::String AS model, count() AS calls,
-  sum(payload.gen_ai.usage.input_tokens.:Int64) AS tokens_in,
-  sum(payload.gen_ai.usage.output_tokens.:Int64) AS tokens_out
-FROM events
-WHERE type = 'llm.call'
-GROUP BY model
-ORDER BY calls DESC`,
-  ],
-  [
-    'Slowest tasks',
-    `SELECT name, count() AS tasks, countIf(status = 'failed') AS failed,
-  round(avg(dateDiff('millisecond', created_at, updated_at))) AS average_ms
-FROM tasks
-GROUP BY name
-ORDER BY average_ms DESC
-LIMIT 20`,
-  ],
-]
-
-const TABLES = [
-  'events(seq, event_id, run_id, agent_id, type, level, payload, occurred_at, received_at)',
-  'runs(run_id, agent_id, agent_name, status, trigger_type, external_run_id, parent_run_id, session_id, tags, input, ' +
-    'output, error_message, created_at, started_at, completed_at, duration_ms, input_tokens, output_tokens, cost_usd)',
-  'tasks(task_id, run_id, agent_id, name, status, input, output, created_at, updated_at)',
-]
+type Catalogue = OnWire<QueryCatalogue>
+type Example = Catalogue['examples'][number]
 
 const ROWS_SHOWN_MAX = 500
 
 /** Any question about the workspace, in ClickHouse SQL. */
 export function sqlView(api: Api) {
   const text = h('textarea', { id: 'sql', rows: '8', spellcheck: 'false', autocomplete: 'off' })
+  const params = h('input', { spellcheck: 'false', autocomplete: 'off', placeholder: '{"name": "value"}' })
   const run = h('button', { type: 'submit', class: 'primary' }, 'Run')
   const problem = h('p', { class: 'problem', role: 'alert' })
   const summary = h('p', { class: 'hint', role: 'status' })
   const output = h('div', { class: 'result', tabindex: '0', role: 'region', 'aria-label': 'Result' })
-  text.value = EXAMPLES[0]?.[1] ?? ''
+  const examples = exampleMenu((example) => {
+    show(example)
+    void execute()
+  })
+  const tables = h('details', {})
+  let isOffered = false
   output.hidden = true
+
+  function show({ query, params: values }: Example): void {
+    text.value = query
+    params.value = values === undefined ? '' : JSON.stringify(values)
+  }
+
+  /** What there is to ask stays what it is while the page is open. */
+  async function offer(): Promise<void> {
+    if (isOffered) return
+    const catalogue = await api.get<Catalogue>('/api/v1/query/schema')
+    isOffered = true
+    examples.offer(catalogue.examples)
+    tables.replaceChildren(h('summary', {}, 'Tables and columns'), ...catalogue.tables.flatMap(tableHelp))
+    const [first] = catalogue.examples
+    if (text.value === '' && first !== undefined) show(first)
+  }
 
   async function execute(): Promise<void> {
     if (run.disabled || text.value.trim() === '') return
@@ -67,7 +55,8 @@ export function sqlView(api: Api) {
     setText(problem, '')
     setText(summary, 'Running…')
     try {
-      const result = await api.post<Result>('/api/v1/query', { query: text.value })
+      const request = { query: text.value, params: valuesOf(params.value) }
+      const result = await api.post<Result>('/api/v1/query', request)
       output.replaceChildren(resultTable(result))
       output.hidden = false
       setText(summary, summaryOf(result))
@@ -80,19 +69,8 @@ export function sqlView(api: Api) {
     }
   }
 
-  const form = h(
-    'form',
-    {},
-    h('label', { for: 'sql' }, 'Query'),
-    text,
-    h(
-      'div',
-      { class: 'actions' },
-      run,
-      h('span', { class: 'hint' }, 'or Ctrl+Enter. Examples:'),
-      ...examples(text, execute),
-    ),
-  )
+  const actions = [run, h('span', { class: 'hint' }, 'or Ctrl+Enter'), examples.element, labelled('Parameters', params)]
+  const form = h('form', {}, h('label', { for: 'sql' }, 'Query'), text, h('div', { class: 'actions' }, ...actions))
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     void execute()
@@ -102,23 +80,50 @@ export function sqlView(api: Api) {
     event.preventDefault()
     void execute()
   })
-  const tables = h('details', {}, h('summary', {}, 'Tables and columns'), h('pre', {}, TABLES.join('\n\n')))
   return {
     element: h('section', { class: 'panel sql', 'aria-label': 'SQL' }, form, tables, problem, summary, output),
     /** A result stands until its reader asks again. */
-    refresh: async () => {},
+    refresh: offer,
   }
 }
 
-function examples(text: HTMLTextAreaElement, execute: () => Promise<void>): HTMLElement[] {
-  return EXAMPLES.map(([title, query]) => {
-    const button = h('button', { type: 'button', class: 'quiet' }, title)
-    button.addEventListener('click', () => {
-      text.value = query
-      void execute()
-    })
-    return button
+function exampleMenu(choose: (example: Example) => void) {
+  const menu = h('select', { 'aria-label': 'Examples' }, h('option', { value: '' }, 'Examples…'))
+  let offered: readonly Example[] = []
+  menu.addEventListener('change', () => {
+    const example = offered[menu.selectedIndex - 1]
+    if (example !== undefined) choose(example)
   })
+  return {
+    element: menu,
+    offer(examples: readonly Example[]): void {
+      offered = examples
+      menu.append(...examples.map(({ title, description }) => h('option', { title: description }, title)))
+    },
+  }
+}
+
+function tableHelp({ name, description, columns }: Catalogue['tables'][number]): HTMLElement[] {
+  const rows = columns.map((column) =>
+    h(
+      'tr',
+      {},
+      h('th', { scope: 'row' }, h('code', {}, column.name)),
+      h('td', {}, h('code', {}, column.type)),
+      h('td', {}, column.description),
+    ),
+  )
+  return [h('h3', {}, name), h('p', { class: 'hint' }, description), h('table', {}, h('tbody', {}, ...rows))]
+}
+
+/** Values of placeholders; what is in them is for the service to judge. */
+function valuesOf(json: string): unknown {
+  if (json.trim() === '') return
+  try {
+    return JSON.parse(json)
+  } catch {
+    throw new Error('Parameters: expected JSON, such as {"days": 7}')
+  }
 }
 
 function summaryOf({ row_count, rows, truncated, statistics }: Result): string {

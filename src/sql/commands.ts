@@ -1,0 +1,111 @@
+import { parseParam, TEXT_FORMATS } from './args.ts'
+import { listColumns, listExamples, listTables } from './catalog.ts'
+import type { Schema } from './service.ts'
+import type { Note, Session } from './session.ts'
+import { printable } from './text.ts'
+
+export interface CommandDeps {
+  readonly schema: Schema | null
+  readonly session: Session
+  readonly note: Note
+  /** Runs a statement as if it had been typed. */
+  readonly run: (statement: string) => Promise<unknown>
+  readonly quit: () => void
+}
+
+interface Command {
+  /** All of them mean the same. */
+  readonly names: readonly string[]
+  readonly argument: string
+  readonly help: string
+  readonly run: (deps: CommandDeps, argument: string) => Promise<void> | void
+}
+
+const COMMANDS: readonly Command[] = [
+  { names: ['\\d'], argument: '[table]', help: 'the tables, or the columns of one', run: describe },
+  { names: ['\\e', '\\examples'], argument: '[n]', help: 'examples of queries; runs the n-th', run: examples },
+  { names: ['\\x'], argument: '', help: 'a value a line, or a row a line again', run: toggleVertical },
+  { names: ['\\format'], argument: '<format>', help: TEXT_FORMATS.join(', '), run: setFormat },
+  { names: ['\\param'], argument: '[name=value]', help: 'the value of {name:Type} from now on', run: setParam },
+  {
+    names: ['\\timing'],
+    argument: '',
+    help: 'tells how long each answer took to come, or no longer',
+    run: toggleTiming,
+  },
+  { names: ['\\q'], argument: '', help: 'leaves; so does Ctrl-D', run: ({ quit }) => quit() },
+  { names: ['\\?'], argument: '', help: 'this text', run: ({ note }) => note(helpText(), 'dim') },
+]
+
+export const COMMAND_NAMES: readonly string[] = COMMANDS.flatMap(({ names }) => names)
+
+/** @param line begins with a backslash */
+export async function runCommand(line: string, deps: CommandDeps): Promise<void> {
+  const [, name, argument] = /^(\S+)\s*(.*)$/.exec(line.trim().replace(/;$/, '')) as unknown as [string, string, string]
+  const command = COMMANDS.find(({ names }) => names.includes(name))
+  if (command === undefined) deps.note(`there is no ${name}; \\? lists what there is`, 'red')
+  else await command.run(deps, argument.trim())
+}
+
+function helpText(): string {
+  const lines = COMMANDS.map(({ names, argument, help }) => `  ${`${names.join(', ')} ${argument}`.padEnd(22)}${help}`)
+  return [
+    'A statement ends with a semicolon and may take several lines. Ctrl-C gives up a statement, or the wait for its answer.',
+    'Tab completes keywords, tables and columns; the arrow up brings back earlier statements.',
+    ...lines,
+  ].join('\n')
+}
+
+async function describe({ schema, session, note }: CommandDeps, table: string): Promise<void> {
+  if (schema === null) return note(UNDESCRIBED, 'red')
+  if (table === '') return session.print(({ paint, width }) => listTables(schema, paint, width))
+  const names = schema.tables.map(({ name }) => name)
+  return session.print(
+    ({ paint, width }) =>
+      listColumns(schema, table, paint, width) ??
+      `${paint('red', `there is no table ${printable(table)}: there are ${names.join(', ')}`)}\n`,
+  )
+}
+
+async function examples({ schema, session, note, run }: CommandDeps, argument: string): Promise<void> {
+  if (schema === null) return note(UNDESCRIBED, 'red')
+  if (argument === '') return session.print(({ paint, width }) => listExamples(schema, paint, width))
+  const example = schema.examples[Number(argument) - 1]
+  if (example === undefined) return note(`there are examples 1 to ${schema.examples.length}; got "${argument}"`, 'red')
+  note(example.query, 'dim')
+  const { params = {} } = example
+  session.view.params = { ...session.view.params, ...params }
+  for (const param of Object.entries(params)) note(`\\param ${shownParam(param)}`, 'dim')
+  await run(example.query)
+}
+
+const UNDESCRIBED = 'this service does not describe its tables'
+
+function toggleVertical({ session: { view }, note }: CommandDeps): void {
+  view.format = view.format === 'vertical' ? 'table' : 'vertical'
+  note(view.format === 'vertical' ? 'a value a line' : 'a row a line', 'dim')
+}
+
+function setFormat({ session: { view }, note }: CommandDeps, argument: string): void {
+  const format = TEXT_FORMATS.find((each) => each === argument)
+  if (format !== undefined) view.format = format
+  const problem = `\\format takes ${TEXT_FORMATS.join(', ')}; it stays ${view.format}`
+  note(format === undefined ? problem : `format ${format}`, format === undefined ? 'red' : 'dim')
+}
+
+function setParam({ session: { view }, note }: CommandDeps, argument: string): void {
+  const param = parseParam(argument)
+  if (param !== null) view.params = { ...view.params, [param[0]]: param[1] }
+  const list = Object.entries(view.params).map(shownParam)
+  if (param === null && argument !== '') note(`\\param takes name=value; got "${argument}"`, 'red')
+  else note(list.join('\n') || 'there are no parameters', 'dim')
+}
+
+function shownParam([name, value]: [string, unknown]): string {
+  return `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`
+}
+
+function toggleTiming({ session: { view }, note }: CommandDeps): void {
+  view.timing = !view.timing
+  note(`timing is ${view.timing ? 'on' : 'off'}`, 'dim')
+}

@@ -1,0 +1,84 @@
+import { count, duration } from '../dashboard/page/format.ts'
+import type { Answer } from './answer.ts'
+import type { Format } from './args.ts'
+import type { Output } from './output.ts'
+import type { Params, Question, SqlService } from './service.ts'
+import { renderTable, renderVertical, type TableLook } from './table.ts'
+import type { Style } from './text.ts'
+
+/** What may change from one statement to the next. */
+export interface View {
+  format: Format
+  /** Tell how long each answer took to come. */
+  timing: boolean
+  /** Values of placeholders. */
+  params: Params
+}
+
+/** Says something that is not the answer. */
+export type Note = (text: string, style: Style) => void
+
+export interface SessionDeps {
+  readonly service: SqlService
+  readonly output: Output
+  readonly note: Note
+  /** Asked for each table since windows change. */
+  readonly look: () => TableLook
+  readonly view: View
+}
+
+/** Asks, and shows the answer as the view says. */
+export interface Session {
+  readonly view: View
+  /** @throws SqlError, ReaderGone; what `signal` was aborted with */
+  run(statement: string, signal?: AbortSignal): Promise<void>
+  /** Shows what is no answer. */
+  print(text: (look: TableLook) => string): Promise<void>
+}
+
+export function createSession({ service, output, note, look, view }: SessionDeps): Session {
+  const showRows = async (answer: Answer) => {
+    const table = view.format === 'table' ? renderTable(answer, look()) : undefined
+    if (table === null) note(`${answer.columns.length} columns are too many for the width of this terminal`, 'dim')
+    await output.write(table ?? renderVertical(answer, look()))
+    note(summary(answer), 'dim')
+  }
+  const ask = async (question: Question, signal?: AbortSignal) => {
+    const answer = await service.ask(question, signal)
+    if (view.format === 'json') await output.write(`${answer.json}\n`)
+    else await showRows(answer)
+    if (answer.truncated)
+      note(`CUT at ${count(answer.rows.length)} rows: there are more. Aggregate, or narrow it.`, 'yellow')
+  }
+  const download = async (question: Question, signal?: AbortSignal) => {
+    const chunks = await service.download(question, view.format, signal)
+    // An answer without a byte is an answer.
+    await output.write('')
+    for await (const chunk of chunks) await output.write(chunk)
+  }
+  return {
+    view,
+    print: (text) => output.write(text(look())),
+    async run(query, signal) {
+      const startedAt = performance.now()
+      const show = ['table', 'vertical', 'json'].includes(view.format) ? ask : download
+      await show({ query, params: view.params }, signal)
+      if (view.timing) note(`${(performance.now() - startedAt).toFixed(1)} ms until all of it was here`, 'dim')
+    },
+  }
+}
+
+function summary({ rows, statistics, complete_through }: Answer): string {
+  return [
+    `${count(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}`,
+    duration(statistics.elapsed_ms),
+    size(statistics.bytes_read),
+    `complete through ${complete_through}`,
+  ].join(', ')
+}
+
+/** @param bytes of the rows */
+function size(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} bytes`
+  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+}

@@ -1,0 +1,136 @@
+import { type Grid, isNumeric } from './answer.ts'
+import { cut, type Paint, pad, printable } from './text.ts'
+
+export interface TableLook {
+  readonly paint: Paint
+  /** Columns of the terminal; infinite where nothing needs to be cut. */
+  readonly width: number
+  /** Lines around the cells: of box-drawing characters, of ASCII, or none. */
+  readonly frame: 'box' | 'ascii' | 'plain'
+}
+
+/** Narrower than this, a column says nothing. */
+const COLUMN_WIDTH_MIN = 6
+/** What the absence of a value looks like. */
+const NULL = 'NULL'
+
+interface Frame {
+  /** What stands before, between and after the cells of a row. */
+  readonly cells: Edges
+  readonly top: Edges | null
+  readonly middle: Edges
+  readonly bottom: Edges | null
+  readonly rule: string
+  readonly ellipsis: string
+}
+type Edges = readonly [left: string, between: string, right: string]
+
+const FRAMES: Readonly<Record<TableLook['frame'], Frame>> = {
+  box: {
+    cells: ['│ ', ' │ ', ' │'],
+    top: ['┌─', '─┬─', '─┐'],
+    middle: ['├─', '─┼─', '─┤'],
+    bottom: ['└─', '─┴─', '─┘'],
+    rule: '─',
+    ellipsis: '…',
+  },
+  ascii: {
+    cells: ['| ', ' | ', ' |'],
+    top: ['+-', '-+-', '-+'],
+    middle: ['+-', '-+-', '-+'],
+    bottom: ['+-', '-+-', '-+'],
+    rule: '-',
+    ellipsis: '...',
+  },
+  plain: {
+    cells: ['', '  ', ''],
+    top: null,
+    middle: ['', '  ', ''],
+    bottom: null,
+    rule: '-',
+    ellipsis: '...',
+  },
+}
+
+/**
+ * A row a line, in columns; numbers stand right. What is too wide for the terminal is cut, the widest columns first.
+ *
+ * @returns null when so many columns cannot be shown side by side
+ */
+export function renderTable({ columns, rows }: Grid, { paint, width, frame }: TableLook): string | null {
+  const { cells, top, middle, bottom, rule, ellipsis } = FRAMES[frame]
+  const isRight = columns.map(isNumeric)
+  const heads = columns.map(({ name }) => printable(name))
+  const lines = rows.map((row) => row.map((cell) => (cell === null ? NULL : printable(cell))))
+  const natural = heads.map((head, i) =>
+    lines.reduce((widest, line) => Math.max(widest, Bun.stringWidth(line[i]!)), Bun.stringWidth(head)),
+  )
+  const outside = cells[0].length + cells[1].length * (columns.length - 1) + cells[2].length
+  const widths = fit(natural, width - outside)
+  if (widths === null) return null
+  const ruled = (edges: Edges) =>
+    paint(
+      'dim',
+      joined(
+        edges,
+        widths.map((width) => rule.repeat(width)),
+      ),
+    )
+  const [left, between, right] = cells.map((edge) => (edge.trim() === '' ? edge : paint('dim', edge)))
+  const edges: Edges = [left!, between!, right!]
+  const cell = (text: string, i: number) => pad(cut(text, widths[i]!, ellipsis), widths[i]!, isRight[i]!)
+  const shown = [
+    joined(
+      edges,
+      heads.map((head, i) => paint('bold', cell(head, i))),
+    ),
+    ruled(middle),
+    ...lines.map((line, at) =>
+      joined(
+        edges,
+        line.map((text, i) => (rows[at]![i] === null ? paint('dim', cell(text, i)) : cell(text, i))),
+      ),
+    ),
+  ]
+  if (top !== null) shown.unshift(ruled(top))
+  if (bottom !== null) shown.push(ruled(bottom))
+  return shown.map((line) => `${line.trimEnd()}\n`).join('')
+}
+
+/** A value a line, whole. Lines of a value stay apart. */
+export function renderVertical({ columns, rows }: Grid, { paint, frame }: TableLook): string {
+  const { rule } = FRAMES[frame]
+  const names = columns.map(({ name }) => printable(name))
+  const widest = Math.max(0, ...names.map((name) => Bun.stringWidth(name)))
+  const indent = `\n${' '.repeat(widest + 2)}`
+  return rows
+    .map((row, at) => {
+      const values = row.map((value, i) => {
+        const name = paint('bold', pad(names[i]!, widest, false))
+        const text = value === null ? paint('dim', NULL) : value.split(/\r?\n/).map(printable).join(indent)
+        return `${name}  ${text}`.trimEnd()
+      })
+      return `${[paint('dim', `${rule}${rule} row ${at + 1} ${rule}${rule}`), ...values].join('\n')}\n`
+    })
+    .join('')
+}
+
+/** The widths that columns get of so many in all: those that want less than their share leave the rest to the others. */
+function fit(natural: readonly number[], available: number): number[] | null {
+  let left = available
+  let cap = Number.POSITIVE_INFINITY
+  const ascending = natural.toSorted((a, b) => a - b)
+  for (const [i, want] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - i))
+    if (want > share) {
+      cap = share
+      break
+    }
+    left -= want
+  }
+  return cap >= COLUMN_WIDTH_MIN ? natural.map((want) => Math.min(want, cap)) : null
+}
+
+function joined([left, between, right]: Edges, cells: readonly string[]): string {
+  return left + cells.join(between) + right
+}

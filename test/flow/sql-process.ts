@@ -1,0 +1,112 @@
+import { join } from 'node:path'
+import { eventually } from '../support/eventually.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** Who is asked, and as whom. */
+export interface Asked {
+  readonly url: string
+  readonly workspaceKey: string
+}
+
+export interface Ran {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly bytes: Uint8Array
+}
+
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'sql', 'main.ts')
+
+function environment({ url, workspaceKey }: Asked): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }
+}
+
+/** `bun run sql` as a real process without a terminal. @param stdin what is piped into it; left out: nothing */
+export async function runSql(asked: Asked, args: readonly string[], stdin = ''): Promise<Ran> {
+  return finished([process.execPath, MAIN, ...args], asked, stdin)
+}
+
+/** The same behind a pipe to a reader that leaves after so many lines; the exit code stands last on standard error. */
+export async function runSqlIntoHead(asked: Asked, lines: number, args: readonly string[]): Promise<Ran> {
+  const pipe = `{ "$@"; echo "exit code $?" >&2; } | head -n ${lines}`
+  return finished(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], asked, '')
+}
+
+async function finished(command: string[], asked: Asked, stdin: string): Promise<Ran> {
+  const child = Bun.spawn(command, {
+    env: environment(asked),
+    stdin: new TextEncoder().encode(stdin),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  atEnd(async () => child.kill('SIGKILL'))
+  const [bytes, stderr, exitCode] = await Promise.all([
+    Bun.readableStreamToBytes(child.stdout),
+    Bun.readableStreamToText(child.stderr),
+    child.exited,
+  ])
+  return { exitCode, stdout: new TextDecoder().decode(bytes), stderr, bytes }
+}
+
+export interface Terminal {
+  type(keys: string): void
+  /** All that has been shown since the last call of `next`, without colours and movements of the cursor. */
+  shown(): string
+  /** What has been shown up to and with `pattern`, once it is there; what follows is for the next call. */
+  next(pattern: RegExp): Promise<string>
+  /** All that was ever shown, as it came. */
+  raw(): string
+  signal(name: NodeJS.Signals): void
+  readonly exited: Promise<number>
+}
+
+export interface TerminalOptions {
+  readonly args?: readonly string[]
+  readonly columns?: number
+  readonly env?: Readonly<Record<string, string>>
+  /** Where the history is kept. */
+  readonly stateHome: string
+}
+
+/** `bun run sql` in a pseudo-terminal. */
+export function openTerminal(
+  asked: Asked,
+  { args = [], columns = 100, env = {}, stateHome }: TerminalOptions,
+): Terminal {
+  const decoder = new TextDecoder()
+  let raw = ''
+  let seen = 0
+  const plain = () => Bun.stripANSI(raw).replaceAll('\r', '')
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    env: { ...environment(asked), TERM: 'xterm-256color', LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
+    terminal: {
+      cols: columns,
+      rows: 40,
+      data(_terminal, data) {
+        raw += decoder.decode(data, { stream: true })
+      },
+    },
+  })
+  atEnd(async () => {
+    child.kill('SIGKILL')
+    await child.exited
+    child.terminal?.close()
+  })
+  return {
+    type: (keys) => child.terminal?.write(keys),
+    shown: () => plain().slice(seen),
+    async next(pattern) {
+      const found = await eventually(() => {
+        const match = pattern.exec(plain().slice(seen))
+        if (match === null) throw new Error(`no ${pattern} in: ${plain().slice(seen)}`)
+        return match
+      })
+      const text = plain().slice(seen, seen + found.index + found[0].length)
+      seen += text.length
+      return text
+    },
+    raw: () => raw,
+    signal: (name) => child.kill(name),
+    exited: child.exited,
+  }
+}

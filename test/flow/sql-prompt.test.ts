@@ -1,0 +1,363 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { mintToken } from '../../src/keys/token.ts'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+import { openTerminal, runSql, runSqlIntoHead } from './sql-process.ts'
+
+/** `bun run sql` as a process, against the real service; what that cannot be made to do is played by a server of ours. */
+
+let service: TestService
+/** The position after which all events below are readable. */
+let lastSeq: number
+
+beforeAll(async () => {
+  service = await startTestService()
+  const { api } = service
+  const { agentId, agentKey } = await newAgent(api, { name: 'support' })
+  const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+  const events = [
+    { type: 'llm.call', payload: { tokens: 12, text: 'two\nlines' } },
+    { type: 'tool.call', level: 'warn', payload: { tokens: 7, text: '\u001b[31mred\u0007' } },
+  ]
+  const body = { run_id: data.run_id, events }
+  const answer = await api('POST', '/api/ingest/v1/events', body, { key: agentKey })
+  lastSeq = answer.data.last_seq
+})
+
+const FOOTER = /^\d+ rows?, \d+ ms, \d+ bytes, complete through [\w.]+\n$/
+/** Keeps the engine busy until its cap of 10 s. */
+const ENDLESS = 'SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1'
+
+describe('asked once', () => {
+  test('a table goes to standard output, what is to say of it to standard error', async () => {
+    const query = `SELECT type, level, payload.tokens AS tokens, NULL AS nothing FROM events ORDER BY seq`
+    const { exitCode, stdout, stderr } = await runSql(service, [query, '--wait-for', String(lastSeq)])
+    expect(stderr).toMatch(FOOTER)
+    expect([exitCode, stdout]).toEqual([
+      0,
+      `
+type       level  tokens  nothing
+---------  -----  ------  -------
+llm.call   info   12      NULL
+tool.call  warn   7       NULL
+`.slice(1),
+    ])
+  })
+
+  test('what strangers reported does not steer the terminal', async () => {
+    const query = 'SELECT payload.text::String AS text, 5 AS n FROM events ORDER BY seq'
+    const table = await runSql(service, [query])
+    expect(table.stdout).toBe('text       n\n---------  -\ntwo lines  5\n\ufffd[31mred\ufffd  5\n')
+    const { stdout } = await runSql(service, [query, '--format', 'vertical'])
+    expect(stdout).toBe(
+      '-- row 1 --\ntext  two\n      lines\nn     5\n-- row 2 --\ntext  \ufffd[31mred\ufffd\nn     5\n',
+    )
+  })
+
+  test('json is the answer as it was sent, to the digit', async () => {
+    const query = 'SELECT 18446744073709551615 AS big, [1, 2] AS list, {text:String} AS text'
+    const { stdout, stderr } = await runSql(service, [query, '--format', 'json', '--param', 'text=a=b'])
+    expect(stdout).toContain('"big": 18446744073709551615')
+    const answer = JSON.parse(stdout)
+    expect(answer).toMatchObject({ rows: [{ list: [1, 2], text: 'a=b' }], row_count: 1, truncated: false })
+    expect(answer.complete_through).toMatch(/\.\d+$/)
+    expect(stderr).toBe('')
+  })
+
+  test('statements come from an argument, a pipe or a file, one after the other', async () => {
+    const text = "SELECT ';' AS a; -- that was one;\nSELECT 2 AS b;\n\n"
+    const shown = 'a\n-\n;\n\nb\n-\n2\n'
+    const file = join(await temporaryDirectory(), 'queries.sql')
+    await writeFile(file, text)
+    expect((await runSql(service, [text])).stdout).toBe(shown)
+    expect((await runSql(service, [], text)).stdout).toBe(shown)
+    expect((await runSql(service, ['-f', file])).stdout).toBe(shown)
+    const none = await runSql(service, [], ' -- nothing\n')
+    expect([none.exitCode, none.stderr]).toEqual([2, 'no query: give one in quotes, with --file, or through a pipe\n'])
+  })
+
+  test('an SQL mistake is pointed at, and ends with exit code 1', async () => {
+    const { exitCode, stdout, stderr } = await runSql(service, ["SELECT 'ä',\n  count()\nFORM events;\nSELECT 1"])
+    expect([exitCode, stdout]).toEqual([1, ''])
+    const [message, line, mark] = stderr.split('\n')
+    expect(message).toMatch(/^Syntax error: failed at position \d+ /)
+    expect([line, mark]).toEqual(['  FORM events', '       ^'])
+  })
+
+  test('an answer that was cut says so, loudly', async () => {
+    const { exitCode, stderr } = await runSql(service, ['SELECT number FROM numbers(10001)', '--format', 'json'])
+    expect([exitCode, stderr]).toEqual([0, 'CUT at 10,000 rows: there are more. Aggregate, or narrow it.\n'])
+  })
+
+  test('a reader that has seen enough ends it quietly', async () => {
+    const { stdout, stderr } = await runSqlIntoHead(service, 2, ["SELECT repeat('x', 2000) AS x FROM numbers(5000)"])
+    expect(stdout.split('\n').map((line) => line.length)).toEqual([1, 2000, 0])
+    expect(stderr).toEndWith('exit code 0\n')
+  })
+
+  test.each([
+    ['--formt', 'csv', 'unknown option --formt\nTry --help.\n'],
+    ['--format', 'xml', '--format must be one of table, vertical, json, ndjson, csv, parquet, arrow; got "xml"\n'],
+    ['--key', 'svc_agent_x', 'that is the key of an agent; SQL needs a workspace key (svc_ws_…)\n'],
+    ['--file', 'no-such-file.sql', /^cannot read no-such-file\.sql: /],
+  ])('%s %s is refused with exit code 2', async (option, value, message) => {
+    const { exitCode, stderr } = await runSql(service, [option, value])
+    expect([exitCode, stderr]).toEqual([2, typeof message === 'string' ? message : expect.stringMatching(message)])
+  })
+
+  test('a key that is not known, and a service that is not there, are said', async () => {
+    const workspaceKey = mintToken('workspace').text
+    const unknown = await runSql({ ...service, workspaceKey }, ['SELECT 1'])
+    expect([unknown.exitCode, unknown.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^the service does not take this key: /),
+    ])
+    const absent = await runSql({ ...service, url: 'http://127.0.0.1:1' }, ['SELECT 1'])
+    expect([absent.exitCode, absent.stderr]).toEqual([
+      1,
+      'no service answers at http://127.0.0.1:1 (ECONNREFUSED)\n' +
+        'Is it running? `bun run start` starts it; --url or AGENT_RUN_URL says where it is.\n',
+    ])
+  })
+})
+
+describe('answers that a service gives', () => {
+  /** A service that answers `respond()` to each query; and the queries. */
+  function scripted(respond: (request: Request) => Response) {
+    const queries: Record<string, unknown>[] = []
+    const server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      routes: {
+        '/api/v1/query': async (request) => {
+          queries.push((await request.json()) as Record<string, unknown>)
+          return respond(request)
+        },
+      },
+      fetch: () => Response.json({ data: null, error: { code: 'NOT_FOUND', message: 'no route' } }, { status: 404 }),
+    })
+    server.unref()
+    return { url: server.url.href, workspaceKey: 'svc_ws_scripted', queries }
+  }
+  const refusing = (status: number, code: string, headers: Record<string, string>) =>
+    scripted(() => Response.json({ data: null, error: { code, message: 'not now' } }, { status, headers }))
+
+  test('formats of the service are passed on byte for byte', async () => {
+    const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 31) % 256)
+    const asked = scripted(() => new Response(bytes))
+    const piped = await runSql(asked, ['SELECT 1', '--format', 'arrow', '--param', 'a=1', '--wait-for', 'e.7'])
+    expect(Buffer.compare(piped.bytes, bytes)).toBe(0)
+    const output = join(await temporaryDirectory(), 'answer.parquet')
+    const filed = await runSql(asked, ['SELECT 1', '--format', 'parquet', '--output', output])
+    expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', ''])
+    expect(Buffer.compare(await readFile(output), bytes)).toBe(0)
+    expect(asked.queries).toEqual([
+      { query: 'SELECT 1', params: { a: '1' }, format: 'arrow', wait_for: 'e.7' },
+      { query: 'SELECT 1', params: {}, format: 'parquet' },
+    ])
+  })
+
+  test('a query that fails leaves an earlier answer in its file alone', async () => {
+    const output = join(await temporaryDirectory(), 'answer.csv')
+    await writeFile(output, 'earlier')
+    const { exitCode } = await runSql(service, ['SELECT nonsense', '--format', 'csv', '--output', output])
+    expect([exitCode, await readFile(output, 'utf8')]).toEqual([1, 'earlier'])
+  })
+
+  test('an answer that breaks off is not taken for a whole one', async () => {
+    const listener = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { data: (socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n1\n') },
+    })
+    listener.unref()
+    const asked = { ...service, url: `http://127.0.0.1:${listener.port}` }
+    const { exitCode, stderr } = await runSql(asked, ['SELECT 1', '--format', 'csv'])
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^the answer broke off: /)])
+  })
+
+  test.each([
+    [429, 'RATE_LIMITED', { 'retry-after': '7' }, 'not now (RATE_LIMITED)\nTry again in 7 s.\n'],
+    [503, 'UNAVAILABLE', { 'retry-after': '1' }, 'not now (UNAVAILABLE)\nTry again in 1 s.\n'],
+    [403, 'FORBIDDEN', {}, 'not now (FORBIDDEN)\n'],
+  ])('%d is said, with when to come back', async (status, code, headers, message) => {
+    const { exitCode, stderr } = await runSql(refusing(status, code, headers), ['SELECT 1'])
+    expect([exitCode, stderr]).toEqual([1, message])
+  })
+
+  test('something else at that address is not taken for the service', async () => {
+    const { exitCode, stderr } = await runSql(
+      scripted(() => new Response('<p>', { status: 502 })),
+      ['SELECT 1'],
+    )
+    expect([exitCode, stderr]).toEqual([1, 'answered 502, not as the service would: is that its address?\n'])
+  })
+
+  test('a prompt does without a description of the tables', async () => {
+    const terminal = openTerminal(refusing(503, 'UNAVAILABLE', {}), { stateHome: await temporaryDirectory() })
+    await terminal.next(/sql> $/)
+    terminal.type('\\d\r')
+    await terminal.next(/this service does not describe its tables\nsql> $/)
+    terminal.type('SELECT 1;\r')
+    await terminal.next(/not now \(UNAVAILABLE\)\nsql> $/)
+    terminal.type('\x04')
+    expect(await terminal.exited).toBe(0)
+  })
+})
+
+describe('the prompt', () => {
+  test('a statement takes several lines, and is one entry of a history that outlives the prompt', async () => {
+    const stateHome = await temporaryDirectory()
+    const terminal = openTerminal(service, { stateHome, args: ['--wait-for', String(lastSeq)] })
+    await terminal.next(/sql> $/)
+    terminal.type("SELECT type, ';' AS sign -- not yet;\r")
+    await terminal.next(/ \.\.\. $/)
+    terminal.type('FROM events\rORDER BY seq;\r')
+    expect(await terminal.next(/complete through [\w.]+\nsql> $/)).toContain(
+      `
+┌───────────┬──────┐
+│ type      │ sign │
+├───────────┼──────┤
+│ llm.call  │ ;    │
+│ tool.call │ ;    │
+└───────────┴──────┘
+2 rows, `,
+    )
+    terminal.type('\x1b[A')
+    await terminal.next(/sql> SELECT type, ';' AS sign FROM events ORDER BY seq;$/)
+    terminal.type('\x03')
+    await terminal.next(/sql> $/)
+    terminal.type('\\q\r')
+    expect(await terminal.exited).toBe(0)
+    const path = join(stateHome, 'agent-run-service', 'sql_history')
+    expect(await readFile(path, 'utf8')).toBe("SELECT type, ';' AS sign FROM events ORDER BY seq;\n\\q\n")
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+
+    const again = openTerminal(service, { stateHome })
+    await again.next(/sql> $/)
+    again.type('\x1b[A\x1b[A\r')
+    await again.next(/│ tool\.call │ ; {4}│/)
+    again.type('\x04')
+    expect(await again.exited).toBe(0)
+  })
+
+  test('the history is bounded', async () => {
+    const stateHome = await temporaryDirectory()
+    const first = openTerminal(service, { stateHome })
+    await first.next(/sql> $/)
+    first.type('exit\r')
+    await first.exited
+    const path = join(stateHome, 'agent-run-service', 'sql_history')
+    await writeFile(path, Array.from({ length: 1_500 }, (_, i) => `SELECT ${i};\n`).join(''))
+    const second = openTerminal(service, { stateHome })
+    await second.next(/sql> $/)
+    second.type('\x1b[A')
+    await second.next(/SELECT 1499;$/)
+    const lines = (await readFile(path, 'utf8')).split('\n')
+    expect([lines.length, lines[0], lines[999]]).toEqual([1_001, 'SELECT 500;', 'SELECT 1499;'])
+    second.signal('SIGTERM')
+    expect(await second.exited).toBe(0)
+  })
+
+  test('commands tell of tables and columns, run examples, and change how answers look', async () => {
+    const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
+    const after = async (line: string) => {
+      terminal.type(`${line}\r`)
+      await terminal.next(/\n/)
+      return terminal.next(/\nsql> $/)
+    }
+    await terminal.next(/sql> $/)
+    expect(await after('\\d')).toMatch(/^ {2}events {2}\w.*\n {2}runs {4}\w.*\n {2}tasks {3}\w/)
+    expect(await after('\\d events')).toMatch(/\n {2}run_id +UUID +\w/)
+    expect(await after('\\d nothing')).toContain('there is no table nothing: there are events, runs, tasks')
+    expect(await after('\\e')).toMatch(/^ {2}1 +\w/)
+    expect(await after('\\examples 1')).toMatch(/^SELECT [\s\S]*│[\s\S]*\d+ rows?, /)
+    expect(await after('\\examples 99')).toMatch(/there are examples 1 to \d+; got "99"/)
+    expect(await after('\\x')).toContain('a value a line')
+    expect(await after('SELECT 1 AS a, NULL AS b;')).toMatch(/^── row 1 ──\na {2}1\nb {2}NULL\n1 row, /)
+    expect(await after('\\format json')).toContain('format json')
+    expect(await after('SELECT 1 AS a;')).toMatch(/^\{"columns":\[\{"name":"a","type":"UInt8"\}\]/)
+    expect(await after('\\timing')).toContain('timing is on')
+    expect(await after('SELECT 1 AS a;')).toMatch(/[\d.]+ ms until all of it was here/)
+    expect(await after('\\param n=41')).toMatch(/^n=41$/m)
+    expect(await after('SELECT {n:UInt8} + 1 AS b;')).toContain('"b": 42')
+    expect(await after('\\nonsense')).toContain('there is no \\nonsense; \\? lists what there is')
+    expect(await after('\\?')).toContain('\\format <format>')
+    expect(await after('SELEC 1;')).toMatch(/\n {2}SELEC 1\n {2}\^/)
+    terminal.type('\\q\r')
+    expect(await terminal.exited).toBe(0)
+  })
+
+  test('Ctrl-C ends the query that runs, there and here, and what waits behind it', async () => {
+    const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
+    await terminal.next(/sql> $/)
+    // More than may run at once: those before must be gone from the service.
+    for (let i = 0; i < 4; i++) {
+      terminal.type(`${ENDLESS}; SELECT 'behind';\r`)
+      await eventually(async () => (await running()) === 1)
+      terminal.type('\x03')
+      expect(await terminal.next(/cancelled\n[\s\S]*sql> $/)).not.toContain('│')
+      await eventually(async () => (await running()) === 0)
+    }
+    terminal.type('SELECT 1 +\r')
+    await terminal.next(/ \.\.\. $/)
+    terminal.type('2\x03')
+    await terminal.next(/\^C\n[\s\S]*sql> $/)
+    terminal.type("SELECT 'on' AS it, 'goes';\r")
+    await terminal.next(/│ on │ goes {3}│/)
+    terminal.type('\x04')
+    expect(await terminal.exited).toBe(0)
+  }, 20_000)
+
+  test('Tab completes tables, columns of the tables named, keywords and commands', async () => {
+    const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
+    await terminal.next(/sql> $/)
+    for (const [typed, completed] of [
+      ['SELE', /SELECT$/],
+      [' 1 FROM ta', /FROM tasks$/],
+      [' WHERE upd', /WHERE updated_at$/],
+    ] as const) {
+      terminal.type(typed)
+      terminal.type('\t')
+      await terminal.next(completed)
+    }
+    terminal.type('\x03')
+    await terminal.next(/sql> $/)
+    terminal.type('\\tim')
+    terminal.type('\t')
+    await terminal.next(/\\timing$/)
+    terminal.signal('SIGTERM')
+    expect(await terminal.exited).toBe(0)
+  })
+
+  test('answers fit the terminal, in the signs and colours that it knows', async () => {
+    const stateHome = await temporaryDirectory()
+    const query = "SELECT 7 AS n, NULL AS none, repeat('界', 100) AS wide"
+    const box = openTerminal(service, { stateHome, columns: 40, args: [query] })
+    expect(await box.exited).toBe(0)
+    expect(box.shown()).toContain('│ 7 │ NULL │ 界界界界界界界界界界界界… │\n')
+    expect(box.raw()).toContain('\x1b[2mNULL\x1b[0m')
+    const plain = openTerminal(service, { stateHome, columns: 40, args: [query], env: { LANG: 'C', NO_COLOR: '1' } })
+    expect(await plain.exited).toBe(0)
+    expect(plain.raw()).toContain('| 7 | NULL | 界界界界界界界界界界界... |\r\n')
+    expect(plain.raw()).not.toContain('\x1b')
+    const narrow = openTerminal(service, { stateHome, columns: 20, args: [`${query}, repeat('a', 50) AS long`] })
+    expect(await narrow.exited).toBe(0)
+    expect(narrow.shown()).toContain('too many')
+    expect(narrow.shown()).toContain('n     7\n')
+    const binary = openTerminal(service, { stateHome, args: [query, '--format', 'arrow'] })
+    expect(await binary.exited).toBe(2)
+    expect(binary.shown()).toBe('arrow is nothing to look at: give --output <path>\n')
+  })
+
+  /** Endless queries in the engine. */
+  async function running(): Promise<number> {
+    const query = `SELECT count() FROM system.processes WHERE query LIKE '%numbers(100000000000)%' AND query NOT LIKE '%system.processes%'`
+    const response = await fetch(service.clickhouseUrl, { method: 'POST', body: query })
+    return Number(await response.text())
+  }
+})

@@ -1,0 +1,183 @@
+import type { Clock } from '../../src/clock.ts'
+import { createRandom } from '../../src/demo/random.ts'
+import { coding } from '../../src/demo/scripts/coding.ts'
+import type { Profile, RunPlan, Step } from '../../src/demo/scripts/plan.ts'
+import { research } from '../../src/demo/scripts/research.ts'
+import { support } from '../../src/demo/scripts/support.ts'
+import { newAgent } from '../support/api.ts'
+import type { Random } from '../support/random.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** The agents of the demo, a day of theirs reported in a second: what SQL is asked about in tests. */
+
+/** A run as it was reported. */
+export interface ReportedRun {
+  readonly runId: string
+  readonly agent: string
+  readonly parentId: string | undefined
+  readonly plan: RunPlan
+  readonly status: 'running' | 'completed' | 'failed'
+  readonly reason: string | undefined
+  /** Unix milliseconds. */
+  readonly startedMs: number
+  readonly durationMs: number
+  readonly tasks: readonly { readonly name: string; readonly status: string }[]
+  readonly events: readonly ReportedEvent[]
+}
+
+export interface ReportedEvent {
+  readonly type: string
+  readonly level: string
+  readonly occurredMs: number
+  readonly payload: Readonly<Record<string, unknown>>
+}
+
+export interface Fleet {
+  readonly service: TestService
+  readonly runs: readonly ReportedRun[]
+  /** Of the last event. */
+  readonly lastSeq: number
+}
+
+const PROFILES = { support, coding, research }
+const RUNS = 50
+const HOUR_MS = 3_600_000
+const fails = ({ tasks }: RunPlan) => tasks.some(({ failure }) => failure !== undefined)
+const delegates = ({ tasks }: RunPlan) => tasks.some(({ steps }) => steps.some(({ kind }) => kind === 'delegate'))
+const any = () => true
+/** Some kinds of run are rare: they have their turns, so that no day is without. */
+const KINDS = [(plan: RunPlan) => !fails(plan), any, fails, any, delegates, any, any]
+const STUCK_EVERY = KINDS.length
+
+/** Stands still until it is set: a run takes as long as its plan says. */
+class SetClock implements Clock {
+  ms = Date.now() - 24 * HOUR_MS
+  now(): number {
+    return this.ms
+  }
+}
+
+export async function reportFleet(random: Random): Promise<Fleet> {
+  const clock = new SetClock()
+  const service = await startTestService({}, { clock })
+  const agents = new Map<string, Member>()
+  for (const profile of Object.values(PROFILES))
+    agents.set(profile.name, { ...(await newAgent(service.api, { name: profile.name })), profile })
+  const fleet = { api: service.api, clock, agents, runs: [] as ReportedRun[], lastSeq: 0 }
+
+  for (let i = 0; i < RUNS; i++) {
+    // The latest end well before now, which is the engine's own.
+    clock.ms = Date.now() - 23 * HOUR_MS + (i * 22 * HOUR_MS) / RUNS
+    const { member, plan } = chosen(random, [...agents.values()], KINDS[i % KINDS.length]!)
+    const run = await report(fleet, member, plan, undefined, i % STUCK_EVERY === 0)
+    // The caller tries the same work again, and this time it goes well.
+    if (run.status === 'failed') await report(fleet, member, withoutFailure(plan), undefined, false)
+  }
+  return { service, runs: fleet.runs, lastSeq: fleet.lastSeq }
+}
+
+interface Member {
+  readonly agentId: string
+  readonly agentKey: string
+  readonly profile: Profile
+}
+
+/** The next run of that kind. */
+function chosen(random: Random, members: readonly Member[], isWanted: (plan: RunPlan) => boolean) {
+  for (;;) {
+    const member = random.pick(members)
+    const plan = member.profile.plan(createRandom(random.int(0, 2 ** 32 - 1)))
+    if (isWanted(plan)) return { member, plan }
+  }
+}
+
+interface Reporting {
+  readonly api: TestService['api']
+  readonly clock: SetClock
+  readonly agents: ReadonlyMap<string, Member>
+  readonly runs: ReportedRun[]
+  lastSeq: number
+}
+
+/** Reports a run as the demo does, but for time: that is the plan's. A stuck one is never ended. */
+async function report(
+  fleet: Reporting,
+  member: Member,
+  plan: RunPlan,
+  parentId: string | undefined,
+  isStuck: boolean,
+): Promise<ReportedRun> {
+  const { clock } = fleet
+  const call = async (path: string, body: object) => {
+    const answer = await fleet.api('POST', `/api/ingest/v1/${path}`, body, { key: member.agentKey })
+    if (answer.error !== null) throw new Error(`${path}: ${answer.error.message}`)
+    return answer.data
+  }
+  const startedMs = clock.ms
+  const { run_id } = await call('run/start', {
+    agent_id: member.agentId,
+    trigger_type: plan.triggerType,
+    input: plan.input,
+    external_run_id: plan.externalRunId,
+    parent_run_id: parentId,
+    tags: plan.tags,
+  })
+  const events: ReportedEvent[] = []
+  const tasks: { name: string; status: string }[] = []
+  const run = { runId: run_id, agent: member.profile.name, parentId, plan, startedMs, tasks, events }
+  let reason: string | undefined
+  for (const [index, task] of plan.tasks.entries()) {
+    const id = Bun.randomUUIDv7()
+    const move = (status: string) => call('tasks', { run_id, task: { id, name: task.name, status, input: task.input } })
+    if (task.skipped || reason !== undefined) {
+      await move('skipped')
+      tasks.push({ name: task.name, status: 'skipped' })
+      continue
+    }
+    await move('running')
+    for (const step of task.steps) {
+      if (step.kind === 'delegate') {
+        const child = fleet.agents.get(step.to)!
+        await report(fleet, child, child.profile.plan(createRandom(step.seed)), run_id, false)
+      } else events.push(...eventsOf(step, clock))
+    }
+    const isLeft = isStuck && index === plan.tasks.length - 1
+    const status = isLeft ? 'running' : task.failure === undefined ? 'completed' : 'failed'
+    if (!isLeft) await move(status)
+    tasks.push({ name: task.name, status })
+    reason = task.failure?.message
+  }
+  const sent = events.map(({ occurredMs, ...event }) => ({ ...event, occurred_at: new Date(occurredMs).toISOString() }))
+  fleet.lastSeq = (await call('events', { run_id, events: sent })).last_seq
+  const status = reason !== undefined ? 'failed' : isStuck ? 'running' : 'completed'
+  if (status === 'failed') await call('run/fail', { run_id, error_message: reason })
+  if (status === 'completed') await call('run/complete', { run_id, output: plan.output })
+  const reported = { ...run, status, reason, durationMs: clock.ms - startedMs } as const
+  fleet.runs.push(reported)
+  return reported
+}
+
+function withoutFailure(plan: RunPlan): RunPlan {
+  return { ...plan, tasks: plan.tasks.map(({ failure: _, ...task }) => task) }
+}
+
+/** Moves time on by as long as the step takes. */
+function eventsOf(step: Exclude<Step, { kind: 'delegate' }>, clock: SetClock): ReportedEvent[] {
+  const event = (type: string, level: string, payload: object): ReportedEvent => ({
+    type,
+    level,
+    occurredMs: clock.ms,
+    payload: payload as Record<string, unknown>,
+  })
+  if (step.kind === 'note') return [event(step.type, step.level, step.payload)]
+  if (step.kind === 'llm') {
+    clock.ms += step.ms
+    return [event('llm.call', 'info', step.payload)]
+  }
+  const call = { 'gen_ai.tool.name': step.tool, input: step.input }
+  const started = event('tool.call.started', 'info', call)
+  clock.ms += step.ms
+  const ended = step.error === undefined ? { output: step.output } : { 'error.type': step.error }
+  const level = step.error === undefined ? 'info' : 'warn'
+  return [started, event('tool.call.finished', level, { ...call, ...ended, latency_ms: step.ms })]
+}

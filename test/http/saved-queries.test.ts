@@ -1,0 +1,364 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { SAVED_QUERIES_MAX } from '../../src/analytics/saved-store.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
+import { type Answer, type Api, createApi, newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
+
+/** Queries that a workspace keeps by name (contract section 7). */
+
+setDefaultTimeout(30_000)
+
+const PATH = '/api/v1/queries'
+const UUID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/
+const { url: databaseUrl } = await freshDatabase()
+const { api, url } = await startTestService({ DATABASE_URL: databaseUrl })
+let named = 0
+
+describe('a saved query', () => {
+  test('is kept as it was given, and read, listed, edited and deleted', async () => {
+    const body = {
+      name: 'Fehler — 失敗 🚀',
+      description: 'by day',
+      query: 'select 1 -- as I wrote it',
+      params: { since: '2026-01-01', n: 7, tags: ['a', null], none: null, __proto: true },
+    }
+    const made = await api('POST', PATH, body)
+    expect(made.status).toBe(200)
+    const { query_id, created_at } = made.data
+    expect(query_id).toMatch(UUID)
+    expect(made.data).toEqual({ query_id, ...body, created_at, updated_at: created_at })
+    expect((await api('GET', `${PATH}/${query_id.toUpperCase()}`)).data).toEqual(made.data)
+    expect((await api('GET', PATH)).data.items).toContainEqual(made.data)
+
+    const edit = { query: 'select 2', params: { n: 8 }, description: null }
+    const edited = await api('PATCH', `${PATH}/${query_id}`, edit)
+    expect(edited.data).toEqual({ ...made.data, ...edit, updated_at: edited.data.updated_at })
+    expect(edited.data.updated_at > created_at).toBe(true)
+    expect((await api('PATCH', `${PATH}/${query_id}`, {})).data).toEqual(edited.data)
+    expect((await api('GET', `${PATH}/${query_id}`)).data).toEqual(edited.data)
+
+    expect((await api('DELETE', `${PATH}/${query_id}`)).data).toEqual({ query_id, deleted: true })
+    for (const method of ['GET', 'DELETE'])
+      expect(verdict(await api(method, `${PATH}/${query_id}`))).toBe('404 NOT_FOUND')
+    expect(verdict(await api('PATCH', `${PATH}/${query_id}`, { name: 'x' }))).toBe('404 NOT_FOUND')
+    expect(verdict(await api('POST', `${PATH}/${query_id}/run`, {}))).toBe('404 NOT_FOUND')
+  })
+
+  test('needs a name and a query only', async () => {
+    const { data } = await save({})
+    expect(data).toMatchObject({ description: null, params: {} })
+  })
+
+  test('has a name that no other of the workspace has', async () => {
+    const first = await save({ name: 'daily' })
+    const second = await save({})
+    const third = await save({ name: 'daily' })
+    expect(verdict(third)).toBe('409 CONFLICT')
+    expect(third.error?.message).toContain('"daily"')
+    const renamed = await api('PATCH', `${PATH}/${second.data.query_id}`, { name: 'daily' })
+    expect(verdict(renamed)).toBe('409 CONFLICT')
+    expect(renamed.error?.message).toContain('"daily"')
+    expect(verdict(await api('PATCH', `${PATH}/${first.data.query_id}`, { name: 'daily' }))).toBe('200')
+    expect(verdict(await save({ name: 'Daily' }))).toBe('200')
+    expect(verdict(await (await tenant())('POST', PATH, { name: 'daily', query: 'select 1' }))).toBe('200')
+  })
+
+  test('gets one name once when many ask for it at the same time', async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => save({ name: 'wanted by all' })))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(11)
+  })
+})
+
+describe('the list', () => {
+  test('is newest first, in pages that neither repeat nor leave out', async () => {
+    const call = await tenant()
+    const ids: string[] = []
+    for (let i = 0; i < 7; i++) {
+      const made = await call('POST', PATH, { name: `query ${i}`, query: 'select 1' })
+      ids.unshift(made.data.query_id)
+    }
+    const seen: string[] = []
+    for (let cursor = ''; ; ) {
+      const { data } = await call('GET', `${PATH}?limit=3${cursor}`)
+      seen.push(...data.items.map(({ query_id }: { query_id: string }) => query_id))
+      if (data.next_cursor === null) break
+      cursor = `&cursor=${encodeURIComponent(data.next_cursor)}`
+    }
+    expect(seen).toEqual(ids)
+  })
+
+  test.each(['limit=0', 'limit=201', 'cursor=x', 'name=a'])('refuses ?%s', async (query) => {
+    expect(verdict(await api('GET', `${PATH}?${query}`))).toBe('400 VALIDATION_ERROR')
+  })
+})
+
+describe('what is refused', () => {
+  const query = 'select 1'
+  test.each<[string, object, string]>([
+    ['no name', {}, 'name'],
+    ['no query', { name: 'a' }, 'query'],
+    ['an empty name', { name: '', query }, 'name: expected at least 1 character'],
+    ['a long name', { name: 'x'.repeat(201), query }, 'name: expected at most 200 characters'],
+    ['an empty query', { name: 'a', query: '' }, 'query: expected at least 1 character'],
+    [
+      'a long query',
+      { name: 'a', query: `select ${' '.repeat(100_000)}1` },
+      'query: expected at most 100000 characters',
+    ],
+    ['an unknown field', { name: 'a', query, sql: 'x' }, 'sql: unknown field'],
+    ['a field of a run', { name: 'a', query, wait_for: 1 }, 'wait_for: unknown field'],
+    ['a parameter of no name', { name: 'a', query, params: { 'a b': 1 } }, 'params'],
+    ['a parameter of no plain value', { name: 'a', query, params: { a: { b: 1 } } }, 'params'],
+    [
+      'large parameters',
+      { name: 'a', query, params: { a: 'x'.repeat(100_000) } },
+      'params: expected values of at most 100000 characters',
+    ],
+    ['a long description', { name: 'a', query, description: 'x'.repeat(10_001) }, 'description'],
+    ['a syntax error', { name: 'a', query: 'select 1 +' }, 'query: Syntax error'],
+    ['two statements', { name: 'a', query: 'select 1; select 2' }, 'Multi-statements are not allowed'],
+    ['a write', { name: 'a', query: 'drop table events' }, 'query: only SELECT is allowed'],
+    [
+      'a table that is not ours',
+      { name: 'a', query: 'select * from system.tables' },
+      'query: the table system.tables is not allowed',
+    ],
+    [
+      'a table function',
+      { name: 'a', query: "select * from url('http://x')" },
+      'query: the table function url is not allowed',
+    ],
+    [
+      'an identifier as parameter',
+      { name: 'a', query: 'select {t:Identifier}' },
+      'query: the parameter t is an Identifier',
+    ],
+  ])('%s, when it is saved and when it is edited, by place', async (_what, body, place) => {
+    const made = await api('POST', PATH, body)
+    expect(verdict(made)).toBe('400 VALIDATION_ERROR')
+    expect(made.error?.message).toContain(place)
+    if (Object.keys(body).length < 2) return
+    const { data } = await save({})
+    const edited = await api('PATCH', `${PATH}/${data.query_id}`, body)
+    expect(verdict(edited)).toBe('400 VALIDATION_ERROR')
+    expect(edited.error?.message).toContain(place)
+    expect((await api('GET', `${PATH}/${data.query_id}`)).data).toEqual(data)
+  })
+
+  test('the one too many, however many are saved at the same time', async () => {
+    const call = await tenant()
+    const { data } = await call('POST', PATH, { name: 'first', query })
+    await fill(data.query_id, SAVED_QUERIES_MAX - 3)
+    const answers = await atTheSameTime(6, (i) => call('POST', PATH, { name: `one more ${i}`, query }))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
+    const refused = answers.filter(({ status }) => status !== 200)
+    for (const answer of refused) {
+      expect(verdict(answer)).toBe('409 CONFLICT')
+      expect(answer.error?.message).toContain(`at most ${SAVED_QUERIES_MAX} saved queries`)
+    }
+    await call('DELETE', `${PATH}/${data.query_id}`)
+    expect(verdict(await call('POST', PATH, { name: 'in its place', query }))).toBe('200')
+  })
+
+  test('a key that is none, and an agent key', async () => {
+    const { data } = await save({})
+    const { agentKey } = await newAgent(api)
+    for (const [method, path, body] of [
+      ['POST', PATH, { name: 'a', query }],
+      ['GET', PATH],
+      ['GET', `${PATH}/${data.query_id}`],
+      ['PATCH', `${PATH}/${data.query_id}`, { name: 'b' }],
+      ['DELETE', `${PATH}/${data.query_id}`],
+      ['POST', `${PATH}/${data.query_id}/run`, {}],
+    ] as const) {
+      expect(verdict(await api(method, path, body, { key: null }))).toBe('401 UNAUTHENTICATED')
+      expect(verdict(await api(method, path, body, { key: agentKey }))).toBe('403 FORBIDDEN')
+    }
+  })
+
+  test("another workspace's id, in every way", async () => {
+    const { data } = await save({})
+    const call = await tenant()
+    const path = `${PATH}/${data.query_id}`
+    expect(verdict(await call('GET', path))).toBe('404 NOT_FOUND')
+    expect(verdict(await call('PATCH', path, { name: 'mine' }))).toBe('404 NOT_FOUND')
+    expect(verdict(await call('DELETE', path))).toBe('404 NOT_FOUND')
+    expect(verdict(await call('POST', `${path}/run`, {}))).toBe('404 NOT_FOUND')
+    expect((await call('GET', PATH)).data.items).toEqual([])
+    expect((await api('GET', path)).data).toEqual(data)
+  })
+
+  test('an id that is no UUID', async () => {
+    const answer = await api('GET', `${PATH}/42`)
+    expect(answer.error?.message).toContain('path.queryId')
+  })
+})
+
+describe('a run', () => {
+  test('answers exactly what the query itself does', async () => {
+    const query = 'select number, toString(number) as t from numbers({n:UInt8}) order by number desc'
+    const { data } = await save({ query, params: { n: 3 } })
+    const ran = await api('POST', `${PATH}/${data.query_id}/run`, {})
+    const asked = await api('POST', '/api/v1/query', { query, params: { n: 3 } })
+    expect(ran.data.rows).toHaveLength(3)
+    expect({ ...ran.data, statistics: null }).toEqual({ ...asked.data, statistics: null })
+    expect(Object.keys(ran.data.statistics)).toEqual(Object.keys(asked.data.statistics))
+  })
+
+  test('takes given values instead of the saved ones of their names', async () => {
+    const query = "select concat({a:String}, {b:String}, ifNull({c:Nullable(String)}, '-')) as v"
+    const { data } = await save({ query, params: { a: 'a', b: 'b', c: 'c' } })
+    const answered = async (body: object) => (await api('POST', `${PATH}/${data.query_id}/run`, body)).data.rows[0].v
+    expect(await answered({})).toBe('abc')
+    expect(await answered({ params: {} })).toBe('abc')
+    expect(await answered({ params: { b: 'B' } })).toBe('aBc')
+    expect(await answered({ params: { a: '', b: '1', c: null } })).toBe('1-')
+    expect((await api('GET', `${PATH}/${data.query_id}`)).data.params).toEqual({ a: 'a', b: 'b', c: 'c' })
+  })
+
+  test('sees what has just been acknowledged with wait_for, and no other workspace', async () => {
+    const { agentId: agent_id, agentKey: key } = await newAgent(api)
+    const started = await api('POST', '/api/ingest/v1/run/start', { agent_id }, { key })
+    const body = { run_id: started.data.run_id, events: [{ type: 'saved' }, { type: 'saved' }] }
+    const { data: accepted } = await api('POST', '/api/ingest/v1/events', body, { key })
+    const saved = { name: 'count', query: "select count() as n from events where type = 'saved'" }
+    const { data } = await api('POST', PATH, saved)
+    const ran = await api('POST', `${PATH}/${data.query_id}/run`, { wait_for: accepted.last_seq })
+    expect(ran.data.rows).toEqual([{ n: 2 }])
+    const call = await tenant()
+    const theirs = await call('POST', PATH, saved)
+    const answer = await call('POST', `${PATH}/${theirs.data.query_id}/run`, { wait_for: accepted.last_seq })
+    expect(answer.data.rows).toEqual([{ n: 0 }])
+  })
+
+  test.each<[object, string]>([
+    [{ query: 'select 2' }, 'query: unknown field'],
+    [{ params: { a: { b: 1 } } }, 'params'],
+    [{ wait_for: -1 }, 'wait_for'],
+    [{ params: { n: 'x' } }, 'query: '],
+  ])('of %j is refused by place', async (body, place) => {
+    const { data } = await save({ query: 'select {n:UInt8}', params: { n: 1 } })
+    const answer = await api('POST', `${PATH}/${data.query_id}/run`, body)
+    expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
+    expect(answer.error?.message).toContain(place)
+  })
+
+  test('is checked again: what the guard refuses does not run although it is stored', async () => {
+    const { data } = await save({})
+    await onDatabase(
+      (sql) => sql`
+      update saved_queries set query = 'select * from system.tables' where query_id = ${data.query_id}`,
+    )
+    const answer = await api('POST', `${PATH}/${data.query_id}/run`, {})
+    expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
+    expect(answer.error?.message).toContain('system.tables')
+  })
+
+  test('spends the budget of queries, and managing them does not', async () => {
+    const service = await startTestService({ RATE_LIMIT_QUERIES_PER_MINUTE: '2' })
+    const { data } = await service.api('POST', PATH, { name: 'a', query: 'select 1' })
+    const run = () => service.api('POST', `${PATH}/${data.query_id}/run`, {})
+    expect([await run(), await run(), await run()].map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(verdict(await service.api('PATCH', `${PATH}/${data.query_id}`, { query: 'select 2' }))).toBe('200')
+  })
+})
+
+describe('Idempotency-Key', () => {
+  const headers = { 'idempotency-key': 'save it' }
+
+  test('saves once and answers the same again', async () => {
+    const body = { name: 'only once', query: 'select 1' }
+    const first = await api('POST', PATH, body, { headers })
+    const again = await api('POST', PATH, body, { headers })
+    expect([first.status, again.status]).toEqual([200, 200])
+    expect(again.text).toBe(first.text)
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(verdict(await api('POST', PATH, { ...body, name: 'other' }, { headers }))).toBe('409 CONFLICT')
+  })
+
+  test('makes a call whose answer was lost answer as it would have, even at the limit', async () => {
+    const call = await tenant()
+    const body = { name: 'last', query: 'select 1' }
+    const first = await call('POST', PATH, body, { headers })
+    await fill(first.data.query_id, SAVED_QUERIES_MAX)
+    // As a process leaves it that dies after the row was written and before the answer was.
+    await onDatabase(
+      (sql) => sql`
+      update idempotency_keys set status = null, response = null where idem_key = 'save it'`,
+    )
+    const again = await call('POST', PATH, body, { headers })
+    expect(again.error).toBeNull()
+    expect(again.data).toEqual(first.data)
+  })
+})
+
+test('all of it is in the reference', async () => {
+  const { paths } = JSON.parse((await api('GET', '/docs/json')).text)
+  const of = (path: string) =>
+    Object.entries<{ tags: string[] }>(paths[path]).map(([method, { tags }]) => [method, tags])
+  const tags = ['Saved queries']
+  expect(of(PATH)).toEqual([
+    ['post', tags],
+    ['get', tags],
+  ])
+  expect(of(`${PATH}/{queryId}`)).toEqual([
+    ['get', tags],
+    ['patch', tags],
+    ['delete', tags],
+  ])
+  expect(of(`${PATH}/{queryId}/run`)).toEqual([['post', tags]])
+  const { schema } = paths[`${PATH}/{queryId}/run`].post.requestBody.content['application/json']
+  const asked = paths['/api/v1/query'].post.requestBody.content['application/json'].schema
+  expect(['query', ...Object.keys(schema.properties)].sort()).toEqual(Object.keys(asked.properties).sort())
+})
+
+/** A query of a name that is free, unless the test wants one. */
+function save(body: object): Promise<Answer> {
+  return api('POST', PATH, { name: `query ${named++}`, query: 'select 1', ...body })
+}
+
+async function tenant(): Promise<Api> {
+  const { data } = await api('POST', '/api/v1/workspaces', { name: 'another' }, { key: OPERATOR_TOKEN })
+  return createApi(url, data.key)
+}
+
+/** Copies a saved query until its workspace has that many. */
+async function fill(queryId: string, count: number): Promise<void> {
+  await onDatabase(
+    (sql) => sql`
+    insert into saved_queries (query_id, workspace_id, name, query, params, created_at, updated_at)
+    select gen_random_uuid(), workspace_id, 'copy ' || i, query, params, created_at, updated_at
+    from saved_queries, generate_series(2, ${count}::int) as i where query_id = ${queryId}`,
+  )
+}
+
+/** Holds every writer of saved queries up until all the calls are under way in Postgres, and lets them go together. */
+async function atTheSameTime(count: number, call: (i: number) => Promise<Answer>): Promise<Answer[]> {
+  let answers: Promise<Answer[]> | undefined
+  await onDatabase((sql) =>
+    sql.begin(async (tx) => {
+      await tx`lock table saved_queries in share mode`
+      answers = Promise.all(Array.from({ length: count }, (_, i) => call(i)))
+      await eventually(async () => {
+        const [{ waiting }] = await tx<[{ waiting: number }]>`
+          select count(*)::int as waiting from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`
+        return waiting === count
+      })
+    }),
+  )
+  return answers!
+}
+
+async function onDatabase(work: (sql: ReturnType<typeof connectPostgres>) => Promise<unknown>): Promise<void> {
+  const sql = connectPostgres(databaseUrl, { log: createLog('error'), max: 1 })
+  await work(sql).finally(() => sql.end({ timeout: 1 }))
+}
+
+function verdict({ status, error }: Answer): string {
+  return error === null ? `${status}` : `${status} ${error.code}`
+}
