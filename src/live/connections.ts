@@ -28,6 +28,8 @@ export interface ConnectionsDeps {
 }
 
 const TICK_MS = 1_000
+/** How often a check that a change of keys has overtaken is repeated. */
+const CHECKS_MAX = 5
 /** What is not known to be alive may no longer be trusted, but is not known to be dead either. */
 const REASON_OF = { key: 'key_dead', agent: 'key_dead', workspace: 'forbidden', unknown: 'unavailable' } as const
 
@@ -54,27 +56,29 @@ export class Connections {
   }
 
   /**
-   * Whether one more may be opened.
-   * @throws ApiError UNAVAILABLE (stopping, or the service is full), RATE_LIMITED (the workspace has enough)
+   * Opens one more with `open`, which adds it, if there is room and what it came with is still good at that very moment:
+   * whatever dies later ends it.
+   * @throws ApiError UNAUTHENTICATED, FORBIDDEN (it died since it was looked at), UNAVAILABLE (stopping, the service is full,
+   *   or keys cannot be checked), RATE_LIMITED (the workspace has enough)
    */
-  admit(workspaceId: string): void {
-    const { connections, connectionsPerWorkspace } = this.deps.limits
-    if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
-    if (this.open.size >= connections)
-      throw new ApiError('UNAVAILABLE', 'the service has as many open feeds as it may have', { retryAfterSeconds: 10 })
-    if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
-      throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
-        retryAfterSeconds: 10,
-      })
+  async admit<T>({ caller, credential }: FeedCaller, open: () => T): Promise<T> {
+    for (let attempt = 0; attempt < CHECKS_MAX; attempt++) {
+      const state = this.deps.ring.isAlive(credential)
+      if (state === 'alive') {
+        this.checkRoom(caller.workspaceId)
+        return open()
+      }
+      const known = await state
+      if (known === 'dead') throw new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer good')
+      if (known === 'suspended') throw new ApiError('FORBIDDEN', 'no workspace: the workspace is suspended')
     }
+    throw new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again')
   }
 
   add(connection: Connection): void {
     const { workspaceId } = connection.caller.caller
     this.open.add(connection)
     this.perWorkspace.set(workspaceId, (this.perWorkspace.get(workspaceId) ?? 0) + 1)
-    // It may have died between the handshake and now.
-    void this.check(connection.caller.credential, [connection])
   }
 
   remove(connection: Connection): void {
@@ -91,6 +95,18 @@ export class Connections {
     clearInterval(this.timer)
     this.forgetRing()
     for (const connection of [...this.open]) connection.end('shutdown')
+  }
+
+  private checkRoom(workspaceId: string): void {
+    const { connections, connectionsPerWorkspace } = this.deps.limits
+    if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
+    if (this.open.size >= connections)
+      throw new ApiError('UNAVAILABLE', 'the service has as many open feeds as it may have', { retryAfterSeconds: 10 })
+    if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
+      throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
+        retryAfterSeconds: 10,
+      })
+    }
   }
 
   private closeDead(deathOf: DeathOf): void {

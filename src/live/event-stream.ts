@@ -29,7 +29,6 @@ export interface EventStreamOptions {
 
 const QUEUE_BYTES = 64 * 1024
 const HEARTBEAT_MS = 8_000
-const HEARTBEAT = Buffer.from(': heartbeat\n\n')
 /** How long an EventSource waits before it connects again. */
 const RETRY_MS = 1_000
 
@@ -38,7 +37,7 @@ export class EventStream implements Connection, Outlet {
   readonly caller: FeedCaller
   /** The body of the answer. */
   readonly body: ReadableStream<Uint8Array>
-  /** Resolves with the first thing sent: true, or false when the stream has ended without any. */
+  /** False once it turns out that there was nothing to send; true with the first thing sent, or when it is cut short. */
   readonly hasContent: Promise<boolean>
   private readonly settleContent: (hasContent: boolean) => void
   private controller!: ReadableStreamDefaultController<Uint8Array>
@@ -83,7 +82,9 @@ export class EventStream implements Connection, Outlet {
   }
 
   caughtUp(): void {
-    if (this.options.until === 'caught-up') this.finish()
+    if (this.options.until !== 'caught-up') return
+    this.settleContent(false)
+    this.finish()
   }
 
   /** The client connects again by itself, with the id of the last event it got. */
@@ -104,18 +105,28 @@ export class EventStream implements Connection, Outlet {
 
   tick(now: number): void {
     if (this.fullSinceMs !== 0 && now - this.fullSinceMs > this.deps.slowConsumerMs) this.end('slow_consumer')
-    else if (now - this.lastSentMs > HEARTBEAT_MS && !this.isFull) this.write(HEARTBEAT)
+    else if (now - this.lastSentMs > HEARTBEAT_MS && !this.isFull) this.sayPosition('heartbeat')
   }
 
   private begin(): void {
     const { hub, journal, connections } = this.deps
     const { caller, filter, start, after } = this.options
     const { afterSeq } = start
-    // Sends the headers on their way. A browser that is cut off before anything has happened resumes here.
-    this.write(Buffer.from(`retry: ${RETRY_MS}\nid: ${encodeCursor(journal.epoch, afterSeq)}\n: connected\n\n`))
+    // Sends the headers on their way, too.
+    this.write(Buffer.from(`retry: ${RETRY_MS}\n`))
+    this.sayPosition('connected', afterSeq)
     if (start.isLost) this.sayGap(after ?? '0', encodeCursor(journal.epoch, afterSeq))
     this.subscription = hub.subscribe({ workspaceId: caller.caller.workspaceId, filter, afterSeq, outlet: this })
     connections.add(this)
+  }
+
+  /** A browser that is cut off now resumes here, not at the last activity, which may be long ago. */
+  private sayPosition(comment: string, seq = this.position): void {
+    this.write(Buffer.from(`id: ${encodeCursor(this.deps.journal.epoch, seq)}\n: ${comment}\n\n`))
+  }
+
+  private get position(): number {
+    return this.subscription === undefined ? 0 : this.deps.hub.positionOf(this.subscription)
   }
 
   private sayGap(after: string, resumedAt: string): void {
@@ -150,7 +161,7 @@ export class EventStream implements Connection, Outlet {
   private release(): void {
     if (this.isEnded) return
     this.isEnded = true
-    this.settleContent(false)
+    this.settleContent(true)
     if (this.subscription !== undefined) this.deps.hub.unsubscribe(this.subscription)
     this.deps.connections.remove(this)
   }

@@ -30,6 +30,8 @@ export interface HistoryPage {
   readonly items: readonly Activity[]
   /** Everything that matches up to here is in `items` or in earlier pages. */
   readonly throughSeq: number
+  /** Where the page begins, if that is later than asked for: what lies before may be deleted, its retention has passed. */
+  readonly resumedSeq?: number
 }
 
 export interface HistoryDeps {

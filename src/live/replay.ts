@@ -182,6 +182,10 @@ export class Replay {
         if (!this.reading.delete(subscription)) break
         subscription.state = 'behind'
         this.waiting.add(subscription)
+        if (page.resumedSeq !== undefined) {
+          subscription.outlet.gap(subscription.position, page.resumedSeq)
+          subscription.position = page.resumedSeq
+        }
         this.send(subscription, packetsOf(journal.epoch, page.items), page.throughSeq)
         break
       } catch (error) {

@@ -75,12 +75,12 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
     )
     .get(
       '/live',
-      ({ feed, request, server }) => {
+      async ({ feed, request, server }) => {
         if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket')
           throw new ApiError('VALIDATION_ERROR', 'open this address with a WebSocket client')
-        live.connections.admit(feed.caller.workspaceId)
         const data = new WebSocketConnection(live, feed)
-        if (server?.upgrade(request, { data: data as never })) return
+        // Bun opens the connection before `upgrade` returns.
+        if (await live.connections.admit(feed, () => server?.upgrade(request, { data: data as never }))) return
         throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
       },
       {
@@ -97,7 +97,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
 async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
   const { fields, after, place } = readQuery(request, FILTER_FIELDS)
   const filter = parseFilter(fields, 'query', feed)
-  const start = startOf(live.journal, after, place)
+  const start = startOf(live.journal, live.horizonOf(feed.caller.workspaceId), after, place)
   return respond(live, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
 }
 
@@ -110,7 +110,7 @@ async function streamRun(
 ): Promise<Response> {
   const { after, place } = readQuery(request, [])
   // Taken before the status is read: if the run ends after that, its end comes after this position.
-  const start = startOf(live.journal, after, place)
+  const start = startOf(live.journal, live.horizonOf(feed.caller.workspaceId), after, place)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))
   const filter = parseFilter({ run_id: runId }, 'path', feed)
   if (isOver) await live.flushChanges()
@@ -119,8 +119,7 @@ async function streamRun(
 }
 
 async function respond(live: LiveDeps, asked: EventStreamOptions, keepOpen: () => void): Promise<Response> {
-  live.connections.admit(asked.caller.caller.workspaceId)
-  const stream = new EventStream(live, asked)
+  const stream = await live.connections.admit(asked.caller, () => new EventStream(live, asked))
   // An EventSource that has it all would connect again and again, unless it is told that there is no content.
   const isDone = asked.until === 'caught-up' && asked.after !== undefined && !(await stream.hasContent)
   if (isDone) return new Response(null, { status: 204, headers: { 'access-control-allow-origin': '*' } })

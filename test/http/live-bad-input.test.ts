@@ -1,0 +1,323 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { eventually } from '../support/eventually.ts'
+import { gauge, LiveSocket, newReporter, newTenant, numbersOf, type Reporter, type Tenant } from '../support/feeds.ts'
+import { converse } from '../support/http-app.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** What clients of live feeds get wrong, and that nobody else notices (contract section 5). */
+
+let service: TestService
+let tenant: Tenant
+let agent: Reporter
+let runId: string
+/** Watches all along. */
+let witness: LiveSocket
+let reported = 0
+
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
+beforeAll(async () => {
+  service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '12000' })
+  tenant = await newTenant(service)
+  agent = await newReporter(tenant.api)
+  runId = await agent.start()
+  witness = await LiveSocket.open(tenant)
+  await watch(witness)
+}, START_TIMEOUT_MS)
+afterAll(() => witness.close())
+
+/** Without the start of the run, which may come late. */
+const watch = (socket: LiveSocket) => socket.subscribe('all', { filter: { kind: 'event' } })
+
+/** The others are unharmed: they get what happens, and none of them was closed. */
+async function expectUnharmed(...others: LiveSocket[]): Promise<void> {
+  await agent.events(runId, [{ type: 'step', payload: { n: reported++ } }])
+  for (const socket of [witness, ...others]) {
+    await socket.until(() => numbersOf(socket.items('all')).includes(reported - 1))
+    expect(socket.closed).toBeUndefined()
+  }
+  await witness.until(() => witness.items('all').length === reported)
+}
+
+const UUID = '01a1fdd5-ffee-70aa-b800-431450fb7436'
+const OPS = 'expected one of subscribe, unsubscribe, ping; got'
+const ID = 'id: expected text of 1 to 128 characters'
+const NO_OBJECT = 'a message must be a JSON object with an op'
+const NO_CURSOR = 'after: expected the cursor of an activity, or 0 for all there is'
+const NO_RATE = 'max_per_second: expected a whole number from 1 to 10000'
+const nested = (depth: number, open: string, close: string) => open.repeat(depth) + close.repeat(depth)
+
+describe('a message that is none gets an error, and the connection goes on:', () => {
+  const MESSAGES: [what: string, text: string, message: string][] = [
+    ['half of one', '{"op":"ping"', 'the message is not JSON'],
+    ['nothing', '', 'the message is not JSON'],
+    ['two', '{"op":"ping"}{"op":"ping"}', 'the message is not JSON'],
+    ['a list', '[{"op":"ping"}]', NO_OBJECT],
+    ['a number', '3', NO_OBJECT],
+    ['null', 'null', NO_OBJECT],
+    ['text', '"ping"', NO_OBJECT],
+    ['60,000 lists in each other', nested(30_000, '[', ']'), NO_OBJECT],
+    ['60,000 lists that are not closed', '['.repeat(60_000), 'the message is not JSON'],
+    [
+      'objects in each other',
+      `{"op":"ping","x":${nested(8_000, '{"a":', '')}1${'}'.repeat(8_000)}}`,
+      'x: unknown field; ',
+    ],
+    ['no op', '{}', `op: ${OPS} nothing`],
+    ['an op that is none', '{"op":"publish"}', `op: ${OPS} "publish"`],
+    ['the name of something inherited', '{"op":"__proto__"}', `op: ${OPS} "__proto__"`],
+    ['an op in capitals', '{"op":"PING"}', `op: ${OPS} "PING"`],
+    ['an op that is a number', '{"op":7}', `op: ${OPS} 7`],
+    ['an op that is deep', `{"op":${nested(30_000, '[', ']')}}`, `op: ${OPS} [[[`],
+    ['a ping with more in it', '{"op":"ping","id":"a"}', 'id: unknown field; ping takes none'],
+    ['a subscription without a name', '{"op":"subscribe"}', ID],
+    ['an empty name', '{"op":"subscribe","id":""}', ID],
+    ['a name that is a number', '{"op":"subscribe","id":1}', ID],
+    ['a name of 60,000 characters', `{"op":"subscribe","id":"${'x'.repeat(60_000)}"}`, ID],
+    ['the same for its end', `{"op":"unsubscribe","id":"${'x'.repeat(60_000)}"}`, ID],
+  ]
+
+  test.each(MESSAGES)('%s', async (_what, text, message) => {
+    const socket = await LiveSocket.open(tenant)
+    await watch(socket)
+    const [answer, ...more] = await socket.ask(text)
+    expect([answer.op, answer.code, more]).toEqual(['error', 'VALIDATION_ERROR', []])
+    expect(answer.message).toStartWith(message)
+    expect(answer.message!.length).toBeLessThan(300)
+    await expectUnharmed(socket)
+    await socket.close()
+  })
+
+  test('bytes', async () => {
+    const socket = await LiveSocket.open(tenant)
+    await watch(socket)
+    for (const bytes of [new Uint8Array(0), Buffer.from('{"op":"ping"}'), new Uint8Array(65_000)])
+      expect(await socket.ask(bytes)).toEqual([
+        { op: 'error', code: 'VALIDATION_ERROR', message: 'send JSON in text messages, not binary ones' },
+      ])
+    await expectUnharmed(socket)
+    await socket.close()
+  })
+})
+
+describe('a subscription that makes no sense is refused by name, and the others go on:', () => {
+  const nothing = (fields: string) =>
+    `filter: nothing can match: no kind of activity has what ${fields} ask for together`
+  const REQUESTS: [fields: object, message: string][] = [
+    [{ fliter: {} }, 'fliter: unknown field; subscribe takes id, filter, after, max_per_second'],
+    [{ filter: [] }, 'filter: expected an object'],
+    [{ filter: 'level=warn' }, 'filter: expected an object'],
+    [{ filter: { levl: 'warn' } }, 'filter.levl: unknown field; expected one of agent_id, run_id, kind, type, level,'],
+    [{ filter: { constructor: 'x' } }, 'filter.constructor: unknown field'],
+    [{ filter: { level: 'warning' } }, 'filter.level: expected one of debug, info, warn, error; got "warning"'],
+    [{ filter: { level: ['warn', 'WARN'] } }, 'filter.level[1]: expected one of debug, info, warn, error; got "WARN"'],
+    [{ filter: { level: 3 } }, 'filter.level: expected text'],
+    [{ filter: { kind: 'log' } }, 'filter.kind: expected one of event, task, run; got "log"'],
+    [{ filter: { status: 'done' } }, 'filter.status: expected one of pending, running'],
+    [{ filter: { type: [] } }, 'filter.type: expected at least one value'],
+    [{ filter: { type: [['a']] } }, 'filter.type[0]: expected text'],
+    [{ filter: { type: { prefix: 'a' } } }, 'filter.type: expected text'],
+    [{ filter: { type: '' } }, 'filter.type: expected 1 to '],
+    [{ filter: { type: 'a*b' } }, 'filter.type: a * may only stand at the end'],
+    [{ filter: { type: '**' } }, 'filter.type: a * may only stand at the end'],
+    [{ filter: { tag: '' } }, 'filter.tag: expected 1 to '],
+    [{ filter: { tag: Array(101).fill('a') } }, 'filter.tag: expected at most 100 values'],
+    [{ filter: { agent_id: 'x' } }, 'filter.agent_id: expected a uuid'],
+    [{ filter: { run_id: [UUID, `${UUID} `] } }, 'filter.run_id[1]: expected a uuid'],
+    [{ filter: { level: 'warn', tag: 'a' } }, nothing('level and tag')],
+    [{ filter: { type: 'a', status: 'failed' } }, nothing('type and status')],
+    [{ filter: { kind: 'run', level: 'info' } }, nothing('kind and level')],
+    [{ filter: { kind: ['event', 'task'], tag: 'a' } }, nothing('kind and tag')],
+    [{ after: 'yesterday' }, NO_CURSOR],
+    [{ after: '' }, NO_CURSOR],
+    [{ after: 'abc.' }, NO_CURSOR],
+    [{ after: '.5' }, NO_CURSOR],
+    [{ after: 'a.1.2' }, NO_CURSOR],
+    [{ after: '-1' }, NO_CURSOR],
+    [{ after: -1 }, NO_CURSOR],
+    [{ after: 1.5 }, NO_CURSOR],
+    [{ after: 1e300 }, NO_CURSOR],
+    [{ after: '9'.repeat(50_000) }, NO_CURSOR],
+    [{ after: { seq: 1 } }, NO_CURSOR],
+    [{ after: true }, NO_CURSOR],
+    ...[0, -1, 1.5, 10_001, '5', true, [1]].map((max_per_second): [object, string] => [{ max_per_second }, NO_RATE]),
+  ]
+
+  test.each(REQUESTS)('%j', async (fields, message) => {
+    const id = 'mine "é'
+    const [answer, ...more] = await witness.ask({ op: 'subscribe', id, ...fields })
+    expect([answer.op, answer.id, answer.code, more]).toEqual(['error', id, 'VALIDATION_ERROR', []])
+    expect(answer.message).toStartWith(message)
+    // Nothing was kept of it: the name is free.
+    await witness.subscribe(id)
+    expect(await witness.ask({ op: 'unsubscribe', id })).toEqual([])
+    await expectUnharmed()
+  })
+
+  test('a name that is in use, and one that is not', async () => {
+    const conflict = {
+      op: 'error',
+      id: 'all',
+      code: 'CONFLICT',
+      message: 'id: there is a subscription of this id already',
+    }
+    expect(await witness.ask({ op: 'subscribe', id: 'all', filter: { level: 'error' } })).toEqual([conflict])
+    const unknown = { op: 'error', id: 'x', code: 'NOT_FOUND', message: 'id: there is no subscription of this id' }
+    expect(await witness.ask({ op: 'unsubscribe', id: 'x' })).toEqual([unknown])
+    await expectUnharmed()
+  })
+
+  test('more than a hundred: ten thousand get an error each, the first hundred go on', async () => {
+    const socket = await LiveSocket.open(tenant)
+    for (let i = 0; i < 10_000; i++) socket.send({ op: 'subscribe', id: i === 0 ? 'all' : `${i}` })
+    await socket.until(() => socket.said('subscribed').length + socket.said('error').length === 10_000)
+    expect(socket.said('subscribed').map(({ id }) => id)).toEqual(
+      Array.from({ length: 100 }, (_, i) => (i === 0 ? 'all' : `${i}`)),
+    )
+    const refused = socket.said('error')
+    expect(refused.map(({ id }) => id)).toEqual(Array.from({ length: 9_900 }, (_, i) => `${100 + i}`))
+    expect(new Set(refused.map(({ code }) => code)).difference(new Set(['CONFLICT', 'RATE_LIMITED'])).size).toBe(0)
+    expect(refused[0].message).toBe('a connection may have 100 subscriptions; a filter takes lists')
+    await expectUnharmed(socket)
+    for (let i = 1; i < 100; i++) await socket.until(() => socket.items(`${i}`).length > 0)
+    await socket.close()
+  })
+})
+
+describe('an event stream that makes no sense is refused by name:', () => {
+  const QUERIES: [query: string, message: string][] = [
+    [
+      'levl=warn',
+      'query.levl: unknown parameter; expected one of agent_id, run_id, kind, type, level, status, tag, after',
+    ],
+    ['level=warning', 'query.level[0]: expected one of debug, info, warn, error; got "warning"'],
+    ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run; got "log"'],
+    ['type=a*b', 'query.type[0]: a * may only stand at the end'],
+    ['type=', 'query.type[0]: expected 1 to '],
+    ['run_id=x', 'query.run_id[0]: expected a uuid'],
+    [Array(101).fill('tag=a').join('&'), 'query.tag: expected at most 100 values'],
+    ['level=warn&tag=a', 'query: nothing can match: '],
+    ['after=yesterday', 'after: expected the cursor of an activity, or 0'],
+    ['max_per_second=5', 'query.max_per_second: unknown parameter'],
+  ]
+
+  test.each(QUERIES)('%s', async (query, message) => {
+    const { status, error } = await tenant.api('GET', `/api/v1/stream?${query}`)
+    expect([status, error?.code]).toEqual([400, 'VALIDATION_ERROR'])
+    expect(error?.message).toContain(message)
+  })
+
+  test('a Last-Event-ID that is none of ours; a run takes no filter', async () => {
+    for (const path of ['/api/v1/stream?after=0', `/api/v1/runs/${runId}/stream`]) {
+      const { status, error } = await tenant.api('GET', path, undefined, { headers: { 'last-event-id': 'x y' } })
+      expect([status, error?.code]).toEqual([400, 'VALIDATION_ERROR'])
+      expect(error?.message).toContain('expected the cursor of an activity, or 0')
+    }
+    const { error } = await tenant.api('GET', `/api/v1/runs/${runId}/stream?level=warn`)
+    expect(error?.message).toBe('query.level: unknown parameter; expected one of after, token')
+  })
+})
+
+describe('a message that is too large ends the connection with 1009, and nobody else’s:', () => {
+  test.each([64 * 1024 + 1, 1024 * 1024])('%d bytes', async (length) => {
+    const socket = await LiveSocket.open(tenant)
+    await watch(socket)
+    expect((await socket.ask('x'.repeat(64 * 1024)))[0].message).toBe('the message is not JSON')
+    socket.send(`{"op":"subscribe","id":"${'x'.repeat(length - 26)}"}`)
+    expect((await socket.untilClosed()).code).toBe(1009)
+    await expectUnharmed()
+  })
+})
+
+describe('what is hardly a WebSocket', () => {
+  const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  const VERSION = 'Sec-WebSocket-Version: 13\r\n'
+  const UPGRADE = 'Upgrade: websocket\r\nConnection: Upgrade\r\n'
+  const port = () => Number(new URL(service.url).port)
+  const head = (line: string, rest: string) =>
+    `${line}\r\nHost: localhost\r\nAuthorization: Bearer ${tenant.workspaceKey}\r\n${rest}\r\n`
+  const GET = 'GET /api/v1/live HTTP/1.1'
+  const INCOMPLETE = '"message":"the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13"}}'
+  const NOT_ONE = '"message":"open this address with a WebSocket client"}}'
+
+  const HANDSHAKES: [what: string, line: string, headers: string, answer: RegExp, body: string][] = [
+    ['no Sec-WebSocket-Key', GET, UPGRADE + VERSION, /^HTTP\/1.1 400 /, INCOMPLETE],
+    ['half a Sec-WebSocket-Key', GET, `${UPGRADE + VERSION}Sec-WebSocket-Key: abc\r\n`, /^HTTP\/1.1 400 /, INCOMPLETE],
+    // Bun gives this answer, which is the one of RFC 6455 section 4.4.
+    ['no version', GET, UPGRADE + KEY, /^HTTP\/1.1 426 .*\r\nSec-WebSocket-Version: 13\r\n/, ''],
+    [
+      'an old version',
+      GET,
+      `${UPGRADE + KEY}Sec-WebSocket-Version: 8\r\n`,
+      /^HTTP\/1.1 426 .*\r\nSec-WebSocket-Version: 13/,
+      '',
+    ],
+    ['another protocol', GET, 'Upgrade: h2c\r\nConnection: Upgrade\r\n', /^HTTP\/1.1 400 /, NOT_ONE],
+    ['no upgrade', GET, KEY + VERSION, /^HTTP\/1.1 400 /, NOT_ONE],
+    [
+      'POST',
+      'POST /api/v1/live HTTP/1.1',
+      `${UPGRADE + KEY + VERSION}Content-Length: 0\r\n`,
+      /^HTTP\/1.1 404 /,
+      'GET, HEAD, OPTIONS"}}',
+    ],
+    ['HTTP/1.0, which works', 'GET /api/v1/live HTTP/1.0', UPGRADE + KEY + VERSION, /^HTTP\/1.1 101 /, ''],
+  ]
+
+  test.each(HANDSHAKES)('%s', async (_what, line, headers, answer, body) => {
+    const isEnough = (text: string) => text.includes('\r\n\r\n') && text.endsWith(body)
+    const { text } = await converse(port(), [head(line, headers)], { isEnough })
+    expect(text).toMatch(answer)
+    await expectUnharmed()
+    await eventually(async () => (await gauge(service, 'feed_connections')) === 1)
+  })
+
+  /** A masked text frame of up to 125 bytes. */
+  function frameOf(text: string, first = 0x81): Buffer {
+    return Buffer.concat([Buffer.from([first, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text, 'latin1')])
+  }
+
+  const FRAMES: [what: string, frame: Buffer][] = [
+    ['a frame without a mask', Buffer.from([0x81, 2, 0x7b, 0x7d])],
+    ['text that is no UTF-8', frameOf('{"op":"\xff\xfe"}')],
+    ['a reserved opcode', frameOf('{}', 0x83)],
+    ['reserved bits', frameOf('{}', 0xf1)],
+    ['a fragmented ping', frameOf('{}', 0x09)],
+    ['the continuation of nothing', frameOf('{}', 0x80)],
+    ['a length of 2^63', Buffer.from([0x81, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])],
+  ]
+
+  test.each(FRAMES)('%s ends its connection', async (_what, frame) => {
+    const { text, closed } = await converse(port(), [head(GET, UPGRADE + KEY + VERSION), 20, frame])
+    expect([text.startsWith('HTTP/1.1 101 '), closed]).toEqual([true, true])
+    await expectUnharmed()
+    await eventually(async () => (await gauge(service, 'feed_connections')) === 1)
+  })
+
+  test('a client that asks without end and reads nothing is ended, and takes no memory', async () => {
+    const before = process.memoryUsage().rss
+    const socket = connect(port(), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(head(GET, UPGRADE + KEY + VERSION))
+    await eventually(async () => (await gauge(service, 'feed_connections')) === 2)
+    socket.pause()
+    const pings = Buffer.concat(Array(1_000).fill(frameOf('{"op":"ping"}')))
+    let sent = 0
+    await eventually(
+      async () => {
+        for (let i = 0; i < 100 && !socket.destroyed; i++) {
+          sent += 1_000
+          if (!socket.write(pings))
+            await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), Bun.sleep(50)])
+        }
+        await expectUnharmed()
+        return (await gauge(service, 'feed_connections')) === 1
+      },
+      { timeoutMs: 20_000 },
+    )
+    expect(sent).toBeGreaterThanOrEqual(100_000)
+    expect((process.memoryUsage().rss - before) / 2 ** 20).toBeLessThan(100)
+    socket.destroy()
+  })
+})

@@ -1,0 +1,335 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import {
+  gauge,
+  LiveStream,
+  newReporter,
+  newTenant,
+  numbered,
+  numbersOf,
+  type Reporter,
+  type Tenant,
+} from '../support/feeds.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { newFleet } from './live-fleet.ts'
+
+/** The event streams of contract section 5. */
+
+let service: TestService
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
+beforeAll(async () => {
+  service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '100000' })
+}, START_TIMEOUT_MS)
+
+const ALL = '/api/v1/stream'
+const ofRun = (runId: string) => `/api/v1/runs/${runId}/stream`
+
+/** Everything up to the end of the stream. */
+async function readToEnd(tenant: Tenant, path: string, headers: Record<string, string> = {}): Promise<LiveStream> {
+  const stream = await LiveStream.open(tenant, path, { headers })
+  expect(await stream.untilEnded()).toBe('clean')
+  return stream
+}
+
+/** A run with 10 events that has ended. */
+async function endedRun(agent: Reporter): Promise<string> {
+  const runId = await agent.start()
+  await agent.events(runId, numbered(10))
+  await agent.end(runId)
+  return runId
+}
+
+describe('an event stream', () => {
+  test('has the headers of one, those of every answer, and lets pages of other origins read it', async () => {
+    const tenant = await newTenant(service)
+    const runId = await (await newReporter(tenant.api)).start()
+    for (const path of [ALL, ofRun(runId)]) {
+      const stream = await LiveStream.open(tenant, path)
+      const { headers } = stream.response
+      expect([stream.status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+      expect(headers.get('cache-control')).toBe('no-store, no-transform')
+      expect(headers.get('access-control-allow-origin')).toBe('*')
+      expect(headers.get('content-encoding')).toBeNull()
+      for (const name of ['x-request-id', 'ratelimit', 'ratelimit-policy', 'x-ratelimit-remaining'])
+        expect([name, headers.has(name)]).toEqual([name, true])
+      await stream.close()
+    }
+  })
+
+  test('says at once where it stands, before anything has happened: a browser that is cut off resumes there', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    await agent.events(runId, numbered(3))
+    const stream = await LiveStream.open(tenant, `${ALL}?kind=event`)
+    await stream.until(() => stream.frames.length === 1)
+    const [{ id }] = stream.frames
+    expect(id).toMatch(/^[0-9a-z]+\.\d+$/)
+    await stream.close()
+    await agent.events(runId, numbered(2, 3))
+    const resumed = await LiveStream.open(tenant, `${ALL}?kind=event`, { headers: { 'last-event-id': id! } })
+    await resumed.until(() => resumed.items.length === 2)
+    expect(numbersOf(resumed.items)).toEqual([3, 4])
+    await resumed.close()
+  })
+
+  test('gives each activity as one frame: its cursor as id, its kind as event', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const stream = await LiveStream.open(tenant, ALL)
+    const runId = await agent.start()
+    await agent.events(runId, numbered(2))
+    await agent.task(runId, { status: 'running' })
+    await stream.until(() => stream.items.length === 4)
+    const activities = stream.frames.filter(({ data }) => data !== undefined)
+    for (const { id, event, data } of activities) {
+      const activity = JSON.parse(data!)
+      expect([activity.cursor, activity.kind, activity.run_id]).toEqual([id, event, runId])
+      expect(activity[event!]).toBeObject()
+    }
+    expect(activities.map(({ event }) => event).sort()).toEqual(['event', 'event', 'run', 'task'])
+    await stream.close()
+  })
+
+  test('takes each filter as a query parameter, repeated for several values', async () => {
+    const tenant = await newTenant(service)
+    const fleet = await newFleet(tenant.api)
+    const path = (filter: object, more: string[][] = []) => {
+      const each = Object.entries(filter).flatMap(([name, value]) => [value].flat().map((one) => [name, one]))
+      return `${ALL}?${new URLSearchParams([...each, ...more])}`
+    }
+    const live = await Promise.all(fleet.cases.map(({ filter }) => LiveStream.open(tenant, path(filter))))
+    const count = await fleet.play()
+    await live[0].until(() => live[0].items.length === count)
+    const all = live[0].items
+    const replayed = await Promise.all(
+      fleet.cases.map(({ filter }) => LiveStream.open(tenant, path(filter, [['after', '0']]))),
+    )
+    for (const streams of [live, replayed]) {
+      for (const [i, { name, matches }] of fleet.cases.entries()) {
+        const expected = all.filter(matches)
+        await streams[i].until(() => streams[i].items.length >= expected.length)
+        expect([name, streams[i].items]).toEqual([name, expected])
+        await streams[i].close()
+      }
+    }
+  })
+
+  test('is broken by no line break, wherever a payload has one', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const payload =
+      '{"text":"\\n\\nid: 1\\ndata: x\\r\\n\\r","raw":"\u2028\u2029\u0085data: 1",\n\n"list":[\r\n\r\n1,\r\r2]\n\n,\r"data":\n"x"\n\n}'
+    const events = `[{"type":"a\\n\\ndata: {}\\r\\n","payload":${payload}},{"type":"next"}]`
+    const streams = [await LiveStream.open(tenant, `${ALL}?kind=event`)]
+    const body = `{"run_id":"${runId}","events":${events}}`
+    expect((await tenant.api('POST', '/api/ingest/v1/events', body, { key: agent.agentKey })).status).toBe(200)
+    streams.push(await LiveStream.open(tenant, `${ofRun(runId)}?after=0`))
+    for (const stream of streams) {
+      const events = () => stream.items.filter(({ kind }) => kind === 'event')
+      await stream.until(() => events().length === 2)
+      const [first, second] = events().map(({ event }) => event)
+      expect(first?.payload).toEqual(JSON.parse(payload))
+      expect([first?.type, second?.type]).toEqual(['a\n\ndata: {}\r\n', 'next'])
+      await stream.close()
+    }
+  })
+
+  test('carries much, in order and whole, to a reader of any speed', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const large = numbered(2_000).map((event) => ({ ...event, payload: { ...event.payload, text: '📏ü'.repeat(150) } }))
+    for (let i = 0; i < large.length; i += 500) await agent.events(runId, large.slice(i, i + 500))
+    await agent.end(runId)
+    await inParallel([1, 2, 3, 4, 5], async () => {
+      const { items } = await readToEnd(tenant, `${ofRun(runId)}?after=0`)
+      expect(numbersOf(items.filter(({ kind }) => kind === 'event'))).toEqual(large.map(({ payload }) => payload.n))
+      expect(items.at(-1)?.run?.status).toBe('completed')
+    })
+  })
+})
+
+describe('the stream of a run', () => {
+  test('gives what happens in that run alone, and ends itself when the run does', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const [runId, other] = [await agent.start(), await agent.start()]
+    const stream = await LiveStream.open(tenant, `${ofRun(runId.toUpperCase())}?after=0`)
+    await agent.events(other, numbered(2, 100))
+    await agent.events(runId, numbered(3))
+    await agent.task(runId, { status: 'completed' })
+    await agent.end(other)
+    expect(stream.ended).toBeUndefined()
+    await agent.end(runId, 'it broke')
+    expect(await stream.untilEnded()).toBe('clean')
+    expect(new Set(stream.items.map(({ run_id }) => run_id))).toEqual(new Set([runId]))
+    const kinds = stream.items.map(({ kind }) => kind)
+    expect(kinds.toSorted()).toEqual(['event', 'event', 'event', 'run', 'run', 'task'])
+    expect(stream.items.at(-1)?.run).toMatchObject({ status: 'failed', error_message: 'it broke' })
+  })
+
+  test('of a run that has ended gives all of it, or what follows a cursor, and ends', async () => {
+    const tenant = await newTenant(service)
+    const runId = await endedRun(await newReporter(tenant.api))
+    const whole = await readToEnd(tenant, `${ofRun(runId)}?after=0`)
+    expect(whole.items).toHaveLength(12)
+    for (const [i, { cursor }] of whole.items.slice(0, -1).entries()) {
+      const rest = await readToEnd(tenant, `${ofRun(runId)}?after=${cursor}`)
+      expect(rest.items).toEqual(whole.items.slice(i + 1))
+    }
+    // Nothing happens from now on.
+    const now = await readToEnd(tenant, ofRun(runId))
+    expect([now.status, now.items]).toEqual([200, []])
+  })
+
+  test('ends with the end of the run, wherever in its replay it stands then', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    for (let round = 0; round < 5; round++) {
+      const runId = await agent.start()
+      await agent.events(runId, numbered(200))
+      const streams: Promise<LiveStream>[] = []
+      const open = async () => {
+        for (let i = 0; i < 10; i++) streams.push(readToEnd(tenant, `${ofRun(runId)}?after=0`))
+      }
+      await Promise.all([open(), agent.end(runId).then(open)])
+      for (const { items, status } of await Promise.all(streams)) {
+        expect([status, items.length, items.at(-1)?.run?.status]).toEqual([200, 202, 'completed'])
+        expect(numbersOf(items.filter(({ kind }) => kind === 'event'))).toEqual(
+          numbered(200).map(({ payload }) => payload.n),
+        )
+      }
+    }
+  })
+
+  test('answers 204 to a client that has all of a run that has ended, and to no other', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await endedRun(agent)
+    const { items } = await readToEnd(tenant, `${ofRun(runId)}?after=0`)
+    const [before, last] = items.slice(-2).map(({ cursor }) => cursor)
+    const done = await readToEnd(tenant, ofRun(runId), { 'last-event-id': last })
+    expect([done.status, done.text, done.response.headers.get('access-control-allow-origin')]).toEqual([204, '', '*'])
+    expect((await readToEnd(tenant, `${ofRun(runId)}?after=${last}`)).status).toBe(204)
+    const missed = await readToEnd(tenant, ofRun(runId), { 'last-event-id': before })
+    expect([missed.status, missed.items]).toEqual([200, items.slice(-1)])
+    // A late report is something new.
+    await agent.events(runId, [{ type: 'late' }])
+    const late = await readToEnd(tenant, ofRun(runId), { 'last-event-id': last })
+    expect([late.status, late.items.map(({ event }) => event?.type)]).toEqual([200, ['late']])
+    await eventually(async () => (await gauge(service, 'feed_connections')) === 0)
+  })
+
+  test('exists for runs of the workspace only, and for the agent’s own', async () => {
+    const [tenant, stranger] = [await newTenant(service), await newTenant(service)]
+    const [agent, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
+    const runId = await endedRun(agent)
+    const answer = async (path: string, key: string) => {
+      const { status, error } = await service.api('GET', path, undefined, { key })
+      return `${status} ${error?.code}: ${error?.message}`
+    }
+    expect(await answer(ofRun(runId), stranger.workspaceKey)).toBe('404 NOT_FOUND: run does not exist')
+    expect(await answer(ofRun(crypto.randomUUID()), tenant.workspaceKey)).toBe('404 NOT_FOUND: run does not exist')
+    expect(await answer(ofRun(runId), other.agentKey)).toStartWith('403 FORBIDDEN: ')
+    expect(await answer(ofRun('x'), tenant.workspaceKey)).toStartWith('400 VALIDATION_ERROR: ')
+    const own = await LiveStream.open(tenant, `${ofRun(runId)}?after=0`, { key: agent.agentKey })
+    expect([await own.untilEnded(), own.items.length]).toEqual(['clean', 12])
+  })
+})
+
+describe('an event stream resumes', () => {
+  test('after Last-Event-ID, which goes before ?after', async () => {
+    const tenant = await newTenant(service)
+    const runId = await endedRun(await newReporter(tenant.api))
+    const { items } = await readToEnd(tenant, `${ofRun(runId)}?after=0`)
+    const { cursor } = items[6]
+    const resumed = await readToEnd(tenant, `${ofRun(runId)}?after=0`, { 'last-event-id': cursor })
+    expect(resumed.items).toEqual(items.slice(7))
+    const everything = await LiveStream.open(tenant, `${ALL}?after=${cursor.split('.')[1]}`, {
+      headers: { 'last-event-id': '0' },
+    })
+    await everything.until(() => everything.items.length === items.length)
+    expect(everything.items).toEqual(items)
+    await everything.close()
+  })
+
+  test('with a gap where that cannot be: another journal, or a position past the end', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    await agent.events(runId, numbered(3))
+    const [lost, ahead] = [
+      await LiveStream.open(tenant, `${ALL}?kind=event`, { headers: { 'last-event-id': 'abc123.7' } }),
+      await LiveStream.open(tenant, `${ALL}?kind=event&after=999999999`),
+    ]
+    await lost.until(() => lost.items.length === 3)
+    await ahead.until(() => ahead.frames.length === 2)
+    await agent.events(runId, numbered(1, 3))
+    for (const [stream, after, numbers] of [
+      [lost, 'abc123.7', [0, 1, 2, 3]],
+      [ahead, '999999999', [3]],
+    ] as const) {
+      await stream.until(() => stream.items.length === numbers.length)
+      expect(numbersOf(stream.items)).toEqual([...numbers])
+      const gaps = stream.frames.filter(({ event }) => event === 'gap')
+      expect(gaps).toHaveLength(1)
+      expect(JSON.parse(gaps[0].data!)).toEqual({ after, resumed_at: gaps[0].id })
+      await stream.close()
+    }
+  })
+})
+
+test('nobody sees the activity of another workspace, nor another agent’s with the key of one', async () => {
+  const [ours, theirs] = [await newTenant(service), await newTenant(service)]
+  const [mine, other, stranger] = [
+    await newReporter(ours.api),
+    await newReporter(ours.api),
+    await newReporter(theirs.api),
+  ]
+  const [live, own] = [
+    await LiveStream.open(ours, ALL),
+    await LiveStream.open(ours, `${ALL}?type=*`, { key: mine.agentKey }),
+  ]
+  await Promise.all([endedRun(stranger), endedRun(mine), endedRun(other), endedRun(stranger)])
+  const [past, ownPast] = [
+    await LiveStream.open(ours, `${ALL}?after=0`),
+    await LiveStream.open(ours, `${ALL}?after=0&kind=event`, { key: mine.agentKey }),
+  ]
+  const both = [mine.agentId, other.agentId].sort()
+  for (const [stream, count, agents] of [
+    [live, 24, both],
+    [past, 24, both],
+    [own, 10, [mine.agentId]],
+    [ownPast, 10, [mine.agentId]],
+  ] as const) {
+    await stream.until(() => stream.items.length >= count)
+    expect([stream.items.length, [...new Set(stream.items.map(({ agent_id }) => agent_id))].sort()]).toEqual([
+      count,
+      [...agents],
+    ])
+    await stream.close()
+  }
+})
+
+test('a client that leaves frees its place, idle or in the midst of much', async () => {
+  const tenant = await newTenant(service)
+  const agent = await newReporter(tenant.api)
+  const runId = await agent.start()
+  await agent.events(runId, numbered(3_000))
+  const paths = [ALL, `${ALL}?after=0`, ofRun(runId), `${ofRun(runId)}?after=0`]
+  const streams = await Promise.all([...paths, ...paths, ...paths].map((path) => LiveStream.open(tenant, path)))
+  // It has a head and no body, so that nobody would ever read one.
+  const head = await fetch(service.url + ALL, {
+    method: 'HEAD',
+    headers: { authorization: `Bearer ${tenant.workspaceKey}` },
+  })
+  expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+  await eventually(async () => (await gauge(service, 'feed_connections')) === streams.length)
+  await Promise.all(streams.map((stream) => stream.close()))
+  await eventually(async () => (await gauge(service, 'feed_connections')) === 0)
+  expect(await gauge(service, 'feed_subscriptions')).toBe(0)
+})

@@ -1,0 +1,455 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import {
+  type Activity,
+  gauge,
+  LiveSocket,
+  newReporter,
+  newTenant,
+  numbered,
+  numbersOf,
+  type SocketMessage,
+} from '../support/feeds.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { freePort, startTestService, type TestService } from '../support/service.ts'
+import { newFleet } from './live-fleet.ts'
+
+/** The WebSocket of contract section 5: what is said on it, and what a subscription gets. */
+
+let service: TestService
+/** Of the stores: long enough for a machine that is busy with other things. */
+const START_TIMEOUT_MS = 60_000
+beforeAll(async () => {
+  service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '0' })
+}, START_TIMEOUT_MS)
+
+const epochOf = ({ cursor }: SocketMessage) => cursor!.split('.')[0]
+
+/** Waits until a subscription has so many, and makes sure that it gets no more. */
+async function settled(socket: LiveSocket, id: string, count: number): Promise<Activity[]> {
+  await socket.until(() => socket.items(id).length >= count)
+  await socket.ask({ op: 'ping' })
+  return socket.items(id)
+}
+
+describe('on a WebSocket', () => {
+  test('a subscription is answered, gets what happens from then on, and ends when asked', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const socket = await LiveSocket.open(tenant)
+    const answer = await socket.subscribe('mine', { filter: { kind: 'event' } })
+    expect(answer).toEqual({
+      op: 'subscribed',
+      id: 'mine',
+      cursor: expect.stringMatching(/^[0-9a-z]+\.\d+$/),
+      recovered: false,
+    })
+    const { first_seq } = await agent.events(runId, [{ type: 'hello', level: 'warn', payload: { a: 1 } }])
+    const [activity] = await settled(socket, 'mine', 1)
+    expect(activity).toEqual({
+      cursor: `${epochOf(answer)}.${first_seq}`,
+      kind: 'event',
+      agent_id: agent.agentId,
+      run_id: runId,
+      received_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      event: {
+        id: expect.any(String),
+        seq: first_seq,
+        type: 'hello',
+        level: 'warn',
+        payload: { a: 1 },
+        occurred_at: expect.any(String),
+      },
+    })
+    await socket.subscribe('another', { filter: { kind: 'event' } })
+    expect(await socket.ask({ op: 'unsubscribe', id: 'mine' })).toEqual([])
+    await agent.events(runId, [{ type: 'later' }])
+    await settled(socket, 'another', 1)
+    expect(socket.items('mine')).toHaveLength(1)
+    // Its name is free again.
+    await socket.subscribe('mine', { after: 0, filter: { kind: 'event' } })
+    expect(await settled(socket, 'mine', 3)).toHaveLength(3)
+    await socket.close()
+  })
+
+  test('a ping is answered with a pong', async () => {
+    const socket = await LiveSocket.open(service)
+    socket.send({ op: 'ping' })
+    await socket.until(() => socket.texts.length === 1)
+    expect(socket.texts).toEqual(['{"op":"pong"}'])
+    await socket.close()
+  })
+
+  test('a client that leaves is forgotten with all its subscriptions', async () => {
+    const tenant = await newTenant(service)
+    const [before, subscriptions] = [
+      await gauge(service, 'feed_connections'),
+      await gauge(service, 'feed_subscriptions'),
+    ]
+    const socket = await LiveSocket.open(tenant)
+    for (let i = 0; i < 10; i++) await socket.subscribe(`${i}`)
+    expect(await gauge(service, 'feed_connections')).toBe(before + 1)
+    expect(await gauge(service, 'feed_subscriptions')).toBe(subscriptions + 10)
+    await socket.close()
+    await eventually(async () => (await gauge(service, 'feed_connections')) === before)
+    expect(await gauge(service, 'feed_subscriptions')).toBe(subscriptions)
+  })
+})
+
+describe('many subscriptions on one connection get exactly what each asked for', () => {
+  async function expectTheirs(socket: LiveSocket, fleet: Awaited<ReturnType<typeof newFleet>>, count: number) {
+    const all = await settled(socket, fleet.cases[0].name, count)
+    expect(all).toHaveLength(count)
+    for (const { name, matches } of fleet.cases) {
+      const expected = all.filter(matches)
+      const got = await settled(socket, name, expected.length)
+      expect([name, got]).toEqual([name, expected])
+    }
+  }
+
+  test('as it happens, and replayed', async () => {
+    const tenant = await newTenant(service)
+    const fleet = await newFleet(tenant.api)
+    const [live, replayed] = [await LiveSocket.open(tenant), await LiveSocket.open(tenant)]
+    for (const { name, filter } of fleet.cases) await live.subscribe(name, { filter })
+    const count = await fleet.play()
+    await expectTheirs(live, fleet, count)
+    for (const { name, filter } of fleet.cases) await replayed.subscribe(name, { filter, after: 0 })
+    await expectTheirs(replayed, fleet, count)
+    await live.close()
+    await replayed.close()
+  })
+})
+
+describe('nobody sees', () => {
+  test('the activity of another workspace, live or replayed, whatever the filter', async () => {
+    const [ours, theirs] = [await newTenant(service), await newTenant(service)]
+    const [ourAgent, theirAgent] = [await newReporter(ours.api), await newReporter(theirs.api)]
+    // They stand next to each other in the journal, in the same frames.
+    const work = async (agent: typeof ourAgent) => {
+      const runId = await agent.start({ tags: ['shared'], external_run_id: 'the same' })
+      for (let i = 0; i < 10; i++) await agent.events(runId, numbered(3))
+      await agent.task(runId, { status: 'running' })
+      await agent.end(runId)
+      return runId
+    }
+    const theirRun = await work(theirAgent)
+    const filters = {
+      all: {},
+      'by tag': { tag: 'shared' },
+      'by type': { type: '*' },
+      'by agent': { agent_id: [ourAgent.agentId, theirAgent.agentId] },
+      'by run': { run_id: theirRun },
+    }
+    const [live, replayed] = [await LiveSocket.open(ours), await LiveSocket.open(ours)]
+    for (const [id, filter] of Object.entries(filters)) await live.subscribe(id, { filter })
+    await Promise.all([work(ourAgent), theirAgent.events(theirRun, numbered(100)), work(theirAgent)])
+    for (const [id, filter] of Object.entries(filters)) await replayed.subscribe(id, { filter, after: 0 })
+    for (const socket of [live, replayed]) {
+      const counts = { all: 33, 'by tag': 2, 'by type': 30, 'by agent': 33, 'by run': 0 }
+      for (const [id, count] of Object.entries(counts)) {
+        const items = await settled(socket, id, count)
+        expect([id, items.length, [...new Set(items.map(({ agent_id }) => agent_id))]]).toEqual([
+          id,
+          count,
+          count === 0 ? [] : [ourAgent.agentId],
+        ])
+      }
+      await socket.close()
+    }
+  })
+
+  test('another agent with the key of one', async () => {
+    const tenant = await newTenant(service)
+    const [mine, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
+    const socket = await LiveSocket.open(tenant, { key: mine.agentKey })
+    await socket.subscribe('live')
+    const [myRun, otherRun] = [await mine.start(), await other.start()]
+    await socket.subscribe('run', { filter: { run_id: [myRun, otherRun] } })
+    await other.events(otherRun, numbered(5))
+    await mine.events(myRun, numbered(5))
+    await socket.subscribe('past', { after: 0, filter: { agent_id: mine.agentId } })
+    for (const id of ['live', 'run', 'past']) {
+      const items = await settled(socket, id, 5)
+      expect([id, items.map(({ agent_id }) => agent_id === mine.agentId)]).toEqual([id, items.map(() => true)])
+    }
+    for (const agent_id of [other.agentId, [mine.agentId, other.agentId]])
+      expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { agent_id } })).toEqual([
+        {
+          op: 'error',
+          id: 'x',
+          code: 'FORBIDDEN',
+          message: 'this key or token sees one agent only, and not the one asked for',
+        },
+      ])
+    await socket.close()
+  })
+})
+
+describe('an activity holds what reading it gives,', () => {
+  const PAYLOAD =
+    '{"whole":1.0,"large":12345678901234567890,"tiny":1e-400,"zero":-0,"nul":"\\u0000","text":"a\\nb\\u2028\u2028</x>",' +
+    '\n"list":[\r\n1,\n\n2\r]\n,"__proto__":{"x":[]},"":null,"twice":1,"twice":2}'
+  /** Line breaks between the tokens are no part of the value. */
+  const oneLine = (json: string) => json.replace(/[\r\n]+/g, ' ')
+  const squeezed = (json: string) => json.replace(/[\r\n ]+/g, '')
+
+  test('value for value: events', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const live = await LiveSocket.open(tenant)
+    await live.subscribe('s', { filter: { kind: 'event' } })
+    const event = `{"id":"an \\"id\\"","type":"a\\n\\u0007 b","level":"error","payload":${PAYLOAD},"occurred_at":"2020-02-29T23:59:59.5+01:00"}`
+    const body = `{"run_id":"${runId}","events":[${event},{"type":"plain"}]}`
+    const sent = await tenant.api('POST', '/api/ingest/v1/events', body, { key: agent.agentKey })
+    expect(sent.status).toBe(200)
+    await settled(live, 's', 2)
+    await live.subscribe('r', { filter: { kind: 'event' }, after: 0 })
+    await settled(live, 'r', 2)
+    const read = await tenant.api('GET', `/api/v1/runs/${runId}/events`)
+    for (const id of ['s', 'r']) {
+      const items = live.items(id)
+      expect(items.map(({ event, received_at }) => ({ ...event, received_at }))).toEqual(read.data.items)
+      const [text] = live.texts.filter((each) => each.startsWith(`{"op":"activity","id":"${id}"`))
+      expect(text).toContain(`"payload":${oneLine(PAYLOAD)},`)
+    }
+    expect(squeezed(read.text)).toContain(`"payload":${squeezed(PAYLOAD)},`)
+  })
+
+  test('value for value: tasks and runs, these without input and output', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const parent = await agent.start()
+    const live = await LiveSocket.open(tenant)
+    const runId = Bun.randomUUIDv7()
+    await live.subscribe('s', { filter: { kind: ['task', 'run'], run_id: runId } })
+    await agent.start({
+      run_id: runId,
+      tags: ['b', 'a', '"x"'],
+      metadata: { n: 1.5, deep: { list: [null, 'ü\n'] } },
+      input: { secret: 'INPUT' },
+      trigger_type: 'webhook',
+      external_run_id: 'order "7"',
+      parent_run_id: parent,
+    })
+    const { data: started } = await tenant.api('GET', `/api/v1/runs/${runId}`)
+    const above = await agent.task(runId, { name: 'first', status: 'pending' })
+    const task = await agent.task(runId, {
+      name: 'second ✓',
+      status: 'failed',
+      input: { a: [1] },
+      output: { b: null },
+      error_message: 'no\nway',
+      parent_task_id: above,
+    })
+    const { data: tasks } = await tenant.api('GET', `/api/v1/runs/${runId}/tasks`)
+    await agent.events(runId, numbered(4))
+    await eventually(async () => (await tenant.api('GET', `/api/v1/runs/${runId}`)).data.event_count === 4)
+    await tenant.api(
+      'POST',
+      '/api/ingest/v1/run/fail',
+      { run_id: runId, error_message: 'it\nbroke', error_detail: { why: [1.25, {}] } },
+      { key: agent.agentKey },
+    )
+    const { data: failed } = await tenant.api('GET', `/api/v1/runs/${runId}`)
+    await settled(live, 's', 4)
+    await live.subscribe('r', { filter: { kind: ['task', 'run'], run_id: runId }, after: 0 })
+    await settled(live, 'r', 4)
+    const bare = ({ input, output, ...rest }: Record<string, unknown>) => rest
+    for (const id of ['s', 'r']) {
+      const items = live.items(id)
+      expect(items.flatMap(({ run }) => run ?? [])).toEqual([bare(started), bare(failed)])
+      expect(items.flatMap(({ task: each }) => each ?? [])).toEqual([...tasks.items].reverse())
+      expect(items.find((each) => each.task?.id === task)).toMatchObject({
+        kind: 'task',
+        run_id: runId,
+        agent_id: agent.agentId,
+      })
+    }
+    expect(live.texts.join()).not.toContain('INPUT')
+    await live.close()
+  })
+})
+
+describe('max_per_second', () => {
+  test('thins one subscription and says how many it left out, also after the last ones', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const socket = await LiveSocket.open(tenant)
+    const filter = { kind: 'event' }
+    await socket.subscribe('all', { filter })
+    await socket.subscribe('thin', { filter, max_per_second: 5 })
+    const startedMs = performance.now()
+    for (let i = 0; i < 20; i++) await agent.events(runId, numbered(20, i * 20))
+    // Nothing more happens, and still it is told of the last ones.
+    await socket.until(() => socket.items('thin').length + socket.skipped('thin') === 400)
+    const seconds = (performance.now() - startedMs) / 1_000
+    expect(numbersOf(socket.items('all'))).toEqual(numbered(400).map(({ payload }) => payload.n))
+    const thin = socket.items('thin')
+    expect(thin).toEqual(socket.items('all').filter((each) => thin.some(({ cursor }) => cursor === each.cursor)))
+    expect(thin.length).toBeWithin(5, 5 * (Math.ceil(seconds) + 1) + 1)
+    expect([socket.skipped('all'), thin[0]]).toEqual([0, socket.items('all')[0]])
+
+    // The next second lets some through again.
+    let reported = 400
+    await eventually(async () => {
+      await agent.events(runId, numbered(1, reported++))
+      return socket.items('thin').length > thin.length
+    })
+    await socket.until(() => socket.items('thin').length + socket.skipped('thin') === reported)
+    await socket.close()
+  })
+})
+
+describe('a subscription begins', () => {
+  test('after 0 with everything, after a cursor or a bare position with what follows it', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    for (const first of [0, 5]) await agent.events(runId, numbered(5, first))
+    const socket = await LiveSocket.open(tenant)
+    const filter = { kind: 'event' }
+    const { cursor: start } = await socket.subscribe('whole', { filter, after: 0 })
+    const [, , third, , , , seventh] = await settled(socket, 'whole', 10)
+    for (const [after, count] of [
+      [0, 10],
+      ['0', 10],
+      [start, 10],
+      [third.cursor, 7],
+      [third.event!.seq, 7],
+      [`${third.event!.seq}`, 7],
+      [seventh.event!.seq, 3],
+    ] as const) {
+      const id = JSON.stringify([after, count])
+      expect((await socket.subscribe(id, { filter, after })).recovered).toBe(true)
+      expect(numbersOf(await settled(socket, id, count))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].slice(-count))
+    }
+    // All of them have gone live, without a gap and without a repeat.
+    await agent.events(runId, numbered(1, 10))
+    const ids = socket.said('subscribed').map(({ id }) => id!)
+    for (const id of ids) {
+      await socket.until(() => numbersOf(socket.items(id)).includes(10))
+      const numbers = numbersOf(socket.items(id)) as number[]
+      expect([id, numbers]).toEqual([id, numbers.map((_, i) => 11 - numbers.length + i)])
+    }
+    expect(socket.said('gap')).toEqual([])
+    await socket.close()
+  })
+
+  test('now unless it says otherwise: without what had been acknowledged, with what is acknowledged after', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const socket = await LiveSocket.open(tenant)
+    for (let i = 0; i < 30; i++) {
+      await agent.events(runId, numbered(1, i))
+      const { recovered } = await socket.subscribe(`${i}`, { filter: { kind: 'event' } })
+      expect(recovered).toBe(false)
+    }
+    await agent.events(runId, numbered(1, 30))
+    for (let i = 0; i < 30; i++) {
+      const expected = Array.from({ length: 30 - i }, (_, k) => i + 1 + k)
+      expect(numbersOf(await settled(socket, `${i}`, expected.length))).toEqual(expected)
+    }
+    await socket.close()
+  })
+
+  test('with a gap, and then all there is, after a cursor of a journal that is gone', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    await agent.events(await agent.start(), numbered(3))
+    const socket = await LiveSocket.open(tenant)
+    const subscribed = await socket.subscribe('s', { after: 'abc123.7', filter: { kind: 'event' } })
+    const beginning = `${epochOf(subscribed)}.0`
+    expect(subscribed).toMatchObject({ cursor: beginning, recovered: false })
+    expect(numbersOf(await settled(socket, 's', 3))).toEqual([0, 1, 2])
+    expect(socket.said('gap')).toEqual([{ op: 'gap', id: 's', after: 'abc123.7', resumed_at: beginning }])
+    await socket.close()
+  })
+
+  test('with a gap, and then what happens, after a position that this journal has not reached', async () => {
+    const tenant = await newTenant(service)
+    const agent = await newReporter(tenant.api)
+    const runId = await agent.start()
+    const { last_seq } = await agent.events(runId, numbered(3))
+    const socket = await LiveSocket.open(tenant)
+    const { cursor } = await socket.subscribe('past', { after: 0 })
+    for (const [id, after] of [
+      ['cursor', `${cursor!.split('.')[0]}.999999999`],
+      ['bare', '999999999'],
+    ]) {
+      const subscribed = await socket.subscribe(id, { after, filter: { kind: 'event' } })
+      expect([subscribed.recovered, Number(subscribed.cursor!.split('.')[1]) >= last_seq]).toEqual([false, true])
+      const gaps = socket.said('gap').filter((each) => each.id === id)
+      expect(gaps).toEqual([{ op: 'gap', id, after, resumed_at: subscribed.cursor }])
+    }
+    await agent.events(runId, numbered(1, 3))
+    for (const id of ['cursor', 'bare']) expect(numbersOf(await settled(socket, id, 1))).toEqual([3])
+    await socket.close()
+  })
+})
+
+test('a service that stops says closing with the cursors to resume from, then 1001; nothing is missed or doubled', async () => {
+  const first = await startTestService({ PORT: `${freePort()}` })
+  const agent = await newReporter(first.api)
+  const runId = await agent.start()
+  const filters = { all: { kind: 'event' }, errors: { level: 'error' }, tasks: { kind: 'task' } }
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => LiveSocket.open(first)))
+  for (const socket of sockets)
+    for (const [id, filter] of Object.entries(filters)) await socket.subscribe(id, { filter, after: 0 })
+  const none = await LiveSocket.open(first)
+  const acknowledged: number[] = []
+  const report = async (n: number) => {
+    const level = n % 3 === 0 ? 'error' : 'info'
+    await agent.events(runId, [{ type: 'step', level, payload: { n } }])
+    acknowledged.push(n)
+  }
+  for (let n = 0; n < 20; n++) await report(n)
+  // In the midst of more of them, some of which are refused.
+  const reporting = inParallel(numbered(60, 20), ({ payload }) => report(payload.n).catch(() => {}), 4)
+  await eventually(() => acknowledged.length > 30, { intervalMs: 1 })
+  await first.stop()
+  await reporting
+  for (const socket of [...sockets, none])
+    expect(await socket.untilClosed()).toEqual({ code: 1001, reason: 'shutdown' })
+  const [bare] = none.said('closing')
+  expect(Object.keys(bare)).toEqual(['op', 'reason', 'reconnect_after_ms'])
+
+  const { workspaceKey: BOOTSTRAP_WORKSPACE_KEY, dataDir: DATA_DIR } = first
+  const { databaseUrl: DATABASE_URL, clickhouseUrl: CLICKHOUSE_URL } = first
+  const PORT = new URL(first.url).port
+  const second = await startTestService({ PORT, DATA_DIR, DATABASE_URL, CLICKHOUSE_URL, BOOTSTRAP_WORKSPACE_KEY })
+  for (let n = 100; n < 110; n++) await report(n)
+  const reader = await LiveSocket.open(second)
+  await reader.subscribe('all', { filter: filters.all, after: 0 })
+  await reader.until(() => numbersOf(reader.items('all')).includes(109))
+  const everything = reader.items('all')
+  expect(acknowledged.filter((n) => !numbersOf(everything).includes(n))).toEqual([])
+  for (const socket of sockets) {
+    const [closing] = socket.said('closing')
+    expect(closing).toMatchObject({ op: 'closing', reason: 'shutdown' })
+    expect(closing.reconnect_after_ms).toBeWithin(0, 5_000)
+    expect(Object.keys(closing.cursors!)).toEqual(Object.keys(filters))
+    const again = await LiveSocket.open(second)
+    for (const [id, filter] of Object.entries(filters)) {
+      const { recovered } = await again.subscribe(id, { filter, after: closing.cursors![id] })
+      expect(recovered).toBe(true)
+    }
+    // The one cursor of the whole connection serves a client that keeps no more; it may repeat some.
+    await again.subscribe('coarse', { filter: filters.all, after: closing.cursor })
+    const both = (id: string) => [...socket.items(id), ...again.items(id)]
+    const coarse = () => new Set([...socket.items('all'), ...again.items('coarse')].map(({ cursor }) => cursor)).size
+    const errors = everything.filter(({ event }) => event?.level === 'error')
+    const has = { all: () => both('all').length, errors: () => both('errors').length, coarse }
+    await again.until(() => has.all() >= everything.length && has.errors() >= errors.length)
+    await again.until(() => has.coarse() === everything.length)
+    await again.ask({ op: 'ping' })
+    expect([both('all'), both('errors'), both('tasks')]).toEqual([everything, errors, []])
+    await again.close()
+  }
+  await reader.close()
+  await second.stop()
+})

@@ -1,0 +1,85 @@
+import { expect, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { parseFilter } from '../../src/live/filter.ts'
+import { Hub } from '../../src/live/hub.ts'
+import type { Packet } from '../../src/live/packet.ts'
+import type { Outlet } from '../../src/live/subscription.ts'
+import { createLog } from '../../src/log.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import { eventually } from '../support/eventually.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+/** What of the hub no client can bring about at will. */
+
+const log = createLog('silent')
+const EVERYTHING = parseFilter({}, 'filter', { agentId: null, runId: null })
+/** Longer than the hub works before others get a turn. */
+const BUSY_MS = 7
+
+function outlet(overrides: Partial<Outlet>): Outlet {
+  return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
+}
+
+test('a subscription has caught up with all there was when it began, also while those that are live lag behind', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const hub = new Hub({ journal, history: { read: () => Promise.reject(new Error('not asked for')) }, log })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const run = runRef()
+  const { workspaceId } = run
+
+  let liveSeq = 0
+  const busy = (packet: Packet) => {
+    const endMs = performance.now() + BUSY_MS
+    while (performance.now() < endMs);
+    liveSeq = packet.lastSeq
+    return true
+  }
+  hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({ send: busy }) })
+
+  const early: object[] = []
+  let begun = 0
+  let caughtUp = 0
+  /** Begins where the live one stands, which is the position that lets a subscription go live. */
+  function begin(): void {
+    const { endSeq } = journal
+    if (liveSeq === 0 || liveSeq === endSeq) return
+    begun++
+    let gotSeq = liveSeq
+    const send = (packet: Packet) => {
+      gotSeq = packet.lastSeq
+      return true
+    }
+    const done = () => {
+      if (gotSeq < endSeq) early.push({ gotSeq, endSeq })
+      caughtUp++
+      setImmediate(() => hub.unsubscribe(subscription))
+    }
+    const subscription = hub.subscribe({
+      workspaceId,
+      filter: EVERYTHING,
+      afterSeq: liveSeq,
+      outlet: outlet({ send, caughtUp: done }),
+    })
+  }
+
+  let isReporting = true
+  const beginning = (async () => {
+    while (isReporting) {
+      begin()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  })()
+  const events = Array.from({ length: 100 }, () => ({ type: 'e', payload: { text: 'x'.repeat(2_000) } }))
+  const report = async () => {
+    for (let i = 0; i < 5; i++) await journal.appendEvents(batchOf(run, events))
+  }
+  await Promise.all([report(), report(), report(), report()])
+  await eventually(() => hub.lag() === 0)
+  isReporting = false
+  await beginning
+  await eventually(() => caughtUp === begun)
+  expect(begun).toBeGreaterThan(0)
+  expect(early).toEqual([])
+})
