@@ -2,6 +2,7 @@ import { agentRoutes } from './agents/routes.ts'
 import type { AgentStore } from './agents/store.ts'
 import type { Analytics } from './analytics/analytics.ts'
 import { catalogueRoutes } from './analytics/catalogue-routes.ts'
+import { clickHouseRoutes } from './analytics/clickhouse-routes.ts'
 import { queryRoutes } from './analytics/routes.ts'
 import { savedQueryRoutes } from './analytics/saved-routes.ts'
 import type { SavedQueries } from './analytics/saved-store.ts'
@@ -16,6 +17,8 @@ import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
 import { type LiveDeps, liveRoutes } from './live/routes.ts'
 import type { DescribedRoute } from './ops/openapi.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
+import type { Erasure } from './retention/erasure.ts'
+import { erasureRoutes } from './retention/routes.ts'
 import type { EventReader } from './runs/events.ts'
 import { runRoutes } from './runs/routes.ts'
 import type { RunStore } from './runs/store.ts'
@@ -29,6 +32,7 @@ export interface AppDeps {
   readonly guards: GuardsDeps
   readonly ops: Omit<OpsDeps, 'routes'>
   readonly workspaces: WorkspaceStore
+  readonly erasure: Erasure
   readonly keys: KeyStore
   readonly feedTokens: FeedTokens
   readonly live: LiveDeps
@@ -54,8 +58,10 @@ export function createApp(deps: AppDeps) {
     .use(feedTokenRoutes({ guards, feedTokens: deps.feedTokens }))
     .use(liveRoutes({ guards, live: deps.live }))
     .use(workspaceRoutes({ guards, workspaces: deps.workspaces }))
+    .use(erasureRoutes({ guards, erasure: deps.erasure }))
     .use(queryRoutes({ guards, analytics: deps.analytics }))
     .use(catalogueRoutes({ guards, analytics: deps.analytics }))
+    .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries }))
     .use(opsRoutes({ ...deps.ops, routes: () => shell.routes as readonly DescribedRoute[] }))
     .use(dashboardRoutes())

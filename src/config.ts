@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { isWellFormedKey } from './keys/token.ts'
 import { StartError } from './ops/start-error.ts'
+import { RETENTION_DAYS_MAX } from './workspaces/schema.ts'
 
 /** Limits of a request (contract section 1), published by `GET /api/v1/limits`. Sizes in bytes, lengths in characters. */
 export interface Limits {
@@ -35,6 +36,23 @@ export interface FeedLimits {
   readonly slowConsumerMs: number
 }
 
+/** What queries of a workspace may use (contract section 7). */
+export interface QueryCaps {
+  /** Queries of a workspace that may run at once. */
+  readonly atOnce: number
+  /** How long the engine may work on a query. Waiting for a slow reader of its answer does not count. */
+  readonly seconds: number
+  readonly memoryBytes: number
+  /** Rows of a JSON answer; more are left out, and `truncated` says so. */
+  readonly rows: number
+  /** Size of a JSON answer. */
+  readonly resultBytes: number
+  /** Size of an answer that is streamed, in another format. */
+  readonly streamBytes: number
+  /** How long a streamed answer may take in all, its reader included. */
+  readonly streamSeconds: number
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Everything the environment decides, parsed once. Nothing else in the service reads `process.env`. */
@@ -56,9 +74,12 @@ export interface Config {
   readonly journalMaxBytes: number
   /** How long loaded journal segments are kept for feeds that resume, and how much of them. */
   readonly journalKeepBytes: number
+  /** How long events are kept; undefined: for ever. A workspace may have a shorter limit of its own. */
+  readonly eventRetentionDays: number | undefined
   /** Web pages that may open feeds; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
   readonly feeds: FeedLimits
+  readonly queries: QueryCaps
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
 }
@@ -84,7 +105,6 @@ export function readConfig(): Config {
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
   const read = new Reader(env)
   read.refuse('NATS_URL', 'this version keeps the journal in DATA_DIR and cannot use NATS yet')
-  read.refuse('EVENT_RETENTION_DAYS', 'this version keeps all events and cannot delete old ones yet')
   const config: Config = {
     port: read.integer('PORT', 3000, 0, 65_535),
     host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
@@ -104,11 +124,21 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     },
     journalMaxBytes: read.integer('JOURNAL_MAX_BYTES', 16 * GIB, JOURNAL_BYTES_MIN, 1024 * GIB),
     journalKeepBytes: read.integer('JOURNAL_KEEP_BYTES', GIB, 0, 1024 * GIB),
+    eventRetentionDays: read.days('EVENT_RETENTION_DAYS'),
     feedOrigins: read.origins('FEED_ORIGINS'),
     feeds: {
       connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
       connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
       slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,
+    },
+    queries: {
+      atOnce: read.integer('QUERIES_AT_ONCE', DEFAULT_QUERY_CAPS.atOnce, 1, 100),
+      seconds: read.integer('QUERY_SECONDS', DEFAULT_QUERY_CAPS.seconds, 1, 600),
+      memoryBytes: read.integer('QUERY_MEMORY_BYTES', DEFAULT_QUERY_CAPS.memoryBytes, 16 * MIB, 1024 * GIB),
+      rows: read.integer('QUERY_ROWS', DEFAULT_QUERY_CAPS.rows, 1, 1_000_000),
+      resultBytes: read.integer('QUERY_RESULT_BYTES', DEFAULT_QUERY_CAPS.resultBytes, 64 * 1024, 256 * MIB),
+      streamBytes: read.integer('QUERY_STREAM_BYTES', DEFAULT_QUERY_CAPS.streamBytes, MIB, 1024 * GIB),
+      streamSeconds: read.integer('QUERY_STREAM_SECONDS', DEFAULT_QUERY_CAPS.streamSeconds, 1, 86_400),
     },
     bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
   }
@@ -116,9 +146,20 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
   return Object.freeze(config)
 }
 
-const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB
+
+export const DEFAULT_QUERY_CAPS: QueryCaps = {
+  atOnce: 3,
+  seconds: 10,
+  memoryBytes: GIB,
+  rows: 10_000,
+  resultBytes: 32 * MIB,
+  streamBytes: 4 * GIB,
+  streamSeconds: 600,
+}
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 const RATE_MAX = 1_000_000_000
 /** Room for a few segments: less would refuse events although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
@@ -183,6 +224,11 @@ class Reader {
     if (value >= min && value <= max) return value
     this.problem(name, `must be a whole number from ${min} to ${max}; got "${text}"`)
     return normal
+  }
+
+  /** Whole days, if any are given. */
+  days(name: string): number | undefined {
+    return this.text(name) === undefined ? undefined : this.integer(name, RETENTION_DAYS_MAX, 1, RETENTION_DAYS_MAX)
   }
 
   oneOf<T extends string>(name: string, values: readonly T[], normal: T): T {

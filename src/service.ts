@@ -32,6 +32,9 @@ import { repeat } from './ops/repeat.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
 import { Teardown } from './ops/teardown.ts'
 import { unavailableOf } from './postgres/connect.ts'
+import { startErasure } from './retention/erasure.ts'
+import { Horizons, withinRetention } from './retention/horizons.ts'
+import { startRetention } from './retention/retention.ts'
 import { createRunDirectory } from './runs/directory.ts'
 import { createEventReader } from './runs/events.ts'
 import { startStaleRuns } from './runs/stale.ts'
@@ -134,17 +137,36 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       .catch((error) => log.warn('idempotency keys and feed tokens could not be swept', { error }))
   teardown.add('sweep of idempotency keys and feed tokens', repeat(SWEEP_INTERVAL_MS, sweep))
 
+  const erasure = startErasure({ sql, ring, journal, relay, sink, statistics, columnar, instanceId, clock, log })
+  teardown.add('erasing', () => erasure.stop())
+
   const directory = createRunDirectory({ sql })
   const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar }))
   directory.onRunStarted(({ runId }) => ids.runStarted(runId))
   const limiter = new RateLimiter(config.rateLimits, { clock })
-  const hub = new Hub({ journal, history: createHistory({ columnar, epoch: journal.epoch }), log })
+  const horizons = new Horizons(sql, journal.epoch)
+  await horizons.load()
+  const history = withinRetention(createHistory({ columnar, epoch: journal.epoch }), horizons)
+  const hub = new Hub({ journal, history, log })
   teardown.add('live feeds', () => hub.stop())
   const connections = new Connections({ ring, limits: config.feeds, log })
+  const days = config.eventRetentionDays
+  const endRetention = startRetention({
+    sql,
+    columnar,
+    journal,
+    sink,
+    horizons,
+    days,
+    clock,
+    log,
+    metrics: metrics.registry,
+  })
+  teardown.add('retention', endRetention)
   metrics.observe({ journal, sink, statistics, hub, connections })
 
   const runs = createRunStore({ sql, clock, limits, directory, onChange })
-  const analytics = createAnalytics({ client: columnar, sink })
+  const analytics = createAnalytics({ client: columnar, sink, caps: config.queries })
 
   let isStopping = false
   const app = createApp({
@@ -183,6 +205,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       },
     },
     workspaces: new WorkspaceStore({ sql, ring, clock }),
+    erasure,
     keys: new KeyStore({ sql, ring, clock }),
     feedTokens: new FeedTokens({ sql, clock, directory }),
     live: {
@@ -190,6 +213,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       journal,
       connections,
       runs,
+      horizonOf: (workspaceId) => horizons.known(workspaceId),
       flushChanges: () => relay.flush(),
       takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
       slowConsumerMs: config.feeds.slowConsumerMs,

@@ -1,64 +1,133 @@
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../columnar/client.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
+import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
 import { ApiError, invalid } from '../http/errors.ts'
-import { RawJson } from '../http/raw-json.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
+import { EngineTime, Places } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
-import { createGuard } from './guard.ts'
+import { type CheckedQuery, createGuard } from './guard.ts'
+import { readJsonAnswer } from './json-answer.ts'
 import { waitUntilReadable } from './position.ts'
-import { explainFailure, type QueryCaps } from './problems.ts'
+import { atCharacters, explainFailure, tooLarge, tooLong } from './problems.ts'
+import { Remembered } from './remembered.ts'
+import { openResultStream } from './result-stream.ts'
 import type { QueryAnswer, RunQuery } from './schema.ts'
 import { scopeDatabase, scopedStatement, workspaceFilters } from './views.ts'
 
 /** Tenant SQL (contract section 7). */
 export interface Analytics {
   /**
-   * Answers one SELECT over the caller's own workspace.
+   * Answers one SELECT over the caller's own workspace, in JSON.
    * @throws ApiError VALIDATION_ERROR for a query that is wrong or not allowed, RATE_LIMITED when too many of the
    *   workspace's run already, UNAVAILABLE when ClickHouse is away
    */
   run(caller: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer>
   /**
+   * The same in any format, as it comes: the answer is not held anywhere, so it may be large.
+   * @throws as {@link run}, for what goes wrong before there is a first piece of it
+   */
+  stream(caller: Caller, request: StreamQuery, signal: AbortSignal): Promise<StreamedAnswer>
+  /**
    * Whether `query` may be run at all; what it refers to is only looked up when it is.
    * @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE
    */
   check(query: string, signal: AbortSignal): Promise<void>
+  /**
+   * The query on one line, without comments, as the engine prints what it understood.
+   * @throws ApiError VALIDATION_ERROR for a query that does not parse, UNAVAILABLE
+   */
+  normalForm(query: string, signal: AbortSignal): Promise<string>
+  /** Of the engine. @throws ApiError UNAVAILABLE */
+  version(signal: AbortSignal): Promise<string>
   /** What one query may use. */
   readonly caps: AnswerCaps
+}
+
+/** A query whose answer is streamed. */
+export interface StreamQuery extends Omit<RunQuery, 'format'> {
+  /** ClickHouse's name of the format. */
+  readonly outputFormat: string
+  /** Settings of the output, known to be harmless. */
+  readonly outputSettings?: Readonly<Record<string, string>>
+  /** Values of placeholders in ClickHouse's text form, beside `params`. */
+  readonly parameters?: Readonly<Record<string, string>>
+  /** The format is one document, which the engine makes as a whole: it holds no more than a JSON answer may. */
+  readonly isDocument?: boolean
+  /** Rows to leave it at. */
+  readonly rows?: number
+  /** How long the engine may work on it, if that is less than the cap. */
+  readonly seconds?: number
+}
+
+export interface StreamedAnswer {
+  /** Everything accepted up to this position was readable. */
+  readonly completeThrough: string
+  /** Errors with an ApiError when the answer breaks off. */
+  readonly body: ReadableStream<Uint8Array>
 }
 
 export interface AnalyticsDeps {
   readonly client: ColumnarClient
   /** How far SQL has come behind the journal. */
   readonly sink: SinkProgress
+  /** The configuration's defaults unless given. */
+  readonly caps?: QueryCaps
 }
 
-const CAPS: QueryCaps = { seconds: 10, memoryBytes: 2 ** 30 }
-const ROWS_MAX = 10_000
-const RESULT_BYTES_MAX = 32 * 2 ** 20
+/** Bytes of a statement: a query, and what is put around it. */
+const QUERY_SIZE_MAX = 2_000_000
 const DISK_BYTES_MAX = 2 * 2 ** 30
-const AT_ONCE_PER_WORKSPACE = 3
-/** The engine ends a query at its cap by itself; this one is for an engine that does not answer. */
-const DEADLINE_MS = (CAPS.seconds + 5) * 1000
+/** The engine ends a query at its cap by itself; this much later it counts as one that does not answer. */
+const PATIENCE_SECONDS = 5
 
-export function createAnalytics({ client, sink }: AnalyticsDeps): Analytics {
-  const guard = createGuard(client, (error) => explainFailure(error, CAPS))
-  const running = new Map<string, number>()
+export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: AnalyticsDeps): Analytics {
+  const guard = createGuard(client, (error) => explainFailure(error, caps))
+  // The verdict depends on the text alone, and asking takes two round trips, as long as a short query itself.
+  const passed = new Remembered<CheckedQuery>()
+  const places = new Places(caps.atOnce)
 
-  const answer = async ({ workspaceId }: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer> => {
-    if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for)
-    const query = await guard.check(request.query, signal)
-    const completeThrough = encodeCursor(sink.epoch, sink.loadedSeq())
+  const check = (query: string, signal: AbortSignal): Promise<CheckedQuery> =>
+    passed.of(query, () =>
+      guard.check(query, signal).catch((error) => {
+        throw atCharacters(translate(error, caps), query)
+      }),
+    )
+
+  const understood = new Remembered<string>()
+  const versions = new Remembered<string>()
+  const askText = async (sql: string, params: { query?: string }, signal: AbortSignal): Promise<string> => {
+    try {
+      const settings = { readonly: 1, max_execution_time: 5, max_query_size: QUERY_SIZE_MAX }
+      const [row] = await client.query<{ text: string }>(sql, { params, settings, signal })
+      return row.text
+    } catch (error) {
+      throw atCharacters(translate(error, caps), params.query ?? '')
+    }
+  }
+
+  /** What goes to the engine. @throws ApiError */
+  const prepare = async (caller: Caller, request: Pick<RunQuery, 'query' | 'wait_for'>, signal: AbortSignal) => {
+    if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for, signal)
+    const query = await check(request.query, signal)
+    return {
+      completeThrough: encodeCursor(sink.epoch, sink.loadedSeq()),
+      statement: (rows?: number) => scopedStatement(query, client.database, caller.workspaceId, rows),
+    }
+  }
+
+  const answer = async (caller: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer> => {
+    const { statement, completeThrough } = await prepare(caller, request, signal)
     const startedAt = performance.now()
-    const text = await client.queryText(scopedStatement(query, client.database, workspaceId, ROWS_MAX + 1), 'JSON', {
+    // One row more than may be: it tells that there are more.
+    const text = await client.queryText(statement(caps.rows + 1), 'JSON', {
       params: request.params,
-      settings: sessionSettings(client.database, workspaceId),
+      settings: sessionSettings(client.database, caller.workspaceId, caps),
       database: scopeDatabase(client.database),
-      timeoutMs: DEADLINE_MS,
+      timeoutMs: (caps.seconds + PATIENCE_SECONDS) * 1000,
       signal,
     })
-    const { columns, rows, rowCount, truncated } = readAnswer(text)
+    const { columns, rows, rowCount, truncated } = readJsonAnswer(text, caps.rows)
     return {
       columns,
       rows,
@@ -75,53 +144,96 @@ export function createAnalytics({ client, sink }: AnalyticsDeps): Analytics {
 
   return {
     caps: {
-      seconds: CAPS.seconds,
-      memory_bytes: CAPS.memoryBytes,
-      rows: ROWS_MAX,
-      result_bytes: RESULT_BYTES_MAX,
-      at_once: AT_ONCE_PER_WORKSPACE,
+      seconds: caps.seconds,
+      memory_bytes: caps.memoryBytes,
+      rows: caps.rows,
+      result_bytes: caps.resultBytes,
+      at_once: caps.atOnce,
     },
-    async check(query, signal) {
-      try {
-        await guard.check(query, signal)
-      } catch (error) {
-        throw translate(error)
-      }
+    check: async (query, signal) => {
+      await check(query, signal)
     },
+    normalForm: (query, signal) =>
+      understood.of(query, () => askText('SELECT formatQuerySingleLine({query:String}) AS text', { query }, signal)),
+    version: (signal) => versions.of('', () => askText('SELECT version() AS text', {}, signal)),
     async run(caller, request, signal) {
-      if ((request.format ?? 'json') !== 'json') throw invalid('format', 'expected json, the only format so far')
-      const { workspaceId } = caller
-      const others = running.get(workspaceId) ?? 0
-      if (others >= AT_ONCE_PER_WORKSPACE) {
-        throw new ApiError('RATE_LIMITED', `${others} queries of this workspace are running: wait for one to end`, {
-          retryAfterSeconds: 1,
-        })
-      }
-      running.set(workspaceId, others + 1)
+      if ((request.format ?? 'json') !== 'json') throw invalid('format', 'expected json')
+      const leave = places.take(caller.workspaceId)
       try {
         return await answer(caller, request, signal)
       } catch (error) {
-        throw translate(error)
+        throw translate(error, caps)
       } finally {
-        const left = (running.get(workspaceId) ?? 1) - 1
-        if (left === 0) running.delete(workspaceId)
-        else running.set(workspaceId, left)
+        leave()
+      }
+    },
+    async stream(caller, request, signal) {
+      const leave = places.take(caller.workspaceId)
+      try {
+        const { statement, completeThrough } = await prepare(caller, request, signal)
+        const { rows, isDocument = false, seconds = caps.seconds } = request
+        const engineSeconds = Math.min(seconds, caps.seconds)
+        const resultBytes = isDocument ? caps.resultBytes : caps.streamBytes
+        const limits = { ...caps, seconds: caps.streamSeconds, resultBytes }
+        const settings = { ...sessionSettings(client.database, caller.workspaceId, limits), ...request.outputSettings }
+        const sql = isDocument
+          ? refusingRows(statement(Math.min(rows ?? Infinity, caps.rows + 1)), caps.rows)
+          : statement(rows)
+        const body = await openResultStream({
+          open: (ended) =>
+            client.stream(sql, request.outputFormat, {
+              params: request.params,
+              parameters: request.parameters,
+              settings,
+              database: scopeDatabase(client.database),
+              signal: ended,
+            }),
+          signal,
+          engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
+          tooLong: tooLong(engineSeconds),
+          seconds: caps.streamSeconds,
+          explain: (error) => translate(error, limits),
+          onEnd: leave,
+        })
+        return { completeThrough, body }
+      } catch (error) {
+        leave()
+        throw error
       }
     },
   }
 }
 
+/** Fails when there are more rows, where they cannot be counted in what the engine sends. */
+function refusingRows(statement: string, rows: number): string {
+  return `SELECT * FROM (${statement}) WHERE throwIf(rowNumberInAllBlocks() >= ${rows}, '${MORE_ROWS}') = 0`
+}
+
+const MORE_ROWS = 'more rows than a document may have'
+
+/** @param caps that held for what failed */
+function translate(error: unknown, caps: QueryCaps): unknown {
+  if (error instanceof ColumnarError)
+    return error.message.startsWith(MORE_ROWS) ? tooLarge(`${caps.rows} rows`) : explainFailure(error, caps)
+  if (!(error instanceof ColumnarUnavailable)) return error
+  return new ApiError('UNAVAILABLE', 'SQL is not available just now', { cause: error })
+}
+
 /** Third layer around tenant SQL: a session that can only read, sees its own rows and may not use much. */
-export function sessionSettings(database: string, workspaceId: string): Record<string, string | number> {
+export function sessionSettings(
+  database: string,
+  workspaceId: string,
+  caps: Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'> = DEFAULT_QUERY_CAPS,
+): Record<string, string | number> {
   return {
     readonly: 1,
     additional_table_filters: workspaceFilters(database, workspaceId),
-    max_execution_time: CAPS.seconds,
-    max_memory_usage: CAPS.memoryBytes,
+    max_execution_time: caps.seconds,
+    max_memory_usage: caps.memoryBytes,
     max_temporary_data_on_disk_size_for_query: DISK_BYTES_MAX,
-    max_result_bytes: RESULT_BYTES_MAX,
+    max_result_bytes: caps.resultBytes,
     result_overflow_mode: 'throw',
-    max_query_size: 2_000_000,
+    max_query_size: QUERY_SIZE_MAX,
     // The order of the caller's query is the order of the answer, although it is a subquery of ours.
     query_plan_remove_redundant_sorting: 0,
     // Values found by a JSON path may be of any type; comparing and grouping by them is what they are for.
@@ -136,39 +248,4 @@ export function sessionSettings(database: string, workspaceId: string): Record<s
     date_time_input_format: 'best_effort',
     cast_string_to_date_time_mode: 'best_effort',
   }
-}
-
-/** Takes the engine's `JSON` apart without parsing the rows: their text is the answer's. */
-function readAnswer(text: string) {
-  const dataAt = text.indexOf(DATA_HEAD)
-  const dataEnd = text.lastIndexOf(DATA_TAIL)
-  const head = text.slice(0, dataAt).trimEnd().replace(/,$/, '')
-  const { meta } = JSON.parse(`${head}}`) as { meta: { name: string; type: string }[] }
-  const { rows: count } = JSON.parse(`{${text.slice(dataEnd + DATA_TAIL.length)}`) as { rows: number }
-  const rows = text.slice(dataAt + DATA_HEAD.length, dataEnd)
-  const truncated = count > ROWS_MAX
-  return {
-    columns: meta,
-    rows: new RawJson(`[${compact(truncated ? rows.slice(0, rows.lastIndexOf(NEXT_ROW)) : rows)}]`),
-    rowCount: Math.min(count, ROWS_MAX),
-    truncated,
-  }
-}
-
-/** Line breaks and tabs are escaped inside of strings: those that stand here are the engine's layout. */
-function compact(rows: string): string {
-  return rows.replace(/[\n\t]+/g, '')
-}
-
-/** A line break is escaped inside of strings, so these mean what they say; rows stand two tabs in, their parts further. */
-const DATA_HEAD = '\t"data":\n\t['
-const DATA_TAIL = '\n\t],\n'
-const NEXT_ROW = ',\n\t\t{'
-
-function translate(error: unknown): unknown {
-  if (error instanceof ColumnarError) return explainFailure(error, CAPS)
-  if (error instanceof ColumnarUnavailable) {
-    return new ApiError('UNAVAILABLE', 'SQL is not available just now', { cause: error })
-  }
-  return error
 }

@@ -5,12 +5,23 @@ import { parseCursor } from '../journal/cursor.ts'
 const WAIT_MAX_MS = 10_000
 
 /**
- * Waits until a position is readable.
+ * Waits until a position is readable, or the client is gone.
  * @throws ApiError VALIDATION_ERROR for a position of another log; UNAVAILABLE when it takes too long
  */
-export async function waitUntilReadable(sink: SinkProgress, waitFor: string | number): Promise<void> {
+export async function waitUntilReadable(
+  sink: SinkProgress,
+  waitFor: string | number,
+  signal: AbortSignal,
+): Promise<void> {
   const seq = typeof waitFor === 'number' ? waitFor : decodePosition(sink.epoch, waitFor)
-  if (await sink.waitFor(seq, WAIT_MAX_MS)) return
+  const left = Promise.withResolvers<never>()
+  const leave = () => left.reject(signal.reason)
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    if (await Promise.race([sink.waitFor(seq, WAIT_MAX_MS), left.promise])) return
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
   throw new ApiError('UNAVAILABLE', `wait_for: position ${seq} is not readable yet`)
 }
 

@@ -1,11 +1,6 @@
-import type { ColumnarError } from '../columnar/client.ts'
+import { ColumnarError } from '../columnar/client.ts'
+import type { QueryCaps } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
-
-/** What a tenant's query may use, and what it is told when it wants more. */
-export interface QueryCaps {
-  readonly seconds: number
-  readonly memoryBytes: number
-}
 
 const TIMEOUT_EXCEEDED = 159
 const MEMORY_LIMIT_EXCEEDED = 241
@@ -17,18 +12,68 @@ const MESSAGE_LENGTH_MAX = 600
  * Tells a caller what is wrong with its query in the engine's words, without what is ours: the statement that was put
  * around it, stored tables and columns, and how the engine went about it.
  */
-export function explainFailure(error: ColumnarError, caps: QueryCaps): ApiError {
-  const invalid = (problem: string) => new ApiError('VALIDATION_ERROR', `query: ${problem}`, { cause: error })
-  if (error.code === TIMEOUT_EXCEEDED) return invalid(`it took longer than ${caps.seconds} s`)
-  if (error.code === RESULT_TOO_LARGE) return invalid('its result is too large: select fewer columns or rows')
-  if (error.code === READONLY) return invalid('only reading is allowed')
-  if (error.code === MEMORY_LIMIT_EXCEEDED) {
-    if (!error.message.includes('(total)'))
-      return invalid(`it needs more than ${caps.memoryBytes / 2 ** 30} GiB of memory`)
-    return new ApiError('UNAVAILABLE', 'too many queries need memory just now', { cause: error })
+export function explainFailure(error: ColumnarError, caps: Pick<QueryCaps, 'seconds' | 'memoryBytes'>): ApiError {
+  if (error.code === TIMEOUT_EXCEEDED) return tooLong(caps.seconds)
+  if (error.code === READONLY) return wrong('only reading is allowed', error)
+  if (error.code === RESULT_TOO_LARGE) {
+    const size = /max bytes: (\d+)/.exec(error.message)?.[1]
+    return tooLarge(size === undefined ? 'an answer may be' : readableSize(Number(size)))
   }
-  return invalid(clean(error.message))
+  if (error.code === MEMORY_LIMIT_EXCEEDED) {
+    if (error.message.includes('(total)'))
+      return new ApiError('UNAVAILABLE', 'too many queries need memory just now', { cause: error })
+    return wrong(`it needs more than ${readableSize(caps.memoryBytes)} of memory: ${NARROWER}`, error)
+  }
+  return wrong(clean(error.message), error)
 }
+
+/** @param seconds that the engine may work on a query */
+export function tooLong(seconds: number): ApiError {
+  const cause = new ColumnarError(TIMEOUT_EXCEEDED, 'TIMEOUT_EXCEEDED', `Timeout exceeded: maximum ${seconds} s`)
+  return wrong(`it took longer than ${seconds} s: ${NARROWER}`, cause)
+}
+
+/** @param limit on a result, in words */
+export function tooLarge(limit: string): ApiError {
+  const cause = new ColumnarError(RESULT_TOO_LARGE, 'TOO_MANY_ROWS_OR_BYTES', `Limit for result exceeded: ${limit}`)
+  return wrong(`its result is too large, more than ${limit}: select fewer columns or rows`, cause)
+}
+
+/**
+ * Counts the places in a message about `query` in characters, as an editor does; the engine counts bytes.
+ * @param error returned as it is, unless it is about a place in a text in which the two differ
+ */
+export function atCharacters(error: unknown, query: string): unknown {
+  const bytes = Buffer.from(query)
+  if (!(error instanceof ApiError) || bytes.length === query.length) return error
+  const message = error.message.replace(
+    /\bposition (\d+)( \([\s\S]*?\))?( \(line \d+, col \d+\))?/,
+    (_whole, position: string, token = '', place = '') => {
+      const before = [...bytes.subarray(0, Number(position) - 1).toString('utf8')]
+      const line = before.filter((character) => character === '\n').length + 1
+      const column = before.length - before.lastIndexOf('\n')
+      return `position ${before.length + 1}${token}${place === '' ? '' : ` (line ${line}, col ${column})`}`
+    },
+  )
+  return new ApiError(error.code, message, { cause: error.cause, retryAfterSeconds: error.retryAfterSeconds })
+}
+
+const NARROWER = 'narrow it by occurred_at, agent_id or run_id, or select fewer columns'
+
+function wrong(problem: string, cause: unknown): ApiError {
+  return new ApiError('VALIDATION_ERROR', `query: ${problem}`, { cause })
+}
+
+function readableSize(bytes: number): string {
+  const [unit, name] = SIZES.find(([size]) => bytes >= size) ?? [1, 'bytes']
+  return `${Math.round((bytes / unit) * 10) / 10} ${name}`
+}
+
+const SIZES = [
+  [2 ** 30, 'GiB'],
+  [2 ** 20, 'MiB'],
+  [2 ** 10, 'KiB'],
+] as const
 
 function clean(message: string): string {
   const suggestion = /Maybe you meant: (\[[^\]]*\])/.exec(message)?.[1]

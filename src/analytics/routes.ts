@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
 import type { Analytics } from './analytics.ts'
+import { answerQuery } from './formats.ts'
 import { QueryAnswer, RunQuery } from './schema.ts'
 
 export interface QueryRoutesDeps {
@@ -12,7 +13,7 @@ export interface QueryRoutesDeps {
 export function queryRoutes({ guards, analytics }: QueryRoutesDeps) {
   return new Elysia({ prefix: '/api/v1' })
     .use(guards.workspaceKey('queries'))
-    .post('/query', ({ caller, body, request }) => analytics.run(caller, body, request.signal), {
+    .post('/query', ({ caller, body, request }) => answerQuery(analytics, caller, body, request.signal), {
       body: RunQuery,
       response: QueryAnswer,
       detail: { tags: ['SQL'], summary: 'Run one SELECT over the events, runs and tasks of the workspace' },

@@ -4,8 +4,11 @@ import { RawJson } from '../http/raw-json.ts'
 import { Body, Int, Text } from '../http/schema.ts'
 
 /** Characters of a query. */
-const QUERY_LENGTH_MAX = 100_000
+export const QUERY_LENGTH_MAX = 100_000
 const PARAMS_MAX = 100
+
+/** What an answer may be in. */
+export const FORMATS = ['json', 'ndjson', 'csv', 'parquet', 'arrow'] as const
 
 const Scalar = t.Union([t.String(), t.Number(), t.Boolean(), t.Null()])
 
@@ -18,7 +21,15 @@ export const RunQuery = Body({
       description: 'Values of `{name:Type}` placeholders. Integers beyond 2^53 as text.',
     }),
   ),
-  format: t.Optional(t.String({ description: '`json`, the only one so far.', examples: ['json'] })),
+  format: t.Optional(
+    t.UnionEnum([...FORMATS], {
+      // Elysia would fill in the first word.
+      default: undefined,
+      description:
+        '`json` unless given. The others are the bare bytes in that format, streamed, of all rows; ' +
+        '`complete_through` is the header `X-Complete-Through`. An answer that breaks off has no end: the connection is cut.',
+    }),
+  ),
   wait_for: t.Optional(
     t.Union([Int({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), t.String({ maxLength: 100 })], {
       description: 'Holds the query until this `seq`, or this `complete_through` of an earlier answer, is readable.',

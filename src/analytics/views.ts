@@ -78,7 +78,7 @@ export function scopeDatabase(database: string): string {
 }
 
 /**
- * A statement that answers `query` with at most `rows` rows, seeing one workspace.
+ * A statement that answers `query`, with at most `rows` rows if that is given, seeing one workspace.
  *
  * The workspace is a PREWHERE and not a WHERE: ClickHouse joins conditions of a WHERE and may try the query's own ones
  * first, on everyone's rows, and an error such a condition raises (`throwIf`, a failing cast) would tell what is in
@@ -89,8 +89,9 @@ export function scopeDatabase(database: string): string {
  * @param query its brackets match, and nothing in it is commented out
  * @param workspaceId a UUID of ours
  */
-export function scopedStatement(query: CheckedQuery, database: string, workspaceId: string, rows: number): string {
-  return `WITH ${scopeOf(database, workspaceId, query.jsonPaths)} SELECT * FROM (${query.text}) LIMIT ${rows}`
+export function scopedStatement(query: CheckedQuery, database: string, workspaceId: string, rows?: number): string {
+  const limit = rows === undefined ? '' : ` LIMIT ${rows}`
+  return `WITH ${scopeOf(database, workspaceId, query.jsonPaths)} SELECT * FROM (${query.text})${limit}`
 }
 
 /** A second lock for the case that a query reached a stored table all the same. */

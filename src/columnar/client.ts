@@ -5,7 +5,9 @@ import {
   createClient,
   parseError,
 } from '@clickhouse/client'
+import { openAnswer, parameterText, type StreamedStatement } from './answer-stream.ts'
 import type { ColumnarBackend } from './backend.ts'
+import { ClickHouseFailure } from './protocol.ts'
 
 /** The service's way to ClickHouse. Every call has a deadline and throws {@link ColumnarError} or {@link ColumnarUnavailable}. */
 export interface ColumnarClient {
@@ -23,6 +25,12 @@ export interface ColumnarClient {
   query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
   /** The answer of a SELECT (without FORMAT) as text. */
   queryText(sql: string, format: 'JSON' | 'JSONEachRow', options?: QueryOptions): Promise<string>
+  /**
+   * The answer of a SELECT (without FORMAT) in any of ClickHouse's formats, piece by piece as it comes. It begins when
+   * the engine has the first piece; ending the pieces early ends the query. They throw like every call here, when the
+   * answer breaks off. The caller sets the deadline, by the signal.
+   */
+  stream(sql: string, format: string, options: StreamOptions): Promise<AsyncGenerator<Uint8Array, void, void>>
   /** The answer of any statement as it stands, in tab-separated text unless it names a format. */
   statementText(sql: string, options?: QueryOptions): Promise<string>
   /** A statement without an answer, such as DDL. */
@@ -39,6 +47,12 @@ export interface QueryOptions {
   readonly timeoutMs?: number
   /** Instead of the client's own; names that do not exist there do not exist for the statement. */
   readonly database?: string
+}
+
+export interface StreamOptions extends Omit<QueryOptions, 'timeoutMs'> {
+  readonly signal: AbortSignal
+  /** Values of placeholders that are in ClickHouse's text form already, beside `params`. */
+  readonly parameters?: StreamedStatement['parameters']
 }
 
 /** ClickHouse refused the statement: repeating it as it is will not help. */
@@ -84,6 +98,9 @@ const INSERT_SETTINGS = {
   min_insert_block_size_rows: '1048576',
   min_insert_block_size_bytes: '268435456',
 } as const
+
+/** Of every query. */
+const CLIENT_SETTINGS = { output_format_json_quote_64bit_integers: 0 } as const
 
 /** Codes that speak of the server's state, not of the statement. */
 const TRANSIENT_CODES = new Set([
@@ -139,6 +156,17 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     query: async <Row>(sql: string, options: QueryOptions = {}) => {
       const text = await queryText(sql, 'JSON', options)
       return (JSON.parse(text) as { data: Row[] }).data
+    },
+    stream: async (sql, format, options) => {
+      const params = Object.entries(options.params ?? {}).map(([name, value]) => [name, parameterText(value)])
+      const statement = {
+        sql,
+        format,
+        database: options.database ?? database,
+        settings: { ...CLIENT_SETTINGS, ...options.settings },
+        parameters: { ...Object.fromEntries(params), ...options.parameters },
+      }
+      return piecesOf(() => openAnswer(backend, statement, options.signal), options.signal)
     },
     statementText: (sql, options = {}) =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
@@ -218,7 +246,7 @@ function connectionTo(backend: ColumnarBackend) {
       use_multipart_params_auto: true,
       // Errors are thrown; whoever catches one logs it, without the statement's text.
       log: { level: ClickHouseLogLevel.OFF },
-      clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+      clickhouse_settings: CLIENT_SETTINGS,
     })
   let client = open()
   return {
@@ -234,11 +262,30 @@ function connectionTo(backend: ColumnarBackend) {
   }
 }
 
-function translate(error: unknown): Error {
-  if (!(error instanceof ClickHouseError)) {
-    return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
+/** Opens an answer and passes it on, with errors as this client throws them. */
+async function piecesOf(
+  open: () => Promise<AsyncGenerator<Uint8Array, void, void>>,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<Uint8Array, void, void>> {
+  const translated = (error: unknown) => (signal.aborted ? signal.reason : translate(error))
+  try {
+    const pieces = await open()
+    return (async function* () {
+      try {
+        yield* pieces
+      } catch (error) {
+        throw translated(error)
+      }
+    })()
+  } catch (error) {
+    throw translated(error)
   }
-  const code = Number(error.code)
-  if (TRANSIENT_CODES.has(code)) return new ColumnarUnavailable(error.message.trim(), { cause: error })
-  return new ColumnarError(code, error.type ?? 'UNKNOWN_EXCEPTION', error.message.trim())
+}
+
+function translate(error: unknown): Error {
+  const said = error instanceof ClickHouseError ? error : error instanceof ClickHouseFailure ? error : undefined
+  if (said === undefined) return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
+  const code = Number(said.code)
+  if (TRANSIENT_CODES.has(code)) return new ColumnarUnavailable(said.message.trim(), { cause: error })
+  return new ColumnarError(code, said.type ?? 'UNKNOWN_EXCEPTION', said.message.trim())
 }

@@ -20,6 +20,8 @@ export interface Statement {
   readonly parameters: Readonly<Record<string, string>>
   /** The client takes a gzip-compressed answer. */
   readonly acceptsGzip: boolean
+  /** The answer is to begin when the statement has ended, so that its status says how. */
+  readonly waitsForEnd: boolean
 }
 
 /** What a statement did, for the `X-ClickHouse-Summary` header. */
@@ -30,6 +32,8 @@ export interface Summary {
   readonly writtenBytes: number
   readonly elapsedSeconds: number
 }
+
+const NOTHING_YET: Summary = { readRows: 0, readBytes: 0, writtenRows: 0, writtenBytes: 0, elapsedSeconds: 0 }
 
 /** A failure as ClickHouse reports it: numeric code, its name, and a message without either. */
 export class ClickHouseFailure extends Error {
@@ -42,9 +46,11 @@ export class ClickHouseFailure extends Error {
     this.name = 'ClickHouseFailure'
   }
 
-  /** Reads the engine's own text, `Code: 60. DB::Exception: … (UNKNOWN_TABLE)`. */
+  /** Reads the engine's own text, `Code: 60. DB::Exception: … (UNKNOWN_TABLE) (version …)`. */
   static fromText(text: string): ClickHouseFailure {
-    const match = /^Code: (\d+)\. DB::Exception: ([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(text)
+    const plain = text.replace(/\s*\(version [^()]*(\([^()]*\))?\)\s*$/, '')
+    // Passing through layers of the engine, an error may be wrapped into itself.
+    const match = /^(?:Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(plain)
     if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
     return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
   }
@@ -118,6 +124,7 @@ export async function readStatement(request: Request, mintQueryId: () => string)
     ),
     acceptsGzip:
       search.get('enable_http_compression') === '1' && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? ''),
+    waitsForEnd: (search.get('wait_end_of_query') ?? '0') !== '0',
   }
 }
 
@@ -134,8 +141,8 @@ export function outputFormat(text: string, defaultFormat: string): string {
   return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[^;]*)?;?\s*$/i.exec(text)?.[1] ?? defaultFormat
 }
 
-/** The headers of an answer of the server. */
-export function answerHeaders(queryId: string, format: string, summary: Summary): Record<string, string> {
+/** The headers of an answer of the server. What the statement did is not known when the answer is sent as it comes. */
+export function answerHeaders(queryId: string, format: string, summary = NOTHING_YET): Record<string, string> {
   return {
     'Content-Type': contentType(format),
     'X-ClickHouse-Query-Id': queryId,
@@ -159,6 +166,10 @@ export function failureResponse(failure: ClickHouseFailure, version: string, que
   })
   if (queryId !== undefined) headers.set('X-ClickHouse-Query-Id', queryId)
   return new Response(failure.toText(version), { status: failure.status, headers })
+}
+
+export function resultTooLarge(bytesMax: number): ClickHouseFailure {
+  return new ClickHouseFailure(396, 'TOO_MANY_ROWS_OR_BYTES', `Limit for result exceeded, max bytes: ${bytesMax}.`)
 }
 
 export function notImplemented(what: string): ClickHouseFailure {

@@ -54,6 +54,24 @@ export interface Journal {
    */
   release(consumer: string, seq: number): void
 
+  /** Refuses further events of a workspace for as long as this process lives. What has been accepted stays. */
+  refuse(workspaceId: string): void
+  /**
+   * Draws a line behind everything that has been accepted before the call, so that {@link drop} can part with all of
+   * it. Answers the position of the last row before the line.
+   * @throws ApiError UNAVAILABLE when the disk fails or the journal is closing
+   */
+  cut(): Promise<number>
+  /**
+   * Parts with rows up to `throughSeq`, in memory and for good on the disk, although feeds could still be served from
+   * here: ClickHouse serves them from now on. What a registered consumer has yet to read stays, and so does what
+   * shares a file with a later row.
+   * @returns whether nothing up to `throughSeq` is left
+   */
+  drop(throughSeq: number): Promise<boolean>
+  /** {@link drop} for rows accepted on days (UTC) before that of `beforeMs`, Unix milliseconds. */
+  expire(beforeMs: number): Promise<void>
+
   /** Resolves what has been accepted, then refuses further appends and closes the files. */
   close(): Promise<void>
 }

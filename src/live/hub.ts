@@ -6,6 +6,7 @@ import { FrameRows } from './frame-rows.ts'
 import { packetsOf } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
 import type { Outlet, Subscription } from './subscription.ts'
+import { Turn } from './turn.ts'
 
 export interface HubDeps extends Pick<ReplayDeps, 'history'> {
   readonly journal: Journal
@@ -34,6 +35,9 @@ export class Hub {
   private members = 0
   /** Live subscriptions have everything up to here. Of no meaning while there are none. */
   private position = 0
+  /** While a round is being handed out nobody joins: what he would get of it depended on the moment. */
+  private isHandingOut = false
+  private readonly turn = new Turn()
   private someoneLive = Promise.withResolvers<void>()
   private readonly finished: Promise<unknown>
 
@@ -93,6 +97,7 @@ export class Hub {
   /** Makes a subscription live if it has come as far as those that are, or as the journal when there are none. */
   private join(subscription: Subscription): boolean {
     const { channel, outlet, position, promisedSeq } = subscription
+    if (this.isHandingOut) return false
     if (position !== (this.liveMembers === 0 ? this.deps.journal.endSeq : this.position)) return false
     // Those that are live may lag behind the journal.
     if (position < promisedSeq) return false
@@ -116,7 +121,6 @@ export class Hub {
   private async run(): Promise<void> {
     const { journal } = this.deps
     const { signal } = this.stopping
-    let turnEndsMs = 0
     while (!signal.aborted) {
       if (this.liveMembers === 0) {
         this.someoneLive = Promise.withResolvers()
@@ -126,34 +130,35 @@ export class Hub {
       if (this.position >= journal.endSeq) {
         await journal.waitPast(this.position, signal)
         // Those who reported it get their answers first: telling a thousand watchers takes some milliseconds.
-        await nextTurn()
-        turnEndsMs = performance.now() + TURN_MS
+        await this.turn.giveWay()
         continue
       }
       const frames = journal.recent(this.position, ROUND_BYTES)
       if (frames === null) this.fallBehind()
-      else this.deliver(frames)
-      if (performance.now() > turnEndsMs) {
-        await nextTurn()
-        turnEndsMs = performance.now() + TURN_MS
-      }
+      else await this.deliver(frames)
+      if (this.turn.isOver) await this.turn.giveWay()
     }
   }
 
   /** Sends what matches in the frames to all live subscriptions. */
-  private deliver(frames: readonly Frame[]): void {
+  private async deliver(frames: readonly Frame[]): Promise<void> {
     const touched = new Set<Channel>()
+    // All of it before others have a turn: the frames' memory may be used again then.
     for (const frame of frames) this.match(frame, touched)
-    this.position = lastSeqOf(frames[frames.length - 1])
+    this.isHandingOut = true
     for (const channel of touched) {
       const packets = packetsOf(this.deps.journal.epoch, channel.found)
       channel.found = []
       for (const packet of packets) {
         for (const subscription of channel.live) {
-          if (!subscription.outlet.send(packet)) this.stall(subscription, packet.firstSeq - 1)
+          if (subscription.outlet.send(packet)) subscription.position = packet.lastSeq
+          else this.stall(subscription, packet.firstSeq - 1)
+          if (this.turn.isOver) await this.turn.giveWay()
         }
       }
     }
+    this.isHandingOut = false
+    this.position = lastSeqOf(frames[frames.length - 1])
     this.replay.wake()
   }
 
@@ -191,15 +196,9 @@ export class Hub {
   }
 }
 
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
 function lastSeqOf(frame: Frame): number {
   return frame.firstSeq + frame.rows - 1
 }
 
 /** Of blocks handled before others get a turn. */
 const ROUND_BYTES = 256 * 1024
-/** The service does other things too: reporting calls wait for at most this. */
-const TURN_MS = 5

@@ -7,6 +7,7 @@ import { FrameRows } from './frame-rows.ts'
 import type { History } from './history.ts'
 import { type Packet, packetsOf } from './packet.ts'
 import type { Subscription } from './subscription.ts'
+import { Turn } from './turn.ts'
 
 export interface ReplayDeps {
   readonly journal: Journal
@@ -27,15 +28,19 @@ const HISTORY_RETRY_MS = 500
 /**
  * Brings subscriptions that are behind up to date. It sweeps through the journal like a lift: a chunk is read and decoded
  * once and given to everyone who stands within it, then comes the chunk that the next one up needs, and at the top it
- * begins again at the bottom. So a thousand clients that reconnect at once cost about as much as one, and nobody who is
- * far behind holds up the others. What the journal no longer has comes from ClickHouse, each for himself.
+ * begins again at the bottom. So a thousand clients that reconnect at once cost about as much as one. Every other chunk is
+ * for whoever is closest to the end, so that nobody waits for those who have far to go. What the journal no longer has comes
+ * from ClickHouse, each for himself.
  */
 export class Replay {
   /** Those in state `behind`. */
   private readonly waiting = new Set<Subscription>()
   private readonly reading = new Set<Subscription>()
   private sweptTo = 0
+  /** Whether the chunk under way is for whoever is closest to the end. */
+  private isForNewest = false
   private woken = Promise.withResolvers<void>()
+  private readonly turn = new Turn()
 
   constructor(private readonly deps: ReplayDeps) {}
 
@@ -63,33 +68,40 @@ export class Replay {
       const next = this.nextUp()
       if (next === undefined) await this.woken.promise
       else {
+        await this.turn.giveWay()
         await this.advance(next, signal)
-        await new Promise((resolve) => setImmediate(resolve))
       }
     }
   }
 
-  /** The lowest position at or above the last chunk's end; from the bottom again when there is none. */
+  /**
+   * The lowest position at or above the last chunk's end, from the bottom again when there is none; and every other time the
+   * highest of all.
+   */
   private nextUp(): number | undefined {
     const { startSeq, endSeq } = this.deps.journal
     // Those older than the files wait until ClickHouse may be asked again.
     const from = this.reading.size < HISTORY_READS_MAX ? 0 : startSeq - 1
     let above = Number.POSITIVE_INFINITY
     let lowest = Number.POSITIVE_INFINITY
+    let highest = -1
     for (const { position } of this.waiting) {
       if (position < from || position >= endSeq) continue
       if (position >= this.sweptTo && position < above) above = position
       if (position < lowest) lowest = position
+      if (position > highest) highest = position
     }
-    const next = above === Number.POSITIVE_INFINITY ? lowest : above
-    return next === Number.POSITIVE_INFINITY ? undefined : next
+    if (highest < 0) return undefined
+    this.isForNewest = !this.isForNewest
+    if (this.isForNewest) return highest
+    return above === Number.POSITIVE_INFINITY ? lowest : above
   }
 
   /** Serves one chunk, to everyone who needs some of it. */
   private async advance(position: number, signal: AbortSignal): Promise<void> {
     const { journal } = this.deps
     if (position + 1 < journal.startSeq) {
-      this.sweptTo = journal.startSeq - 1
+      this.sweep(journal.startSeq - 1)
       this.askHistory(signal)
       return
     }
@@ -100,8 +112,12 @@ export class Replay {
     // A damaged frame has been set aside: whoever needs it has to know.
     const resumedSeq = frames.length === 0 ? endSeq : frames[0].firstSeq - 1
     if (resumedSeq > position) this.skipTo(resumedSeq, position)
-    if (frames.length > 0) this.serve(frames, position)
-    this.sweptTo = Math.max(resumedSeq, lastSeqOf(frames.at(-1), position))
+    if (frames.length > 0) await this.serve(frames, position)
+    this.sweep(Math.max(resumedSeq, lastSeqOf(frames.at(-1), position)))
+  }
+
+  private sweep(to: number): void {
+    if (!this.isForNewest) this.sweptTo = to
   }
 
   /** What the files have after `position`; null when they cannot be read. */
@@ -126,21 +142,34 @@ export class Replay {
     }
   }
 
-  private serve(frames: readonly Frame[], from: number): void {
-    const { epoch } = this.deps.journal
+  private async serve(frames: readonly Frame[], from: number): Promise<void> {
     const through = lastSeqOf(frames.at(-1), from)
-    const rows = frames.map((frame) => new FrameRows(frame, epoch))
-    const packets = new Map<Channel, readonly Packet[]>()
+    const rows = frames.map((frame) => new FrameRows(frame, this.deps.journal.epoch))
+    const shared = new Map<Channel, readonly Activity[]>()
+    const found = new Map<Subscription, readonly Activity[]>()
+    // All of it before others have a turn: the frames' memory may be used again then.
     for (const subscription of this.waiting) {
       const { channel, position } = subscription
       if (position < from || position >= through) continue
-      // Most stand at the beginning of the chunk, and share what was made for the first of them.
-      let own = position < frames[0].firstSeq ? packets.get(channel) : undefined
-      if (own === undefined) {
-        own = packetsOf(epoch, collect(rows, channel, position))
-        if (position < frames[0].firstSeq) packets.set(channel, own)
-      }
-      this.send(subscription, own, through)
+      // Most stand at the beginning of the chunk, and share what was found for the first of them.
+      const isFirst = position < frames[0].firstSeq
+      const items = (isFirst ? shared.get(channel) : undefined) ?? collect(rows, channel, position)
+      if (isFirst) shared.set(channel, items)
+      found.set(subscription, items)
+    }
+    await this.handOut(found, through)
+  }
+
+  /** @param found emptied on the way, so that what has been sent is kept no longer */
+  private async handOut(found: Map<Subscription, readonly Activity[]>, through: number): Promise<void> {
+    const made = new WeakMap<readonly Activity[], readonly Packet[]>()
+    for (const [subscription, items] of found) {
+      found.delete(subscription)
+      const packets = made.get(items) ?? packetsOf(this.deps.journal.epoch, items)
+      made.set(items, packets)
+      // It may have gone meanwhile.
+      if (this.waiting.has(subscription)) this.send(subscription, packets, through)
+      if (this.turn.isOver) await this.turn.giveWay()
     }
   }
 

@@ -36,6 +36,6 @@ export function workspaceRoutes({ guards, workspaces }: WorkspaceRoutesDeps) {
       params: WorkspaceParams,
       body: EditWorkspace,
       response: WorkspaceRecord,
-      detail: { tags, summary: 'Rename, suspend or reactivate a workspace' },
+      detail: { tags, summary: 'Rename, suspend or reactivate a workspace, or say how long its events are kept' },
     })
 }

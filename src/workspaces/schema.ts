@@ -1,9 +1,11 @@
 import { t } from 'elysia'
-import { Body, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
+import { Body, Int, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 
 /** What of a workspace, the tenant, goes over the wire (contract section 2). */
 
 const NAME_LENGTH_MAX = 200
+/** A hundred years. */
+export const RETENTION_DAYS_MAX = 36_500
 
 const WorkspaceName = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX })
 /** Elysia would fill a missing optional choice with its first word, hence the explicit default. */
@@ -12,18 +14,32 @@ const WorkspaceStatus = t.UnionEnum(['active', 'suspended'], {
   description: 'The keys of a suspended workspace answer FORBIDDEN.',
 })
 
+const RetentionDays = Nullable(
+  Int({
+    minimum: 1,
+    maximum: RETENTION_DAYS_MAX,
+    description:
+      'Days that events are kept; null for as long as EVENT_RETENTION_DAYS says. The shorter of the two counts.',
+  }),
+)
+
 /** Body of `POST /api/v1/workspaces`. */
 export const CreateWorkspace = Body({ name: WorkspaceName })
 export type CreateWorkspace = typeof CreateWorkspace.static
 
 /** Body of `PATCH /api/v1/workspaces/:workspaceId`. */
-export const EditWorkspace = Body({ name: t.Optional(WorkspaceName), status: t.Optional(WorkspaceStatus) })
+export const EditWorkspace = Body({
+  name: t.Optional(WorkspaceName),
+  status: t.Optional(WorkspaceStatus),
+  retention_days: t.Optional(RetentionDays),
+})
 export type EditWorkspace = typeof EditWorkspace.static
 
 const workspaceFields = {
   workspace_id: Uuid,
   name: t.String(),
   status: WorkspaceStatus,
+  retention_days: RetentionDays,
   created_at: Timestamp,
   updated_at: Timestamp,
 }

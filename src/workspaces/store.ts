@@ -49,8 +49,10 @@ export class WorkspaceStore {
   }
 
   /**
-   * Renames, suspends or reactivates. Once a suspension has resolved, no process accepts a key of the workspace.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
+   * Renames, suspends, reactivates, or says how long events are kept. Once a suspension has resolved, no process accepts
+   * a key of the workspace.
+   * @throws ApiError NOT_FOUND; CONFLICT while it is being erased; UNAVAILABLE when another process could not be told in
+   *   time
    */
   async edit(workspaceId: string, edit: EditWorkspace): Promise<WorkspaceRecord> {
     const { sql, ring } = this.deps
@@ -62,14 +64,24 @@ export class WorkspaceStore {
   }
 
   private async update(sql: Sql | TransactionSql, workspaceId: string, edit: EditWorkspace): Promise<WorkspaceRecord> {
-    const { name = null, status = null } = edit
+    const { name = null, status = null, retention_days: days } = edit
     const now = new Date(this.deps.clock.now())
     const [row] = await sql<WorkspaceRow[]>`
       update workspaces set name = coalesce(${name}, name), status = coalesce(${status}, status),
-        updated_at = case when name <> ${name} or status <> ${status} then ${now} else updated_at end
-      where workspace_id = ${workspaceId} returning ${columns(sql)}`
-    if (row === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+        ${days === undefined ? sql`` : sql`retention_days = ${days},`}
+        updated_at = case when name <> ${name} or status <> ${status}
+          or ${days === undefined ? sql`false` : sql`retention_days is distinct from ${days}`}
+          then ${now} else updated_at end
+      where workspace_id = ${workspaceId} and not is_erasing returning ${columns(sql)}`
+    if (row === undefined) throw await this.refusal(sql, workspaceId)
     return toWorkspaceRecord(row)
+  }
+
+  private async refusal(sql: Sql | TransactionSql, workspaceId: string): Promise<ApiError> {
+    const [row] = await sql`select from workspaces where workspace_id = ${workspaceId}`
+    return row === undefined
+      ? new ApiError('NOT_FOUND', 'workspace does not exist')
+      : new ApiError('CONFLICT', 'the workspace is being erased')
   }
 }
 
@@ -102,5 +114,5 @@ export async function insertWorkspace(
 }
 
 function columns(sql: Sql | TransactionSql) {
-  return sql`workspace_id, name, status, created_at, updated_at`
+  return sql`workspace_id, name, status, retention_days, created_at, updated_at`
 }

@@ -1,6 +1,7 @@
 import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
 import { memoryOf } from './memory.ts'
+import { measureQueries } from './queries.ts'
 import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureDelay, measureSustained } from './sustained.ts'
@@ -35,6 +36,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   delay: measureDelay,
   sustained: measureSustained,
   feeds: measureFeeds,
+  queries: measureQueries,
   memory,
 }
 

@@ -38,8 +38,10 @@ const UNLIMITED = {
 /** What `bun run start` sets. */
 const AS_STARTED = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000' }
 
-export async function startBenchService(): Promise<BenchService> {
-  const { pid, url, api, workspaceKey } = await spawnService({ ...UNLIMITED, ...AS_STARTED, LOG_LEVEL: 'error' })
+/** @param env more variables of its configuration */
+export async function startBenchService(env: Record<string, string> = {}): Promise<BenchService> {
+  const started = await spawnService({ ...UNLIMITED, ...AS_STARTED, LOG_LEVEL: 'error', ...env })
+  const { pid, url, api, workspaceKey } = started
   const call = async (method: 'GET' | 'POST', path: string, body?: object, key = workspaceKey) => {
     const { status, text, data } = await api(method, path, body, { key })
     if (status !== 200) throw new Error(`${method} ${path} answered ${status}: ${text}`)

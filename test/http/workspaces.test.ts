@@ -46,6 +46,7 @@ describe('POST /api/v1/workspaces', () => {
       workspace_id: expect.any(String),
       name: 'acme',
       status: 'active',
+      retention_days: null,
       created_at: expect.any(String),
       updated_at: data.created_at,
       key_id: expect.any(String),
@@ -90,6 +91,7 @@ describe('GET /api/v1/workspaces', () => {
       workspace_id: made[0],
       name: 'another',
       status: 'active',
+      retention_days: null,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     })
@@ -105,6 +107,20 @@ describe('PATCH /api/v1/workspaces/:workspaceId', () => {
     expect(Date.parse(data.updated_at)).toBeGreaterThan(Date.parse(data.created_at))
     const unchanged = await operator('PATCH', `/api/v1/workspaces/${workspaceId}`, {})
     expect(unchanged.data).toEqual(data)
+  })
+
+  test('says how long events are kept, and takes that back', async () => {
+    const { workspaceId } = await app.newWorkspace()
+    const path = `/api/v1/workspaces/${workspaceId}`
+    app.clock.aheadMs += 1_000
+    const { data } = await operator('PATCH', path, { retention_days: 7 })
+    expect(data).toMatchObject({ retention_days: 7, name: 'another', status: 'active' })
+    expect(Date.parse(data.updated_at)).toBeGreaterThan(Date.parse(data.created_at))
+    expect((await operator('PATCH', path, { retention_days: 7 })).data).toEqual(data)
+    expect((await operator('PATCH', path, { name: 'b' })).data.retention_days).toBe(7)
+    expect((await operator('PATCH', path, { retention_days: null })).data.retention_days).toBeNull()
+    for (const retention_days of [0, -1, 1.5, '7', 36_501])
+      expect(verdict(await operator('PATCH', path, { retention_days }))).toBe('400 VALIDATION_ERROR')
   })
 
   test('suspends and reactivates: its keys are FORBIDDEN meanwhile, the next request already', async () => {

@@ -42,8 +42,18 @@ test('an empty environment is the documented default', () => {
       readsPerMinute: 3_000,
       queriesPerMinute: 300,
     },
+    eventRetentionDays: undefined,
     feedOrigins: undefined,
     feeds: { connections: 50_000, connectionsPerWorkspace: 10_000, slowConsumerMs: 10_000 },
+    queries: {
+      atOnce: 3,
+      seconds: 10,
+      memoryBytes: 1024 ** 3,
+      rows: 10_000,
+      resultBytes: 32 * 1024 ** 2,
+      streamBytes: 4 * 1024 ** 3,
+      streamSeconds: 600,
+    },
     journalMaxBytes: 16 * 1024 ** 3,
     journalKeepBytes: 1024 ** 3,
     bodyTimeoutMs: 30_000,
@@ -65,11 +75,13 @@ test('every variable is read', () => {
     RATE_LIMIT_READS_PER_MINUTE: '0',
     JOURNAL_MAX_BYTES: '1000000000',
     BODY_TIMEOUT_SECONDS: '2',
+    EVENT_RETENTION_DAYS: '30',
   })
   expect(config).toMatchObject({ port: 0, host: '::1', dataDir: '/x', databaseUrl: 'postgresql://u:p@h:1/db' })
   expect(config).toMatchObject({ clickhouseUrl: 'https://h:8443', operatorToken: 'op', bootstrapWorkspaceKey: key })
   expect(config).toMatchObject({ logLevel: 'silent', journalMaxBytes: 1e9, bodyTimeoutMs: 2_000 })
   expect(config.limits.events_per_call).toBe(7)
+  expect(config.eventRetentionDays).toBe(30)
   expect(config.rateLimits.readsPerMinute).toBe(0)
 })
 
@@ -89,11 +101,14 @@ test('every problem is reported at once, by the name of its variable', () => {
   ])
 })
 
-test.each([
-  ['EVENT_RETENTION_DAYS', '30'],
-  ['NATS_URL', 'nats://localhost'],
-])('%s is refused honestly, because nothing would honour it', (name, value) => {
-  expect(problemsOf({ [name]: value })[0]).toStartWith(`${name} is set, but`)
+test('NATS_URL is refused honestly, because nothing would honour it', () => {
+  expect(problemsOf({ NATS_URL: 'nats://localhost' })[0]).toStartWith('NATS_URL is set, but')
+})
+
+test.each(['0', '-1', '1.5', 'forever', '36501'])('EVENT_RETENTION_DAYS=%s is no number of days', (value) => {
+  expect(problemsOf({ EVENT_RETENTION_DAYS: value })).toEqual([
+    `EVENT_RETENTION_DAYS must be a whole number from 1 to 36500; got "${value}"`,
+  ])
 })
 
 test.each(['1e3', '3000.5', '0x10', ' 30 00', 'NaN', '-0'])('PORT=%s is no port', (value) => {

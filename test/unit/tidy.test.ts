@@ -92,6 +92,7 @@ function rank(path: string): number {
       'events',
       'analytics',
       'live',
+      'retention',
       'invoke',
       'dashboard',
       'tail',

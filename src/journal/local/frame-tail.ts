@@ -1,5 +1,5 @@
 import type { Frame } from '../journal.ts'
-import type { Segments } from './segments.ts'
+import type { Segment, Segments } from './segments.ts'
 
 /**
  * What consumers read from: the newest frames in memory, older ones from the segment files. Consumers that keep up never
@@ -12,8 +12,8 @@ export class FrameTail {
   private commits: Commit[] = []
   private bytes = 0
   private wakers: (() => void)[] = []
-  /** Where in a segment each reader that is behind has come to, by the position it will ask for next. */
-  private readonly places = new Map<number, { path: string; at: number }>()
+  /** Where in a segment reading can begin, in rising order: readers that are behind come again and again. */
+  private readonly places = new WeakMap<Segment, Place[]>()
 
   /**
    * @param bytesMax what to keep in memory; the latest commit in any case
@@ -30,20 +30,35 @@ export class FrameTail {
     this.frames.push(...frames)
     this.commits.push({ memory, frames: frames.length })
     this.bytes += memory.length
-    let left = 0
-    while (left < this.commits.length - 1 && (this.bytes > this.bytesMax || this.commits.length - left > COMMITS_MAX)) {
-      const commit = this.commits[left++]
-      this.first += commit.frames
-      this.bytes -= commit.memory.length
-      const last = this.frames[this.first - 1]
-      this.drop(commit.memory, last.firstSeq + last.rows - 1)
+    this.letGo((left) => left > 1 && (this.bytes > this.bytesMax || left > COMMITS_MAX))
+    this.wake()
+  }
+
+  /** Lets go of commits with nothing past `seq` in them. */
+  forget(seq: number): void {
+    this.letGo((_left, lastSeq) => lastSeq <= seq)
+  }
+
+  /**
+   * Lets go of the oldest commits while `isOver`.
+   * @param isOver is told how many commits are left, and the position of the last row of the oldest
+   */
+  private letGo(isOver: (left: number, lastSeq: number) => boolean): void {
+    let gone = 0
+    for (; gone < this.commits.length; gone++) {
+      const { memory, frames } = this.commits[gone]
+      const last = this.frames[this.first + frames - 1]
+      const lastSeq = last.firstSeq + last.rows - 1
+      if (!isOver(this.commits.length - gone, lastSeq)) break
+      this.first += frames
+      this.bytes -= memory.length
+      this.drop(memory, lastSeq)
     }
-    if (left > 0) this.commits = this.commits.slice(left)
+    if (gone > 0) this.commits = this.commits.slice(gone)
     if (this.first > this.frames.length / 2) {
       this.frames = this.frames.slice(this.first)
       this.first = 0
     }
-    this.wake()
   }
 
   /** Wakes everyone who waits in {@link next}. */
@@ -96,28 +111,35 @@ export class FrameTail {
   }
 
   private async readSegments(afterSeq: number, maxBytes: number): Promise<Frame[]> {
-    const place = this.places.get(afterSeq)
     for (const segment of [...this.segments.all]) {
       if (segment.lastSeq <= afterSeq) continue
-      let at = place?.path === segment.path ? place.at : 0
+      let at = this.places.get(segment)?.findLast(({ seq }) => seq <= afterSeq)?.at ?? 0
       while (at < segment.bytes) {
         const read = await this.segments.read(segment, at, Math.max(maxBytes, READ_BYTES_MIN))
         at = read.at
+        const last = read.frames.at(-1)
+        if (last === undefined) continue
+        this.remember(segment, { seq: last.firstSeq + last.rows - 1, at })
         const found = read.frames.filter((frame) => frame.firstSeq + frame.rows - 1 > afterSeq)
-        if (found.length === 0) continue
-        const last = found[found.length - 1]
-        this.remember(afterSeq, last.firstSeq + last.rows - 1, segment.path, at)
-        return found
+        if (found.length > 0) return found
       }
     }
     return []
   }
 
-  private remember(from: number, to: number, path: string, at: number): void {
-    this.places.delete(from)
-    if (this.places.size >= PLACES_MAX) this.places.clear()
-    this.places.set(to, { path, at })
+  private remember(segment: Segment, place: Place): void {
+    const places = this.places.get(segment) ?? []
+    const below = places.findLastIndex(({ seq }) => seq <= place.seq)
+    if (place.at - (places[below]?.at ?? 0) < PLACE_DISTANCE_BYTES) return
+    places.splice(below + 1, 0, place)
+    this.places.set(segment, places)
   }
+}
+
+/** Rows after `seq` stand at byte `at` of their segment or behind it. */
+interface Place {
+  readonly seq: number
+  readonly at: number
 }
 
 interface Commit {
@@ -126,5 +148,5 @@ interface Commit {
 }
 
 const COMMITS_MAX = 4_000
-const READ_BYTES_MIN = 1024 * 1024
-const PLACES_MAX = 1_000
+const READ_BYTES_MIN = 256 * 1024
+const PLACE_DISTANCE_BYTES = 128 * 1024

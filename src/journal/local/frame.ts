@@ -129,6 +129,11 @@ function readHead(bytes: Buffer, at: number, spans: number, outboxIds: number): 
   }
 }
 
+/** When the rows of a frame were accepted, from the first bytes of its head; undefined when this is no frame. */
+export function receivedAtOf(head: Buffer): number | undefined {
+  return head.compare(MAGIC, 0, 4, 0, 4) === 0 ? head.readDoubleLE(48) : undefined
+}
+
 /** The next place at or after `from` that looks like the start of a frame; -1 when there is none. */
 export function findFrame(bytes: Buffer, from: number): number {
   return bytes.indexOf(MAGIC, from)

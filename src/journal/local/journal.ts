@@ -8,10 +8,11 @@ import { ApiError } from '../../http/errors.ts'
 import type { Log } from '../../log.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
 import type { RunRow, TaskRow } from '../rows.ts'
+import { Consumers } from './consumers.ts'
 import { type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import { FrameTail } from './frame-tail.ts'
 import { PagePool } from './pages.ts'
-import { Segments } from './segments.ts'
+import { dayOf, Segments } from './segments.ts'
 
 export interface LocalJournalOptions {
   readonly dir: string
@@ -60,9 +61,11 @@ export class LocalJournal implements Journal {
   /** Of the newest frame of each kind. */
   private readonly outboxIds = new Map<Frame['kind'], readonly number[]>()
   private readonly tail: FrameTail
-  /** How far each registered consumer has come, and when it last came on. */
-  private readonly released = new Map<string, Released>()
+  private readonly consumers = new Consumers()
   private readonly pool = new PagePool()
+  /** Workspaces whose events are refused. */
+  private readonly refused = new Set<string>()
+  private cuts: PromiseWithResolvers<number>[] = []
 
   constructor(
     private readonly options: LocalJournalOptions,
@@ -95,7 +98,7 @@ export class LocalJournal implements Journal {
   }
 
   appendEvents(batch: EventBatch): Promise<Appended> {
-    const refusal = this.refusal()
+    const refusal = this.refused.has(batch.run.workspaceId) ? noWorkspace() : this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const first = this.events.rows
     this.events.add(batch, this.options.clock.now())
@@ -139,8 +142,8 @@ export class LocalJournal implements Journal {
   }
 
   release(consumer: string, seq: number): void {
-    this.released.set(consumer, { seq, atMs: performance.now() })
-    const needed = this.slowest().seq
+    this.consumers.release(consumer, seq)
+    const needed = this.consumers.slowest.seq
     for (;;) {
       const [oldest, next] = this.segments.all
       if (next === undefined || oldest.lastSeq > needed || this.bytes - oldest.bytes < this.options.keepBytes) return
@@ -150,16 +153,37 @@ export class LocalJournal implements Journal {
 
   /** Bytes that a registered consumer has yet to read, in whole segments. */
   get backlogBytes(): number {
-    const needed = this.slowest().seq
+    const needed = this.consumers.slowest.seq
     let bytes = 0
     for (const segment of this.segments.all) if (segment.lastSeq > needed) bytes += segment.bytes
     return bytes
   }
 
-  private slowest(): Released {
-    let slowest = NOBODY
-    for (const released of this.released.values()) if (released.seq < slowest.seq) slowest = released
-    return slowest
+  refuse(workspaceId: string): void {
+    this.refused.add(workspaceId)
+  }
+
+  cut(): Promise<number> {
+    if (this.closed) return Promise.reject(shuttingDown())
+    const cut = Promise.withResolvers<number>()
+    this.cuts.push(cut)
+    if (this.committing === undefined) this.scheduleCommits()
+    return cut.promise
+  }
+
+  async drop(throughSeq: number): Promise<boolean> {
+    const seq = Math.min(throughSeq, this.consumers.slowest.seq)
+    this.tail.forget(seq)
+    await this.segments.dropThrough(seq)
+    return this.startSeq > throughSeq
+  }
+
+  async expire(beforeMs: number): Promise<void> {
+    const isExpired = ({ day }: { readonly day: number | undefined }) => day !== undefined && day < dayOf(beforeMs)
+    const last = this.segments.all.at(-1)
+    if (last !== undefined && isExpired(last)) await this.cut()
+    const expired = this.segments.all.findLast(isExpired)
+    if (expired !== undefined) await this.drop(expired.lastSeq)
   }
 
   async close(): Promise<void> {
@@ -171,7 +195,7 @@ export class LocalJournal implements Journal {
 
   /** Memory that has left the tail is used again once every registered consumer has done with it. */
   private reuse(memory: Buffer, lastSeq: number): void {
-    if (this.released.size > 0 && this.slowest().seq >= lastSeq) this.pool.give(memory)
+    if (this.consumers.count > 0 && this.consumers.slowest.seq >= lastSeq) this.pool.give(memory)
   }
 
   private get pendingBytes(): number {
@@ -192,7 +216,7 @@ export class LocalJournal implements Journal {
   }
 
   private refusal(): ApiError | undefined {
-    if (this.closed) return new ApiError('UNAVAILABLE', 'the service is shutting down; send the call again')
+    if (this.closed) return shuttingDown()
     if (this.pendingBytes > PENDING_BYTES_MAX) {
       return new ApiError('UNAVAILABLE', 'the disk does not keep up; send the call again', { retryAfterSeconds: 1 })
     }
@@ -225,10 +249,13 @@ export class LocalJournal implements Journal {
   }
 
   private async commitAll(): Promise<void> {
-    while (this.waiting.length > 0) {
+    while (this.waiting.length > 0 || this.cuts.length > 0) {
+      const cuts = this.cuts
+      this.cuts = []
       const restMs = this.restMs()
       if (restMs > 0) await Bun.sleep(restMs)
-      await this.commit()
+      if (this.waiting.length > 0) await this.commit()
+      if (cuts.length > 0) await this.endSegment(cuts)
       // A tick for the requests that came meanwhile: larger commits, fewer of them.
       if (this.waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
     }
@@ -241,9 +268,20 @@ export class LocalJournal implements Journal {
    * do not come on at all, because their store is away, are not waited for.
    */
   private restMs(): number {
-    if (performance.now() - this.slowest().atMs > PACED_WITHIN_MS) return 0
+    if (performance.now() - this.consumers.slowest.atMs > PACED_WITHIN_MS) return 0
     const over = this.backlogBytes / (this.options.paceBytes ?? PACE_BYTES) - 1
     return over > 0 ? Math.min(REST_MS_MAX, over * REST_MS_PER_PACE) : 0
+  }
+
+  /** Answers cuts that were asked for before the last commit began. */
+  private async endSegment(cuts: readonly PromiseWithResolvers<number>[]): Promise<void> {
+    try {
+      await this.segments.begin(this.durableSeq + 1)
+      for (const cut of cuts) cut.resolve(this.durableSeq)
+    } catch (cause) {
+      const refusal = new ApiError('UNAVAILABLE', 'the journal could not begin a new file', { cause })
+      for (const cut of cuts) cut.reject(refusal)
+    }
   }
 
   /** Writes everything collected so far. Records stand before events: a run's start goes ahead of what it reports. */
@@ -258,7 +296,7 @@ export class LocalJournal implements Journal {
     const { buffer, frames, drafts } = this.build(first, receivedAt)
     const started = performance.now()
     try {
-      await this.segments.write(buffer, first.run, endSeq)
+      await this.segments.write(buffer, first.run, endSeq, receivedAt)
     } catch (error) {
       this.options.log.error('journal: a write failed; its calls were refused', { error })
       const refusal = new ApiError('UNAVAILABLE', 'the journal could not be written; send the call again', {
@@ -309,14 +347,13 @@ export class LocalJournal implements Journal {
   }
 }
 
-interface Released {
-  readonly seq: number
-  /** On the monotonic clock. */
-  readonly atMs: number
+function shuttingDown(): ApiError {
+  return new ApiError('UNAVAILABLE', 'the service is shutting down; send the call again')
 }
 
-/** Stands for the slowest consumer of a journal that has none. */
-const NOBODY: Released = { seq: Number.POSITIVE_INFINITY, atMs: 0 }
+function noWorkspace(): ApiError {
+  return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased')
+}
 
 interface Waiter {
   readonly kind: Frame['kind']

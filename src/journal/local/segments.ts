@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Log } from '../../log.ts'
-import { findFrame, readFrame, type StoredFrame } from './frame.ts'
+import { FRAME_HEAD_BYTES_MIN, findFrame, readFrame, receivedAtOf, type StoredFrame } from './frame.ts'
 
 /** A file of frames. `bytes` counts what is durable; whatever stands behind that was never acknowledged. */
 export interface Segment {
@@ -12,6 +12,8 @@ export interface Segment {
   /** 0 for an empty segment. */
   lastSeq: number
   bytes: number
+  /** When its rows were accepted, see {@link dayOf}; undefined for an empty segment. */
+  day: number | undefined
 }
 
 export interface SegmentsOptions {
@@ -21,9 +23,15 @@ export interface SegmentsOptions {
   readonly log: Log
 }
 
+/** The day (UTC) of a moment in Unix milliseconds, counted from 1970. */
+export function dayOf(ms: number): number {
+  return Math.floor(ms / 86_400_000)
+}
+
 /**
  * The segment files of one journal. Writes are synchronous to the disk (`O_DSYNC`), so that a write that has returned is
- * on stable storage. Knows nothing of what the frames mean.
+ * on stable storage. A segment holds rows of one day, so that retention can drop it whole. Knows nothing of what the
+ * frames mean.
  */
 export class Segments {
   /** Frames of the last two segments; the journal takes what it needs from them. */
@@ -44,7 +52,8 @@ export class Segments {
     const names = fs.readdirSync(options.dir).filter((name) => SEGMENT_NAME.test(name))
     for (const name of names.sort()) {
       const path = join(options.dir, name)
-      segments.list.push({ path, firstSeq: Number.parseInt(name, 10), lastSeq: 0, bytes: fs.statSync(path).size })
+      const bytes = fs.statSync(path).size
+      segments.list.push({ path, firstSeq: Number.parseInt(name, 10), lastSeq: 0, bytes, day: readDay(path) })
     }
     segments.list.forEach((segment, index) => {
       const next = segments.list[index + 1]
@@ -71,9 +80,12 @@ export class Segments {
   /**
    * Writes frames that hold the rows `firstSeq` to `lastSeq`; resolves once they are on stable storage. On failure
    * nothing of them counts, and the next write goes to a new segment.
+   *
+   * @param receivedAt when the rows were accepted, Unix milliseconds
    */
-  async write(frames: Buffer, firstSeq: number, lastSeq: number): Promise<void> {
-    const segment = await this.writable(firstSeq)
+  async write(frames: Buffer, firstSeq: number, lastSeq: number, receivedAt: number): Promise<void> {
+    const day = dayOf(receivedAt)
+    const segment = await this.writable(firstSeq, day)
     try {
       await writeAll(this.file!, frames, segment.bytes)
     } catch (error) {
@@ -83,6 +95,29 @@ export class Segments {
     segment.bytes += frames.length
     this.bytes += frames.length
     segment.lastSeq = lastSeq
+    segment.day = day
+  }
+
+  /**
+   * Ends the last segment. The next one, for rows from `firstSeq` on, is there at once, so that the journal's position
+   * is known even when everything before it has been dropped. Never during a write.
+   */
+  async begin(firstSeq: number): Promise<void> {
+    const last = this.list.at(-1)
+    if (last === undefined || last.bytes === 0) return
+    this.sealed = true
+    await this.create(firstSeq)
+  }
+
+  /** Deletes all segments but the last that hold nothing past `seq`, and what was set aside of them, for good. */
+  async dropThrough(seq: number): Promise<void> {
+    while (this.list.length > 1 && this.list[0].lastSeq <= seq) this.dropOldest()
+    const { dir } = this.options
+    for (const name of fs.readdirSync(dir)) {
+      const isCopy = COPY_NAME.test(name) && Number.parseInt(name, 10) < (this.list[0]?.firstSeq ?? 0)
+      if (isCopy) fs.rmSync(join(dir, name), { force: true })
+    }
+    await syncDir(dir)
   }
 
   /** Deletes the oldest segment. Never the one that is written to. */
@@ -180,6 +215,7 @@ export class Segments {
     }
     for (const [from, to] of damaged) if (to <= sound) this.quarantine(segment, bytes.subarray(from, to), from)
     segment.bytes = sound
+    if (sound === 0) segment.day = undefined
     if (sound < bytes.length) {
       this.options.log.warn('journal: cut off a torn tail that was never acknowledged', {
         segment: segment.path,
@@ -190,17 +226,20 @@ export class Segments {
   }
 
   /** The segment that takes the next write, its file open. */
-  private async writable(firstSeq: number): Promise<Segment> {
+  private async writable(firstSeq: number, day: number): Promise<Segment> {
     const last = this.list.at(-1)
-    if (last !== undefined && !this.sealed && last.bytes < this.options.segmentBytes) {
-      this.file ??= await openForWrites(last.path, 0)
-      return last
-    }
+    const isRoomy = last !== undefined && last.bytes < this.options.segmentBytes && (last.day ?? day) === day
+    if (!isRoomy || this.sealed) return this.create(firstSeq)
+    this.file ??= await openForWrites(last.path, 0)
+    return last
+  }
+
+  private async create(firstSeq: number): Promise<Segment> {
     await this.close()
     const path = join(this.options.dir, `${String(firstSeq).padStart(16, '0')}.segment`)
     this.file = await openForWrites(path, fs.constants.O_CREAT | fs.constants.O_TRUNC)
     await syncDir(this.options.dir)
-    const segment: Segment = { path, firstSeq, lastSeq: 0, bytes: 0 }
+    const segment: Segment = { path, firstSeq, lastSeq: 0, bytes: 0, day: undefined }
     this.list.push(segment)
     this.sealed = false
     return segment
@@ -221,6 +260,8 @@ export class Segments {
 }
 
 const SEGMENT_NAME = /^\d{16}\.segment$/
+/** Of damage that was set aside. */
+const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
 const WRITE_SYNCED = fs.constants.O_WRONLY | (fs.constants.O_DSYNC ?? fs.constants.O_SYNC)
 const PAST_THE_CACHE = fs.constants.O_DIRECT ?? 0
 
@@ -257,6 +298,16 @@ async function readBytes(file: fs.promises.FileHandle, at: number, length: numbe
     filled += bytesRead
   }
   return bytes
+}
+
+/** The day of the first frame; undefined when there is none. */
+function readDay(path: string): number | undefined {
+  const head = Buffer.alloc(FRAME_HEAD_BYTES_MIN)
+  const file = fs.openSync(path, 'r')
+  const bytesRead = fs.readSync(file, head, 0, head.length, 0)
+  fs.closeSync(file)
+  const receivedAt = bytesRead < head.length ? undefined : receivedAtOf(head)
+  return receivedAt === undefined ? undefined : dayOf(receivedAt)
 }
 
 async function truncate(path: string, bytes: number): Promise<void> {

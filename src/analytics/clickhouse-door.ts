@@ -1,0 +1,143 @@
+import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../columnar/exception-block.ts'
+import {
+  answerHeaders,
+  ClickHouseFailure,
+  failureResponse,
+  readCredentials,
+  readStatement,
+  type Statement,
+} from '../columnar/protocol.ts'
+import type { BodyReader } from '../http/body.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Guards } from '../keys/guards.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Analytics } from './analytics.ts'
+import { refusalOf } from './clickhouse-errors.ts'
+import { readRequest } from './clickhouse-request.ts'
+import { QUERY_LENGTH_MAX } from './schema.ts'
+
+export interface ClickHouseDoorDeps {
+  readonly guards: Guards
+  readonly reader: BodyReader
+  readonly analytics: Analytics
+}
+
+/**
+ * Answers a request of ClickHouse's HTTP interface, so that clients and tools of ClickHouse can be pointed at a
+ * workspace: any user, and the workspace key as the password. Behind it is the same as behind `POST /api/v1/query`: keys,
+ * budget, guard, caps. Errors are answers as ClickHouse gives them.
+ *
+ * @param headers of the response, which get those of the rate limit
+ */
+export type ClickHouseDoor = (request: Request, headers: Record<string, string | number>) => Promise<Response>
+
+export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDoorDeps): ClickHouseDoor {
+  const answer = async (caller: Caller, statement: Statement, signal: AbortSignal): Promise<Response> => {
+    if (statement.text.length > QUERY_LENGTH_MAX) throw tooLong()
+    const version = await analytics.version(signal)
+    const request = readRequest(statement, await analytics.normalForm(statement.text, signal), version)
+    const { body } = await analytics.stream(caller, request, signal)
+    const tag = mintExceptionTag()
+    const headers: Record<string, string> = {
+      ...answerHeaders(statement.queryId, request.outputFormat),
+      [EXCEPTION_TAG_HEADER]: tag,
+    }
+    const told = tellingFailure(body, (error) => exceptionBlock(tag, refusalOf(error).failure, version))
+    if (!statement.acceptsGzip) return new Response(cutOff(told.body, told), { headers })
+    headers['Content-Encoding'] = 'gzip'
+    return new Response(cutOff(told.body.pipeThrough(new CompressionStream('gzip')), told), { headers })
+  }
+
+  return async (request, headers) => {
+    let queryId: string | undefined
+    try {
+      const sent = await reader.readBytes(request)
+      const caller = await guards.admit(withBearer(request), headers, 'workspace', 'queries')
+      const statement = await readStatement(withBody(request, sent), () => Bun.randomUUIDv7())
+      queryId = shownId(statement.queryId)
+      return await answer(caller, { ...statement, queryId }, request.signal)
+    } catch (error) {
+      if (!(error instanceof ApiError) && !(error instanceof ClickHouseFailure)) throw error
+      const { failure, status, headers: own } = refusalOf(error)
+      const response = failureResponse(failure, await analytics.version(request.signal).catch(() => ''), queryId)
+      for (const [name, value] of Object.entries(own)) response.headers.set(name, value)
+      return new Response(response.body, { status, headers: response.headers })
+    }
+  }
+}
+
+function tooLong(): ClickHouseFailure {
+  return new ClickHouseFailure(62, 'SYNTAX_ERROR', `Max query size exceeded: ${QUERY_LENGTH_MAX} characters`)
+}
+
+/** The key, wherever ClickHouse's clients put a password, where the guard looks for it. */
+function withBearer(request: Request): Request {
+  if (/^Bearer /i.test(request.headers.get('authorization') ?? '')) return request
+  const { password } = readCredentials(request)
+  return new Request(request.url, { headers: password === '' ? {} : { authorization: `Bearer ${password}` } })
+}
+
+function withBody(request: Request, body: Uint8Array): Request {
+  const { url, headers } = request
+  return body.length === 0
+    ? new Request(url, { headers })
+    : new Request(url, { method: 'POST', headers, body: body as Uint8Array<ArrayBuffer> })
+}
+
+/** A query's id is only for the client: two tenants may use the same. */
+function shownId(id: string): string {
+  return /^[!-~]{1,200}$/.test(id) ? id : Bun.randomUUIDv7()
+}
+
+interface ToldFailure {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
+  /** Why the body ends early; undefined as long as it does not. */
+  failure: unknown
+}
+
+/** Ends an answer that breaks off with the reason. */
+function tellingFailure(answer: ReadableStream<Uint8Array>, tell: (error: ApiError) => Uint8Array): ToldFailure {
+  const reader = answer.getReader()
+  const told: ToldFailure = {
+    failure: undefined,
+    body: new ReadableStream(
+      {
+        async pull(controller) {
+          try {
+            const { done, value } = await reader.read()
+            if (done) controller.close()
+            else controller.enqueue(value as Uint8Array<ArrayBuffer>)
+          } catch (error) {
+            told.failure = error
+            if (error instanceof ApiError) controller.enqueue(tell(error) as Uint8Array<ArrayBuffer>)
+            controller.close()
+          }
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    ),
+  }
+  return told
+}
+
+/** Leaves out the end of an answer that failed, so that nobody takes it for a whole one: the connection is cut. */
+function cutOff(body: ReadableStream<Uint8Array>, told: ToldFailure): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        if (told.failure === undefined) return controller.close()
+        // What is unsent by then is lost, the reason with it.
+        await Bun.sleep(LINGER_MS)
+        controller.error(told.failure)
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+const LINGER_MS = 50

@@ -1,0 +1,44 @@
+import { ColumnarError } from '../columnar/client.ts'
+import { ClickHouseFailure } from '../columnar/protocol.ts'
+import type { ApiError, ErrorCode } from '../http/errors.ts'
+
+/** How a client of ClickHouse is told what another client gets as an {@link ApiError}. */
+export interface Refusal {
+  readonly failure: ClickHouseFailure
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Code and name by which clients tell errors apart. */
+const CODES: Readonly<Record<ErrorCode, readonly [code: number, type: string]>> = {
+  UNAUTHENTICATED: [516, 'AUTHENTICATION_FAILED'],
+  FORBIDDEN: [497, 'ACCESS_DENIED'],
+  RATE_LIMITED: [202, 'TOO_MANY_SIMULTANEOUS_QUERIES'],
+  VALIDATION_ERROR: [497, 'ACCESS_DENIED'],
+  PAYLOAD_TOO_LARGE: [307, 'TOO_MANY_BYTES'],
+  UNAVAILABLE: [210, 'NETWORK_ERROR'],
+  NOT_FOUND: [60, 'UNKNOWN_TABLE'],
+  CONFLICT: [36, 'BAD_ARGUMENTS'],
+  INTERNAL: [1002, 'UNKNOWN_EXCEPTION'],
+}
+
+/** What is said of everything that is not a SELECT. */
+const NO_SELECT = /only (SELECT|reading) is allowed/
+
+export function refusalOf(error: ApiError | ClickHouseFailure): Refusal {
+  if (error instanceof ClickHouseFailure) return { failure: error, status: error.status, headers: {} }
+  const message = error.message.replace(/^query: /, '')
+  const failure = failureOf(error, message)
+  const headers: Record<string, string> = {}
+  if (error.retryAfterSeconds !== undefined)
+    headers['Retry-After'] = `${Math.max(1, Math.ceil(error.retryAfterSeconds))}`
+  if (error.code === 'UNAUTHENTICATED') headers['WWW-Authenticate'] = 'Basic realm="workspace key as the password"'
+  return { failure, status: error.code === 'VALIDATION_ERROR' ? failure.status : error.status, headers }
+}
+
+function failureOf(error: ApiError, message: string): ClickHouseFailure {
+  // The engine's own code, with what may be told of it.
+  if (error.cause instanceof ColumnarError) return new ClickHouseFailure(error.cause.code, error.cause.type, message)
+  if (NO_SELECT.test(message)) return new ClickHouseFailure(164, 'READONLY', message)
+  return new ClickHouseFailure(...CODES[error.code], message)
+}

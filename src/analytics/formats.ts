@@ -1,0 +1,47 @@
+import type { Caller } from '../keys/schema.ts'
+import type { Analytics } from './analytics.ts'
+import type { FORMATS, QueryAnswer, RunQuery } from './schema.ts'
+
+interface StreamedFormat {
+  /** ClickHouse's name. */
+  readonly name: string
+  readonly contentType: string
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** Null is nothing between the commas, and an empty text is `""`. */
+const CSV_SETTINGS = { format_csv_null_representation: '' }
+
+/** Formats whose answer is the bare bytes. */
+const STREAMED: Readonly<Record<Exclude<(typeof FORMATS)[number], 'json'>, StreamedFormat>> = {
+  ndjson: { name: 'JSONEachRow', contentType: 'application/x-ndjson' },
+  csv: { name: 'CSVWithNames', contentType: 'text/csv; charset=utf-8; header=present', settings: CSV_SETTINGS },
+  parquet: { name: 'Parquet', contentType: 'application/vnd.apache.parquet' },
+  arrow: { name: 'ArrowStream', contentType: 'application/vnd.apache.arrow.stream' },
+}
+
+/**
+ * Answers a query in the format it asks for: JSON as data, every other one as a response of its own.
+ * @throws ApiError as {@link Analytics.run}
+ */
+export function answerQuery(
+  analytics: Analytics,
+  caller: Caller,
+  { format = 'json', ...request }: RunQuery,
+  signal: AbortSignal,
+): Promise<QueryAnswer> | Promise<Response> {
+  if (format === 'json') return analytics.run(caller, request, signal)
+  return streamed(analytics, caller, request, STREAMED[format], signal)
+}
+
+async function streamed(
+  analytics: Analytics,
+  caller: Caller,
+  request: Omit<RunQuery, 'format'>,
+  { name, contentType, settings }: StreamedFormat,
+  signal: AbortSignal,
+): Promise<Response> {
+  const query = { ...request, outputFormat: name, outputSettings: settings }
+  const { body, completeThrough } = await analytics.stream(caller, query, signal)
+  return new Response(body, { headers: { 'content-type': contentType, 'x-complete-through': completeThrough } })
+}

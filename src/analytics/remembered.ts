@@ -1,0 +1,26 @@
+/** How many answers are kept, and how long their questions may be together: few are asked often, or many once. */
+const TEXTS_MAX = 1_000
+const LENGTH_MAX = 4_000_000
+
+/** Remembers what was found out about texts; what has been asked longest ago is forgotten first. */
+export class Remembered<Found> {
+  private readonly known = new Map<string, Found>()
+  private length = 0
+
+  /** @param find is asked once for a text, unless it fails: then the next one asks again */
+  async of(text: string, find: () => Promise<Found>): Promise<Found> {
+    const found = this.known.get(text) ?? (await find())
+    this.forget(text)
+    this.known.set(text, found)
+    this.length += text.length
+    for (const oldest of this.known.keys()) {
+      if (this.known.size <= TEXTS_MAX && this.length <= LENGTH_MAX) break
+      this.forget(oldest)
+    }
+    return found
+  }
+
+  private forget(text: string): void {
+    if (this.known.delete(text)) this.length -= text.length
+  }
+}

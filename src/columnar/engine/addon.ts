@@ -1,0 +1,70 @@
+import { realpathSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { resolveLibchdb } from 'chdb/libchdb'
+
+/** A session of the engine: settings, parameters and a current database. */
+export type Connection = { readonly brand: unique symbol }
+export type Cursor = { readonly brand: unique symbol }
+/** Settings go in as `clickhouse local` takes them on its command line. */
+export type Connect = (settings: Readonly<Record<string, string>>) => Connection
+
+export interface NativeResult {
+  readonly bytes: Buffer<ArrayBuffer>
+  readonly elapsed: number
+  readonly rowsRead: number
+  readonly bytesRead: number
+}
+
+/** The functions of the addon that we call. Promises settle when the engine is done, on a thread of the pool. */
+export interface Native {
+  CreateConnection(path: string, args: readonly string[]): Connection
+  CloseConnection(connection: Connection): void
+  QueryWithConnection(connection: Connection, text: string, format: string): string
+  QueryAsyncConnection(connection: Connection, text: string, format: string): Promise<NativeResult>
+  InsertRawAsyncConnection(
+    connection: Connection,
+    prefix: string,
+    data: Buffer,
+    countLines: boolean,
+  ): Promise<{ elapsed: number; rowsWritten: number; bytesWritten: number }>
+  DurableClassifyAsync(
+    connection: Connection,
+    text: string,
+    database: string,
+  ): Promise<{ statementCount: number; queryClass: number }>
+  /** Plans the query on the calling thread: its scalar subqueries have run when this returns. */
+  StreamQuery(connection: Connection, text: string, format: string): Cursor
+  /** The next block of the result, as a whole answer in the format. Not to be called while another is under way. */
+  StreamFetch(cursor: Cursor): Promise<{ readonly done: boolean; readonly bytes: Buffer<ArrayBuffer> }>
+  /** Frees the cursor; not while a fetch is under way. */
+  StreamCancel(cursor: Cursor): void
+}
+
+/**
+ * Where a thread gets the engine from: the addon itself, not the package's `Session`. That one runs parameterised
+ * queries one at a time and hides the classifier that tells how many statements a text holds. All threads of the
+ * process share one engine.
+ */
+export interface EnginePlace {
+  /** The engine's data; the first connection locks it. */
+  readonly directory: string
+  readonly configFile: string
+}
+
+/** @throws Error when this platform has no engine */
+export function loadAddon({ directory, configFile }: EnginePlace): { native: Native; connect: Connect } {
+  const native = createRequire(import.meta.url)(join(dirname(engineLibrary()), 'chdb_node.node')) as Native
+  return {
+    native,
+    connect: (settings) =>
+      native.CreateConnection(directory, [
+        `--config-file=${configFile}`,
+        ...Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
+      ]),
+  }
+}
+
+export function engineLibrary(): string {
+  return realpathSync(resolveLibchdb().path)
+}

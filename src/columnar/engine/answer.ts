@@ -1,0 +1,236 @@
+import { timingSafeEqual } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { Log } from '../../log.ts'
+import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../exception-block.ts'
+import {
+  answerHeaders,
+  authenticationFailed,
+  bodyStream,
+  ClickHouseFailure,
+  failureResponse,
+  outputFormat,
+  readCredentials,
+  readStatement,
+  resultTooLarge,
+  type Statement,
+} from '../protocol.ts'
+import type { Engine } from './chdb.ts'
+import type { createGate } from './gate.ts'
+import { Leash } from './leash.ts'
+import { failureOf, type Job } from './session.ts'
+import { createStitcher } from './stitch.ts'
+import type { EngineStream } from './streams.ts'
+
+export interface AnswerContext {
+  readonly engine: Engine
+  readonly gate: ReturnType<typeof createGate>
+  readonly streamGate: ReturnType<typeof createGate>
+  /** Where the data of inserts is kept while it is loaded. */
+  readonly uploads: string
+  readonly password: string
+  readonly log: Log
+}
+
+const compress = promisify(gzip)
+
+/** The engine's answer to a request of ClickHouse's HTTP protocol; errors are answers, too. */
+export async function answer(request: Request, context: AnswerContext): Promise<Response> {
+  const { pathname, search } = new URL(request.url)
+  if (request.method === 'GET' && (pathname === '/ping' || search === '')) return new Response('Ok.\n')
+  let queryId: string | undefined
+  try {
+    const { username, password } = readCredentials(request)
+    if (!sameText(password, context.password)) throw authenticationFailed(username)
+    const statement = await readStatement(request, () => Bun.randomUUIDv7())
+    queryId = statement.queryId
+    const format = outputFormat(statement.text, statement.defaultFormat)
+    const streamed = isStreamed(statement, format) ? await stream(request, statement, format, context) : undefined
+    return streamed ?? (await context.gate.run(request.signal, () => execute(request, statement, format, context)))
+  } catch (error) {
+    if (!(error instanceof ClickHouseFailure)) context.log.error('engine request failed', { error })
+    return failureResponse(failureOf(error), context.engine.version, queryId)
+  }
+}
+
+async function execute(
+  request: Request,
+  statement: Statement,
+  format: string,
+  { engine, uploads }: AnswerContext,
+): Promise<Response> {
+  const dataFile = statement.hasData ? await receive(request, uploads) : undefined
+  const leash = new Leash(() => engine.kill(statement.queryId))
+  try {
+    leash.limit(secondsOf(statement))
+    // An INSERT whose data is here is finished even if its client is gone: the repeat is then recognised and cheap.
+    if (dataFile === undefined) leash.follow(request.signal)
+    const outcome = await leash.during(() => engine.run({ ...jobOf(statement, format), dataFile }))
+    // The engine knows this limit only where it serves clients by itself.
+    refuseTooLarge(statement, outcome.bytes.length)
+    const headers = answerHeaders(statement.queryId, format, {
+      readRows: outcome.rowsRead,
+      readBytes: outcome.bytesRead,
+      writtenRows: outcome.rowsWritten,
+      writtenBytes: outcome.bytesWritten,
+      elapsedSeconds: outcome.elapsedSeconds,
+    })
+    if (!statement.acceptsGzip) return new Response(outcome.bytes, { headers })
+    return new Response(await compress(outcome.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
+  } finally {
+    leash.end()
+    if (dataFile !== undefined) await rm(dataFile, { force: true })
+  }
+}
+
+/** Totals and extremes come after the rows, as an answer of their own that no format can be joined with. */
+function isStreamed({ text, hasData, waitsForEnd, settings }: Statement, format: string): boolean {
+  if (hasData || waitsForEnd || createStitcher(format) === undefined) return false
+  return (
+    !/\bTOTALS\b/i.test(text) && (settings.extremes ?? '0') === '0' && !('output_format_json_array_of_rows' in settings)
+  )
+}
+
+/**
+ * Answers with the first bytes of the result, and sends the others as the client takes them.
+ * @returns undefined if nothing has been run, because the statement has no result to stream
+ */
+function stream(
+  request: Request,
+  statement: Statement,
+  format: string,
+  { engine, streamGate, log }: AnswerContext,
+): Promise<Response | undefined> {
+  const answered = Promise.withResolvers<Response | undefined>()
+  const leash = new Leash(() => engine.kill(statement.queryId))
+  const run = async () => {
+    let result: EngineStream | undefined
+    try {
+      leash.limit(secondsOf(statement))
+      leash.follow(request.signal)
+      await leash.during(async () => {
+        result = await engine.stream(jobOf(statement, format))
+      })
+      if (result === undefined) return answered.resolve(undefined)
+      const sender = new Sender(result, leash, statement, engine.version)
+      await sender.begin()
+      const headers = { ...answerHeaders(statement.queryId, format), ...sender.headers }
+      answered.resolve(new Response(sender.body, { headers }))
+      const failure = await sender.finished
+      if (failure !== undefined) log.debug('a result was cut off', { code: failure.code, type: failure.type })
+    } finally {
+      // Not while the engine is at work for it.
+      await leash.idle()
+      await result?.close()
+    }
+  }
+  void streamGate
+    .run(request.signal, run)
+    .catch(answered.reject)
+    .finally(() => leash.end())
+  return answered.promise
+}
+
+/** The body of a streamed answer. */
+class Sender {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: ReadableStream<Uint8Array>
+  /** With what went wrong after the answer had begun, if anything did. */
+  readonly finished: Promise<ClickHouseFailure | undefined>
+  private readonly tag = mintExceptionTag()
+  private readonly finish: (failure?: ClickHouseFailure) => void
+  private first: Uint8Array<ArrayBuffer> | undefined
+  private sentBytes = 0
+  private failure: ClickHouseFailure | undefined
+
+  constructor(
+    private readonly result: EngineStream,
+    private readonly leash: Leash,
+    private readonly statement: Statement,
+    private readonly version: string,
+  ) {
+    this.headers = { [EXCEPTION_TAG_HEADER]: this.tag }
+    const { promise, resolve } = Promise.withResolvers<ClickHouseFailure | undefined>()
+    this.finished = promise
+    this.finish = resolve
+    // A reader may stand still: its query is given up all the same when its time is up.
+    void leash.pulled.then((reason) => resolve(reason))
+    this.body = new ReadableStream(
+      { pull: (controller) => this.pull(controller), cancel: () => leash.pull(CANCELLED) },
+      { highWaterMark: 0 },
+    )
+  }
+
+  /** What fails before there is anything to send is an answer of its own. @throws ClickHouseFailure */
+  async begin(): Promise<void> {
+    this.first = await this.next()
+  }
+
+  private async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (this.failure !== undefined) {
+      // That the answer has no end tells it apart from a complete one. What is unsent then is lost, the reason with it.
+      await Bun.sleep(LINGER_MS)
+      return controller.error(this.failure)
+    }
+    try {
+      const piece = this.first ?? (await this.next())
+      this.first = undefined
+      if (piece !== undefined) return controller.enqueue(piece)
+      controller.close()
+      this.finish()
+    } catch (error) {
+      this.failure = failureOf(error)
+      controller.enqueue(exceptionBlock(this.tag, this.failure, this.version))
+      this.finish(this.failure)
+    }
+  }
+
+  private async next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const piece = await this.leash.during(() => this.result.next())
+    this.sentBytes += piece?.length ?? 0
+    refuseTooLarge(this.statement, this.sentBytes)
+    return piece
+  }
+}
+
+const LINGER_MS = 50
+const CANCELLED = new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'Query was cancelled.')
+
+/** The engine's own limit is for the case that a KILL does not reach it: it loses the last blocks without a word. */
+const ENGINE_GRACE_SECONDS = 5
+
+function secondsOf({ settings }: Statement): number {
+  return Number(settings.max_execution_time ?? 0)
+}
+
+function jobOf(statement: Statement, format: string): Job {
+  const { settings } = statement
+  const seconds = secondsOf(statement)
+  const limited = seconds > 0 ? { ...settings, max_execution_time: String(seconds + ENGINE_GRACE_SECONDS) } : settings
+  return { ...statement, settings: limited, database: statement.database ?? 'default', format }
+}
+
+function refuseTooLarge({ settings }: Statement, bytes: number): void {
+  const max = Number(settings.max_result_bytes ?? 0)
+  if (max > 0 && bytes > max) throw resultTooLarge(max)
+}
+
+/** Stores the data of an INSERT as it comes in: the engine reads binary formats from files only. */
+async function receive(request: Request, uploads: string): Promise<string> {
+  const path = join(uploads, Bun.randomUUIDv7())
+  try {
+    await Bun.write(path, new Response(bodyStream(request)))
+    return path
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  }
+}
+
+/** Compares in a time that tells nothing about where the texts differ. */
+function sameText(a: string, b: string): boolean {
+  const digest = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest()
+  return timingSafeEqual(digest(a), digest(b))
+}

@@ -1,0 +1,170 @@
+import type { Clock } from '../clock.ts'
+import { ColumnarUnavailable } from '../columnar/client.ts'
+import { ApiError } from '../http/errors.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import type { Log } from '../log.ts'
+import { repeat } from '../ops/repeat.ts'
+import type { TransactionSql } from '../postgres/connect.ts'
+import { countRows } from './erase-rows.ts'
+import { eraseState, tablesHolding } from './erase-state.ts'
+import { type LetGoDeps, letGo } from './let-go.ts'
+import type { ErasedWorkspace } from './schema.ts'
+
+export interface ErasureDeps extends LetGoDeps {
+  readonly ring: Pick<KeyRing, 'change'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Erasure {
+  /**
+   * Erases a workspace and answers once nothing of it is left in any store. Its keys and feeds die first. A call that
+   * was interrupted can be repeated, at any process; so can one that has ended, and it answers the same.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE when a store is away or another process has yet to let go
+   */
+  erase(workspaceId: string): Promise<ErasedWorkspace>
+  stop(): Promise<void>
+}
+
+/** How often a process looks whether another one is erasing, so that its own journal has to let go too. */
+const LOOK_INTERVAL_MS = 1_000
+const OTHERS_PATIENCE_MS = 30_000
+const OTHERS_POLL_MS = 50
+
+/**
+ * Erasing in steps, each of which may be repeated, with the row in `erasures` as memory: suspend; delete what Postgres
+ * has; have every process's journal, and ClickHouse, let go; look everywhere; delete the workspace itself.
+ */
+export function startErasure(deps: ErasureDeps): Erasure {
+  const { sql, log } = deps
+  const stopping = new AbortController()
+  const underway = new Map<string, Promise<ErasedWorkspace>>()
+  let turn: Promise<void> = Promise.resolve()
+
+  function letGoInTurn(): Promise<void> {
+    const own = turn.then(() => letGo(deps, stopping.signal))
+    turn = own.catch(() => {})
+    return own
+  }
+
+  let isFailing = false
+  async function look(): Promise<void> {
+    try {
+      await letGoInTurn()
+      isFailing = false
+    } catch (error) {
+      if (!isFailing && !stopping.signal.aborted)
+        log.warn('erasing: this journal has not let go yet; it keeps trying', { error })
+      isFailing = true
+    }
+  }
+
+  async function erase(workspaceId: string): Promise<ErasedWorkspace> {
+    const before = await readErasure(deps, workspaceId)
+    if (before?.erased_at) return toAnswer(before)
+    await begin(deps, workspaceId)
+    log.info('erasing a workspace', { workspace_id: workspaceId })
+    await eraseState(sql, workspaceId)
+    const now = new Date(deps.clock.now())
+    await sql`
+      update erasures set state_gone_at = coalesce(state_gone_at, ${now}) where workspace_id = ${workspaceId}`
+    await letGoInTurn()
+    await othersLetGo(deps, workspaceId, stopping.signal)
+    await finish(deps, workspaceId)
+    const erased = toAnswer((await readErasure(deps, workspaceId))!)
+    log.info('erased a workspace', { workspace_id: workspaceId, ...erased.deleted })
+    return erased
+  }
+
+  const endLooking = repeat(LOOK_INTERVAL_MS, look)
+  return {
+    erase(workspaceId) {
+      let work = underway.get(workspaceId)
+      if (work === undefined) {
+        work = erase(workspaceId)
+          .catch((error) => {
+            throw refusalOf(error, stopping.signal)
+          })
+          .finally(() => underway.delete(workspaceId))
+        underway.set(workspaceId, work)
+      }
+      return work
+    },
+    async stop() {
+      stopping.abort(new ApiError('UNAVAILABLE', 'the service is shutting down; call again'))
+      await endLooking()
+      await Promise.allSettled(underway.values())
+    },
+  }
+}
+
+interface ErasureRow {
+  readonly workspace_id: string
+  readonly erased_at: Date | null
+  readonly events: number
+  readonly runs: number
+  readonly tasks: number
+  readonly agents: number
+  readonly keys: number
+}
+
+async function readErasure({ sql }: ErasureDeps, workspaceId: string): Promise<ErasureRow | undefined> {
+  const [row] = await sql<ErasureRow[]>`
+    select workspace_id, erased_at, events, runs, tasks, agents, keys from erasures where workspace_id = ${workspaceId}`
+  return row
+}
+
+function toAnswer({ workspace_id, events, runs, tasks, agents, keys }: ErasureRow): ErasedWorkspace {
+  return { workspace_id, status: 'erased', deleted: { events, runs, tasks, agents, keys } }
+}
+
+/** From here on no process accepts a key of the workspace, and it cannot be reactivated. */
+async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise<void> {
+  const now = new Date(clock.now())
+  await ring.change({ scope: 'workspace', id: workspaceId, dead: true }, async (tx) => {
+    const [workspace] = await tx`
+      update workspaces set status = 'suspended', is_erasing = true, updated_at = ${now}
+      where workspace_id = ${workspaceId} returning workspace_id`
+    if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+    await tx`
+      insert into erasures (workspace_id, requested_at) values (${workspaceId}, ${now})
+      on conflict (workspace_id) do nothing`
+  })
+}
+
+/** Waits for the journals of the other processes that are alive. */
+async function othersLetGo({ sql }: ErasureDeps, workspaceId: string, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + OTHERS_PATIENCE_MS
+  for (;;) {
+    const [{ waiting }] = await sql<[{ waiting: number }]>`
+      select count(*) as waiting from instances i, erasures e
+      where e.workspace_id = ${workspaceId} and i.lease_until > now()
+        and (i.epoch is null or not i.epoch = any(e.let_go))`
+    if (waiting === 0) return
+    signal.throwIfAborted()
+    if (performance.now() > deadline)
+      throw new ApiError('UNAVAILABLE', 'another process of the service has not let go of its data yet; call again', {
+        retryAfterSeconds: 10,
+      })
+    await Bun.sleep(OTHERS_POLL_MS)
+  }
+}
+
+/** @throws Error when something is left after all: better no answer than a wrong one */
+async function finish({ sql, ring, clock, columnar }: ErasureDeps, workspaceId: string): Promise<void> {
+  const left = [...(await countRows(columnar, workspaceId)).keys(), ...(await tablesHolding(sql, workspaceId))]
+  if (left.length > 0) throw new Error(`rows of an erased workspace are left in ${left.join(', ')}`)
+  const now = new Date(clock.now())
+  const end = async (tx: TransactionSql) => {
+    await tx`delete from workspaces where workspace_id = ${workspaceId}`
+    await tx`update erasures set erased_at = coalesce(erased_at, ${now}) where workspace_id = ${workspaceId}`
+  }
+  // What remembered its keys as suspended forgets them.
+  await ring.change({ scope: 'workspace', id: workspaceId, dead: true }, end)
+}
+
+function refusalOf(error: unknown, stopping: AbortSignal): unknown {
+  if (stopping.aborted) return stopping.reason
+  if (!(error instanceof ColumnarUnavailable)) return error
+  return new ApiError('UNAVAILABLE', 'ClickHouse is not available just now; call again', { cause: error })
+}

@@ -1,0 +1,86 @@
+import type { History } from '../live/history.ts'
+import { type Sql, unavailableOf } from '../postgres/connect.ts'
+
+/** Everything of a journal up to `seq` may be missing. */
+export interface Horizon {
+  readonly epoch: string
+  /** Null: of every workspace. */
+  readonly workspaceId: string | null
+  readonly seq: number
+}
+
+/**
+ * Up to where activity is missing because its retention has passed, so that no feed jumps over a hole in silence
+ * (contract section 5). A horizon is stored before what lies below it is deleted.
+ */
+export class Horizons {
+  private ofAll = 0
+  private readonly ofWorkspaces = new Map<string, number>()
+
+  /** @param epoch of this process's journal: feeds resume in no other */
+  constructor(
+    private readonly sql: Sql,
+    private readonly epoch: string,
+  ) {}
+
+  /** Learns what has been stored so far. */
+  async load(): Promise<void> {
+    const rows = await this.sql<Horizon[]>`
+      select epoch, workspace_id as "workspaceId", seq from retention_horizons where epoch = ${this.epoch}`
+    for (const row of rows) this.note(row)
+  }
+
+  /** The position after which nothing is missing, as far as this process knows; 0 when nothing was deleted. */
+  known(workspaceId: string): number {
+    return Math.max(this.ofAll, this.ofWorkspaces.get(workspaceId) ?? 0)
+  }
+
+  /** The same for certain: it covers every deletion that has begun, in whichever process. */
+  async read(workspaceId: string): Promise<number> {
+    const rows = await this.sql<Horizon[]>`
+      select epoch, workspace_id as "workspaceId", seq from retention_horizons
+      where epoch = ${this.epoch} and (workspace_id is null or workspace_id = ${workspaceId})`
+    for (const row of rows) this.note(row)
+    return this.known(workspaceId)
+  }
+
+  /** Stores horizons, of any journal. What lies below may be deleted once this has resolved. */
+  async raise(horizons: readonly Horizon[]): Promise<void> {
+    if (horizons.length === 0) return
+    await this.sql`
+      insert into retention_horizons as h (epoch, workspace_id, seq)
+      select epoch, workspace_id, max(seq) from unnest(
+        ${horizons.map(({ epoch }) => epoch)}::text[], ${horizons.map(({ workspaceId }) => workspaceId)}::uuid[],
+        ${horizons.map(({ seq }) => seq)}::bigint[]
+      ) as i (epoch, workspace_id, seq)
+      group by epoch, workspace_id
+      on conflict (epoch, workspace_id) do update set seq = greatest(h.seq, excluded.seq)`
+    for (const horizon of horizons) if (horizon.epoch === this.epoch) this.note(horizon)
+  }
+
+  private note({ workspaceId, seq }: Horizon): void {
+    if (workspaceId === null) this.ofAll = Math.max(this.ofAll, seq)
+    else this.ofWorkspaces.set(workspaceId, Math.max(this.ofWorkspaces.get(workspaceId) ?? 0, seq))
+  }
+}
+
+/**
+ * History that says where its retention has passed. The horizon is read after the page: a row that the page lacks was
+ * deleted before, and its horizon stored before that.
+ */
+export function withinRetention(history: History, horizons: Pick<Horizons, 'read'>): History {
+  return {
+    async read(query) {
+      const page = await history.read(query)
+      const horizon = await horizons.read(query.workspaceId).catch((error: unknown) => {
+        throw unavailableOf(error) ?? error
+      })
+      if (horizon <= query.afterSeq) return page
+      return {
+        items: page.items.filter(({ seq }) => seq > horizon),
+        throughSeq: Math.max(page.throughSeq, horizon),
+        resumedSeq: horizon,
+      }
+    },
+  }
+}

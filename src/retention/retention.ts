@@ -1,0 +1,136 @@
+import type { Clock } from '../clock.ts'
+import type { ColumnarClient } from '../columnar/client.ts'
+import type { SinkProgress } from '../columnar/sink.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { Log } from '../log.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import { repeat } from '../ops/repeat.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
+import { deleteRows, dropPartition, horizonsOf, oldPartitions, oldRowsOf, partitionOf } from './expired.ts'
+import type { Horizons } from './horizons.ts'
+
+export interface RetentionDeps {
+  readonly sql: Sql
+  readonly columnar: ColumnarClient
+  readonly journal: Journal
+  readonly sink: Pick<SinkProgress, 'loadedSeq'>
+  readonly horizons: Horizons
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  /** `EVENT_RETENTION_DAYS`; undefined: for ever. */
+  readonly days: number | undefined
+}
+
+const INTERVAL_MS = 600_000
+const DAY_MS = 86_400_000
+
+/**
+ * Deletes events, and the changes of runs and tasks that feeds replay, once their days are over (contract section 8): at
+ * the start and every ten minutes, whole days (UTC) at a time, so that nothing is seen for more than a day longer. The
+ * limit of all drops partitions; the shorter limit of a workspace deletes its rows from them. The latest states of runs
+ * and tasks stay.
+ *
+ * Each step may be repeated: several processes may do the same at the same time, and what one of them could not do the
+ * next one does.
+ *
+ * @returns a function that stops it
+ */
+export function startRetention(deps: RetentionDeps): () => Promise<void> {
+  const { log, metrics } = deps
+  const stopping = new AbortController()
+  const counters = {
+    partitions: metrics.counter('retention_partitions_dropped_total', 'Days of a table dropped by retention.').at(),
+    rows: metrics.counter('retention_rows_deleted_total', 'Rows deleted by the shorter retention of a workspace.').at(),
+  }
+  let underway: Promise<void> | undefined
+
+  async function attempt(): Promise<void> {
+    try {
+      const { partitions, rows } = await enforce(deps, stopping.signal)
+      counters.partitions.value += partitions
+      counters.rows.value += rows
+      if (partitions > 0 || rows > 0) log.info('retention: deleted what is past it', { partitions, rows })
+    } catch (error) {
+      if (!stopping.signal.aborted)
+        log.warn('retention: could not delete what is past it; the next try is due', { error })
+    }
+  }
+  const work = () => {
+    underway ??= attempt().finally(() => {
+      underway = undefined
+    })
+    return underway
+  }
+  void work()
+  const endRepeating = repeat(INTERVAL_MS, work)
+  return async () => {
+    stopping.abort()
+    await endRepeating()
+    await underway
+  }
+}
+
+interface Deleted {
+  readonly partitions: number
+  readonly rows: number
+}
+
+async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Deleted> {
+  const { journal, clock, days, log } = deps
+  const shorter = await readShorterLimits(deps)
+  const shortest = Math.min(days ?? Number.POSITIVE_INFINITY, ...shorter.keys())
+  if (shortest === Number.POSITIVE_INFINITY) return { partitions: 0, rows: 0 }
+  const now = clock.now()
+  const endOf = (limit: number) => now - limit * DAY_MS
+  if (await hasUnloadedBefore(deps, endOf(shortest))) {
+    log.info('retention: waits until ClickHouse has caught up')
+    return { partitions: 0, rows: 0 }
+  }
+  const partitions = days === undefined ? 0 : await dropDays(deps, partitionOf(endOf(days)), signal)
+  let rows = 0
+  for (const [limit, workspaceIds] of shorter) {
+    rows += await deleteOf(deps, workspaceIds, partitionOf(endOf(limit)), signal)
+  }
+  // ClickHouse has it all, so even what others may keep for longer can leave the journal.
+  await journal.expire(endOf(shortest))
+  return { partitions, rows }
+}
+
+/** The workspaces of each limit that is shorter than that of all. */
+async function readShorterLimits({ sql, days }: RetentionDeps): Promise<Map<number, string[]>> {
+  const rows = await sql<{ retention_days: number; workspace_ids: string[] }[]>`
+    select retention_days, array_agg(workspace_id) as workspace_ids from workspaces
+    where retention_days < ${days ?? RETENTION_DAYS_MAX + 1}
+    group by retention_days order by retention_days`
+  return new Map(rows.map((row) => [row.retention_days, row.workspace_ids]))
+}
+
+/** Rows that are past their retention and still on their way would come between a horizon and its deletion. */
+async function hasUnloadedBefore({ journal, sink }: RetentionDeps, ms: number): Promise<boolean> {
+  const [next] = await journal.read(sink.loadedSeq(), 1)
+  return next !== undefined && partitionOf(next.receivedAt) < partitionOf(ms)
+}
+
+async function dropDays({ columnar, horizons }: RetentionDeps, before: string, signal: AbortSignal): Promise<number> {
+  const partitions = await oldPartitions(columnar, before, signal)
+  if (partitions.length === 0) return 0
+  await horizons.raise(await horizonsOf(columnar, before, signal))
+  for (const partition of partitions) await dropPartition(columnar, partition, signal)
+  return partitions.length
+}
+
+async function deleteOf(
+  { columnar, horizons }: RetentionDeps,
+  workspaceIds: readonly string[],
+  before: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const found = await oldRowsOf(columnar, workspaceIds, before, signal)
+  if (found.length === 0) return 0
+  await horizons.raise(found)
+  const partitions = new Map(found.map(({ table, id }) => [`${table} ${id}`, { table, id }]))
+  for (const partition of partitions.values()) await deleteRows(columnar, partition, workspaceIds, signal)
+  return found.reduce((sum, { rows }) => sum + rows, 0)
+}

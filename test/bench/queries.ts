@@ -1,0 +1,183 @@
+import type { ColumnarClient } from '../../src/columnar/client.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { eventBodies } from './bodies.ts'
+import { runLoad } from './load.ts'
+import type { Bench } from './parts.ts'
+import { quiet } from './quiet.ts'
+import { median, ms, type Report, whole } from './report.ts'
+import { type BenchService, eventsLoad, startBenchService } from './servers.ts'
+
+const MILLION = 1_000_000
+const HISTORY_EVENTS = 50 * MILLION
+const HISTORY_DAYS = 30
+const HISTORY_AGENTS = 20
+const TIMES = 20
+const TENANTS = 4
+const LOAD = { connections: 16, eventsPerCall: 100 }
+const TARGETS = { ratio: 1.1, moreMs: 5, countMs: 1_000, disk: 0.2, granules: 8, rate: 0.5, p99Ms: 100 }
+
+/** What stands in front of a query, compared with the engine and a filter written by hand. */
+const COMPARED: readonly (readonly [name: string, tenant: string, direct: string])[] = [
+  ['point', 'select max(seq) as v from events', 'select max(seq) as v from events where {mine}'],
+  [
+    'aggregate',
+    'select type, level, count() as n from events group by type, level order by n desc',
+    `select cast(type, 'String') as type, cast(level, 'String') as level, count() as n from events where {mine}
+     group by type, level order by n desc`,
+  ],
+  [
+    'payload',
+    'select sum(payload.tokens.in::Float64) as v from events where payload.tokens.in is not null',
+    `select sum(JSONExtractFloat(payload, 'tokens', 'in')) as v from events where {mine} and JSONHas(payload, 'tokens', 'in')`,
+  ],
+]
+
+/** SQL on a service whose engine can also be asked past the door. */
+export async function measureQueries({ report, rounds, seconds }: Bench): Promise<void> {
+  const { url, client } = await freshColumnarDatabase()
+  const service = await startBenchService({ CLICKHOUSE_URL: url, QUERIES_AT_ONCE: '4' })
+  const workspaceId = await workspaceOf(client)
+  report.heading('queries: size on disk of what is reported')
+  await size(service, client, report, seconds)
+  report.heading('queries: through the door and past it')
+  for (const each of COMPARED) await door(service, client, workspaceId, report, each)
+  report.heading(`queries: reporting while ${TENANTS} clients query without pause`)
+  await besides(service, report, rounds, seconds)
+  report.heading(`queries: ${whole(HISTORY_EVENTS)} events of one workspace`)
+  await history(service, client, workspaceId, report)
+}
+
+/** Runs and agents of the benchmark are the first to be there. */
+async function workspaceOf(client: ColumnarClient): Promise<string> {
+  for (;;) {
+    const [row] = await client.query<{ id: string }>('select workspace_id as id from runs limit 1')
+    if (row !== undefined) return row.id
+    await Bun.sleep(50)
+  }
+}
+
+async function size(service: BenchService, client: ColumnarClient, report: Report, seconds: number): Promise<void> {
+  const load = eventsLoad(service, service.port, LOAD.eventsPerCall, { connections: LOAD.connections, seconds })
+  await runLoad(load)
+  await quiet(service)
+  await client.command('optimize table events final', { timeoutMs: 120_000 })
+  const [{ bytes, rows }] = await client.query<{ bytes: number; rows: number }>(
+    `select sum(bytes_on_disk) as bytes, sum(rows) as rows from system.parts
+     where database = {database:String} and table = 'events' and active`,
+    { params: { database: client.database } },
+  )
+  const bodies = eventBodies(['00000000-0000-0000-0000-000000000000'], LOAD.eventsPerCall)
+  const sent = bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0) / bodies.length / LOAD.eventsPerCall
+  const ratio = bytes / rows / sent
+  report.line(
+    `${whole(rows)} events, ${sent.toFixed(0)} bytes of JSON each, ${(bytes / rows).toFixed(1)} bytes on disk`,
+  )
+  report.target(`size on disk: ${ratio.toFixed(2)} of the JSON, target at most ${TARGETS.disk}`, ratio <= TARGETS.disk)
+}
+
+async function door(
+  service: BenchService,
+  client: ColumnarClient,
+  workspaceId: string,
+  report: Report,
+  [name, tenant, direct]: readonly [string, string, string],
+): Promise<void> {
+  const sql = direct.replace('{mine}', `workspace_id = toUUID('${workspaceId}')`)
+  const ours: number[] = []
+  const theirs: number[] = []
+  for (let i = 0; i < TIMES; i++) {
+    ours.push(await timed(() => ask(service, tenant)))
+    theirs.push(await timed(() => client.queryText(sql, 'JSON')))
+  }
+  const [a, b] = [median(ours.slice(2)), median(theirs.slice(2))]
+  const text = `${name}: ${ms(a)} guarded, ${ms(b)} direct, target at most ${TARGETS.ratio} times or ${TARGETS.moreMs} ms more`
+  report.target(text, a <= b * TARGETS.ratio || a - b <= TARGETS.moreMs)
+}
+
+async function besides(service: BenchService, report: Report, rounds: number, seconds: number): Promise<void> {
+  const load = eventsLoad(service, service.port, LOAD.eventsPerCall, { connections: LOAD.connections, seconds })
+  await runLoad(load)
+  const alone: number[] = []
+  const along: number[] = []
+  const p99: number[] = []
+  let queries = 0
+  for (let round = 0; round < rounds; round++) {
+    await quiet(service)
+    alone.push((await runLoad(load)).callsPerSecond)
+    await quiet(service)
+    let isOver = false
+    const asking = Array.from({ length: TENANTS }, async (_, index) => {
+      const [, query] = COMPARED[index % COMPARED.length]!
+      for (; !isOver; queries++) await ask(service, query)
+    })
+    const result = await runLoad(load)
+    isOver = true
+    await Promise.all(asking)
+    along.push(result.callsPerSecond)
+    p99.push(result.p99)
+  }
+  const ratio = median(along.map((each, round) => each / alone[round]!))
+  report.line(`${whole(queries / rounds / seconds)} queries/s meanwhile`)
+  report.target(`reporting: ${ratio.toFixed(2)} of its rate, target at least ${TARGETS.rate}`, ratio >= TARGETS.rate)
+  report.target(`reporting: p99 ${ms(median(p99))}, target at most ${TARGETS.p99Ms} ms`, median(p99) <= TARGETS.p99Ms)
+}
+
+async function history(
+  service: BenchService,
+  client: ColumnarClient,
+  workspaceId: string,
+  report: Report,
+): Promise<void> {
+  await fill(client, workspaceId, report)
+  const count = 'select toStartOfHour(received_at) as hour, agent_id, count() as n from events group by hour, agent_id'
+  const times: number[] = []
+  for (let i = 0; i < 5; i++)
+    times.push(await timed(() => ask(service, `select count() as groups, sum(n) as n from (${count})`)))
+  report.target(
+    `count by hour and agent: ${ms(median(times))}, target at most ${TARGETS.countMs} ms`,
+    median(times) <= TARGETS.countMs,
+  )
+  const [{ run_id: runId }] = await client.query<{ run_id: string }>(
+    `select run_id from events where workspace_id = toUUID('${workspaceId}') order by received_at desc limit 1`,
+  )
+  const oneRun = await timed(() => ask(service, `select count() as n from events where run_id = '${runId}'`))
+  const plan = await client.statementText(
+    `explain indexes = 1 select count() from events prewhere workspace_id = toUUID('${workspaceId}') where run_id = '${runId}'`,
+  )
+  const granules = Number(/Granules: (\d+)\/\d+(?![\s\S]*Granules: )/.exec(plan)?.[1] ?? Number.NaN)
+  report.target(
+    `one run's events: ${ms(oneRun)}, ${whole(granules)} granules read, target at most ${TARGETS.granules}`,
+    granules <= TARGETS.granules,
+  )
+}
+
+/** History of many days, made in the engine: reporting it would take minutes. */
+async function fill(client: ColumnarClient, workspaceId: string, report: Report): Promise<void> {
+  const startedAt = performance.now()
+  const perDay = Math.ceil(HISTORY_EVENTS / HISTORY_DAYS)
+  for (let day = 1; day <= HISTORY_DAYS; day++) {
+    await client.command(
+      `insert into events (workspace_id, agent_id, run_id, seq, event_id, type, level, payload, occurred_at, received_at, epoch)
+       select toUUID('${workspaceId}'), reinterpretAsUUID(toUInt128(intHash64(run % ${HISTORY_AGENTS}))),
+         reinterpretAsUUID(bitShiftLeft(toUInt128(intHash64(run)), 64) + ${day}), ${day * 10 * MILLION} + number,
+         leftPad(toString(number), 26, '0'), ['llm.call', 'tool.call.finished', 'agent.note'][number % 3 + 1], 'info',
+         concat('{"tokens":{"in":', toString(rand(number) % 4000), ',"out":', toString(number % 900), '},"step":', toString(number % 20), '}'),
+         at, at, 'filled'
+       from (select number, intDiv(number, 100) as run,
+         toDateTime64(now() - toIntervalDay(${day}), 3, 'UTC') + toIntervalMillisecond(intDiv(number * 86400000, ${perDay})) as at
+         from numbers(${perDay}))`,
+      { timeoutMs: 120_000 },
+    )
+  }
+  report.line(`filled in ${ms(performance.now() - startedAt)}`)
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now()
+  await work()
+  return performance.now() - startedAt
+}
+
+function ask(service: BenchService, query: string): Promise<unknown> {
+  return service.call('POST', '/api/v1/query', { query })
+}

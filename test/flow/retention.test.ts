@@ -1,0 +1,203 @@
+import { expect, test } from 'bun:test'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import type { HistoryPage } from '../../src/live/history.ts'
+import { Horizons, withinRetention } from '../../src/retention/horizons.ts'
+import { createApi } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { LiveSocket, LiveStream, newReporter, newTenant, numbered, numbersOf, type Tenant } from '../support/feeds.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+
+/** The end of retention, as SQL and feeds see it: a service that is started again days later. */
+
+const DAY_MS = 86_400_000
+/** Noon, so that no day ends while a test runs. */
+const NOON = Math.floor(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2
+
+/** One service and its stores, started anew for each day. */
+class Days {
+  private service: TestService | undefined
+  private stores: Record<string, string> = {}
+
+  async start(day: number, env: Record<string, string> = {}): Promise<TestService> {
+    await this.service?.stop()
+    const atMs = NOON + day * DAY_MS
+    const clock = { now: () => atMs }
+    const service = await startTestService({ ...env, ...this.stores }, { clock })
+    this.service = service
+    this.stores = {
+      DATA_DIR: service.dataDir,
+      DATABASE_URL: service.databaseUrl,
+      CLICKHOUSE_URL: service.clickhouseUrl,
+      BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey,
+    }
+    return service
+  }
+
+  stop = () => this.service?.stop()
+}
+
+type Caller = Pick<Tenant, 'api'>
+
+async function ask({ api }: Caller, query: string) {
+  const { data, text } = await api('POST', '/api/v1/query', { query })
+  if (data === null) throw new Error(text)
+  return data.rows
+}
+
+/** The numbers of events that SQL still has, once it has everything that was reported. */
+async function numbersInSql(caller: Caller): Promise<number[]> {
+  const rows = await ask(caller, 'select toInt32(payload.n) as n from events order by seq')
+  return rows.map((row: { n: number }) => row.n)
+}
+
+/** Files of the journal that hold the text. */
+function filesWith({ dataDir }: TestService, text: string): string[] {
+  const dir = join(dataDir, 'journal')
+  return fs.readdirSync(dir).filter((name) => fs.readFileSync(join(dir, name)).includes(text))
+}
+
+async function reportDay(caller: Caller, day: number): Promise<{ runId: string; lastSeq: number }> {
+  const agent = await newReporter(caller.api)
+  const runId = await agent.start()
+  await agent.task(runId, { status: 'completed' })
+  const { last_seq } = await agent.events(runId, numbered(3, day * 10))
+  await agent.end(runId)
+  const loaded = () => ask(caller, `select seq from events where seq >= ${last_seq}`).then((rows) => rows.length > 0)
+  await eventually(loaded)
+  await eventually(
+    async () =>
+      (await ask(caller, `select 1 from runs where run_id = '${runId}' and status = 'completed'`)).length === 1,
+  )
+  return { runId, lastSeq: last_seq }
+}
+
+test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tasks stay, and a feed hears of the gap', async () => {
+  const days = new Days()
+  const limit = { EVENT_RETENTION_DAYS: '2' }
+  let service = await days.start(0, limit)
+  const first = await reportDay(service, 0)
+  const { data: limits } = await service.api('GET', '/readyz', undefined, { key: null })
+  const { epoch } = limits.journal
+  service = await days.start(1, limit)
+  await reportDay(service, 1)
+  // The end of the second day is within retention.
+  service = await days.start(2, limit)
+  expect(await numbersInSql(service)).toEqual([0, 1, 2, 10, 11, 12])
+  service = await days.start(3, limit)
+  await eventually(async () => expect(await numbersInSql(service)).toEqual([10, 11, 12]))
+  expect(await ask(service, 'select status from runs')).toEqual([{ status: 'completed' }, { status: 'completed' }])
+  expect(await ask(service, 'select status from tasks')).toHaveLength(2)
+  const { data: run } = await service.api('GET', `/api/v1/runs/${first.runId}`)
+  expect(run).toMatchObject({ status: 'completed', event_count: 3 })
+
+  const socket = await LiveSocket.open(service)
+  const after = `${epoch}.${first.lastSeq - 1}`
+  const subscribed = await socket.ask({ op: 'subscribe', id: 'old', filter: { kind: 'event' }, after })
+  const [, horizon] = subscribed[0].cursor!.split('.')
+  expect(Number(horizon)).toBeGreaterThanOrEqual(first.lastSeq)
+  expect(subscribed).toEqual([
+    { op: 'subscribed', id: 'old', cursor: `${epoch}.${horizon}`, recovered: false },
+    { op: 'gap', id: 'old', after, resumed_at: `${epoch}.${horizon}` },
+  ])
+  const fresh = await socket.subscribe('fresh', { filter: { kind: 'event' }, after: `${epoch}.${horizon}` })
+  expect(fresh.recovered).toBe(true)
+  const all = await socket.subscribe('all', { filter: { kind: 'event' }, after: 0 })
+  expect(all.recovered).toBe(true)
+  for (const id of ['old', 'fresh', 'all']) {
+    await socket.until(() => socket.items(id).length >= 3)
+    expect(numbersOf(socket.items(id))).toEqual([10, 11, 12])
+  }
+  expect(socket.said('gap')).toHaveLength(1)
+  const stream = await LiveStream.open(service, `/api/v1/stream?kind=event&after=${first.lastSeq}`)
+  await stream.until(() => stream.items.length >= 3)
+  expect(stream.frames.filter(({ event }) => event === 'gap')).toEqual([
+    {
+      id: `${epoch}.${horizon}`,
+      event: 'gap',
+      data: JSON.stringify({ after: `${first.lastSeq}`, resumed_at: `${epoch}.${horizon}` }),
+    },
+  ])
+  await Promise.all([socket.close(), stream.close()])
+
+  await eventually(() => filesWith(service, '"n":0}').length === 0)
+  expect(filesWith(service, '"n":10}')).toHaveLength(1)
+
+  // Long after, nothing has been written since.
+  service = await days.start(30, limit)
+  await eventually(async () => expect(await numbersInSql(service)).toEqual([]))
+  await eventually(() => filesWith(service, '"n":10}').length === 0)
+  const late = await LiveSocket.open(service)
+  const lost = await late.ask({ op: 'subscribe', id: 'late', after: `${epoch}.${horizon}` })
+  expect(lost.map(({ op, recovered }) => [op, recovered])).toEqual([
+    ['subscribed', false],
+    ['gap', undefined],
+  ])
+  await late.close()
+  await days.stop()
+}, 30_000)
+
+test("a workspace's shorter limit deletes its events and nobody else's, and its feeds alone hear of a gap", async () => {
+  const days = new Days()
+  let service = await days.start(0)
+  const [short, other] = [await newTenant(service), await newTenant(service)]
+  const at = (tenant: Tenant) => ({ ...tenant, url: service.url, api: createApi(service.url, tenant.workspaceKey) })
+  const tenants = () => [at(short), at(other)]
+  for (const tenant of tenants()) await reportDay(tenant, 0)
+  service = await days.start(1)
+  for (const tenant of tenants()) await reportDay(tenant, 1)
+  const limit = { retention_days: 5 }
+  const edited = await service.api('PATCH', `/api/v1/workspaces/${short.workspaceId}`, limit, { key: OPERATOR_TOKEN })
+  expect(edited.data.retention_days).toBe(5)
+
+  service = await days.start(6)
+  const [shortNow, otherNow] = tenants()
+  await eventually(async () => expect(await numbersInSql(shortNow)).toEqual([10, 11, 12]))
+  expect(await numbersInSql(otherNow)).toEqual([0, 1, 2, 10, 11, 12])
+  expect(await ask(shortNow, 'select run_id from runs')).toHaveLength(2)
+
+  for (const [tenant, numbers, gaps] of [
+    [shortNow, [10, 11, 12], 1],
+    [otherNow, [0, 1, 2, 10, 11, 12], 0],
+  ] as const) {
+    const socket = await LiveSocket.open(tenant)
+    const { recovered } = (await socket.ask({ op: 'subscribe', id: 'f', filter: { kind: 'event' }, after: 1 }))[0]
+    expect(recovered).toBe(gaps === 0)
+    await socket.until(() => socket.items('f').length >= numbers.length)
+    expect(numbersOf(socket.items('f'))).toEqual([...numbers])
+    expect(socket.said('gap')).toHaveLength(gaps)
+    await socket.close()
+  }
+
+  // Now the limit of all is the shorter one.
+  service = await days.start(6, { EVENT_RETENTION_DAYS: '3' })
+  for (const tenant of tenants()) await eventually(async () => expect(await numbersInSql(tenant)).toEqual([]))
+  await days.stop()
+}, 30_000)
+
+test('a page that is read while retention deletes says where the gap ends, and holds nothing from below', async () => {
+  const { sql } = await freshDatabase()
+  const [own, elsewhere] = [new Horizons(sql, 'e'), new Horizons(sql, 'e')]
+  const workspaceId = crypto.randomUUID()
+  const item = (seq: number) => ({ seq, kind: 'event' as const, text: `${seq}`, endsRun: false })
+  // Another process deletes up to 7 while this one reads; it had deleted 4 and 6 by the time they were read.
+  const read = async (): Promise<HistoryPage> => {
+    await elsewhere.raise([{ epoch: 'e', workspaceId: null, seq: 7 }])
+    return { items: [item(5), item(7), item(9)], throughSeq: 10 }
+  }
+  const history = withinRetention({ read }, own)
+  const query = { workspaceId, filter: {} as never, untilSeq: 20, signal: new AbortController().signal }
+  expect(own.known(workspaceId)).toBe(0)
+  expect(await history.read({ ...query, afterSeq: 3 })).toEqual({ items: [item(9)], throughSeq: 10, resumedSeq: 7 })
+  expect(own.known(workspaceId)).toBe(7)
+  expect(await history.read({ ...query, afterSeq: 7 })).not.toHaveProperty('resumedSeq')
+
+  await elsewhere.raise([{ epoch: 'e', workspaceId, seq: 50 }])
+  await elsewhere.raise([
+    { epoch: 'e', workspaceId, seq: 40 },
+    { epoch: 'another', workspaceId: null, seq: 99 },
+  ])
+  expect(await own.read(workspaceId)).toBe(50)
+  expect(await own.read(crypto.randomUUID())).toBe(7)
+})

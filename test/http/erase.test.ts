@@ -1,0 +1,350 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { remoteClickHouse } from '../../src/columnar/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { createApi } from '../support/api.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { eventually } from '../support/eventually.ts'
+import { LiveSocket, newReporter, newTenant, numbered, numbersOf, type Tenant } from '../support/feeds.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { seededRandom } from '../support/random.ts'
+import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+/** `DELETE /api/v1/workspaces/:workspaceId`: nothing of a workspace is left anywhere, and nobody else notices. */
+
+const START_TIMEOUT_MS = 60_000
+const AS_OPERATOR = { key: OPERATOR_TOKEN }
+
+let service: TestService
+let stores: Stores
+
+beforeAll(async () => {
+  service = await startTestService()
+  stores = storesOf(service)
+}, START_TIMEOUT_MS)
+
+interface Stores {
+  readonly sql: Sql
+  readonly columnar: ColumnarClient
+  readonly journalDir: string
+}
+
+function storesOf({
+  databaseUrl,
+  clickhouseUrl,
+  dataDir,
+}: Pick<TestService, 'databaseUrl' | 'clickhouseUrl' | 'dataDir'>): Stores {
+  const sql = connectPostgres(databaseUrl, { log: createLog('error'), max: 2 })
+  const columnar = createColumnarClient(remoteClickHouse(clickhouseUrl))
+  atEnd(() => Promise.all([sql.end({ timeout: 1 }), columnar.close()]))
+  return { sql, columnar, journalDir: join(dataDir, 'journal') }
+}
+
+const erase = ({ api }: Pick<TestService, 'api'>, id: string) =>
+  api('DELETE', `/api/v1/workspaces/${id}`, undefined, AS_OPERATOR)
+
+/** Every table of either store that has a row of the workspace, as this test looks for them. */
+async function traces({ sql, columnar }: Stores, workspaceId: string): Promise<string[]> {
+  const tables = await sql<{ table: string }[]>`
+    select table_name as table from information_schema.columns
+    where table_schema = 'public' and column_name = 'workspace_id' and table_name <> 'erasures'`
+  const found: string[] = []
+  for (const { table } of tables) {
+    const rows = await sql`select 1 from ${sql(table)} where workspace_id = ${workspaceId}`
+    if (rows.length > 0) found.push(table)
+  }
+  for (const table of ['events', 'runs', 'tasks', 'run_changes', 'task_changes']) {
+    const [{ rows }] = await columnar.query<{ rows: number }>(
+      `select count() as rows from ${table} where workspace_id = {id:UUID}`,
+      { params: { id: workspaceId } },
+    )
+    if (rows > 0) found.push(`clickhouse ${table}`)
+  }
+  return found.sort()
+}
+
+function filesWith(journalDir: string, text: string): string[] {
+  return fs.readdirSync(journalDir).filter((name) => fs.readFileSync(join(journalDir, name)).includes(text))
+}
+
+/** Gives a workspace a row in every table there is. @returns a text that its rows hold */
+async function fill(tenant: Tenant, runs = 3): Promise<string> {
+  const mark = `mark-${crypto.randomUUID()}`
+  const agent = await newReporter(tenant.api)
+  await inParallel(Array.from({ length: runs }).keys().toArray(), async (i) => {
+    const runId = await agent.start({ input: { mark } })
+    await agent.task(runId, { name: mark, status: 'running' })
+    await agent.events(runId, [
+      { type: 'a', payload: { mark } },
+      { type: 'b', payload: { mark } },
+    ])
+    if (i % 2 === 0) await agent.end(runId)
+  })
+  await tenant.api('POST', '/api/v1/feed-tokens', {})
+  await tenant.api('POST', '/api/v1/queries', { name: mark, query: 'select 1' })
+  const { data: key } = await tenant.api(
+    'POST',
+    '/api/v1/keys',
+    { name: mark },
+    { headers: { 'idempotency-key': mark } },
+  )
+  await tenant.api('POST', `/api/v1/keys/${key.key_id}/rotate`, {})
+  return mark
+}
+
+/** Reports events with rising numbers until it is stopped; each call must be taken. @returns how many */
+function reportOn(tenant: Tenant): () => Promise<number> {
+  let isStopping = false
+  const work = (async () => {
+    const agent = await newReporter(tenant.api)
+    let n = 0
+    while (!isStopping) {
+      const runId = await agent.start()
+      await Promise.all([agent.task(runId, { status: 'pending' }), agent.events(runId, numbered(5, n))])
+      n += 5
+      await agent.end(runId)
+    }
+    return n
+  })()
+  return () => {
+    isStopping = true
+    return work
+  }
+}
+
+describe('erasing a workspace', () => {
+  test('leaves nothing in any store, while the calls, feeds and rows of another workspace go on unharmed', async () => {
+    const [doomed, other] = [await newTenant(service), await newTenant(service)]
+    const mark = await fill(doomed)
+    await service.api('PATCH', `/api/v1/workspaces/${doomed.workspaceId}`, { retention_days: 9 }, AS_OPERATOR)
+    await stores.sql`insert into retention_horizons (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
+    const watcher = await LiveSocket.open(other)
+    await watcher.subscribe('all', { filter: { kind: 'event' } })
+    const stopReporting = reportOn(other)
+    await watcher.until(() => watcher.items('all').length > 20)
+    const holding = await eventually(async () => {
+      const found = await traces(stores, doomed.workspaceId)
+      return found.some((table) => table === 'clickhouse task_changes') && found
+    })
+    // Every table that can hold something of a workspace, but the outbox, which is emptied within milliseconds.
+    const [{ tables }] = await stores.sql<[{ tables: number }]>`
+      select count(*) as tables from information_schema.columns
+      where table_schema = 'public' and column_name = 'workspace_id' and table_name not in ('outbox', 'erasures')`
+    expect(holding.filter((table) => !table.startsWith('clickhouse') && table !== 'outbox')).toHaveLength(tables)
+    expect(filesWith(stores.journalDir, mark)).not.toEqual([])
+
+    const answer = await erase(service, doomed.workspaceId)
+    expect(answer.data).toEqual({
+      workspace_id: doomed.workspaceId,
+      status: 'erased',
+      deleted: { events: 6, runs: 3, tasks: 3, agents: 1, keys: 4 },
+    })
+    expect(await traces(stores, doomed.workspaceId)).toEqual([])
+    expect(filesWith(stores.journalDir, mark)).toEqual([])
+    const kept = await stores.sql`select from idempotency_keys where idem_key = ${mark}`
+    expect(kept).toHaveLength(0)
+
+    const taken = watcher.items('all').length
+    await watcher.until(() => watcher.items('all').length > taken + 20)
+    const count = await stopReporting()
+    await watcher.until(() => watcher.items('all').length >= count)
+    const numbers = Array.from({ length: count }, (_, n) => n)
+    expect(numbersOf(watcher.items('all'))).toEqual(numbers)
+    expect(watcher.said('gap')).toEqual([])
+    const query = `select count() as events, uniqExact(toInt64(payload.n)) as numbers,
+      (select count() from runs) as runs, (select count() from tasks) as tasks from events`
+    const expected = [{ events: count, numbers: count, runs: count / 5, tasks: count / 5 }]
+    await eventually(async () =>
+      expect((await other.api('POST', '/api/v1/query', { query })).data.rows).toEqual(expected),
+    )
+    // What has left the journal's files is read from ClickHouse.
+    const replay = await LiveSocket.open(other)
+    await replay.subscribe('all', { filter: { kind: 'event' }, after: 0 })
+    await replay.until(() => replay.items('all').length >= count)
+    expect(numbersOf(replay.items('all'))).toEqual(numbers)
+    await Promise.all([watcher.close(), replay.close()])
+  }, 15_000)
+
+  test('ends its keys and feeds at once; asked for twice, or again later, it answers the same', async () => {
+    const doomed = await newTenant(service)
+    const stopReporting = reportOn(doomed)
+    const socket = await LiveSocket.open(doomed)
+    await socket.subscribe('all')
+    await socket.until(() => socket.items('all').length > 10)
+    const erasing = Promise.all([erase(service, doomed.workspaceId), erase(service, doomed.workspaceId.toUpperCase())])
+    expect((await socket.untilClosed()).code).toBe(4003)
+    await expect(stopReporting()).rejects.toThrow(/FORBIDDEN|UNAUTHENTICATED/)
+    const [{ data }, second] = await erasing
+    expect(data).toMatchObject({ workspace_id: doomed.workspaceId, status: 'erased', deleted: { agents: 1, keys: 2 } })
+    expect(data.deleted.events).toBeGreaterThan(0)
+    expect(second.data).toEqual(data)
+    expect((await erase(service, doomed.workspaceId)).data).toEqual(data)
+    expect(await traces(stores, doomed.workspaceId)).toEqual([])
+    expect((await doomed.api('GET', '/api/v1/runs')).error!.code).toBe('UNAUTHENTICATED')
+    const edit = { status: 'active' }
+    const { error } = await service.api('PATCH', `/api/v1/workspaces/${doomed.workspaceId}`, edit, AS_OPERATOR)
+    expect(error!.code).toBe('NOT_FOUND')
+  })
+
+  test('a call that was let in before and is still under way stores nothing afterwards', async () => {
+    const doomed = await newTenant(service)
+    const agent = await newReporter(doomed.api)
+    const run_id = await agent.start()
+    const mark = `late-${crypto.randomUUID()}`
+    const { sql } = stores
+    const [row, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    // Its Idempotency-Key is being taken by somebody else, who gives it up in the end.
+    const holder = sql
+      .begin(async (tx) => {
+        await tx`
+          insert into idempotency_keys (key_id, idem_key, request_hash, seed, owner, created_at)
+          select key_id, ${mark}, '', gen_random_uuid(), gen_random_uuid(), now() from api_keys
+          where workspace_id = ${doomed.workspaceId} and type = 'agent'`
+        row.resolve()
+        await over.promise
+        throw new Error('given up')
+      })
+      .catch(() => {})
+    await row.promise
+    const call = { key: agent.agentKey, headers: { 'idempotency-key': mark } }
+    const late = doomed.api('POST', '/api/ingest/v1/events', { run_id, events: [{ type: mark }] }, call)
+    await eventually(async () => {
+      const blocked = await sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      return blocked.length > 0
+    })
+    expect((await erase(service, doomed.workspaceId)).status).toBe(200)
+    over.resolve()
+    await holder
+    expect((await late).error!.code).toBe('FORBIDDEN')
+    expect(filesWith(stores.journalDir, mark)).toEqual([])
+  })
+
+  test('while it is under way the workspace cannot be reactivated', async () => {
+    const doomed = await newTenant(service)
+    await stores.sql`update workspaces set is_erasing = true, status = 'suspended' where workspace_id = ${doomed.workspaceId}`
+    for (const edit of [{ status: 'active' }, { name: 'b' }, { retention_days: 3 }]) {
+      const path = `/api/v1/workspaces/${doomed.workspaceId}`
+      expect((await service.api('PATCH', path, edit, AS_OPERATOR)).error!.code).toBe('CONFLICT')
+    }
+  })
+
+  test('takes the operator token and a workspace that there is', async () => {
+    const { workspaceId, workspaceKey } = await newTenant(service)
+    const codeOf = async (id: string, key: string | null) =>
+      (await service.api('DELETE', `/api/v1/workspaces/${id}`, undefined, { key })).error!.code
+    for (const key of [null, workspaceKey, 'x']) expect(await codeOf(workspaceId, key)).toBe('UNAUTHENTICATED')
+    expect(await codeOf(crypto.randomUUID(), OPERATOR_TOKEN)).toBe('NOT_FOUND')
+    expect(await codeOf('x', OPERATOR_TOKEN)).toBe('VALIDATION_ERROR')
+  })
+
+  test('every process that shares the stores lets go of what went through its own journal', async () => {
+    const { databaseUrl, clickhouseUrl } = service
+    const second = await startTestService({ DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl })
+    const doomed = await newTenant(service)
+    const marks = [await fill(doomed), await fill({ ...doomed, api: createApi(second.url, doomed.workspaceKey) })]
+    const journals = [service, second].map(({ dataDir }) => join(dataDir, 'journal'))
+    const files = () => journals.flatMap((dir) => marks.flatMap((mark) => filesWith(dir, mark)))
+    expect(files().length).toBeGreaterThanOrEqual(2)
+    const { data } = await erase(service, doomed.workspaceId)
+    expect(files()).toEqual([])
+    expect(await traces(stores, doomed.workspaceId)).toEqual([])
+    expect(data.deleted).toMatchObject({ runs: 6, tasks: 6, agents: 2 })
+    expect((await erase(second, doomed.workspaceId)).data).toEqual(data)
+    await second.stop()
+  }, 15_000)
+})
+
+test('it is not answered before every process that is alive has let go', async () => {
+  const doomed = await newTenant(service)
+  const { sql } = stores
+  const instanceId = crypto.randomUUID()
+  await sql`
+    insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+    values (${instanceId}, now(), now(), now() + interval '1 minute', ${Number.MAX_SAFE_INTEGER})`
+  const erasing = erase(service, doomed.workspaceId)
+  const state = async () => {
+    const [row] = await sql`select let_go, erased_at from erasures where workspace_id = ${doomed.workspaceId}`
+    return row
+  }
+  await eventually(async () => (await state())?.let_go.length === 1)
+  await sql`update instances set epoch = 'its journal' where instance_id = ${instanceId}`
+  expect(await traces(stores, doomed.workspaceId)).toEqual(['workspaces'])
+  expect((await state())!.erased_at).toBeNull()
+  await sql`update erasures set let_go = array_append(let_go, 'its journal') where workspace_id = ${doomed.workspaceId}`
+  expect((await erasing).status).toBe(200)
+  await sql`delete from instances where instance_id = ${instanceId}`
+})
+
+describe('a start after erasing', () => {
+  test('takes what a journal still held that was away meanwhile', async () => {
+    const { databaseUrl, clickhouseUrl } = service
+    const env = { DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl }
+    const away = await startTestService(env)
+    const doomed = await newTenant(service)
+    const mark = await fill({ ...doomed, api: createApi(away.url, doomed.workspaceKey) })
+    await away.stop()
+    expect((await erase(service, doomed.workspaceId)).status).toBe(200)
+    const journalDir = join(away.dataDir, 'journal')
+    expect(filesWith(journalDir, mark)).not.toEqual([])
+    const back = await startTestService({ ...env, DATA_DIR: away.dataDir })
+    await eventually(() => filesWith(journalDir, mark).length === 0)
+    expect(await traces(stores, doomed.workspaceId)).toEqual([])
+    await back.stop()
+  }, 15_000)
+
+  test('makes workspace default anew when it was the last one, and the old key does not come back by itself', async () => {
+    const first = await startTestService()
+    const { data } = await first.api('GET', '/api/v1/workspaces', undefined, AS_OPERATOR)
+    const [{ workspace_id: id }] = data.items
+    const agent = await newReporter(first.api)
+    await agent.events(await agent.start(), [{ type: 'a' }])
+    expect((await erase(first, id)).data.deleted).toMatchObject({ events: 1, runs: 1, keys: 2 })
+    await first.stop()
+
+    const { databaseUrl: DATABASE_URL, clickhouseUrl: CLICKHOUSE_URL, dataDir: DATA_DIR } = first
+    const second = await startTestService({ DATABASE_URL, CLICKHOUSE_URL, DATA_DIR })
+    const stateOf = async (api: TestService['api'], key: string) =>
+      (await api('GET', '/api/v1/runs', undefined, { key })).status
+    expect(await stateOf(second.api, first.workspaceKey)).toBe(401)
+    expect(await stateOf(second.api, second.workspaceKey)).toBe(200)
+    const { items } = (await second.api('GET', '/api/v1/workspaces', undefined, AS_OPERATOR)).data
+    expect(items.map((item: { name: string }) => item.name)).toEqual(['default'])
+    expect(items[0].workspace_id).not.toBe(id)
+    await second.stop()
+  }, 15_000)
+})
+
+test('killed in the middle of erasing and called again, it finishes, and counts what was deleted once', async () => {
+  const random = seededRandom('erase')
+  const [postgres, clickhouse] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
+  const dataDir = await temporaryDirectory()
+  const env = { DATABASE_URL: postgres.url, CLICKHOUSE_URL: clickhouse.url, DATA_DIR: dataDir }
+  const own = { sql: postgres.sql, columnar: clickhouse.client, journalDir: join(dataDir, 'journal') }
+  let spawned = await spawnService(env)
+  for (let round = 0; round < 2; round++) {
+    const doomed = await newTenant(spawned)
+    const mark = await fill(doomed, 120)
+    const other = await newReporter((await newTenant(spawned)).api)
+    await other.events(await other.start(), numbered(10))
+    const erasing = erase(spawned, doomed.workspaceId).catch(() => undefined)
+    await Bun.sleep(random.int(0, 400))
+    spawned.kill()
+    await erasing
+    await spawned.exited
+    spawned = await spawnService({ ...env, BOOTSTRAP_WORKSPACE_KEY: spawned.workspaceKey })
+    const { data } = await erase(spawned, doomed.workspaceId)
+    expect(data.deleted).toEqual({ events: 240, runs: 120, tasks: 120, agents: 1, keys: 4 })
+    expect(await traces(own, doomed.workspaceId)).toEqual([])
+    expect(filesWith(own.journalDir, mark)).toEqual([])
+  }
+  const [{ rows }] = await own.columnar.query<{ rows: number }>('select count() as rows from events')
+  expect(rows).toBe(20)
+  spawned.kill('SIGTERM')
+  await spawned.exited
+}, 30_000)
