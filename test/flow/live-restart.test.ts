@@ -1,0 +1,247 @@
+import { expect, test } from 'bun:test'
+import { type Api, newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Random, seededRandom } from '../support/random.ts'
+import { type FeedAddress, openEventStream, openWebSocket, type RawFeed } from '../support/raw-feeds.ts'
+import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+
+const ROUNDS = 4
+const WATCHERS = 16
+
+test('feeds go on without a gap or a repeat over restarts, from memory, from files and from ClickHouse', async () => {
+  const random = seededRandom('live restart')
+  let service = await startTestService(ENV)
+  const fleet = await Fleet.of(service.api, random)
+  const padding = await Padding.of(service.api)
+  const watchers: Watcher[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    for (let i = 0; i < WATCHERS / ROUNDS; i++) watchers.push(new Watcher(fleet, random, `watcher ${watchers.length}`))
+    await Promise.all(watchers.map((watcher) => watcher.connect(service)))
+    await fleet.report(service.api, 6)
+    for (const watcher of watchers) if (random.bool()) watcher.cut()
+    await fleet.report(service.api, 6)
+    // What those who were cut off have missed is in ClickHouse only, or in the files, or still in memory.
+    if (round % 2 === 0) await padding.push(service.api)
+    if (round !== 1) service = await restarted(service)
+    await Promise.all(watchers.map((watcher) => watcher.connect(service)))
+    await fleet.report(service.api, 6)
+    await settled(service)
+  }
+  await eventually(() => expect(watchers.flatMap((watcher) => watcher.differences())).toEqual([]), {
+    timeoutMs: 10_000,
+  })
+  // A position has one meaning, whoever is told of it.
+  const seen = new Set(watchers.flatMap(({ received }) => received.map(({ cursor, mark }) => `${cursor} ${mark}`)))
+  expect(seen.size).toBe(fleet.reported.length)
+  for (const watcher of watchers) watcher.cut()
+})
+
+/** Nothing is kept in files once it is in ClickHouse. */
+const ENV = {
+  JOURNAL_KEEP_BYTES: '0',
+  RATE_LIMIT_EVENTS_PER_SECOND: '0',
+  RATE_LIMIT_READS_PER_MINUTE: '0',
+}
+
+async function restarted(service: TestService): Promise<TestService> {
+  await service.stop()
+  return startTestService({
+    ...ENV,
+    DATA_DIR: service.dataDir,
+    DATABASE_URL: service.databaseUrl,
+    CLICKHOUSE_URL: service.clickhouseUrl,
+    BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey,
+  })
+}
+
+/** Waits until the changes of runs and tasks are in the journal: a feed that begins now begins after them. */
+async function settled({ api }: TestService): Promise<void> {
+  await eventually(async () => {
+    const { data } = await api('GET', '/readyz')
+    return data.consumers.outbox.lag === 0
+  })
+}
+
+/** One thing that was reported. Those of one kind about one run are shown in the order of the reports. */
+interface Reported {
+  /** Tells it from all others. */
+  readonly mark: string
+  readonly kind: string
+  readonly agentId: string
+  readonly runId: string
+  readonly level?: string
+  readonly status?: string
+}
+
+class Fleet {
+  readonly reported: Reported[] = []
+
+  private constructor(
+    readonly agents: readonly { agentId: string; agentKey: string }[],
+    private readonly random: Random,
+  ) {}
+
+  static async of(api: Api, random: Random): Promise<Fleet> {
+    return new Fleet([await newAgent(api), await newAgent(api)], random)
+  }
+
+  /** So many runs at the same time, each from its start to its end. */
+  async report(api: Api, runs: number): Promise<void> {
+    await Promise.all(Array.from({ length: runs }, () => this.run(api, this.random.pick(this.agents))))
+  }
+
+  private async run(api: Api, { agentId, agentKey }: { agentId: string; agentKey: string }): Promise<void> {
+    const run_id = Bun.randomUUIDv7()
+    const of = { agentId, runId: run_id }
+    const call = async (path: string, body: object) => {
+      const { status, text } = await api('POST', `/api/ingest/v1${path}`, body, { key: agentKey })
+      if (status !== 200) throw new Error(`${path}: ${text}`)
+    }
+    await call('/run/start', { agent_id: agentId, run_id })
+    this.reported.push({ ...of, kind: 'run', mark: `${run_id} running`, status: 'running' })
+    const events = Array.from({ length: this.random.int(1, 10) }, () => ({
+      type: 'step',
+      level: this.random.pick(['debug', 'error']),
+      payload: { mark: Bun.randomUUIDv7() },
+    }))
+    await call('/events', { run_id, events })
+    for (const { level, payload } of events) this.reported.push({ ...of, kind: 'event', mark: payload.mark, level })
+    const id = Bun.randomUUIDv7()
+    for (const status of ['running', 'completed']) {
+      await call('/tasks', { run_id, task: { id, name: 'a task', status } })
+      this.reported.push({ ...of, kind: 'task', mark: `${id} ${status}`, status })
+    }
+    await call('/run/complete', { run_id })
+    this.reported.push({ ...of, kind: 'run', mark: `${run_id} completed`, status: 'completed' })
+  }
+}
+
+/** Another workspace reports so much that everything before it leaves memory, and with it a file of the journal. */
+class Padding {
+  private constructor(
+    private readonly key: string,
+    private readonly runId: string,
+  ) {}
+
+  static async of(api: Api): Promise<Padding> {
+    const { data } = await api('POST', '/api/v1/workspaces', { name: 'padding' }, { key: OPERATOR_TOKEN })
+    const { agentId, agentKey } = await newAgent((method, path, body) => api(method, path, body, { key: data.key }))
+    const runId = Bun.randomUUIDv7()
+    await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId, run_id: runId }, { key: agentKey })
+    return new Padding(agentKey, runId)
+  }
+
+  async push(api: Api): Promise<void> {
+    const events = new Array(18).fill({ type: 'padding', payload: { text: 'x'.repeat(500_000) } })
+    const body = JSON.stringify({ run_id: this.runId, events })
+    for (let i = 0; i < 6; i++) expect((await api('POST', EVENTS, body, { key: this.key })).status).toBe(200)
+    const sql = { query: 'select 1 from events limit 1' }
+    expect((await api('POST', '/api/v1/query', sql)).status).toBe(200)
+  }
+}
+
+const EVENTS = '/api/ingest/v1/events'
+
+interface Filter {
+  readonly agent_id?: string
+  readonly kind?: string
+  readonly level?: string
+  readonly status?: string
+}
+
+/** One filter, followed over many connections and both protocols. */
+class Watcher {
+  readonly received: { cursor: string; mark: string }[] = []
+  private readonly filter: Filter
+  private readonly begins: number
+  private cursor: string | undefined
+  private feed: RawFeed | undefined
+
+  constructor(
+    private readonly fleet: Fleet,
+    private readonly random: Random,
+    private readonly name: string,
+  ) {
+    const { agentId } = random.pick(fleet.agents)
+    this.filter = random.pick<Filter>([
+      {},
+      { agent_id: agentId },
+      { kind: 'event', level: 'error' },
+      { status: 'completed' },
+      { kind: 'run', agent_id: agentId },
+    ])
+    if (random.bool()) this.cursor = '0'
+    this.begins = this.cursor === '0' ? 0 : fleet.reported.length
+  }
+
+  /** Resumes after what came last, unless it is connected. */
+  async connect({ url, workspaceKey }: TestService): Promise<void> {
+    if (this.feed !== undefined && !this.feed.isClosed) return
+    const address = { url, headers: [`Authorization: Bearer ${workspaceKey}`] }
+    // An event stream without an event has no cursor to resume after.
+    const isStream = this.cursor !== undefined && this.random.bool()
+    this.feed = await (isStream ? this.openStream(address) : this.openSocket(address))
+  }
+
+  cut(): void {
+    this.feed?.destroy()
+  }
+
+  /** What it was shown, if that is not what it must have been shown, each once and in order. */
+  differences(): object[] {
+    const { name, filter, begins, fleet, received } = this
+    const known = new Map(fleet.reported.map((each) => [each.mark, each]))
+    const shown = received.map(({ mark }) => known.get(mark) ?? { mark, runId: 'of nobody', kind: 'unknown' })
+    const expected = fleet.reported.slice(begins).filter((each) => this.wants(each))
+    const seqs = received.map(({ cursor }) => Number(cursor.split('.')[1]))
+    const rises = seqs.every((seq, i) => i === 0 || seq > seqs[i - 1])
+    if (rises && Bun.deepEquals(inOrder(shown), inOrder(expected))) return []
+    return [{ name, filter, begins, shown: shown.length, expected: expected.length, rises }]
+  }
+
+  private wants({ kind, agentId, level, status }: Reported): boolean {
+    const { filter } = this
+    return (
+      (filter.agent_id ?? agentId) === agentId &&
+      (filter.kind ?? kind) === kind &&
+      (filter.level ?? level) === level &&
+      (filter.status ?? status) === status
+    )
+  }
+
+  private async openSocket(address: FeedAddress): Promise<RawFeed> {
+    const subscribed = Promise.withResolvers<void>()
+    const socket = await openWebSocket(address, '/api/v1/live', (text) => {
+      const message = JSON.parse(text)
+      if (message.op === 'activity') for (const item of message.items) this.got(item)
+      else if (message.op === 'subscribed') this.cursor = message.cursor
+      subscribed.resolve()
+    })
+    socket.send({ op: 'subscribe', id: this.name, filter: this.filter, after: this.cursor })
+    await subscribed.promise
+    return socket
+  }
+
+  private openStream(address: FeedAddress): Promise<RawFeed> {
+    const query = new URLSearchParams({ ...this.filter, ...(this.cursor !== undefined && { after: this.cursor }) })
+    return openEventStream(address, `/api/v1/stream?${query}`, ({ data }) => this.got(JSON.parse(data)))
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: an activity as it came.
+  private got(activity: any): void {
+    const { cursor, kind, event, task, run } = activity
+    const marks = {
+      event: () => event.payload.mark,
+      task: () => `${task.id} ${task.status}`,
+      run: () => `${run.run_id} ${run.status}`,
+    }
+    this.received.push({ cursor, mark: marks[kind as keyof typeof marks]() })
+    this.cursor = cursor
+  }
+}
+
+/** Reports for different runs are acknowledged in any order, and changes take another way than events. */
+function inOrder(reported: readonly Pick<Reported, 'mark' | 'runId' | 'kind'>[]): object {
+  const groups = Object.groupBy(reported, ({ runId, kind }) => `${runId} ${kind}`)
+  return Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, group?.map(({ mark }) => mark)]))
+}

@@ -1,0 +1,194 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { createLog } from '../../src/log.ts'
+import { newAgent } from '../support/api.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { eventually } from '../support/eventually.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { openEventStream, openWebSocket, type RawFeed, type RawWebSocket } from '../support/raw-feeds.ts'
+import { type SpawnedService, spawnService } from '../support/service.ts'
+
+const STALLED_SOCKETS = 950
+const STALLED_STREAMS = 50
+const HEALTHY = 5
+/** Of the stalled ones of each protocol, those that read on in the end, to see what they find. */
+const LATE = 3
+const CALM_MS = 3_000
+const REPORTERS = 3
+const EVENTS_PER_CALL = 50
+const PAYLOAD = { text: 'All work and no play makes Jack a dull boy. '.repeat(90) }
+/**
+ * What a thousand queues of 64 KiB and a message may take, with the allocator's share, and what taking events at full
+ * rate varies by. What they do not read would be a hundred times as much.
+ */
+const EXTRA_MIB_MAX = 400
+
+let urls: { DATABASE_URL: string; CLICKHOUSE_URL: string }
+beforeAll(async () => {
+  const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
+  urls = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url }
+}, 60_000)
+
+test('a thousand readers that stall are closed with a cursor, cost bounded memory, and hold up nobody', async () => {
+  const service = await spawnService({
+    ...urls,
+    FEED_SLOW_CONSUMER_SECONDS: '2',
+    RATE_LIMIT_EVENTS_PER_SECOND: '0',
+    RATE_LIMIT_READS_PER_MINUTE: '0',
+    LOG_LEVEL: 'warn',
+  })
+  const load = await Load.on(service)
+  const calm = await load.during(service, () => Bun.sleep(CALM_MS))
+
+  const healthy = await openSockets(service, HEALTHY)
+  const stalled = [...(await openSockets(service, STALLED_SOCKETS)), ...(await openStreams(service, STALLED_STREAMS))]
+  for (const { feed } of stalled) feed.pause()
+  const stormy = await load.during(service, () =>
+    eventually(async () => (await openFeeds(service)) === HEALTHY, { timeoutMs: 20_000, intervalMs: 50 }),
+  )
+  createLog('info').info('slow readers', { calm, stormy, after_mib: rssMiB(service) })
+  expect(stormy.peak_mib).toBeLessThan(calm.peak_mib + EXTRA_MIB_MAX)
+
+  for (const reader of healthy) await reader.hasAll(load.seqs)
+  const late = [...stalled.slice(0, LATE), ...stalled.slice(-LATE)]
+  for (const reader of stalled) if (!late.includes(reader)) reader.feed.destroy()
+  for (const reader of late) reader.feed.resume()
+  await eventually(() => late.every(({ feed }) => feed.isClosed))
+  for (const { closing, socket, received } of late.slice(0, LATE)) {
+    expect(socket?.closeCode).toBe(4008)
+    expect(closing).toMatchObject({ op: 'closing', reason: 'slow_consumer', cursors: { all: closing?.cursor } })
+    expect(Number(closing?.cursor.split('.')[1])).toBe(received[received.length - 1])
+  }
+  await Promise.all(late.map((reader) => reader.resume(service)))
+  for (const reader of late) await reader.hasAll(load.seqs)
+  service.kill('SIGTERM')
+  expect(await service.exited).toBe(0)
+}, 60_000)
+
+/** A watcher of everything. */
+class Reader {
+  readonly received: number[] = []
+  feed!: RawFeed
+  socket: RawWebSocket | undefined
+  closing: { cursor: string } | undefined
+  private after = 0
+  private epoch = ''
+
+  async openSocket({ url, workspaceKey }: SpawnedService): Promise<void> {
+    const subscribed = Promise.withResolvers<void>()
+    const address = { url, headers: [`Authorization: Bearer ${workspaceKey}`] }
+    this.socket = await openWebSocket(address, '/api/v1/live', (text) => {
+      if (text.startsWith('{"op":"activity"')) return this.read(text)
+      const message = JSON.parse(text)
+      if (message.op === 'closing') this.closing = message
+      else if (this.epoch === '') this.began(message.cursor)
+      subscribed.resolve()
+    })
+    this.feed = this.socket
+    const after = this.epoch === '' ? undefined : `${this.epoch}.${this.received.at(-1) ?? this.after}`
+    this.socket.send({ op: 'subscribe', id: 'all', filter: { kind: 'event' }, after })
+    await subscribed.promise
+  }
+
+  async openStream({ url, workspaceKey }: SpawnedService, cursor: string): Promise<void> {
+    this.began(cursor)
+    const headers = [`Authorization: Bearer ${workspaceKey}`, `Last-Event-ID: ${cursor}`]
+    this.feed = await openEventStream({ url, headers }, '/api/v1/stream?kind=event', ({ id }) => {
+      this.received.push(Number(id.slice(id.indexOf('.') + 1)))
+    })
+  }
+
+  /** Comes back by the protocol that it came with. */
+  resume(service: SpawnedService): Promise<void> {
+    const last = `${this.epoch}.${this.received.at(-1) ?? this.after}`
+    return this.socket === undefined ? this.openStream(service, last) : this.openSocket(service)
+  }
+
+  async hasAll(seqs: readonly number[]): Promise<void> {
+    const last = seqs[seqs.length - 1]
+    await eventually(() => this.received.at(-1) === last, { timeoutMs: 10_000 })
+    expect(this.received).toEqual(seqs.filter((seq) => seq > this.after))
+  }
+
+  private began(cursor: string): void {
+    if (this.epoch !== '') return
+    const [epoch, seq] = cursor.split('.')
+    this.epoch = epoch
+    this.after = Number(seq)
+  }
+
+  private read(text: string): void {
+    const marker = `"cursor":"${this.epoch}.`
+    for (let at = text.indexOf(marker); at >= 0; at = text.indexOf(marker, at)) {
+      at += marker.length
+      this.received.push(Number.parseInt(text.slice(at, at + 16), 10))
+    }
+  }
+}
+
+async function openSockets(service: SpawnedService, count: number): Promise<Reader[]> {
+  const readers = Array.from({ length: count }, () => new Reader())
+  await inParallel(readers, (reader) => reader.openSocket(service), 50)
+  return readers
+}
+
+async function openStreams(service: SpawnedService, count: number): Promise<Reader[]> {
+  const { data } = await service.api('GET', '/readyz')
+  const readers = Array.from({ length: count }, () => new Reader())
+  await inParallel(readers, (reader) => reader.openStream(service, `${data.journal.epoch}.${data.journal.end_seq}`))
+  return readers
+}
+
+/** Events at the highest rate that is to be had, and their positions. */
+class Load {
+  /** In order, once {@link during} has resolved. */
+  readonly seqs: number[] = []
+
+  private constructor(
+    private readonly body: string,
+    private readonly key: string,
+  ) {}
+
+  static async on({ api }: SpawnedService): Promise<Load> {
+    const { agentId, agentKey } = await newAgent(api)
+    const run_id = Bun.randomUUIDv7()
+    await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId, run_id }, { key: agentKey })
+    const events = new Array(EVENTS_PER_CALL).fill({ type: 'step', payload: PAYLOAD })
+    return new Load(JSON.stringify({ run_id, events }), agentKey)
+  }
+
+  async during(service: SpawnedService, work: () => Promise<unknown>) {
+    const before = this.seqs.length
+    const startedMs = performance.now()
+    let isOver = false
+    let peak = 0
+    const watch = async () => {
+      for (; !isOver; await Bun.sleep(20)) peak = Math.max(peak, rssMiB(service))
+    }
+    const report = async () => {
+      while (!isOver) {
+        const { data, text } = await service.api('POST', '/api/ingest/v1/events', this.body, { key: this.key })
+        if (data === null) throw new Error(text)
+        for (let i = 0; i < EVENTS_PER_CALL; i++) this.seqs.push(data.first_seq + i)
+      }
+    }
+    const all = Promise.all([watch(), ...Array.from({ length: REPORTERS }, report)])
+    await work()
+    isOver = true
+    await all
+    this.seqs.sort((a, b) => a - b)
+    const seconds = (performance.now() - startedMs) / 1000
+    return { seconds, events_per_second: Math.round((this.seqs.length - before) / seconds), peak_mib: peak }
+  }
+}
+
+async function openFeeds({ url }: SpawnedService): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  return Number(/^feed_connections (\d+)/m.exec(metrics)?.[1])
+}
+
+function rssMiB({ pid }: SpawnedService): number {
+  const [, kib] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Math.round(Number(kib) / 1024)
+}

@@ -1,0 +1,198 @@
+import { LEVELS } from '../../src/events/schema.ts'
+import type { ActivityKind, Journal } from '../../src/journal/journal.ts'
+import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
+import { RUN_STATUSES } from '../../src/runs/state.ts'
+import { TASK_STATUSES } from '../../src/tasks/state.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import type { Random } from '../support/random.ts'
+
+/** What is known of one acknowledged activity: all that a filter may ask for. */
+export interface Fact {
+  readonly seq: number
+  readonly kind: ActivityKind
+  readonly workspaceId: string
+  readonly agentId: string
+  readonly runId: string
+  readonly type?: string
+  readonly level?: Level
+  readonly status?: string
+  readonly tags?: readonly string[]
+}
+
+/** A filter as a client sends it. */
+export type Wanted = { readonly [field in Field]?: string | readonly string[] }
+
+type Field = 'agent_id' | 'run_id' | 'kind' | 'type' | 'level' | 'status' | 'tag'
+type Level = (typeof LEVELS)[number]
+type Run = ReturnType<typeof runRef>
+
+const KINDS = ['event', 'task', 'run'] as const
+const TYPES = ['llm.call', 'llm.call.failed', 'tool.call', 'tool', 'étape "1"', 's']
+const TYPE_PATTERNS = [...TYPES, '*', 'llm.*', 'llm.call*', 'tool*', 'é*', 'none*']
+const TAGS = ['a', 'b', "it's"]
+const NOW = 1_700_000_000_000
+
+/** A fleet that reports at random, and the list of all that was acknowledged. */
+export class Fleet {
+  readonly workspaces: readonly string[]
+  /** In the order of their positions. */
+  readonly facts: Fact[] = []
+  private readonly runs: readonly Run[]
+
+  constructor(private readonly random: Random) {
+    this.workspaces = [runRef().workspaceId, runRef().workspaceId]
+    this.runs = this.workspaces.flatMap((workspaceId) =>
+      [0, 1].flatMap(() => {
+        const { agentId } = runRef()
+        return [0, 1, 2].map(() => ({ ...runRef(), workspaceId, agentId }))
+      }),
+    )
+  }
+
+  /** Some calls at the same moment, so that they share commits. */
+  async report(journal: Journal): Promise<void> {
+    const { random } = this
+    const calls = Array.from({ length: random.int(1, 6) }, () => {
+      const kind = random.next()
+      if (kind < 0.6)
+        return this.events(journal, random.pick(this.runs), random.int(1, 8), 'x'.repeat(random.int(0, 200)))
+      return kind < 0.8 ? this.tasks(journal) : this.changes(journal)
+    })
+    await Promise.all(calls)
+    this.facts.sort((a, b) => a.seq - b.seq)
+  }
+
+  /** More than a Unix socket and the queue of a client that does not read can hold. */
+  async flood(journal: Journal, workspaceId: string): Promise<void> {
+    const run = this.random.pick(this.runs.filter((run) => run.workspaceId === workspaceId))
+    for (let i = 0; i < 4; i++) await this.events(journal, run, 5, 'x'.repeat(40_000))
+    this.facts.sort((a, b) => a.seq - b.seq)
+  }
+
+  /** A filter that something may match. */
+  filter(workspaceId: string): Wanted {
+    const { random } = this
+    const runs = this.runs.filter((run) => run.workspaceId === workspaceId || random.bool(0.1))
+    const some = (from: readonly string[]) =>
+      random.bool() ? random.pick(from) : Array.from({ length: random.int(1, 3) }, () => random.pick(from))
+    const maybe = (field: Wanted, probability = 0.4) => (random.bool(probability) ? field : {})
+    const shape = random.pick<Wanted>([
+      maybe({ kind: some(KINDS) }),
+      { ...maybe({ type: some(TYPE_PATTERNS) }), ...maybe({ level: some(LEVELS) }) },
+      maybe({ status: some([...TASK_STATUSES, ...RUN_STATUSES]) }),
+      { tag: some(TAGS), ...maybe({ status: some(RUN_STATUSES) }) },
+    ])
+    return {
+      ...shape,
+      ...maybe({ agent_id: some(runs.map(({ agentId }) => agentId)) }, 0.2),
+      ...maybe({ run_id: some(runs.map(({ runId }) => runId)) }, 0.2),
+    }
+  }
+
+  private async events(journal: Journal, run: Run, count: number, filling: string): Promise<void> {
+    const { random } = this
+    const events = Array.from({ length: count }, () => ({
+      type: random.pick(TYPES),
+      level: random.pick(LEVELS),
+      payload: { filling },
+    }))
+    const { firstSeq } = await journal.appendEvents(batchOf(run, events))
+    events.forEach(({ type, level }, i) => {
+      this.facts.push({ ...run, kind: 'event', seq: firstSeq + i, type, level })
+    })
+  }
+
+  private async tasks(journal: Journal): Promise<void> {
+    const { random } = this
+    const rows = Array.from({ length: random.int(1, 3) }, () => ({
+      run: random.pick(this.runs),
+      status: random.pick(TASK_STATUSES),
+    }))
+    const { firstSeq } = await journal.appendTasks(rows.map(taskRow), [])
+    rows.forEach(({ run, status }, i) => {
+      this.facts.push({ ...run, kind: 'task', seq: firstSeq + i, status })
+    })
+  }
+
+  private async changes(journal: Journal): Promise<void> {
+    const { random } = this
+    const rows = Array.from({ length: random.int(1, 3) }, () => ({
+      run: random.pick(this.runs),
+      status: random.pick(RUN_STATUSES),
+      tags: TAGS.filter(() => random.bool(0.4)),
+    }))
+    const { firstSeq } = await journal.appendRuns(rows.map(runRow), [])
+    rows.forEach(({ run, ...rest }, i) => {
+      this.facts.push({ ...run, kind: 'run', seq: firstSeq + i, ...rest })
+    })
+  }
+}
+
+/** Whether a feed with this filter is to show the fact: said once more, in other words than the service's. */
+export function shows(wanted: Wanted, fact: Fact): boolean {
+  const level = fact.level
+  return (
+    among(wanted.agent_id, (id) => id === fact.agentId) &&
+    among(wanted.run_id, (id) => id === fact.runId) &&
+    among(wanted.kind, (kind) => kind === fact.kind) &&
+    among(wanted.status, (status) => status === fact.status) &&
+    among(wanted.tag, (tag) => fact.tags?.includes(tag) === true) &&
+    among(wanted.level, (least) => level !== undefined && LEVELS.indexOf(level) >= LEVELS.indexOf(least as Level)) &&
+    among(wanted.type, (type) =>
+      type.endsWith('*') ? fact.type?.startsWith(type.slice(0, -1)) === true : type === fact.type,
+    )
+  )
+}
+
+function among(values: string | readonly string[] | undefined, fits: (value: string) => boolean): boolean {
+  return values === undefined || [values].flat().some((value) => fits(value as string))
+}
+
+function runRow({ run, status, tags }: { run: Run; status: string; tags: readonly string[] }): RunRow {
+  return {
+    ...idsOf(run),
+    agent_name: 'Ada',
+    agent_version: 1,
+    runtime_type: 'external',
+    status,
+    trigger_type: 'sdk',
+    external_run_id: null,
+    parent_run_id: null,
+    session_id: null,
+    external_user_id: null,
+    tags,
+    metadata: '{}',
+    input: '{}',
+    output: null,
+    error_message: null,
+    error_detail: null,
+    created_at: NOW,
+    started_at: NOW,
+    completed_at: null,
+    duration_ms: null,
+    input_tokens: 0,
+    output_tokens: 0,
+    cost_usd: 0,
+    event_count: 0,
+    last_event_at: null,
+  }
+}
+
+function taskRow({ run, status }: { run: Run; status: string }): TaskRow {
+  return {
+    ...idsOf(run),
+    task_id: Bun.randomUUIDv7(),
+    parent_task_id: null,
+    name: 'a task',
+    status,
+    input: null,
+    output: null,
+    error_message: null,
+    created_at: NOW,
+    updated_at: NOW,
+  }
+}
+
+function idsOf({ workspaceId, agentId, runId }: Run) {
+  return { workspace_id: workspaceId, agent_id: agentId, run_id: runId }
+}

@@ -1,0 +1,109 @@
+import { join } from 'node:path'
+import type { Server, ServerWebSocket } from 'bun'
+import { systemClock } from '../../src/clock.ts'
+import type { ColumnarClient } from '../../src/columnar/client.ts'
+import { startSink } from '../../src/columnar/sink.ts'
+import { serverOptions } from '../../src/http/server-options.ts'
+import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
+import { Connections } from '../../src/live/connections.ts'
+import { EventStream } from '../../src/live/event-stream.ts'
+import { parseFilter } from '../../src/live/filter.ts'
+import { createHistory } from '../../src/live/history.ts'
+import { Hub } from '../../src/live/hub.ts'
+import { startOf } from '../../src/live/start.ts'
+import { WebSocketConnection } from '../../src/live/websocket.ts'
+import { createLog } from '../../src/log.ts'
+
+/** What decides from where a feed is read: memory, the journal's files, or ClickHouse. In bytes. */
+export interface RigSizes {
+  readonly segmentBytes: number
+  readonly tailBytes: number
+  readonly keepBytes: number
+  /** Of a page of ClickHouse's. */
+  readonly pageBytes: number
+}
+
+/** Feeds that run. */
+export interface Rig {
+  readonly url: string
+  /** The same on a Unix socket. The kernel keeps little for it, so that a client that does not read is felt early. */
+  readonly unixUrl: string
+  readonly journal: LocalJournal
+  /** Ends it as the service does; {@link startRig} on the same directory goes on. */
+  stop(): Promise<void>
+}
+
+/** Nobody waits here for a client that stalls. */
+const SLOW_CONSUMER_MS = 60_000
+const LIMITS = { connections: 10_000, connectionsPerWorkspace: 10_000 }
+/** Keys are tested elsewhere: whoever comes says whose activity it wants to see. */
+const KEYS = { isAlive: () => 'alive' as const, onKeyDead: () => () => {} }
+
+/**
+ * Live feeds without the rest of the service: the real journal, sink, ClickHouse, hub and connections on a real port, but in
+ * sizes so small that a few hundred activities are spread over memory, dozens of files, and what only ClickHouse has.
+ *
+ * `GET /live` and `GET /stream` as in the contract (section 5); the header `Workspace` stands for a key.
+ */
+export async function startRig(columnar: ColumnarClient, dir: string, sizes: RigSizes): Promise<Rig> {
+  const log = createLog('error')
+  const journal = await openLocalJournal({ dir, maxBytes: 2 ** 40, ...sizes, clock: systemClock, log })
+  const sink = await startSink({ journal, client: columnar, dir, log, intervalMs: 20 })
+  const history = createHistory({ columnar, epoch: journal.epoch, bytesMax: sizes.pageBytes })
+  const hub = new Hub({ journal, history, log })
+  const connections = new Connections({ ring: KEYS, limits: LIMITS, log })
+  const horizonOf = () => 0
+  const deps = { hub, journal, connections, horizonOf, takeBudget: () => {}, slowConsumerMs: SLOW_CONSUMER_MS }
+  const options = serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs: 5_000 })
+  const handlers = {
+    websocket: {
+      ...options.websocket,
+      data: {} as WebSocketConnection,
+      open: (socket: FeedSocket) => socket.data.open(socket),
+      message: (socket: FeedSocket, message: string | Buffer) => socket.data.message(socket, message),
+      drain: (socket: FeedSocket) => socket.data.drain(),
+      close: (socket: FeedSocket) => socket.data.close(),
+    },
+    fetch: (request: Request, server: Server<WebSocketConnection>) => answer(deps, request, server),
+  }
+  const unix = join(dir, 'feeds')
+  const servers = [Bun.serve({ ...options, ...handlers }), Bun.serve({ unix, ...handlers })]
+  return {
+    url: `http://127.0.0.1:${servers[0].port}`,
+    unixUrl: `unix:${unix}`,
+    journal,
+    async stop() {
+      connections.stop()
+      await Promise.all(servers.map((server) => server.stop(true)))
+      await hub.stop()
+      await sink.stop(1_000)
+      await journal.close()
+    },
+  }
+}
+
+type FeedSocket = ServerWebSocket<WebSocketConnection>
+type Deps = ConstructorParameters<typeof WebSocketConnection>[0] & ConstructorParameters<typeof EventStream>[0]
+
+function answer(deps: Deps, request: Request, server: Server<WebSocketConnection>): Response | undefined {
+  const { pathname, searchParams } = new URL(request.url)
+  server.timeout(request, 0)
+  const workspaceId = request.headers.get('workspace') ?? ''
+  const caller = {
+    caller: { keyId: workspaceId, type: 'workspace', workspaceId, agentId: null },
+    agentId: null,
+    runId: null,
+    credential: workspaceId,
+  } as const
+  if (pathname === '/live') {
+    server.upgrade(request, { data: new WebSocketConnection(deps, caller) })
+    return undefined
+  }
+  const after = request.headers.get('last-event-id') ?? searchParams.get('after') ?? undefined
+  const fields = [...new Set(searchParams.keys())].filter((name) => name !== 'after')
+  const wanted = Object.fromEntries(fields.map((name) => [name, searchParams.getAll(name)]))
+  const filter = parseFilter(wanted, 'query', caller)
+  const start = startOf(deps.journal, 0, after, 'after')
+  const stream = new EventStream(deps, { caller, filter, after, start, until: 'closed' })
+  return new Response(stream.body, { headers: { 'content-type': 'text/event-stream' } })
+}
