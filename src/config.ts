@@ -133,7 +133,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     },
     queries: {
       atOnce: read.integer('QUERIES_AT_ONCE', DEFAULT_QUERY_CAPS.atOnce, 1, 100),
-      seconds: read.integer('QUERY_SECONDS', DEFAULT_QUERY_CAPS.seconds, 1, 600),
+      seconds: read.integer('QUERY_SECONDS', DEFAULT_QUERY_CAPS.seconds, 1, QUERY_SECONDS_MAX),
       memoryBytes: read.integer('QUERY_MEMORY_BYTES', DEFAULT_QUERY_CAPS.memoryBytes, 16 * MIB, 1024 * GIB),
       rows: read.integer('QUERY_ROWS', DEFAULT_QUERY_CAPS.rows, 1, 1_000_000),
       resultBytes: read.integer('QUERY_RESULT_BYTES', DEFAULT_QUERY_CAPS.resultBytes, 64 * 1024, 256 * MIB),
@@ -158,6 +158,9 @@ export const DEFAULT_QUERY_CAPS: QueryCaps = {
   streamBytes: 4 * GIB,
   streamSeconds: 600,
 }
+
+/** A connection may be silent for as long as a query runs, and Bun allows for 255 s. */
+const QUERY_SECONDS_MAX = 240
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 const RATE_MAX = 1_000_000_000

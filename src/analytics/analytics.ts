@@ -1,16 +1,15 @@
-import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../columnar/client.ts'
+import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
-import { ApiError, invalid } from '../http/errors.ts'
+import { invalid } from '../http/errors.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import { EngineTime, Places } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
-import { type CheckedQuery, createGuard } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
-import { waitUntilReadable } from './position.ts'
-import { atCharacters, explainFailure, tooLarge, tooLong } from './problems.ts'
-import { Remembered } from './remembered.ts'
+import { callersError, createQueryParser, type QueryParser, STATEMENT_BYTES_MAX } from './parser.ts'
+import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
+import { tooLarge, tooLong } from './problems.ts'
 import { openResultStream } from './result-stream.ts'
 import type { QueryAnswer, RunQuery } from './schema.ts'
 import { scopeDatabase, scopedStatement, workspaceFilters } from './views.ts'
@@ -33,15 +32,12 @@ export interface Analytics {
    * @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE
    */
   check(query: string, signal: AbortSignal): Promise<void>
-  /**
-   * The query on one line, without comments, as the engine prints what it understood.
-   * @throws ApiError VALIDATION_ERROR for a query that does not parse, UNAVAILABLE
-   */
-  normalForm(query: string, signal: AbortSignal): Promise<string>
-  /** Of the engine. @throws ApiError UNAVAILABLE */
-  version(signal: AbortSignal): Promise<string>
+  /** What the engine says of a query before it is run. */
+  readonly parser: QueryParser
   /** What one query may use. */
   readonly caps: AnswerCaps
+  /** How long an answer may keep a client waiting for its next byte. */
+  readonly idleSeconds: number
 }
 
 /** A query whose answer is streamed. */
@@ -75,41 +71,18 @@ export interface AnalyticsDeps {
   readonly caps?: QueryCaps
 }
 
-/** Bytes of a statement: a query, and what is put around it. */
-const QUERY_SIZE_MAX = 2_000_000
 const DISK_BYTES_MAX = 2 * 2 ** 30
 /** The engine ends a query at its cap by itself; this much later it counts as one that does not answer. */
 const PATIENCE_SECONDS = 5
 
 export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: AnalyticsDeps): Analytics {
-  const guard = createGuard(client, (error) => explainFailure(error, caps))
-  // The verdict depends on the text alone, and asking takes two round trips, as long as a short query itself.
-  const passed = new Remembered<CheckedQuery>()
+  const parser = createQueryParser(client, caps)
   const places = new Places(caps.atOnce)
-
-  const check = (query: string, signal: AbortSignal): Promise<CheckedQuery> =>
-    passed.of(query, () =>
-      guard.check(query, signal).catch((error) => {
-        throw atCharacters(translate(error, caps), query)
-      }),
-    )
-
-  const understood = new Remembered<string>()
-  const versions = new Remembered<string>()
-  const askText = async (sql: string, params: { query?: string }, signal: AbortSignal): Promise<string> => {
-    try {
-      const settings = { readonly: 1, max_execution_time: 5, max_query_size: QUERY_SIZE_MAX }
-      const [row] = await client.query<{ text: string }>(sql, { params, settings, signal })
-      return row.text
-    } catch (error) {
-      throw atCharacters(translate(error, caps), params.query ?? '')
-    }
-  }
 
   /** What goes to the engine. @throws ApiError */
   const prepare = async (caller: Caller, request: Pick<RunQuery, 'query' | 'wait_for'>, signal: AbortSignal) => {
     if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for, signal)
-    const query = await check(request.query, signal)
+    const query = await parser.check(request.query, signal)
     return {
       completeThrough: encodeCursor(sink.epoch, sink.loadedSeq()),
       statement: (rows?: number) => scopedStatement(query, client.database, caller.workspaceId, rows),
@@ -142,7 +115,41 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
     }
   }
 
+  const open = async (caller: Caller, request: StreamQuery, signal: AbortSignal, onEnd: () => void) => {
+    const { statement, completeThrough } = await prepare(caller, request, signal)
+    const { rows, isDocument = false, seconds = caps.seconds } = request
+    const engineSeconds = Math.min(seconds, caps.seconds)
+    const limits: QueryCaps = {
+      ...caps,
+      seconds: caps.streamSeconds,
+      resultBytes: isDocument ? caps.resultBytes : caps.streamBytes,
+    }
+    const settings = { ...sessionSettings(client.database, caller.workspaceId, limits), ...request.outputSettings }
+    const sql = isDocument
+      ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
+      : statement(rows)
+    const body = await openResultStream({
+      open: (ended) =>
+        client.stream(sql, request.outputFormat, {
+          params: request.params,
+          parameters: request.parameters,
+          settings,
+          database: scopeDatabase(client.database),
+          signal: ended,
+        }),
+      signal,
+      engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
+      tooLong: tooLong(engineSeconds),
+      seconds: caps.streamSeconds,
+      explain: (error) => (hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : callersError(error, limits)),
+      onEnd,
+    })
+    return { completeThrough, body }
+  }
+
   return {
+    parser,
+    idleSeconds: WAIT_MAX_MS / 1000 + caps.seconds + PATIENCE_SECONDS,
     caps: {
       seconds: caps.seconds,
       memory_bytes: caps.memoryBytes,
@@ -151,18 +158,15 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
       at_once: caps.atOnce,
     },
     check: async (query, signal) => {
-      await check(query, signal)
+      await parser.check(query, signal)
     },
-    normalForm: (query, signal) =>
-      understood.of(query, () => askText('SELECT formatQuerySingleLine({query:String}) AS text', { query }, signal)),
-    version: (signal) => versions.of('', () => askText('SELECT version() AS text', {}, signal)),
     async run(caller, request, signal) {
       if ((request.format ?? 'json') !== 'json') throw invalid('format', 'expected json')
       const leave = places.take(caller.workspaceId)
       try {
         return await answer(caller, request, signal)
       } catch (error) {
-        throw translate(error, caps)
+        throw callersError(error, caps)
       } finally {
         leave()
       }
@@ -170,32 +174,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
     async stream(caller, request, signal) {
       const leave = places.take(caller.workspaceId)
       try {
-        const { statement, completeThrough } = await prepare(caller, request, signal)
-        const { rows, isDocument = false, seconds = caps.seconds } = request
-        const engineSeconds = Math.min(seconds, caps.seconds)
-        const resultBytes = isDocument ? caps.resultBytes : caps.streamBytes
-        const limits = { ...caps, seconds: caps.streamSeconds, resultBytes }
-        const settings = { ...sessionSettings(client.database, caller.workspaceId, limits), ...request.outputSettings }
-        const sql = isDocument
-          ? refusingRows(statement(Math.min(rows ?? Infinity, caps.rows + 1)), caps.rows)
-          : statement(rows)
-        const body = await openResultStream({
-          open: (ended) =>
-            client.stream(sql, request.outputFormat, {
-              params: request.params,
-              parameters: request.parameters,
-              settings,
-              database: scopeDatabase(client.database),
-              signal: ended,
-            }),
-          signal,
-          engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
-          tooLong: tooLong(engineSeconds),
-          seconds: caps.streamSeconds,
-          explain: (error) => translate(error, limits),
-          onEnd: leave,
-        })
-        return { completeThrough, body }
+        return await open(caller, request, signal, leave)
       } catch (error) {
         leave()
         throw error
@@ -209,15 +188,11 @@ function refusingRows(statement: string, rows: number): string {
   return `SELECT * FROM (${statement}) WHERE throwIf(rowNumberInAllBlocks() >= ${rows}, '${MORE_ROWS}') = 0`
 }
 
-const MORE_ROWS = 'more rows than a document may have'
-
-/** @param caps that held for what failed */
-function translate(error: unknown, caps: QueryCaps): unknown {
-  if (error instanceof ColumnarError)
-    return error.message.startsWith(MORE_ROWS) ? tooLarge(`${caps.rows} rows`) : explainFailure(error, caps)
-  if (!(error instanceof ColumnarUnavailable)) return error
-  return new ApiError('UNAVAILABLE', 'SQL is not available just now', { cause: error })
+function hasMoreRows(error: unknown): boolean {
+  return error instanceof ColumnarError && error.message.startsWith(MORE_ROWS)
 }
+
+const MORE_ROWS = 'more rows than a document may have'
 
 /** Third layer around tenant SQL: a session that can only read, sees its own rows and may not use much. */
 export function sessionSettings(
@@ -233,7 +208,7 @@ export function sessionSettings(
     max_temporary_data_on_disk_size_for_query: DISK_BYTES_MAX,
     max_result_bytes: caps.resultBytes,
     result_overflow_mode: 'throw',
-    max_query_size: QUERY_SIZE_MAX,
+    max_query_size: STATEMENT_BYTES_MAX,
     // The order of the caller's query is the order of the answer, although it is a subquery of ours.
     query_plan_remove_redundant_sorting: 0,
     // Values found by a JSON path may be of any type; comparing and grouping by them is what they are for.

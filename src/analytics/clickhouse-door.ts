@@ -32,10 +32,13 @@ export interface ClickHouseDoorDeps {
 export type ClickHouseDoor = (request: Request, headers: Record<string, string | number>) => Promise<Response>
 
 export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDoorDeps): ClickHouseDoor {
+  const { parser } = analytics
   const answer = async (caller: Caller, statement: Statement, signal: AbortSignal): Promise<Response> => {
     if (statement.text.length > QUERY_LENGTH_MAX) throw tooLong()
-    const version = await analytics.version(signal)
-    const request = readRequest(statement, await analytics.normalForm(statement.text, signal), version)
+    // Its data would have to be read for the engine to understand it.
+    if (/^\s*INSERT\b/i.test(statement.text)) throw new ClickHouseFailure(164, 'READONLY', 'only SELECT is allowed')
+    const version = await parser.version(signal)
+    const request = readRequest(statement, await parser.normalForm(statement.text, signal), version)
     const { body } = await analytics.stream(caller, request, signal)
     const tag = mintExceptionTag()
     const headers: Record<string, string> = {
@@ -59,7 +62,7 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
     } catch (error) {
       if (!(error instanceof ApiError) && !(error instanceof ClickHouseFailure)) throw error
       const { failure, status, headers: own } = refusalOf(error)
-      const response = failureResponse(failure, await analytics.version(request.signal).catch(() => ''), queryId)
+      const response = failureResponse(failure, await parser.version(request.signal).catch(() => ''), queryId)
       for (const [name, value] of Object.entries(own)) response.headers.set(name, value)
       return new Response(response.body, { status, headers: response.headers })
     }
@@ -140,4 +143,4 @@ function cutOff(body: ReadableStream<Uint8Array>, told: ToldFailure): ReadableSt
   )
 }
 
-const LINGER_MS = 50
+const LINGER_MS = 2_000

@@ -25,6 +25,8 @@ const CODES: Readonly<Record<ErrorCode, readonly [code: number, type: string]>> 
 /** What is said of everything that is not a SELECT. */
 const NO_SELECT = /only (SELECT|reading) is allowed/
 
+const NO_KEY = 'Authentication failed: the password must be a workspace key (svc_ws_…), the user may be any'
+
 export function refusalOf(error: ApiError | ClickHouseFailure): Refusal {
   if (error instanceof ClickHouseFailure) return { failure: error, status: error.status, headers: {} }
   const message = error.message.replace(/^query: /, '')
@@ -39,6 +41,7 @@ export function refusalOf(error: ApiError | ClickHouseFailure): Refusal {
 function failureOf(error: ApiError, message: string): ClickHouseFailure {
   // The engine's own code, with what may be told of it.
   if (error.cause instanceof ColumnarError) return new ClickHouseFailure(error.cause.code, error.cause.type, message)
+  if (error.code === 'UNAUTHENTICATED') return new ClickHouseFailure(...CODES[error.code], NO_KEY)
   if (NO_SELECT.test(message)) return new ClickHouseFailure(164, 'READONLY', message)
   return new ClickHouseFailure(...CODES[error.code], message)
 }

@@ -14,9 +14,10 @@ export function readRequest(statement: Statement, normalForm: string, version: s
   if (database !== undefined && database !== '' && database !== 'default') {
     throw new ClickHouseFailure(81, 'UNKNOWN_DATABASE', `Database ${database} does not exist`)
   }
-  const clause = / FORMAT (\w+)$/.exec(normalForm)
-  const isClause = clause !== null && !KEYWORDS.has(clause[1])
-  const format = isClause ? clause[1] : statement.defaultFormat
+  const clause = / FORMAT (?:(\w+)|`(\w+)`)$/.exec(normalForm)
+  const named = clause?.[1] ?? clause?.[2] ?? 'ASC'
+  const isClause = clause !== null && !KEYWORDS.has(named)
+  const format = isClause ? named : statement.defaultFormat
   const isDocument = DOCUMENTS.has(format)
   if (!isDocument && !STREAMED.has(format))
     throw new ClickHouseFailure(73, 'UNKNOWN_FORMAT', `Unknown format ${format}`)

@@ -2,7 +2,8 @@
  * Functions of ClickHouse that tenant SQL may call: those that compute their result from their arguments alone. A function
  * that is not here is refused, and so is every one that a newer engine brings. Left out on purpose, beside what reads
  * files, settings, dictionaries or other tables: functions that take a function, a query or a format by name
- * (arrayReduce, formatRow), states of aggregate functions (they are parsed from bytes), and what tells of the server.
+ * (arrayReduce, formatRow), states of aggregate functions (they are parsed from bytes), what tells of the server, and
+ * distances between texts (editDistance): a single row can take seconds in which no cap can stop it.
  */
 
 /** Names that ClickHouse takes as they are written here only. */
@@ -12,71 +13,68 @@ const FUNCTIONS = words(`
   alphaTokens and appendTrailingCharIfAbsent array arrayAll arrayAUC arrayAUCPR arrayAutocorrelation arrayAvg
   arrayBottomK arrayCompact arrayConcat arrayCount arrayCumSum arrayCumSumNonNegative arrayDifference arrayDistinct
   arrayDotProduct arrayElement arrayElementOrNull arrayEnumerate arrayEnumerateDense arrayEnumerateDenseRanked
-  arrayEnumerateUniq arrayEnumerateUniqRanked arrayExcept arrayExists arrayFill arrayFilter arrayFirst
-  arrayFirstIndex arrayFirstOrNull arrayFlatten arrayFold arrayIntersect arrayJaccardIndex arrayJoin arrayLast
-  arrayLastIndex arrayLastOrNull arrayLevenshteinDistance arrayLevenshteinDistanceWeighted arrayMap arrayMax
-  arrayMin arrayNormalizedGini arrayPartialReverseSort arrayPartialSort arrayPopBack arrayPopFront arrayPRAUC
-  arrayProduct arrayPushBack arrayPushFront arrayRemove arrayResize arrayReverse arrayReverseFill arrayReverseSort
-  arrayReverseSplit arrayROCAUC arrayRotateLeft arrayRotateRight arrayShiftLeft arrayShiftRight arrayShingles
-  arraySimilarity arraySlice arraySort arraySplit arrayStringConcat arraySum arraySymmetricDifference arrayTopK
-  arrayTranspose arrayUnion arrayUniq arrayWithConstant arrayZip arrayZipUnaligned asinh assumeNotNull atanh bar
-  base32Decode base32Encode base58Decode base58Encode base64Decode base64Encode base64URLDecode base64URLEncode
+  arrayEnumerateUniq arrayEnumerateUniqRanked arrayExcept arrayExists arrayFill arrayFilter arrayFirst arrayFirstIndex
+  arrayFirstOrNull arrayFlatten arrayFold arrayIntersect arrayJaccardIndex arrayJoin arrayLast arrayLastIndex
+  arrayLastOrNull arrayMap arrayMax arrayMin arrayNormalizedGini arrayPartialReverseSort arrayPartialSort arrayPopBack
+  arrayPopFront arrayPRAUC arrayProduct arrayPushBack arrayPushFront arrayRemove arrayResize arrayReverse
+  arrayReverseFill arrayReverseSort arrayReverseSplit arrayROCAUC arrayRotateLeft arrayRotateRight arrayShiftLeft
+  arrayShiftRight arrayShingles arraySlice arraySort arraySplit arrayStringConcat arraySum arraySymmetricDifference
+  arrayTopK arrayTranspose arrayUnion arrayUniq arrayWithConstant arrayZip arrayZipUnaligned asinh assumeNotNull atanh
+  bar base32Decode base32Encode base58Decode base58Encode base64Decode base64Encode base64URLDecode base64URLEncode
   basename bitAnd bitCount bitHammingDistance bitmaskToArray bitmaskToList bitNot bitOr bitPositionsToArray
   bitRotateLeft bitRotateRight bitShiftLeft bitShiftRight bitSlice bitTest bitTestAll bitTestAny bitXor
-  byteHammingDistance byteSize caseFoldUTF8 caseWithExpr caseWithExpression caseWithoutExpr caseWithoutExpression
-  cbrt changeDay changeHour changeMinute changeMonth changeSecond changeYear cityHash64 clamp compareSubstrings
-  concatAssumeInjective concatWithSeparator concatWithSeparatorAssumeInjective conv convertCharset cosh
-  cosineDistance cosineDistanceTransposed cosineDistanceTransposedQuantized countDigits countEqual countMatches
+  byteHammingDistance byteSize caseFoldUTF8 caseWithExpr caseWithExpression caseWithoutExpr caseWithoutExpression cbrt
+  changeDay changeHour changeMinute changeMonth changeSecond changeYear cityHash64 clamp compareSubstrings
+  concatAssumeInjective concatWithSeparator concatWithSeparatorAssumeInjective conv convertCharset cosh cosineDistance
+  cosineDistanceTransposed cosineDistanceTransposedQuantized countDigits countEqual countMatches
   countMatchesCaseInsensitive countSubstringsCaseInsensitive countSubstringsCaseInsensitiveUTF8 cutFragment cutIPv6
   cutQueryString cutQueryStringAndFragment cutToFirstSignificantSubdomain cutToFirstSignificantSubdomainCustom
   cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW
   cutToFirstSignificantSubdomainCustomWithWWWRFC cutToFirstSignificantSubdomainRFC
-  cutToFirstSignificantSubdomainWithWWW cutToFirstSignificantSubdomainWithWWWRFC cutURLParameter cutWWW
-  damerauLevenshteinDistance DATE_DIFF date_diff dateTime64ToSnowflakeID dateTimeToSnowflakeID dateTimeToUUIDv7
-  dateTrunc decodeHTMLComponent decodeURLComponent decodeURLFormComponent decodeXMLComponent
-  defaultValueOfArgumentType digits divide divideDecimal divideOrNull domain domainRFC domainWithoutWWW
-  domainWithoutWWWRFC dotProduct dotProductTransposed dotProductTransposedQuantized dynamicElement dynamicType e
-  editDistance editDistanceUTF8 empty emptyArrayDate emptyArrayDateTime emptyArrayFloat32 emptyArrayFloat64
-  emptyArrayInt16 emptyArrayInt32 emptyArrayInt64 emptyArrayInt8 emptyArrayString emptyArrayUInt16 emptyArrayUInt32
-  emptyArrayUInt64 emptyArrayUInt8 encodeURLComponent encodeURLFormComponent encodeXMLComponent endsWith
-  endsWithCaseInsensitive endsWithCaseInsensitiveUTF8 endsWithUTF8 equals erf erfc exists exp10 exp2 extract
+  cutToFirstSignificantSubdomainWithWWW cutToFirstSignificantSubdomainWithWWWRFC cutURLParameter cutWWW DATE_DIFF
+  date_diff dateTime64ToSnowflakeID dateTimeToSnowflakeID dateTimeToUUIDv7 dateTrunc decodeHTMLComponent
+  decodeURLComponent decodeURLFormComponent decodeXMLComponent defaultValueOfArgumentType digits divide divideDecimal
+  divideOrNull domain domainRFC domainWithoutWWW domainWithoutWWWRFC dotProduct dotProductTransposed
+  dotProductTransposedQuantized dynamicElement dynamicType e empty emptyArrayDate emptyArrayDateTime emptyArrayFloat32
+  emptyArrayFloat64 emptyArrayInt16 emptyArrayInt32 emptyArrayInt64 emptyArrayInt8 emptyArrayString emptyArrayUInt16
+  emptyArrayUInt32 emptyArrayUInt64 emptyArrayUInt8 encodeURLComponent encodeURLFormComponent encodeXMLComponent
+  endsWith endsWithCaseInsensitive endsWithCaseInsensitiveUTF8 endsWithUTF8 equals erf erfc exists exp10 exp2 extract
   extractAll extractAllGroups extractAllGroupsHorizontal extractAllGroupsVertical extractGroups extractKeyValuePairs
   extractKeyValuePairsWithEscaping extractTextFromHTML extractURLParameter extractURLParameterNames
   extractURLParameters farmFingerprint64 farmHash64 firstLine firstSignificantSubdomain
-  firstSignificantSubdomainCustom firstSignificantSubdomainCustomRFC firstSignificantSubdomainRFC flattenTuple
-  format formatDateTime formatDateTimeInJodaSyntax formatReadableDecimalSize formatReadableQuantity
-  formatReadableSize formatReadableTimeDelta fragment fromDaysSinceYearZero fromDaysSinceYearZero32
-  fromModifiedJulianDay fromModifiedJulianDayOrNull fromUnixTimestamp fromUnixTimestamp64Micro
-  fromUnixTimestamp64Milli fromUnixTimestamp64Nano fromUnixTimestamp64Second fromUnixTimestampInJodaSyntax
-  fromUTCTimestamp fuzzBits gccMurmurHash gcd generateSnowflakeID generateUUIDv4 generateUUIDv7 geoDistance
-  geohashDecode geohashEncode getSubcolumn globalIn globalNotIn globalNotNullIn globalNullIn greatCircleAngle
-  greatCircleDistance greater greaterOrEquals grouping halfMD5 has hasAll hasAllToken hasAllTokens hasAny
-  hasAnyToken hasAnyTokens hasPhrase hasSubstr hasToken hasTokenOrNull highlight hilbertDecode hilbertEncode
-  hiveHash hop hopEnd hopStart icebergHash identity ifNotFinite ignore ilike in indexOf indexOfAssumeSorted
-  initcapUTF8 intDiv intDivOrNull intDivOrZero intExp10 intExp2 intHash32 intHash64 IPv4CIDRToRange IPv4NumToString
-  IPv4NumToStringClassC IPv4StringToNum IPv4StringToNumOrDefault IPv4StringToNumOrNull IPv4ToIPv6 IPv6CIDRToRange
-  IPv6NumToString IPv6StringToNum IPv6StringToNumOrDefault IPv6StringToNumOrNull isASCII isDecimalOverflow
-  isDistinctFrom isDynamicElementInSharedData isFinite isInfinite isIPAddressInRange isIPv4String isIPv6String isNaN
-  isNotDistinctFrom isNotNull isNullable isPrime isProbablePrime isValidASCII isValidJSON isValidUTF8 isZeroOrNull
-  jaroSimilarity jaroWinklerSimilarity javaHash javaHashUTF16LE JSON_EXISTS JSON_QUERY JSON_VALUE JSONAllPaths
-  JSONAllPathsWithTypes JSONAllValues JSONArrayLength JSONDynamicPaths JSONDynamicPathsWithTypes JSONExtract
-  JSONExtractArrayRaw JSONExtractArrayRawCaseInsensitive JSONExtractBool JSONExtractBoolCaseInsensitive
-  JSONExtractCaseInsensitive JSONExtractFloat JSONExtractFloatCaseInsensitive JSONExtractInt
-  JSONExtractIntCaseInsensitive JSONExtractKeys JSONExtractKeysAndValues JSONExtractKeysAndValuesCaseInsensitive
-  JSONExtractKeysAndValuesRaw JSONExtractKeysAndValuesRawCaseInsensitive JSONExtractKeysCaseInsensitive
-  JSONExtractRaw JSONExtractRawCaseInsensitive JSONExtractString JSONExtractStringCaseInsensitive JSONExtractUInt
-  JSONExtractUIntCaseInsensitive JSONHas JSONKey JSONLength JSONMergePatch JSONSharedDataPaths
-  JSONSharedDataPathsWithTypes JSONType jumpConsistentHash kafkaMurmurHash keccak256 kostikConsistentHash L1Distance
-  L1Norm L1Normalize L2Distance L2DistanceTransposed L2DistanceTransposedQuantized L2Norm L2Normalize
-  L2SquaredDistance L2SquaredNorm lambda lcm leftPad leftPadUTF8 leftUTF8 lengthUTF8 less lessOrEquals
-  levenshteinDistance levenshteinDistanceUTF8 lgamma like LinfDistance LinfNorm LinfNormalize log1p
-  lowCardinalityIndices lowCardinalityKeys lowerUTF8 LpDistance LpNorm LpNormalize ltrim map MAP_FROM_ARRAYS mapAdd
-  mapAll mapApply mapConcat mapContains mapContainsKey mapContainsKeyLike mapContainsValue mapContainsValueLike
-  mapExists mapExtractKeyLike mapExtractValueLike mapFilter mapFromArrays mapFromString mapKeys
-  mapPartialReverseSort mapPartialSort mapPopulateSeries mapReverseSort mapSort mapSubtract mapUpdate mapValues
-  match matchPhrase materialize MD4 MD5 metroHash64 minus mismatches modulo moduloLegacy moduloOrNull moduloOrZero
-  mortonDecode mortonEncode multiFuzzyMatchAllIndices multiFuzzyMatchAny multiFuzzyMatchAnyIndex multiIf
-  multiMatchAllIndices multiMatchAny multiMatchAnyIndex multiply multiplyDecimal multiSearchAllPositions
+  firstSignificantSubdomainCustom firstSignificantSubdomainCustomRFC firstSignificantSubdomainRFC flattenTuple format
+  formatDateTime formatDateTimeInJodaSyntax formatReadableDecimalSize formatReadableQuantity formatReadableSize
+  formatReadableTimeDelta fragment fromDaysSinceYearZero fromDaysSinceYearZero32 fromModifiedJulianDay
+  fromModifiedJulianDayOrNull fromUnixTimestamp fromUnixTimestamp64Micro fromUnixTimestamp64Milli
+  fromUnixTimestamp64Nano fromUnixTimestamp64Second fromUnixTimestampInJodaSyntax fromUTCTimestamp fuzzBits
+  gccMurmurHash gcd generateSnowflakeID generateUUIDv4 generateUUIDv7 geoDistance geohashDecode geohashEncode
+  getSubcolumn globalIn globalNotIn globalNotNullIn globalNullIn greatCircleAngle greatCircleDistance greater
+  greaterOrEquals grouping halfMD5 has hasAll hasAllToken hasAllTokens hasAny hasAnyToken hasAnyTokens hasPhrase
+  hasSubstr hasToken hasTokenOrNull highlight hilbertDecode hilbertEncode hiveHash hop hopEnd hopStart icebergHash
+  identity ifNotFinite ignore ilike in indexOf indexOfAssumeSorted initcapUTF8 intDiv intDivOrNull intDivOrZero
+  intExp10 intExp2 intHash32 intHash64 IPv4CIDRToRange IPv4NumToString IPv4NumToStringClassC IPv4StringToNum
+  IPv4StringToNumOrDefault IPv4StringToNumOrNull IPv4ToIPv6 IPv6CIDRToRange IPv6NumToString IPv6StringToNum
+  IPv6StringToNumOrDefault IPv6StringToNumOrNull isASCII isDecimalOverflow isDistinctFrom isDynamicElementInSharedData
+  isFinite isInfinite isIPAddressInRange isIPv4String isIPv6String isNaN isNotDistinctFrom isNotNull isNullable
+  isPrime isProbablePrime isValidASCII isValidJSON isValidUTF8 isZeroOrNull javaHash javaHashUTF16LE JSON_EXISTS
+  JSON_QUERY JSON_VALUE JSONAllPaths JSONAllPathsWithTypes JSONAllValues JSONArrayLength JSONDynamicPaths
+  JSONDynamicPathsWithTypes JSONExtract JSONExtractArrayRaw JSONExtractArrayRawCaseInsensitive JSONExtractBool
+  JSONExtractBoolCaseInsensitive JSONExtractCaseInsensitive JSONExtractFloat JSONExtractFloatCaseInsensitive
+  JSONExtractInt JSONExtractIntCaseInsensitive JSONExtractKeys JSONExtractKeysAndValues
+  JSONExtractKeysAndValuesCaseInsensitive JSONExtractKeysAndValuesRaw JSONExtractKeysAndValuesRawCaseInsensitive
+  JSONExtractKeysCaseInsensitive JSONExtractRaw JSONExtractRawCaseInsensitive JSONExtractString
+  JSONExtractStringCaseInsensitive JSONExtractUInt JSONExtractUIntCaseInsensitive JSONHas JSONKey JSONLength
+  JSONMergePatch JSONSharedDataPaths JSONSharedDataPathsWithTypes JSONType jumpConsistentHash kafkaMurmurHash
+  keccak256 kostikConsistentHash L1Distance L1Norm L1Normalize L2Distance L2DistanceTransposed
+  L2DistanceTransposedQuantized L2Norm L2Normalize L2SquaredDistance L2SquaredNorm lambda lcm leftPad leftPadUTF8
+  leftUTF8 lengthUTF8 less lessOrEquals lgamma like LinfDistance LinfNorm LinfNormalize log1p lowCardinalityIndices
+  lowCardinalityKeys lowerUTF8 LpDistance LpNorm LpNormalize ltrim map MAP_FROM_ARRAYS mapAdd mapAll mapApply
+  mapConcat mapContains mapContainsKey mapContainsKeyLike mapContainsValue mapContainsValueLike mapExists
+  mapExtractKeyLike mapExtractValueLike mapFilter mapFromArrays mapFromString mapKeys mapPartialReverseSort
+  mapPartialSort mapPopulateSeries mapReverseSort mapSort mapSubtract mapUpdate mapValues match matchPhrase
+  materialize MD4 MD5 metroHash64 minus mismatches modulo moduloLegacy moduloOrNull moduloOrZero mortonDecode
+  mortonEncode multiFuzzyMatchAllIndices multiFuzzyMatchAny multiFuzzyMatchAnyIndex multiIf multiMatchAllIndices
+  multiMatchAny multiMatchAnyIndex multiply multiplyDecimal multiSearchAllPositions
   multiSearchAllPositionsCaseInsensitive multiSearchAllPositionsCaseInsensitiveUTF8 multiSearchAllPositionsUTF8
   multiSearchAny multiSearchAnyCaseInsensitive multiSearchAnyCaseInsensitiveUTF8 multiSearchAnyUTF8
   multiSearchFirstIndex multiSearchFirstIndexCaseInsensitive multiSearchFirstIndexCaseInsensitiveUTF8
@@ -104,53 +102,52 @@ const FUNCTIONS = words(`
   randomPrintableASCII randomString randomStringUTF8 randPoisson randStudentT randUniform range regexpExtract
   regexpPosition regexpQuoteMeta reinterpret reinterpretAsDate reinterpretAsDateTime reinterpretAsFixedString
   reinterpretAsFloat32 reinterpretAsFloat64 reinterpretAsInt128 reinterpretAsInt16 reinterpretAsInt256
-  reinterpretAsInt32 reinterpretAsInt64 reinterpretAsInt8 reinterpretAsString reinterpretAsUInt128
-  reinterpretAsUInt16 reinterpretAsUInt256 reinterpretAsUInt32 reinterpretAsUInt64 reinterpretAsUInt8
-  reinterpretAsUUID removeAccentsUTF8 removeDiacriticsUTF8 replaceAll replaceOne replaceRegexpAll replaceRegexpOne
-  replicate reverseBySeparator reverseUTF8 rightPad rightPadUTF8 rightUTF8 RIPEMD160 roundAge roundBankers roundDown
-  roundDuration roundToExp2 rowNumberInAllBlocks rowNumberInBlock rtrim seriesDecomposeSTL seriesOutliersDetectTukey
-  SHA1 SHA224 SHA256 SHA384 SHA512 SHA512_256 sigmoid simpleJSONExtractBool simpleJSONExtractFloat
-  simpleJSONExtractInt simpleJSONExtractRaw simpleJSONExtractString simpleJSONExtractUInt simpleJSONHas sinh
-  sipHash128 sipHash128Keyed sipHash128Reference sipHash128ReferenceKeyed sipHash64 sipHash64Keyed
-  snowflakeIDToDateTime snowflakeIDToDateTime64 sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8
-  splitByAlpha splitByChar splitByNonAlpha splitByRegexp splitByString splitByWhitespace sqid sqidDecode sqidEncode
-  startsWith startsWithCaseInsensitive startsWithCaseInsensitiveUTF8 startsWithUTF8 stringBytesEntropy
-  stringBytesUniq stringJaccardIndex stringJaccardIndexUTF8 substringIndex substringIndexUTF8 substringUTF8
-  subtractDays subtractHours subtractInterval subtractMicroseconds subtractMilliseconds subtractMinutes
-  subtractMonths subtractNanoseconds subtractQuarters subtractSeconds subtractTupleOfIntervals subtractWeeks
-  subtractYears tgamma throwIf timeSlot timeSlots TIMESTAMP_DIFF timestamp_diff timestampDiff timeZoneOf timezoneOf
-  timeZoneOffset timezoneOffset toBFloat16 toBFloat16OrNull toBFloat16OrZero toBool toColumnTypeName toDate toDate32
-  toDate32OrDefault toDate32OrNull toDate32OrZero toDateOrDefault toDateOrNull toDateOrZero toDateTime toDateTime32
-  toDateTime64 toDateTime64OrDefault toDateTime64OrNull toDateTime64OrZero toDateTimeOrDefault toDateTimeOrNull
-  toDateTimeOrZero toDayOfMonth toDayOfWeek toDayOfYear toDaysInMonth toDaysSinceYearZero toDecimal128
-  toDecimal128OrDefault toDecimal128OrNull toDecimal128OrZero toDecimal256 toDecimal256OrDefault toDecimal256OrNull
-  toDecimal256OrZero toDecimal32 toDecimal32OrDefault toDecimal32OrNull toDecimal32OrZero toDecimal64
-  toDecimal64OrDefault toDecimal64OrNull toDecimal64OrZero toFixedString toFloat32 toFloat32OrDefault
-  toFloat32OrNull toFloat32OrZero toFloat64 toFloat64OrDefault toFloat64OrNull toFloat64OrZero toHour toInt128
-  toInt128OrDefault toInt128OrNull toInt128OrZero toInt16 toInt16OrDefault toInt16OrNull toInt16OrZero toInt256
-  toInt256OrDefault toInt256OrNull toInt256OrZero toInt32 toInt32OrDefault toInt32OrNull toInt32OrZero toInt64
-  toInt64OrDefault toInt64OrNull toInt64OrZero toInt8 toInt8OrDefault toInt8OrNull toInt8OrZero toInterval
-  toIntervalDay toIntervalHour toIntervalMicrosecond toIntervalMillisecond toIntervalMinute toIntervalMonth
-  toIntervalNanosecond toIntervalQuarter toIntervalSecond toIntervalWeek toIntervalYear toIPv4 toIPv4OrDefault
-  toIPv4OrNull toIPv4OrZero toIPv6 toIPv6OrDefault toIPv6OrNull toIPv6OrZero toISOWeek toISOYear toJSONString tokens
-  toLastDayOfMonth toLastDayOfWeek toLowCardinality toMicrosecond toMillisecond toMinute toModifiedJulianDay
-  toModifiedJulianDayOrNull toMonday toMonth toMonthNumSinceEpoch toNanosecond toNullable topLevelDomain
-  topLevelDomainRFC toQuarter toRelativeDayNum toRelativeHourNum toRelativeMinuteNum toRelativeMonthNum
-  toRelativeQuarterNum toRelativeSecondNum toRelativeWeekNum toRelativeYearNum toSecond toStartOfDay
-  toStartOfFifteenMinutes toStartOfFiveMinute toStartOfFiveMinutes toStartOfHour toStartOfInterval toStartOfISOYear
-  toStartOfMicrosecond toStartOfMillisecond toStartOfMinute toStartOfMonth toStartOfNanosecond toStartOfQuarter
-  toStartOfSecond toStartOfTenMinutes toStartOfWeek toStartOfYear toString toStringCutToZero toTime toTime64
-  toTime64OrNull toTime64OrZero toTimeOrNull toTimeOrZero toTimeWithFixedDate toTimeZone toTimezone toTypeName
-  toUInt128 toUInt128OrDefault toUInt128OrNull toUInt128OrZero toUInt16 toUInt16OrDefault toUInt16OrNull
-  toUInt16OrZero toUInt256 toUInt256OrDefault toUInt256OrNull toUInt256OrZero toUInt32 toUInt32OrDefault
-  toUInt32OrNull toUInt32OrZero toUInt64 toUInt64OrDefault toUInt64OrNull toUInt64OrZero toUInt8 toUInt8OrDefault
-  toUInt8OrNull toUInt8OrZero toUnixTimestamp toUnixTimestamp64Micro toUnixTimestamp64Milli toUnixTimestamp64Nano
-  toUnixTimestamp64Second toUTCTimestamp toUUID toUUIDOrDefault toUUIDOrNull toUUIDOrZero toValidUTF8 toWeek toYear
-  toYearNumSinceEpoch toYearWeek toYYYYMM toYYYYMMDD toYYYYMMDDhhmmss transform translate translateUTF8 trim
-  trimBoth trimLeft trimRight tryBase32Decode tryBase58Decode tryBase64Decode tryBase64URLDecode tumble tumbleEnd
-  tumbleStart tuple tupleConcat tupleDivide tupleDivideByNumber tupleElement tupleHammingDistance tupleIntDiv
-  tupleIntDivByNumber tupleIntDivOrZero tupleIntDivOrZeroByNumber tupleMinus tupleModulo tupleModuloByNumber
-  tupleMultiply tupleMultiplyByNumber tupleNames tupleNegate tuplePlus tuplePositiveModuloByNumber
+  reinterpretAsInt32 reinterpretAsInt64 reinterpretAsInt8 reinterpretAsString reinterpretAsUInt128 reinterpretAsUInt16
+  reinterpretAsUInt256 reinterpretAsUInt32 reinterpretAsUInt64 reinterpretAsUInt8 reinterpretAsUUID removeAccentsUTF8
+  removeDiacriticsUTF8 replaceAll replaceOne replaceRegexpAll replaceRegexpOne replicate reverseBySeparator
+  reverseUTF8 rightPad rightPadUTF8 rightUTF8 RIPEMD160 roundAge roundBankers roundDown roundDuration roundToExp2
+  rowNumberInAllBlocks rowNumberInBlock rtrim seriesDecomposeSTL seriesOutliersDetectTukey SHA1 SHA224 SHA256 SHA384
+  SHA512 SHA512_256 sigmoid simpleJSONExtractBool simpleJSONExtractFloat simpleJSONExtractInt simpleJSONExtractRaw
+  simpleJSONExtractString simpleJSONExtractUInt simpleJSONHas sinh sipHash128 sipHash128Keyed sipHash128Reference
+  sipHash128ReferenceKeyed sipHash64 sipHash64Keyed snowflakeIDToDateTime snowflakeIDToDateTime64 sparseGrams
+  sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 splitByAlpha splitByChar splitByNonAlpha splitByRegexp
+  splitByString splitByWhitespace sqid sqidDecode sqidEncode startsWith startsWithCaseInsensitive
+  startsWithCaseInsensitiveUTF8 startsWithUTF8 stringBytesEntropy stringBytesUniq stringJaccardIndex
+  stringJaccardIndexUTF8 substringIndex substringIndexUTF8 substringUTF8 subtractDays subtractHours subtractInterval
+  subtractMicroseconds subtractMilliseconds subtractMinutes subtractMonths subtractNanoseconds subtractQuarters
+  subtractSeconds subtractTupleOfIntervals subtractWeeks subtractYears tgamma throwIf timeSlot timeSlots
+  TIMESTAMP_DIFF timestamp_diff timestampDiff timeZoneOf timezoneOf timeZoneOffset timezoneOffset toBFloat16
+  toBFloat16OrNull toBFloat16OrZero toBool toColumnTypeName toDate toDate32 toDate32OrDefault toDate32OrNull
+  toDate32OrZero toDateOrDefault toDateOrNull toDateOrZero toDateTime toDateTime32 toDateTime64 toDateTime64OrDefault
+  toDateTime64OrNull toDateTime64OrZero toDateTimeOrDefault toDateTimeOrNull toDateTimeOrZero toDayOfMonth toDayOfWeek
+  toDayOfYear toDaysInMonth toDaysSinceYearZero toDecimal128 toDecimal128OrDefault toDecimal128OrNull
+  toDecimal128OrZero toDecimal256 toDecimal256OrDefault toDecimal256OrNull toDecimal256OrZero toDecimal32
+  toDecimal32OrDefault toDecimal32OrNull toDecimal32OrZero toDecimal64 toDecimal64OrDefault toDecimal64OrNull
+  toDecimal64OrZero toFixedString toFloat32 toFloat32OrDefault toFloat32OrNull toFloat32OrZero toFloat64
+  toFloat64OrDefault toFloat64OrNull toFloat64OrZero toHour toInt128 toInt128OrDefault toInt128OrNull toInt128OrZero
+  toInt16 toInt16OrDefault toInt16OrNull toInt16OrZero toInt256 toInt256OrDefault toInt256OrNull toInt256OrZero
+  toInt32 toInt32OrDefault toInt32OrNull toInt32OrZero toInt64 toInt64OrDefault toInt64OrNull toInt64OrZero toInt8
+  toInt8OrDefault toInt8OrNull toInt8OrZero toInterval toIntervalDay toIntervalHour toIntervalMicrosecond
+  toIntervalMillisecond toIntervalMinute toIntervalMonth toIntervalNanosecond toIntervalQuarter toIntervalSecond
+  toIntervalWeek toIntervalYear toIPv4 toIPv4OrDefault toIPv4OrNull toIPv4OrZero toIPv6 toIPv6OrDefault toIPv6OrNull
+  toIPv6OrZero toISOWeek toISOYear toJSONString tokens toLastDayOfMonth toLastDayOfWeek toLowCardinality toMicrosecond
+  toMillisecond toMinute toModifiedJulianDay toModifiedJulianDayOrNull toMonday toMonth toMonthNumSinceEpoch
+  toNanosecond toNullable topLevelDomain topLevelDomainRFC toQuarter toRelativeDayNum toRelativeHourNum
+  toRelativeMinuteNum toRelativeMonthNum toRelativeQuarterNum toRelativeSecondNum toRelativeWeekNum toRelativeYearNum
+  toSecond toStartOfDay toStartOfFifteenMinutes toStartOfFiveMinute toStartOfFiveMinutes toStartOfHour
+  toStartOfInterval toStartOfISOYear toStartOfMicrosecond toStartOfMillisecond toStartOfMinute toStartOfMonth
+  toStartOfNanosecond toStartOfQuarter toStartOfSecond toStartOfTenMinutes toStartOfWeek toStartOfYear toString
+  toStringCutToZero toTime toTime64 toTime64OrNull toTime64OrZero toTimeOrNull toTimeOrZero toTimeWithFixedDate
+  toTimeZone toTimezone toTypeName toUInt128 toUInt128OrDefault toUInt128OrNull toUInt128OrZero toUInt16
+  toUInt16OrDefault toUInt16OrNull toUInt16OrZero toUInt256 toUInt256OrDefault toUInt256OrNull toUInt256OrZero
+  toUInt32 toUInt32OrDefault toUInt32OrNull toUInt32OrZero toUInt64 toUInt64OrDefault toUInt64OrNull toUInt64OrZero
+  toUInt8 toUInt8OrDefault toUInt8OrNull toUInt8OrZero toUnixTimestamp toUnixTimestamp64Micro toUnixTimestamp64Milli
+  toUnixTimestamp64Nano toUnixTimestamp64Second toUTCTimestamp toUUID toUUIDOrDefault toUUIDOrNull toUUIDOrZero
+  toValidUTF8 toWeek toYear toYearNumSinceEpoch toYearWeek toYYYYMM toYYYYMMDD toYYYYMMDDhhmmss transform translate
+  translateUTF8 trim trimBoth trimLeft trimRight tryBase32Decode tryBase58Decode tryBase64Decode tryBase64URLDecode
+  tumble tumbleEnd tumbleStart tuple tupleConcat tupleDivide tupleDivideByNumber tupleElement tupleHammingDistance
+  tupleIntDiv tupleIntDivByNumber tupleIntDivOrZero tupleIntDivOrZeroByNumber tupleMinus tupleModulo
+  tupleModuloByNumber tupleMultiply tupleMultiplyByNumber tupleNames tupleNegate tuplePlus tuplePositiveModuloByNumber
   tupleToNameValuePairs untuple upperUTF8 URLHash URLHierarchy URLPathHierarchy UUIDNumToString UUIDStringToNum
   UUIDToNum UUIDv7ToDateTime variantElement variantType visibleWidth visitParamExtractBool visitParamExtractFloat
   visitParamExtractInt visitParamExtractRaw visitParamExtractString visitParamExtractUInt visitParamHas widthBucket
@@ -224,12 +221,39 @@ const AGGREGATES_OF_ANY_CASE = words(`
 /** What may be added to the name of an aggregate function, even more than once. */
 const COMBINATOR = /(If|Array|Map|Distinct|OrNull|OrDefault|ForEach|ArgMin|ArgMax|Resample)$/
 
+/**
+ * Functions whose first argument may be a function by its mere name: `arrayMap(upper, tags)`. That name is an identifier
+ * to the parser.
+ */
+const TAKE_FUNCTIONS = words(`
+  arrayAll arrayAvg arrayCompact arrayCount arrayCumSum arrayCumSumNonNegative arrayDifference arrayExists arrayFill
+  arrayFilter arrayFirst arrayFirstIndex arrayFirstOrNull arrayFold arrayLast arrayLastIndex arrayLastOrNull arrayMap
+  arrayMax arrayMin arrayPartialReverseSort arrayPartialSort arrayProduct arrayReverseFill arrayReverseSort
+  arrayReverseSplit arraySort arraySplit arraySum mapAll mapApply mapExists mapFilter mapPartialReverseSort
+  mapPartialSort mapReverseSort mapSort
+`)
+
+/** Names that are calls without brackets, where nothing else has that name. */
+const CALLS_BY_NAME = words(
+  'currentdatabase current_database currentuser current_user database schema session_user user',
+)
+
 /** Table functions that make rows out of nothing. */
 const TABLE_FUNCTIONS = words('numbers generateSeries generate_series values')
 
 /** Whether tenant SQL may call that function, written so. */
 export function isAllowedFunction(name: string): boolean {
   return FUNCTIONS.has(name) || FUNCTIONS_OF_ANY_CASE.has(name.toLowerCase()) || isAllowedAggregate(name)
+}
+
+/** Whether that function calls what its first argument names. */
+export function takesFunction(name: string): boolean {
+  return TAKE_FUNCTIONS.has(name)
+}
+
+/** Whether that name, used like a column's, calls a function that tenant SQL may not call. */
+export function isCallByName(name: string): boolean {
+  return CALLS_BY_NAME.has(name.toLowerCase())
 }
 
 export function isAllowedTableFunction(name: string): boolean {

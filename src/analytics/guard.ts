@@ -1,7 +1,7 @@
 import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
 import { ApiError } from '../http/errors.ts'
-import { type AstNode, readAst } from './ast.ts'
-import { isAllowedFunction, isAllowedTableFunction } from './functions.ts'
+import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
+import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { jsonPathsOf } from './json-paths.ts'
 
 /**
@@ -47,26 +47,35 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       const nodes = readAst(tree)
       if (nodes === null) throw refusal('this query cannot be checked')
       for (const node of nodes) refuseNode(node)
-      return { text: row.text, jsonPaths: jsonPathsOf(nodes) }
+      refuseCallsByName(nodes)
+      // A NATURAL JOIN takes all columns of one name: none may be missing, and the tree does not tell it from others.
+      return { text: row.text, jsonPaths: /\bNATURAL\b/.test(row.text) ? null : jsonPathsOf(nodes) }
     },
   }
 }
 
 const PARSER_SETTINGS = { readonly: 1, max_execution_time: 5, max_query_size: 2_000_000 }
 
-/** Strings and quoted names of the engine's normal form, and its `{name:Type}` placeholders. */
-const QUOTED_OR_PARAMETER = /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):([^{}]*)\}/gs
+/**
+ * Strings and quoted names of the engine's normal form, and its `{name:Type}` placeholders. The type stands there as it
+ * was written, even with comments, so only what cannot be read in two ways counts as one.
+ */
+const QUOTED_OR_PARAMETER =
+  /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):((?:[\w\s(),=.]|-(?!-)|'[^'\\{}]*'|`[^`\\{}]*`)*)\}/gs
 
 /** Refuses what the printed tree does not show, or could be made to show wrongly. */
 function refuseHidden(text: string): void {
   for (const [, backquoted, doubleQuoted, parameter, type] of text.matchAll(QUOTED_OR_PARAMETER)) {
-    // The tree prints names as they are: a line break in one would look like another node.
+    // The tree prints names as they are: a line break in one would look like another node, a bracket like its own.
     const name = backquoted ?? doubleQuoted ?? ''
     if (/[\\\p{Cc}]/u.test(name)) throw refusal('names with control characters or backslashes are not allowed')
+    if (/\((alias|children) /.test(name)) throw refusal('names with (alias or (children are not allowed')
     if (parameter !== undefined && /\bIdentifier\b/.test(type)) {
       throw refusal(`the parameter ${parameter} is an Identifier, which is not allowed`)
     }
   }
+  if (/[{}]/.test(text.replace(QUOTED_OR_PARAMETER, '')))
+    throw refusal('a placeholder is {name:Type} with a plain type')
   // Their values are read from bytes that were made elsewhere.
   if (/AggregateFunction/i.test(text)) throw refusal('AggregateFunction types are not allowed')
 }
@@ -87,8 +96,8 @@ const PLAIN_KINDS = new Set(
    InterpolateElement WindowDefinition WindowListElement`.split(/\s+/),
 )
 
-/** Their second argument, when it is a name, is a table. */
-const SET_FUNCTIONS = /^(global)?(not)?(null)?in$/i
+/** Their second argument is a type, and they make values of it from bytes. */
+const TYPE_FUNCTIONS = /^(_?cast|accurateCast(OrNull|OrDefault)?)$/i
 
 function refuseNode(node: AstNode): void {
   switch (node.kind) {
@@ -118,16 +127,48 @@ function refuseFunction(node: AstNode): void {
   const name = node.name
   if (node.parent?.kind === 'TableExpression') {
     if (!isAllowedTableFunction(name)) throw refusal(`the table function ${name} is not allowed`)
-    // A list of columns as text may hold expressions.
-    const [structure] = node.children[0]?.children ?? []
-    if (name === 'values' && /\b(DEFAULT|MATERIALIZED|ALIAS|EPHEMERAL|CODEC|TTL)\b/i.test(structure?.rest ?? '')) {
-      throw refusal('columns of values() are a name and a type')
-    }
+    if (name === 'values') refuseStructure(textOf(node.children[0]?.children[0]))
     return
   }
   if (!isAllowedFunction(name)) throw refusal(`the function ${name} is not allowed`)
-  const set = node.children[0]?.children[1]
-  if (SET_FUNCTIONS.test(name) && set?.kind === 'Identifier') refuseTable(set.name)
+  const set = setTableOf(node)
+  if (set !== undefined) refuseTable(set.name)
+  const [first, second] = node.children[0]?.children ?? []
+  if (TYPE_FUNCTIONS.test(name)) refuseType(textOf(second))
+  if (takesFunction(name) && second !== undefined && first?.kind === 'Identifier' && !isAllowedFunction(first.name)) {
+    throw refusal(`${name}(${first.name}, …) calls ${first.name}, which is not allowed: write a lambda, x -> …`)
+  }
+}
+
+/** `user` is a call where the query itself gives that name to nothing. */
+function refuseCallsByName(nodes: readonly AstNode[]): void {
+  const aliases = new Set(nodes.map(({ alias }) => alias))
+  for (const { kind, name } of nodes)
+    if (kind === 'Identifier' && isCallByName(name) && !aliases.has(name)) {
+      throw refusal(
+        `${name} is a function here, which is not allowed: a column of that name is written with its table, as in t.${name}`,
+      )
+    }
+}
+
+/** A list of columns may hold expressions, which the tree does not show: `s String ALIAS file('…')`. */
+function refuseStructure(structure: string | undefined): void {
+  const isPlain = collapsed(structure?.replace(/'[^'\\]*'/g, '') ?? '')
+    .split(',')
+    .every((column) => /^ *\w+ +(?!(DEFAULT|MATERIALIZED|ALIAS|EPHEMERAL)\b)\w+ *$/i.test(column))
+  if (!isPlain) throw refusal("values() begins with its columns, each a name and a type, as in 'a UInt8, b String'")
+}
+
+/** Without what stands in brackets, if that is nothing that could hide a bracket. */
+function collapsed(text: string): string {
+  const shorter = text.replace(/\((?:[\w ,=.]|-(?!-))*\)/g, '')
+  return shorter === text ? text : collapsed(shorter)
+}
+
+/** A type that is computed, or spelled with escapes, may be one that is not allowed. */
+function refuseType(type: string | undefined): void {
+  if (type === undefined) throw refusal('the type of a cast is neither an expression nor a placeholder')
+  if (type.includes('\\')) throw refusal('types with backslashes are not allowed')
 }
 
 /** A plain name: one of our tables or of the query's own WITH. Nothing else has such a name there. */

@@ -34,7 +34,7 @@ function withConstants(query: string, version: string): string {
   const values: Readonly<Record<string, string>> = { ...CONSTANTS, version: `'${version}'` }
   const items = query.startsWith('SELECT ') ? query.slice('SELECT '.length).split(', ') : []
   const constants = items.map((item) => {
-    const [, name = '', alias] = /^(\w+)\(\)(?: AS (\w+|`\w+`))?$/.exec(item) ?? []
+    const [, name = '', alias] = /^(\w+)\(\)(?: AS (\w+|`[^`\\]+`))?$/.exec(item) ?? []
     return name in values ? `${values[name]} AS ${alias ?? `\`${name}()\``}` : undefined
   })
   return items.length > 0 && constants.every((each) => each !== undefined) ? `SELECT ${constants.join(', ')}` : query
@@ -112,9 +112,14 @@ const SYSTEM_TABLES: Readonly<Record<string, string>> = {
     "SELECT '' AS name, '' AS value, '' AS description, '' AS type, toUInt8(0) AS changed, toUInt8(1) AS readonly WHERE 0",
 }
 
+/** @param structure `name Type` of each column, with commas in between */
 function rows(structure: string, values: readonly (readonly (string | number | null)[])[]): string {
   const literal = (value: string | number | null) =>
     typeof value === 'string' ? `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'` : String(value ?? 'NULL')
-  const lines = values.map((line) => `(${line.map(literal).join(', ')})`)
-  return `SELECT * FROM values('${structure.replace(/\s+/g, ' ')}', ${lines.join(', ')})`
+  const columns = structure.split(/,\s+/).map((column) => column.trim().split(' '))
+  const types = columns.map(([, type], i) => `c${i} ${type}`).join(', ')
+  // The guard lets a column be called `database`, which is a function, too, where the query itself says so.
+  const names = columns.map(([name], i) => `c${i} AS ${name}`).join(', ')
+  const lines = values.map((line) => `(${line.map(literal).join(', ')})`).join(', ')
+  return `SELECT ${names} FROM values('${types}', ${lines})`
 }

@@ -1,4 +1,4 @@
-import type { AstNode } from './ast.ts'
+import { type AstNode, setTableOf } from './ast.ts'
 
 /** Columns of free-form JSON, which queries take apart by path: `payload.tokens.in`. Names that no other column has. */
 export const JSON_COLUMNS: readonly string[] = ['payload', 'input', 'output']
@@ -9,13 +9,13 @@ const PATHS_MAX = 100
 
 /**
  * The paths into JSON columns that a query uses, as `payload.tokens.in`; null when it uses such a column in any other way
- * too (as a whole, by `*`, by ClickHouse's subcolumn syntax), or gives its name to something of its own.
+ * too (as a whole, by `*`, in `x IN events`, by ClickHouse's subcolumn syntax), or gives its name to something of its own.
  */
 export function jsonPathsOf(nodes: readonly AstNode[]): readonly string[] | null {
   const paths = new Set<string>()
   for (const node of nodes) {
     if (WHOLE_ROW_KINDS.has(node.kind) && !isCounted(node)) return null
-    if (JSON_COLUMNS.includes(node.alias)) return null
+    if (JSON_COLUMNS.includes(node.alias) || setTableOf(node) !== undefined) return null
     if (node.kind !== 'Identifier') continue
     const segments = node.name.split('.')
     const at = JSON_COLUMNS.includes(segments[0]) ? 0 : JSON_COLUMNS.includes(segments[1] ?? '') ? 1 : -1

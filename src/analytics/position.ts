@@ -2,7 +2,7 @@ import type { SinkProgress } from '../columnar/sink.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
 
-const WAIT_MAX_MS = 10_000
+export const WAIT_MAX_MS = 10_000
 
 /**
  * Waits until a position is readable, or the client is gone.

@@ -11,11 +11,16 @@ export interface QueryRoutesDeps {
 
 /** SQL over the caller's workspace (contract section 7). */
 export function queryRoutes({ guards, analytics }: QueryRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1' })
-    .use(guards.workspaceKey('queries'))
-    .post('/query', ({ caller, body, request }) => answerQuery(analytics, caller, body, request.signal), {
+  return new Elysia({ prefix: '/api/v1' }).use(guards.workspaceKey('queries')).post(
+    '/query',
+    ({ caller, body, request, server }) => {
+      server?.timeout(request, analytics.idleSeconds)
+      return answerQuery(analytics, caller, body, request.signal)
+    },
+    {
       body: RunQuery,
       response: QueryAnswer,
       detail: { tags: ['SQL'], summary: 'Run one SELECT over the events, runs and tasks of the workspace' },
-    })
+    },
+  )
 }

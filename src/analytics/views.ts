@@ -94,9 +94,12 @@ export function scopedStatement(query: CheckedQuery, database: string, workspace
   return `WITH ${scopeOf(database, workspaceId, query.jsonPaths)} SELECT * FROM (${query.text})${limit}`
 }
 
+/** Every stored table with rows of tenants (see the migrations). */
+const STORED_TABLES = [...Object.keys(TABLES), 'run_changes', 'task_changes']
+
 /** A second lock for the case that a query reached a stored table all the same. */
 export function workspaceFilters(database: string, workspaceId: string): string {
-  const filters = Object.keys(TABLES).map(
+  const filters = STORED_TABLES.map(
     (table) => `'${database}.${table}': 'workspace_id = toUUID(\\'${checkedUuid(workspaceId)}\\')'`,
   )
   return `{${filters.join(', ')}}`

@@ -54,7 +54,7 @@ async function* pieces(response: Response): AsyncGenerator<Uint8Array, void, voi
       if (piece.length > 0) yield piece
     }
   } catch (error) {
-    // A failure is followed by a broken connection.
+    // A server may cut the connection after the reason.
     const reason = scanner.end()
     throw reason instanceof ClickHouseFailure ? reason : error
   } finally {

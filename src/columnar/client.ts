@@ -139,7 +139,8 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         query: sql,
         format,
         query_params: { ...options.params },
-        clickhouse_settings: settingsOf(options),
+        // The status then says whether it is an answer; it is read as a whole anyway.
+        clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
         abort_signal: signal,
       })
       return result.text()

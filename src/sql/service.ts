@@ -133,13 +133,13 @@ async function errorOf(response: Response): Promise<{ code?: string; message: st
 /** Characters of the line that are shown on either side of what the message is about. */
 const SHOWN_MAX = 50
 
-/** Puts the place in sight that a message on the query names: `failed at position 15` counts bytes from 1. */
+/** Puts the place in sight that a message on the query names: `failed at position 15` counts characters from 1. */
 export function pointOut(message: string, query: string): string {
   const said = message.replace(/^query: /, '')
   const position = Number(/\bposition (\d+)/.exec(said)?.[1])
-  const bytes = Buffer.from(query)
-  if (!(position >= 1 && position <= bytes.length + 1)) return said
-  const before = bytes.subarray(0, position - 1).toString()
+  const characters = [...query]
+  if (!(position >= 1 && position <= characters.length + 1)) return said
+  const before = characters.slice(0, position - 1).join('')
   const lineStart = before.lastIndexOf('\n') + 1
   const line = query.slice(lineStart).split('\n', 1)[0]!.replaceAll('\t', ' ')
   const at = before.length - lineStart

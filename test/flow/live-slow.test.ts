@@ -13,8 +13,8 @@ const STALLED_SOCKETS = 950
 const STALLED_STREAMS = 50
 const HEALTHY = 5
 /** Of the stalled ones of each protocol, those that read on in the end, to see what they find. */
-const LATE = 3
-const CALM_MS = 3_000
+const LATE = 2
+const CALM_MS = 2_500
 const REPORTERS = 3
 const EVENTS_PER_CALL = 50
 const PAYLOAD = { text: 'All work and no play makes Jack a dull boy. '.repeat(90) }

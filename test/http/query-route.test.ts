@@ -51,7 +51,7 @@ test.each([
   [{ query: '' }, 'query'],
   [{ query: 5 }, 'query'],
   [{ query: 'select 1', limit: 5 }, 'limit'],
-  [{ query: 'select 1', format: 'csv' }, 'json'],
+  [{ query: 'select 1', format: 'xml' }, 'json'],
   [{ query: 'select 1', params: { 'a b': 1 } }, 'params'],
   [{ query: 'select 1', params: { a: { b: 1 } } }, 'params'],
   [{ query: 'select 1', wait_for: -1 }, 'wait_for'],

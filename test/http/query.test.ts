@@ -1,37 +1,19 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { join } from 'node:path'
-import { createAnalytics, sessionSettings } from '../../src/analytics/analytics.ts'
-import { createGuard } from '../../src/analytics/guard.ts'
-import { explainFailure } from '../../src/analytics/problems.ts'
+import { createAnalytics } from '../../src/analytics/analytics.ts'
 import type { RunQuery } from '../../src/analytics/schema.ts'
-import { scopeDatabase, scopedStatement, TABLES } from '../../src/analytics/views.ts'
+import { TABLES } from '../../src/analytics/views.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
-import { ApiError } from '../../src/http/errors.ts'
+import type { ApiError } from '../../src/http/errors.ts'
 import { encodeJson } from '../../src/http/raw-json.ts'
-import type { Caller } from '../../src/keys/schema.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
-import { inParallel } from '../support/in-parallel.ts'
-import { temporaryDirectory } from '../support/teardown.ts'
-import { attacks, ORACLES } from './query-attacks.ts'
-
-const OURS = 'a0000000-0000-7000-8000-000000000001'
-const THEIRS = 'b0000000-0000-7000-8000-000000000002'
-/** A workspace without rows. */
-const NEW = 'c0000000-0000-7000-8000-000000000003'
+import { caller, fill, OURS, sinkAt, THEIRS } from './query-tenants.ts'
 
 let client: ColumnarClient
-let loot: string
-const loaded = 7
-const sink = {
-  epoch: 'epoch-1',
-  loadedSeq: () => loaded,
-  waitFor: async (seq: number) => seq <= loaded,
-}
+const sink = sinkAt(7)
 
 beforeAll(async () => {
   ;({ client } = await freshColumnarDatabase())
-  loot = join(await temporaryDirectory(), 'loot')
   await fill(client, OURS, 'ours')
   await fill(client, THEIRS, 'SECRET')
   // One part, one granule: whatever reads our rows passes over theirs.
@@ -213,107 +195,7 @@ describe('POST /api/v1/query', () => {
   })
 })
 
-describe('nothing of another tenant is reachable', () => {
-  test('the attack list is refused, each with what is wrong, and changes nothing', async () => {
-    const before = await stored()
-    const all = attacks(client.database, THEIRS, loot).flatMap(({ aim, queries }) =>
-      queries.map((query) => ({ aim, query })),
-    )
-    expect(all.length).toBeGreaterThan(120)
-    await inParallel(all, async ({ aim, query }) => {
-      const error = await failure(run(query))
-      expect(error, `${aim}: ${query}`).toBeInstanceOf(ApiError)
-      expect((error as ApiError).code, `${aim}: ${query}`).toBe('VALIDATION_ERROR')
-      expect((error as ApiError).message, query).not.toMatch(/SECRET|workspace_id = |PREWHERE/)
-    })
-    expect(await stored()).toEqual(before)
-    expect(await Bun.file(loot).exists()).toBe(false)
-  }, 30_000)
-
-  test('errors, orders and aggregates tell nothing of rows that are not ours', async () => {
-    for (const query of ORACLES) {
-      const result = await run(query).then(encodeJson, (error: ApiError) => error.message)
-      expect(result, query).not.toContain('SECRET')
-      expect(result, query).not.toContain('throwIf')
-    }
-  })
-
-  test('a new workspace sees empty tables, and statistics speak of its answer only', async () => {
-    for (const table of ['events', 'runs', 'tasks']) {
-      const answer = await run(`select * from ${table}`, {}, NEW)
-      expect(answer).toMatchObject({ row_count: 0, statistics: { rows_read: 0, bytes_read: 2 } })
-    }
-  })
-})
-
-describe('each layer alone', () => {
-  test('the guard refuses the attack list by itself, but for names that mean nothing in the scope', async () => {
-    const guard = createGuard(client, (error) => explainFailure(error, { seconds: 10, memoryBytes: 2 ** 30 }))
-    const passed: string[] = []
-    const all = attacks(client.database, THEIRS, loot).flatMap(({ queries }) => queries)
-    await inParallel(all, (query) =>
-      guard.check(query).then(
-        () => passed.push(query),
-        () => {},
-      ),
-    )
-    expect(passed.sort()).toEqual(
-      [
-        'select workspace_id from events',
-        `select * from events where workspace_id = '${THEIRS}'`,
-        'select _part, _partition_id from events',
-        'select _table, _database from events',
-        'select * from events final',
-        'select * from events prewhere 1',
-      ].sort(),
-    )
-  })
-
-  test('without the guard, the session neither writes nor changes a setting', async () => {
-    const before = await stored()
-    const changing = attacks(client.database, THEIRS, loot).find(({ aim }) => aim.startsWith('changes'))!
-    for (const query of changing.queries.filter((sql) =>
-      /^(insert|drop|truncate|alter|delete|create|attach|optimize|rename|system|backup|set r|grant)/.test(sql),
-    )) {
-      expect(await failure(client.command(query, session(OURS))), query).toBeInstanceOf(Error)
-    }
-    expect(await failure(client.command('select 1 settings readonly = 0', session(OURS)))).toBeInstanceOf(Error)
-    expect(await stored()).toEqual(before)
-  })
-
-  test('without the guard, the session sees only its own rows in the stored tables', async () => {
-    for (const table of ['events', 'runs', 'tasks']) {
-      const sql = `select distinct workspace_id as w from ${client.database}.${table}`
-      expect(await client.query(sql, session(OURS))).toEqual([{ w: OURS }])
-    }
-  })
-
-  test('without guard and session, the scope answers for one workspace, and knows no other unqualified name', async () => {
-    const scoped = (query: string) =>
-      client.query<Record<string, unknown>>(
-        scopedStatement({ text: query, jsonPaths: null }, client.database, OURS, 100),
-        {
-          database: scopeDatabase(client.database),
-        },
-      )
-    for (const query of ORACLES) {
-      const result = await scoped(query).then(JSON.stringify, (error: Error) => error.message)
-      expect(result, query).not.toContain('SECRET')
-      expect(result, query).not.toContain('throwIf')
-    }
-    expect(await failure(scoped('select * from schema_migrations'))).toMatchObject({ type: 'UNKNOWN_TABLE' })
-  })
-})
-
 const NEVER = new AbortController().signal
-
-function caller(workspaceId: string): Caller {
-  return { keyId: 'k', type: 'workspace', workspaceId, agentId: null } as Caller
-}
-
-function session(workspaceId: string) {
-  return { settings: sessionSettings(client.database, workspaceId), database: scopeDatabase(client.database) }
-}
 
 function run(query: string, request: Partial<RunQuery> = {}, workspaceId = OURS) {
   return createAnalytics({ client, sink }).run(caller(workspaceId), { query, ...request }, NEVER)
@@ -342,40 +224,4 @@ async function failure(promise: Promise<unknown>): Promise<unknown> {
     (value) => new Error(`did not fail: ${encodeJson(value).slice(0, 200)}`),
     (error) => error,
   )
-}
-
-function stored() {
-  return client.query(
-    `select (select count() from events) as events, (select count() from runs) as runs, (select count() from tasks) as tasks,
-            (select groupArray(name) from (select name from system.tables where database = currentDatabase() order by name)) as tables`,
-  )
-}
-
-/** Twenty events, one run in two states and one task in two states. */
-async function fill(target: ColumnarClient, workspace: string, word: string): Promise<void> {
-  const params = { workspace, word, id: word === 'SECRET' ? 'SECRET' : 'e' }
-  await target.command(
-    `insert into events
-     select {workspace:UUID}, {workspace:UUID}, {workspace:UUID}, number, {id:String} || toString(number), 'llm.call', 'info',
-            '{"a":{"b":' || toString(number) || '},"s":"' || {word:String} || '","x.y":1,"dup":1,"dup":2}',
-            toDateTime64('2026-01-31 09:30:00.123', 3, 'UTC'), now64(3), 'epoch-1'
-     from numbers(20)`,
-    { params },
-  )
-  for (const [seq, status, output] of [
-    [1, 'running', null],
-    [2, 'completed', '{"text":"done"}'],
-  ] as const) {
-    await target.command(
-      `insert into runs (workspace_id, agent_id, run_id, agent_name, status, trigger_type, tags, input, output, created_at, seq)
-       select {workspace:UUID}, {workspace:UUID}, {workspace:UUID}, {word:String}, {status:String}, 'sdk', ['t'], '{"q":1}',
-              {output:Nullable(String)}, now64(3), {seq:UInt64}`,
-      { params: { ...params, seq, status, output } },
-    )
-    await target.command(
-      `insert into tasks (workspace_id, agent_id, run_id, task_id, name, status, created_at, updated_at, seq)
-       select {workspace:UUID}, {workspace:UUID}, {workspace:UUID}, {workspace:UUID}, {word:String}, {status:String}, now64(3), now64(3), {seq:UInt64}`,
-      { params: { ...params, seq, status } },
-    )
-  }
 }

@@ -107,9 +107,9 @@ describe('statements', () => {
   })
 })
 
-test('a message is followed by the place that it means, which is counted in bytes', () => {
+test('a message is followed by the place that it means, which is counted in characters', () => {
   const query = "SELECT 'ä€',\n\tFORM x"
-  const message = `query: Syntax error: failed at position ${Buffer.byteLength("SELECT 'ä€',\n\t") + 1} (FORM)`
+  const message = `query: Syntax error: failed at position ${"SELECT 'ä€',\n\t".length + 1} (FORM)`
   expect(pointOut(message, query)).toBe(`${message.slice(7)}\n   FORM x\n   ^`)
   const long = `SELECT ${'1, '.repeat(100)}FORM ${'x'.repeat(200)}`
   const [, line, mark] = pointOut('failed at position 308', long).split('\n')

@@ -143,7 +143,6 @@ class Sender {
   private readonly finish: (failure?: ClickHouseFailure) => void
   private first: Uint8Array<ArrayBuffer> | undefined
   private sentBytes = 0
-  private failure: ClickHouseFailure | undefined
 
   constructor(
     private readonly result: EngineStream,
@@ -169,11 +168,6 @@ class Sender {
   }
 
   private async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    if (this.failure !== undefined) {
-      // That the answer has no end tells it apart from a complete one. What is unsent then is lost, the reason with it.
-      await Bun.sleep(LINGER_MS)
-      return controller.error(this.failure)
-    }
     try {
       const piece = this.first ?? (await this.next())
       this.first = undefined
@@ -181,9 +175,11 @@ class Sender {
       controller.close()
       this.finish()
     } catch (error) {
-      this.failure = failureOf(error)
-      controller.enqueue(exceptionBlock(this.tag, this.failure, this.version))
-      this.finish(this.failure)
+      // The block alone says that this is not the whole answer. A connection that is cut, too, could lose it on the way.
+      const failure = failureOf(error)
+      controller.enqueue(exceptionBlock(this.tag, failure, this.version))
+      controller.close()
+      this.finish(failure)
     }
   }
 
@@ -195,7 +191,6 @@ class Sender {
   }
 }
 
-const LINGER_MS = 50
 const CANCELLED = new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'Query was cancelled.')
 
 /** The engine's own limit is for the case that a KILL does not reach it: it loses the last blocks without a word. */

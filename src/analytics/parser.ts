@@ -1,0 +1,62 @@
+import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../columnar/client.ts'
+import type { QueryCaps } from '../config.ts'
+import { ApiError } from '../http/errors.ts'
+import { type CheckedQuery, createGuard } from './guard.ts'
+import { atCharacters, explainFailure } from './problems.ts'
+import { Remembered } from './remembered.ts'
+
+/** What the engine says of the text of a query. Remembered, because nothing else than the text decides it. */
+export interface QueryParser {
+  /** @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE */
+  check(query: string, signal: AbortSignal): Promise<CheckedQuery>
+  /**
+   * The query on one line, without comments, as the engine prints what it understood.
+   * @throws ApiError VALIDATION_ERROR for a query that does not parse, UNAVAILABLE
+   */
+  normalForm(query: string, signal: AbortSignal): Promise<string>
+  /** Of the engine. @throws ApiError UNAVAILABLE */
+  version(signal: AbortSignal): Promise<string>
+}
+
+/** Bytes of a statement: a query, and what is put around it. */
+export const STATEMENT_BYTES_MAX = 2_000_000
+const SETTINGS = { readonly: 1, max_execution_time: 5, max_query_size: STATEMENT_BYTES_MAX }
+
+export function createQueryParser(client: ColumnarClient, caps: QueryCaps): QueryParser {
+  const guard = createGuard(client, (error) => explainFailure(error, caps))
+  // Asking takes two round trips, as long as a short query itself.
+  const passed = new Remembered<CheckedQuery>()
+  const normalForms = new Remembered<string>()
+  const versions = new Remembered<string>()
+
+  const ask = async (sql: string, query: string, signal: AbortSignal): Promise<string> => {
+    const [row] = await client.query<{ text: string }>(sql, { params: { query }, settings: SETTINGS, signal })
+    return row.text
+  }
+  const told = async <T>(query: string, answer: Promise<T>): Promise<T> => {
+    try {
+      return await answer
+    } catch (error) {
+      throw atCharacters(callersError(error, caps), query)
+    }
+  }
+
+  return {
+    check: (query, signal) => passed.of(query, () => told(query, guard.check(query, signal))),
+    normalForm: (query, signal) =>
+      normalForms.of(query, () =>
+        told(query, ask('SELECT formatQuerySingleLine({query:String}) AS text', query, signal)),
+      ),
+    version: (signal) => versions.of('', () => told('', ask('SELECT version() AS text', '', signal))),
+  }
+}
+
+/**
+ * What a caller is told of a failure; what is none of the engine's stays as it is.
+ * @param caps that held for what failed
+ */
+export function callersError(error: unknown, caps: QueryCaps): unknown {
+  if (error instanceof ColumnarError) return explainFailure(error, caps)
+  if (!(error instanceof ColumnarUnavailable)) return error
+  return new ApiError('UNAVAILABLE', 'SQL is not available just now', { cause: error })
+}

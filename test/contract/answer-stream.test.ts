@@ -1,0 +1,217 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { ColumnarBackend } from '../../src/columnar/backend.ts'
+import { type ColumnarClient, ColumnarError, type StreamOptions } from '../../src/columnar/client.ts'
+import type { EmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { eventually } from '../support/eventually.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** Answers that are taken as they come: what the service relies on of a ClickHouse, whichever it is. */
+
+let backend: ColumnarBackend
+let client: ColumnarClient
+let directory: string
+
+/** Several blocks, the last of them not full. */
+const ROWS = 200_000
+/** A name that a head of names must not be misread for. */
+const NAME = '`a "b",\\tc`'
+const SOURCE = `select number as n, toString(number) as ${NAME}, if(number % 3 = 0, null, number) as z, [number, 1] as l from numbers(${ROWS})`
+const STRUCTURE = `n UInt64, ${NAME} String, z Nullable(UInt64), l Array(UInt64)`
+
+beforeAll(async () => {
+  ;({ client, backend } = await freshColumnarDatabase())
+  directory = await temporaryDirectory()
+}, 20_000)
+
+describe('many blocks are one answer', () => {
+  test.each([
+    'CSV',
+    'CSVWithNames',
+    'CSVWithNamesAndTypes',
+    'TSVWithNames',
+    'TabSeparatedWithNamesAndTypes',
+    'JSONEachRow',
+    'JSONCompactEachRowWithNames',
+    'JSONCompactEachRowWithNamesAndTypes',
+    'RowBinaryWithNames',
+    'RowBinaryWithNamesAndTypes',
+    'Native',
+    'ArrowStream',
+    'Parquet',
+  ])('in %s', async (format) => {
+    const path = join(directory, format)
+    await Bun.write(path, await whole(SOURCE, format))
+    const sums = 'select count() as rows, sum(cityHash64(toString(tuple(*)))) as hash from'
+    expect(
+      await client.query(`${sums} file({path:String}, '${format}', {structure:String})`, {
+        params: { path, structure: STRUCTURE },
+      }),
+    ).toEqual(await client.query(`${sums} (${SOURCE})`))
+  })
+
+  test.each(['JSON', 'JSONCompact', 'JSONStrings', 'JSONCompactStrings'])('in %s', async (format) => {
+    const answer = JSON.parse((await whole(SOURCE, format)).toString())
+    expect(answer.rows).toBe(ROWS)
+    expect(answer.data).toHaveLength(ROWS)
+    expect(Object.values(answer.data[ROWS - 1]).map(String)).toEqual([
+      '199999',
+      '199999',
+      '199999',
+      expect.stringContaining('199999,1'),
+    ])
+    expect(JSON.parse((await whole('select 1 as a where 0', format)).toString())).toMatchObject({ data: [], rows: 0 })
+  })
+})
+
+describe('an answer that breaks off', () => {
+  test('fails before it begins, if there is nothing of it yet', async () => {
+    expect(await failure(whole('select nope', 'CSV'))).toMatchObject({ type: 'UNKNOWN_IDENTIFIER' })
+    expect(await failure(whole('select throwIf(number = 5) from numbers(10)', 'CSV'))).toMatchObject({ code: 395 })
+  })
+
+  test.each(['CSV', 'Parquet'])('says why in the middle of %s', async (format) => {
+    const { taken, error } = await takeAll(
+      "select throwIf(number = 900000, 'too far') as x, number from numbers(1000000)",
+      format,
+    )
+    expect(taken).toBeGreaterThan(10_000)
+    expect(error).toBeInstanceOf(ColumnarError)
+    expect(error).toMatchObject({ code: 395, message: expect.stringContaining('too far') })
+  })
+
+  test('past its size', async () => {
+    const { taken, error } = await takeAll("select repeat('x', 1000) from numbers(100000)", 'CSV', {
+      settings: { max_result_bytes: 20_000_000 },
+    })
+    expect(taken).toBeGreaterThan(5_000_000)
+    expect(taken).toBeLessThanOrEqual(20_000_000)
+    expect(error).toMatchObject({ type: 'TOO_MANY_ROWS_OR_BYTES' })
+  })
+
+  // The engine itself would lose the last blocks and call the answer whole.
+  test('past its time, however few blocks are left', async () => {
+    for (const blocks of [4, 5, 6]) {
+      const sql = `select number, repeat('x', 100) from numbers(${blocks * 65_409})`
+      const settings = { max_execution_time: 0.3, max_block_size: 65_409 }
+      let rows = 0
+      const error = await failure(
+        (async () => {
+          for await (const piece of await open(sql, 'TSV', { settings })) {
+            rows += Buffer.from(piece).toString('latin1').split('\n').length - 1
+            await Bun.sleep(300 / blocks)
+          }
+        })(),
+      )
+      if (rows < blocks * 65_409) expect(error).toMatchObject({ type: 'TIMEOUT_EXCEEDED' })
+    }
+  }, 20_000)
+})
+
+test('a query whose answer nobody takes any more is gone within a second', async () => {
+  const pieces = await open('select number as unfinished from numbers(100000000000)', 'CSV')
+  await pieces.next()
+  expect(await running('unfinished')).toBe(1)
+  const leftAt = performance.now()
+  await pieces.return()
+  await eventually(async () => (await running('unfinished')) === 0, { timeoutMs: 1_000 })
+  expect(performance.now() - leftAt).toBeLessThan(1_000)
+})
+
+test('a slow reader keeps neither the engine nor us busy: memory stays flat, and others go on', async () => {
+  const pid = (backend as Partial<EmbeddedClickHouse>).pid
+  const engineMiB = async () =>
+    pid === undefined ? 0 : Number(/VmRSS:\s+(\d+)/.exec(await Bun.file(`/proc/${pid}/status`).text())?.[1]) / 1024
+  const pieces = await open("select number, repeat('x', 1000) from numbers(500000)", 'CSV')
+  const taken = { bytes: 0 }
+  const take = async (bytes: number) => {
+    for (const until = taken.bytes + bytes; taken.bytes < until; )
+      taken.bytes += (await pieces.next()).value?.length ?? 0
+  }
+  await take(50_000_000)
+  Bun.gc(true)
+  const before = { engine: await engineMiB(), ours: process.memoryUsage.rss() / 2 ** 20 }
+  for (let i = 0; i < 10; i++) {
+    await take(10_000_000)
+    expect(await client.query('select 1 as a')).toEqual([{ a: 1 }])
+    expect((await engineMiB()) - before.engine).toBeLessThan(100)
+    expect(process.memoryUsage.rss() / 2 ** 20 - before.ours).toBeLessThan(100)
+  }
+  await pieces.return()
+})
+
+test('planning a query, which runs its scalar subqueries, holds up nobody', async () => {
+  const gone = new AbortController()
+  const slow = failure(
+    whole('select (select sum(sipHash64(number)) from numbers(100000000000)) as s', 'CSV', { signal: gone.signal }),
+  )
+  await eventually(async () => (await running('sipHash64')) === 1)
+  expect((await whole('select 1', 'CSV')).toString()).toBe('1\n')
+  gone.abort(new Error('enough'))
+  expect(await slow).toMatchObject({ message: 'enough' })
+})
+
+test('totals, and statements that are no SELECT, are answers like any other', async () => {
+  const totals = await whole(
+    'select number % 2 as n, count() as c from numbers(4) group by n with totals order by n',
+    'CSV',
+  )
+  expect(totals.toString()).toBe('0,2\n1,2\n\n0,4\n')
+  expect((await whole('show databases', 'CSV')).toString()).toContain('"system"')
+})
+
+test('parameters of every kind are values', async () => {
+  const params = {
+    s: "it's\ta \\ 'q'\n\r\0é",
+    n: 2 ** 40,
+    list: ['a', "b'c", '\\'],
+    none: null,
+    yes: true,
+    mixed: [true, null],
+  }
+  const types = {
+    s: 'String',
+    n: 'UInt64',
+    list: 'Array(String)',
+    none: 'Nullable(Int8)',
+    yes: 'Bool',
+    mixed: 'Array(Nullable(Bool))',
+  }
+  const columns = Object.entries(types).map(([name, type]) => `{${name}:${type}} as ${name}`)
+  const answer = await whole(`select ${columns.join(', ')}`, 'JSONEachRow', { params })
+  expect(JSON.parse(answer.toString())).toEqual(params)
+})
+
+function open(sql: string, format: string, options: Partial<StreamOptions> = {}) {
+  return client.stream(sql, format, { signal: AbortSignal.timeout(30_000), ...options })
+}
+
+async function whole(sql: string, format: string, options?: Partial<StreamOptions>): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(await open(sql, format, options)))
+}
+
+async function takeAll(sql: string, format: string, options?: Partial<StreamOptions>) {
+  let taken = 0
+  try {
+    for await (const piece of await open(sql, format, options)) taken += piece.length
+    return { taken, error: undefined }
+  } catch (error) {
+    return { taken, error }
+  }
+}
+
+async function running(word: string): Promise<number> {
+  const [{ n }] = await client.query<{ n: number }>(
+    "select count() as n from system.processes where query like {pattern:String} and query not like '%processes%'",
+    { params: { pattern: `%${word}%` } },
+  )
+  return n
+}
+
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error) => error,
+  )
+}

@@ -1,0 +1,499 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import {
+  type ClickHouseClient,
+  ClickHouseError,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+} from '@clickhouse/client'
+import { remoteClickHouse } from '../../src/columnar/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { attacks, ORACLES } from './query-attacks.ts'
+
+/**
+ * `/clickhouse/` as strangers use it: with ClickHouse's official client, and by hand. That nothing crosses a workspace is
+ * tried with the same list as behind the other door.
+ */
+
+let service: TestService
+let engine: ColumnarClient
+let client: ClickHouseClient
+let agentKey: string
+let otherWorkspace: string
+let otherKey: string
+let runId: string
+
+beforeAll(async () => {
+  service = await startTestService({ QUERIES_AT_ONCE: '4', QUERY_ROWS: '1000', RATE_LIMIT_QUERIES_PER_MINUTE: '0' })
+  engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
+  atEnd(() => engine.close())
+  client = connectAs(service.workspaceKey)
+  const { data } = await service.api('POST', '/api/v1/workspaces', { name: 'SECRET' }, { key: OPERATOR_TOKEN })
+  otherWorkspace = data.workspace_id
+  otherKey = data.key
+  ;({ runId, agentKey } = await report(service.workspaceKey, 'ours'))
+  await report(data.key, 'SECRET')
+}, 30_000)
+
+describe('with the official client', () => {
+  test.each(['/clickhouse', '/clickhouse/'])('ping, at %s', async (pathname) => {
+    const other = connectAs(service.workspaceKey, { pathname })
+    expect(await other.ping()).toMatchObject({ success: true })
+    expect(await other.ping({ select: true })).toMatchObject({ success: true })
+    expect(await rows('select 1 as a', {}, other)).toEqual([{ a: 1 }])
+  })
+
+  test.each([
+    [
+      'JSON',
+      {
+        data: [
+          { n: 0, s: '0' },
+          { n: 1, s: '1' },
+        ],
+        rows: 2,
+      },
+    ],
+    [
+      'JSONStrings',
+      {
+        data: [
+          { n: '0', s: '0' },
+          { n: '1', s: '1' },
+        ],
+      },
+    ],
+    [
+      'JSONCompact',
+      {
+        data: [
+          [0, '0'],
+          [1, '1'],
+        ],
+      },
+    ],
+    [
+      'JSONCompactStrings',
+      {
+        data: [
+          ['0', '0'],
+          ['1', '1'],
+        ],
+      },
+    ],
+    ['JSONColumnsWithMetadata', { data: { n: [0, 1], s: ['0', '1'] } }],
+    ['JSONObjectEachRow', { row_1: { n: 0, s: '0' }, row_2: { n: 1, s: '1' } }],
+    [
+      'JSONEachRow',
+      [
+        { n: 0, s: '0' },
+        { n: 1, s: '1' },
+      ],
+    ],
+    [
+      'JSONStringsEachRow',
+      [
+        { n: '0', s: '0' },
+        { n: '1', s: '1' },
+      ],
+    ],
+    [
+      'JSONCompactEachRow',
+      [
+        [0, '0'],
+        [1, '1'],
+      ],
+    ],
+    [
+      'JSONCompactEachRowWithNames',
+      [
+        ['n', 's'],
+        [0, '0'],
+        [1, '1'],
+      ],
+    ],
+    [
+      'JSONCompactEachRowWithNamesAndTypes',
+      [
+        ['n', 's'],
+        ['UInt64', 'String'],
+        [0, '0'],
+        [1, '1'],
+      ],
+    ],
+    [
+      'JSONCompactStringsEachRow',
+      [
+        ['0', '0'],
+        ['1', '1'],
+      ],
+    ],
+  ] as const)('an answer in %s, which tells nothing of what was read', async (format, expected) => {
+    const result = await client.query({ query: 'select number as n, toString(number) as s from numbers(2)', format })
+    const answer = await result.json()
+    expect(answer).toMatchObject(expected as object)
+    expect(JSON.stringify(answer)).not.toMatch(/rows_read|statistics/)
+    expect(result.response_headers['x-clickhouse-summary']).toContain('"read_rows":"0"')
+  })
+
+  test('our tables, by plain and by full names, and times as ClickHouse writes them', async () => {
+    const query = `select events.type as type, payload.word::String as word, occurred_at from default.events where default.events.run_id = {run:UUID}`
+    expect(await rows(query, { run: runId })).toEqual([
+      { type: 'llm.call', word: 'ours', occurred_at: '2026-01-31 09:30:00.123' },
+    ])
+    expect(await rows("select count() as n from runs where status = 'running'")).toEqual([{ n: 1 }])
+  })
+
+  test('parameters are values', async () => {
+    const params = { n: 5, s: "it's\t'x'\n", list: ['a', "b'"], long: 'x'.repeat(50_000) }
+    // Addresses of more than 16 KiB are refused.
+    const inBody = connectAs(service.workspaceKey, { use_multipart_params_auto: true })
+    expect(
+      await rows(
+        'select {n:UInt64} as n, {s:String} as s, {list:Array(String)} as list, length({long:String}) as long',
+        params,
+        inBody,
+      ),
+    ).toEqual([{ n: 5, s: params.s, list: params.list, long: 50_000 }])
+    expect(await failure(rows('select * from {t:Identifier}', { t: 'system.one' }))).toMatchObject({ code: '497' })
+  })
+
+  test('a long result as a stream, in JSON and in CSV', async () => {
+    let count = 0
+    const json = await client.query({ query: 'select number from numbers(300000)', format: 'JSONEachRow' })
+    for await (const chunk of json.stream()) count += chunk.length
+    expect(count).toBe(300_000)
+    const csv = await client.query({ query: 'select number from numbers(300000)', format: 'CSVWithNames' })
+    for await (const chunk of csv.stream()) count += chunk.length
+    expect(count).toBe(600_001)
+  })
+
+  test('an answer compressed, when asked for', async () => {
+    const zipped = connectAs(service.workspaceKey, { compression: { response: true, request: true } })
+    expect(await rows('select number as n from numbers(2)', {}, zipped)).toEqual([{ n: 0 }, { n: 1 }])
+    const response = await ask({ query: 'select 1', enable_http_compression: '1' }, { 'accept-encoding': 'gzip' })
+    expect(response.headers.get('content-encoding')).toBe('gzip')
+    expect(await response.text()).toBe('1\n')
+  })
+
+  test.each([
+    ['select 1 +', '62', 'SYNTAX_ERROR', 'position'],
+    ['select nope from events', '47', 'UNKNOWN_IDENTIFIER', 'nope'],
+    ['select * from nope', '60', 'UNKNOWN_TABLE', 'nope'],
+    ['select * from system.parts', '497', 'ACCESS_DENIED', 'system.parts'],
+    ["select file('/etc/passwd')", '497', 'ACCESS_DENIED', 'file'],
+    ['drop table events', '164', 'READONLY', 'only SELECT'],
+    ['select 1 settings max_threads = 1', '164', 'READONLY', 'only reading'],
+    ["select toUInt8('x')", '6', 'CANNOT_PARSE_TEXT', 'Cannot parse'],
+    ['select length(range(400000000))', '241', 'MEMORY_LIMIT_EXCEEDED', '1 GiB'],
+    ['select 1 format Template', '73', 'UNKNOWN_FORMAT', 'Template'],
+    ['select 1; select 2', '62', 'SYNTAX_ERROR', 'Multi'],
+  ])('%s fails with the code and name it has in ClickHouse', async (query, code, type, message) => {
+    const error = (await failure(client.exec({ query }))) as ClickHouseError
+    expect(error).toBeInstanceOf(ClickHouseError)
+    expect(error).toMatchObject({ code, type })
+    expect(error.message).toContain(message)
+    expect(error.message).not.toMatch(/workspace_id|_scope|PREWHERE|test_/)
+  })
+
+  test('insert and command are refused as in a read-only server', async () => {
+    const insert = client.insert({ table: 'events', values: [{ seq: 1 }], format: 'JSONEachRow' })
+    expect(await failure(insert)).toMatchObject({ code: '164', type: 'READONLY' })
+    for (const query of ['create table x (a Int8) engine = Memory', 'truncate table events', 'optimize table events'])
+      expect(await failure(client.command({ query }))).toMatchObject({ code: '164', type: 'READONLY' })
+  })
+
+  test('a failure in the middle of a stream is the same error', async () => {
+    const query = "select throwIf(number = 500000, 'too far') as x from numbers(1000000)"
+    for (const other of [client, connectAs(service.workspaceKey, { compression: { response: true } })]) {
+      const result = await other.query({ query, format: 'JSONEachRow' })
+      const taken = failure(Array.fromAsync(result.stream()))
+      expect(await taken).toMatchObject({ code: '395', message: expect.stringContaining('too far') })
+    }
+    // Who takes it as one text sees that it has no end.
+    const text = await client.query({ query, format: 'CSV' })
+    expect(await failure(text.text())).toBeInstanceOf(Error)
+  })
+
+  test('an abort ends the query within a second, and its place is free', async () => {
+    const gone = new AbortController()
+    const query = 'select count() as unfinished from numbers(100000000000) where sipHash64(number) = 1'
+    const slow = [1, 2, 3, 4].map(() => failure(client.query({ query, abort_signal: gone.signal })))
+    await eventually(async () => (await unfinished()) === 4)
+    expect(await failure(rows('select 1'))).toMatchObject({ code: '202', type: 'TOO_MANY_SIMULTANEOUS_QUERIES' })
+    gone.abort()
+    await Promise.all(slow)
+    await eventually(async () => (await unfinished()) === 0, { timeoutMs: 1_000 })
+    expect(await rows('select 1 as a')).toEqual([{ a: 1 }])
+  })
+
+  test('settings of the output are taken, others refused; limits may only be lowered', async () => {
+    const value = async (clickhouse_settings: ClickHouseSettings) => {
+      const query = 'select toUInt64(5) as n'
+      return (await client.query({ query, format: 'JSONEachRow', clickhouse_settings })).json()
+    }
+    expect(await value({ output_format_json_quote_64bit_integers: 1 })).toEqual([{ n: '5' }])
+    expect(await value({ readonly: '1', cancel_http_readonly_queries_on_client_close: 1 })).toEqual([{ n: 5 }])
+    const refused: ClickHouseSettings[] = [
+      { readonly: '0' },
+      { max_memory_usage: '0' },
+      { max_threads: 64 },
+      { output_format_json_array_of_rows: 1 },
+    ]
+    for (const settings of refused)
+      expect(await failure(value(settings))).toMatchObject({ code: '164', type: 'READONLY' })
+    const filters = await ask({ query: 'select 1', additional_table_filters: '{}' })
+    expect(filters.headers.get('x-clickhouse-exception-code')).toBe('164')
+    const query = 'select number from numbers(100)'
+    const few = await client.query({
+      query,
+      format: 'JSONEachRow',
+      clickhouse_settings: { max_result_rows: '3', result_overflow_mode: 'break' },
+    })
+    expect(await few.json()).toHaveLength(3)
+    const brief = client.query({
+      query: 'select sum(sipHash64(number)) from numbers(100000000000)',
+      clickhouse_settings: { max_execution_time: 1 },
+    })
+    expect(await failure(brief)).toMatchObject({ code: '159', type: 'TIMEOUT_EXCEEDED' })
+  })
+
+  test('a document, which the engine makes as a whole, has as many rows as a JSON answer may', async () => {
+    const text = async (query: string) => (await (await client.exec({ query })).stream.toArray()).join('')
+    expect(await text('select 1 as a, 2 as b format Vertical')).toBe('Row 1:\n──────\na: 1\nb: 2\n')
+    expect(await text('select number from numbers(1000) format Values')).toEndWith(',(999)')
+    expect(await failure(text('select number from numbers(1001) format Values'))).toMatchObject({
+      code: '396',
+      message: expect.stringContaining('1000 rows'),
+    })
+  })
+})
+
+describe('what tools ask first', () => {
+  test.each([
+    ['SELECT version()', ['version()']],
+    ['SELECT version(), timezone()', ['version()', 'timezone()']],
+    ['SELECT currentUser() AS user, timezone() AS timezone, version() AS version', ['user', 'timezone', 'version']],
+    ['SELECT displayName(), currentDatabase() AS `the db`', ['displayName()', 'the db']],
+  ])('%s', async (query, names) => {
+    const [row] = await rows(query)
+    expect(Object.keys(row)).toEqual(names)
+  })
+
+  test.each([
+    ['SHOW TABLES', ['events', 'runs', 'tasks']],
+    ["show tables from default like 'r%'", ['runs']],
+    ['SHOW DATABASES', ['default']],
+    [
+      "select name from system.tables where database = 'default' and name like '%s' order by name",
+      ['events', 'runs', 'tasks'],
+    ],
+    ["with 'runs' as t select name from system.tables where name = t", ['runs']],
+    ['select name from `system`.databases', ['default']],
+    ["select 'system.tables' as name", ['system.tables']],
+    ['SELECT name, value, readonly AS readonly FROM system.settings LIMIT 10000', []],
+  ])('%s', async (query, names) => {
+    expect((await rows(query)).map(({ name }) => name)).toEqual(names)
+  })
+
+  test('the columns of a table, and of all', async () => {
+    const described = await rows('DESCRIBE TABLE default.tasks')
+    expect(described.map(({ name, type }) => `${name} ${type}`).slice(0, 2)).toEqual(['task_id UUID', 'run_id UUID'])
+    const query = "select name, type from system.columns where table = 'tasks' order by position"
+    expect(await rows(query)).toEqual(described.map(({ name, type }) => ({ name, type })))
+    expect(await rows('EXISTS TABLE default.runs')).toEqual([{ result: 1 }])
+    expect(await rows('exists runs2')).toEqual([{ result: 0 }])
+  })
+})
+
+describe('by hand', () => {
+  test.each([
+    ['Basic', { authorization: () => `Basic ${btoa(`anyone:${service.workspaceKey}`)}` }],
+    ['headers', { 'x-clickhouse-user': () => 'anyone', 'x-clickhouse-key': () => service.workspaceKey }],
+    ['Bearer', { authorization: () => `Bearer ${service.workspaceKey}` }],
+  ])('the key may come as %s', async (_what, given) => {
+    const headers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value()]))
+    const response = await ask({ query: 'select 1' }, headers, false)
+    expect([response.status, await response.text()]).toEqual([200, '1\n'])
+  })
+
+  test('or in the address; the query there, in the body, or both', async () => {
+    expect(await text({ query: 'select 1', user: 'x', password: service.workspaceKey }, {}, false)).toBe('1\n')
+    expect(await text({}, {}, true, 'select 2')).toBe('2\n')
+    expect(await text({ query: 'select' }, {}, true, '3')).toBe('3\n')
+    expect(await text({ query: 'select {n:Int8} as n', param_n: '4', default_format: 'JSONCompactEachRow' })).toBe(
+      '[4]\n',
+    )
+    expect(await text({ query: 'select 5 as n format CSVWithNames', default_format: 'JSON' })).toBe('"n"\n5\n')
+  })
+
+  test('the answer has the headers that clients read', async () => {
+    const { headers } = await ask({ query: 'select 1', query_id: 'mine', default_format: 'JSONEachRow' })
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'application/x-ndjson; charset=UTF-8',
+      'x-clickhouse-query-id': 'mine',
+      'x-clickhouse-format': 'JSONEachRow',
+      'x-clickhouse-timezone': 'UTC',
+      'x-request-id': expect.any(String),
+    })
+  })
+
+  test('no key, a wrong one and one of an agent are told apart', async () => {
+    const answer = async (headers: Record<string, string>) => {
+      const response = await ask({ query: 'select 1' }, headers, false)
+      return [
+        response.status,
+        response.headers.get('x-clickhouse-exception-code'),
+        (await response.text()).slice(0, 10),
+      ]
+    }
+    expect(await answer({})).toEqual([401, '516', 'Code: 516.'])
+    expect(await answer({ 'x-clickhouse-key': 'svc_ws_wrong' })).toEqual([401, '516', 'Code: 516.'])
+    expect(await answer({ 'x-clickhouse-key': agentKey })).toEqual([403, '497', 'Code: 497.'])
+  })
+
+  test('what would change the meaning of a request is refused', async () => {
+    const code = async (parameters: Record<string, string>) =>
+      (await ask({ query: 'select 1', ...parameters })).headers.get('x-clickhouse-exception-code')
+    expect(await code({ database: 'system' })).toBe('81')
+    expect(await code({ database: 'default' })).toBeNull()
+    expect(await code({ session_id: 'x' })).toBe('48')
+    expect(await code({ compress: '1' })).toBe('48')
+    expect(await code({ role: 'admin' })).toBe('48')
+    const long = await ask({}, {}, true, `select '${'x'.repeat(100_000)}'`)
+    expect(long.headers.get('x-clickhouse-exception-code')).toBe('62')
+  })
+
+  test('who asks nothing is told that somebody is there', async () => {
+    for (const path of ['/clickhouse', '/clickhouse/', '/clickhouse/ping'])
+      expect(await (await fetch(service.url + path)).text()).toBe('Ok.\n')
+  })
+})
+
+describe('nothing of another tenant is reachable', () => {
+  /** Of the attacks, what is a fair question here; the answers are about the asker's own tables. */
+  const FAIR =
+    /^select (version|currentUser|user|currentDatabase|hostName|displayName|uptime)\(\)$|^select \* from (system\.(tables|settings)|default\.events)$|^show (tables|databases)$|^desc(ribe table)? events$|^select 1 format CSV$/
+
+  test('the attack list is refused, or answered about what is ours', async () => {
+    const loot = join(await temporaryDirectory(), 'loot')
+    const all = attacks(engine.database, otherWorkspace, loot).flatMap(({ queries }) => queries)
+    const answered: string[] = []
+    await inParallel(all, async (query) => {
+      const response = await askPatiently(query)
+      const body = await response.text()
+      if (response.status === 200) answered.push(query)
+      else expect(response.headers.get('x-clickhouse-exception-code'), query).toMatch(/^\d+$/)
+      expect(body, query).not.toMatch(/SECRET|workspace_id = | PREWHERE /)
+      if (response.status === 200) expect(body, query).not.toContain(engine.database)
+    })
+    expect(answered.filter((query) => !FAIR.test(query))).toEqual([])
+    expect(await Bun.file(loot).exists()).toBe(false)
+  }, 30_000)
+
+  test('errors, orders and aggregates tell nothing of rows that are not ours', async () => {
+    for (const query of ORACLES) {
+      const body = await (await askPatiently(query)).text()
+      expect(body, query).not.toContain('SECRET')
+      expect(body, query).not.toContain('throwIf')
+    }
+  }, 20_000)
+
+  test('nobody ends a query of another tenant by giving his the same id', async () => {
+    const gone = new AbortController()
+    const query = 'select count() as unfinished from numbers(100000000000) where sipHash64(number) = 2'
+    const theirs = ask({ query, query_id: 'same', password: otherKey }, {}, false).catch(() => {})
+    const ours = failure(client.query({ query, query_id: 'same', abort_signal: gone.signal }))
+    await eventually(async () => (await unfinished()) === 2)
+    gone.abort()
+    await ours
+    await eventually(async () => (await unfinished()) === 1, { timeoutMs: 1_000 })
+    await Bun.sleep(100)
+    expect(await unfinished()).toBe(1)
+    await engine.command("kill query where query like '%sipHash64(number) = 2%' and query not like '%kill%' async")
+    await theirs
+  })
+})
+
+function connectAs(key: string, options: object = {}): ClickHouseClient {
+  const other = createClient({
+    url: service.url,
+    pathname: '/clickhouse/',
+    username: 'anyone',
+    password: key,
+    log: { level: ClickHouseLogLevel.OFF },
+    ...options,
+  })
+  atEnd(() => other.close())
+  return other
+}
+
+async function rows(query: string, query_params: Record<string, unknown> = {}, by = client) {
+  const result = await by.query({ query, query_params, format: 'JSONEachRow' })
+  return result.json<Record<string, unknown>>()
+}
+
+/** A request by hand. */
+function ask(parameters: Record<string, string>, headers: Record<string, string> = {}, withKey = true, body?: string) {
+  return fetch(`${service.url}/clickhouse/?${new URLSearchParams(parameters)}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { ...(withKey ? { 'x-clickhouse-key': service.workspaceKey } : {}), ...headers },
+    body,
+  })
+}
+
+async function text(...request: Parameters<typeof ask>): Promise<string> {
+  return (await ask(...request)).text()
+}
+
+/** Many of these run at once; each waits for its turn. */
+async function askPatiently(query: string): Promise<Response> {
+  return eventually(
+    async () => {
+      const response = await ask({}, {}, true, query)
+      if (response.status !== 429) return response
+      await response.text()
+      return false
+    },
+    { timeoutMs: 20_000 },
+  )
+}
+
+async function unfinished(): Promise<number> {
+  const [{ n }] = await engine.query<{ n: number }>(
+    "select count() as n from system.processes where query like '%unfinished%' and query not like '%processes%'",
+  )
+  return n
+}
+
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error) => error,
+  )
+}
+
+/** An agent with a run, an event and a task, readable in SQL. */
+async function report(key: string, word: string) {
+  const call: TestService['api'] = (method, path, body, options) => service.api(method, path, body, { key, ...options })
+  const agent = await newAgent(call, { name: word })
+  const asAgent = { key: agent.agentKey }
+  const run = await call('POST', '/api/ingest/v1/run/start', { agent_id: agent.agentId, input: { word } }, asAgent)
+  const run_id = run.data.run_id
+  const task = { id: crypto.randomUUID(), name: word, status: 'running' }
+  await call('POST', '/api/ingest/v1/tasks', { run_id, task }, asAgent)
+  const events = [{ id: word, type: 'llm.call', payload: { word, s: word }, occurred_at: '2026-01-31T09:30:00.123Z' }]
+  const { data } = await call('POST', '/api/ingest/v1/events', { run_id, events }, asAgent)
+  await eventually(async () => {
+    const query = 'select (select count() from tasks) + (select count() from runs) + (select count() from events) as n'
+    const answer = await call('POST', '/api/v1/query', { query, wait_for: data.last_seq })
+    return answer.data?.rows[0].n === 3
+  })
+  return { runId: run_id as string, agentKey: agent.agentKey }
+}

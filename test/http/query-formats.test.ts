@@ -1,0 +1,303 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { remoteClickHouse } from '../../src/columnar/backend.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { errorOf } from '../support/http-app.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+/** Formats, streaming and caps of `POST /api/v1/query`, as a client on the network sees them (contract section 7). */
+
+let service: TestService
+/** The engine itself, to read answers back and to see what runs. */
+let engine: ColumnarClient
+
+const MIB = 2 ** 20
+
+beforeAll(async () => {
+  service = await startTestService({
+    QUERY_SECONDS: '1',
+    QUERY_MEMORY_BYTES: String(256 * MIB),
+    QUERY_ROWS: '1000',
+    QUERY_RESULT_BYTES: String(2 * MIB),
+    QUERY_STREAM_BYTES: String(400 * MIB),
+    QUERIES_AT_ONCE: '2',
+    RATE_LIMIT_QUERIES_PER_MINUTE: '0',
+  })
+  engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
+  atEnd(() => engine.close())
+}, 30_000)
+
+/** One value of each kind, with how it is written. */
+const VALUES: readonly (readonly [name: string, sql: string, csv: string, ndjson: string])[] = [
+  ['u64', 'toUInt64(18446744073709551615)', '18446744073709551615', '18446744073709551615'],
+  ['i64', 'toInt64(-9223372036854775808)', '-9223372036854775808', '-9223372036854775808'],
+  [
+    'dec',
+    "toDecimal128('12345678901234567890.123456', 6)",
+    '12345678901234567890.123456',
+    '12345678901234567890.123456',
+  ],
+  [
+    'at',
+    "toDateTime64('2026-01-31 09:30:00.123', 3, 'UTC')",
+    '"2026-01-31T09:30:00.123Z"',
+    '"2026-01-31T09:30:00.123Z"',
+  ],
+  [
+    'uuid',
+    "toUUID('a0000000-0000-7000-8000-000000000001')",
+    '"a0000000-0000-7000-8000-000000000001"',
+    '"a0000000-0000-7000-8000-000000000001"',
+  ],
+  ['yes', 'true', 'true', 'true'],
+  ['tenth', '0.1', '0.1', '0.1'],
+  ['nan', 'nan', 'nan', 'null'],
+  ['inf', '-inf', '-inf', 'null'],
+  ['text', '\'a,"b"\\né\'', '"a,""b""\né"', '"a,\\"b\\"\\né"'],
+  ['empty', "''", '""', '""'],
+  ['none', "CAST(NULL, 'Nullable(String)')", '', 'null'],
+  ['list', '[1, NULL, 3]', '"[1,NULL,3]"', '[1,null,3]'],
+  ['map', "map('k', 1)", `"{'k':1}"`, '{"k":1}'],
+  ['json', `CAST('{"a":{"b":1},"l":[1,2]}', 'JSON')`, '"{""a"":{""b"":1},""l"":[1,2]}"', '{"a":{"b":1},"l":[1,2]}'],
+]
+const ONE_ROW = `select ${VALUES.map(([name, sql]) => `${sql} as ${name}`).join(', ')}`
+
+describe('formats', () => {
+  test.each([
+    ['ndjson', 'application/x-ndjson'],
+    ['csv', 'text/csv; charset=utf-8; header=present'],
+    ['parquet', 'application/vnd.apache.parquet'],
+    ['arrow', 'application/vnd.apache.arrow.stream'],
+  ])('%s is the bare bytes, with how fresh they are in a header', async (format, contentType) => {
+    const response = await query('select 1 as a', format)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe(contentType)
+    expect(response.headers.get('x-complete-through')).toMatch(/^\w+\.\d+$/)
+    expect(response.headers.get('x-request-id')).toBeString()
+    expect((await response.bytes()).length).toBeGreaterThan(0)
+  })
+
+  test('csv has a head, and tells null from an empty text', async () => {
+    const text = await (await query(ONE_ROW, 'csv')).text()
+    expect(text).toBe(`${VALUES.map(([name]) => `"${name}"`).join(',')}\n${VALUES.map(([, , csv]) => csv).join(',')}\n`)
+    expect(await (await query('select 1 as a where 0', 'csv')).text()).toBe('"a"\n')
+  })
+
+  test('ndjson is a row a line, as JSON answers have them', async () => {
+    const text = await (await query(ONE_ROW, 'ndjson')).text()
+    expect(text).toBe(`{${VALUES.map(([name, , , json]) => `"${name}":${json}`).join(',')}}\n`)
+    const answer = await service.api('POST', '/api/v1/query', { query: ONE_ROW })
+    expect(answer.data.rows).toEqual([JSON.parse(text)])
+    expect(await (await query('select 1 as a where 0', 'ndjson')).text()).toBe('')
+  })
+
+  test.each([
+    ['parquet', 'Parquet'],
+    ['arrow', 'ArrowStream'],
+  ])('%s holds values of every kind, digit by digit', async (format, name) => {
+    const values = "toJSONString(map('all', toString(tuple(*)))) as v"
+    // Arrow has no JSON: its text.
+    const expected = format === 'arrow' ? ONE_ROW.replace(/(CAST\('\{.*'JSON'\))/, 'toString($1)') : ONE_ROW
+    expect(await readBack(await query(ONE_ROW, format), name, values)).toEqual(
+      await engine.query(`select ${values} from (${expected})`),
+    )
+  })
+
+  test.each([
+    ['ndjson', 'JSONEachRow'],
+    ['csv', 'CSVWithNames'],
+    ['parquet', 'Parquet'],
+    ['arrow', 'ArrowStream'],
+  ])('%s has all rows, in order, where JSON would have the first ones', async (format, name) => {
+    const sql = "select number as n, concat('row ', toString(number)) as s from numbers(150000) order by n desc"
+    const sums = 'count() as rows, sum(n) as n, sum(cityHash64(s)) as s'
+    const response = await query(sql, format)
+    expect(await readBack(response, name, sums)).toEqual(await engine.query(`select ${sums} from (${sql})`))
+  })
+
+  test('an unknown one, and one that cannot hold a type, are refused with what there is', async () => {
+    expect(await errorOf(await query('select 1', 'xml'))).toMatchObject({
+      status: 400,
+      message: 'format: expected one of json, ndjson, csv, parquet, arrow; got "xml"',
+    })
+    const untyped = await errorOf(await query("select CAST(1, 'Dynamic') as d", 'parquet'))
+    expect(untyped).toMatchObject({ status: 400, message: expect.stringContaining('give it a type') })
+  })
+})
+
+describe('what goes wrong', () => {
+  test('before there is a first row is an error like any other', async () => {
+    expect(await errorOf(await query('select nope', 'csv'))).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' })
+    expect(await errorOf(await query('select * from system.one', 'arrow'))).toMatchObject({ status: 400 })
+    expect(await errorOf(await query('select 1', 'csv', { wait_for: 'x.1' }))).toMatchObject({ status: 400 })
+  })
+
+  test.each(['csv', 'ndjson', 'parquet', 'arrow'])('later breaks the %s off: it never looks whole', async (format) => {
+    const response = await query('select throwIf(number = 900000) as x, number from numbers(1000000)', format)
+    expect(response.status).toBe(200)
+    expect(await response.bytes().catch((error) => error)).toBeInstanceOf(Error)
+  })
+
+  test.each([
+    ['select 1 +', 'position 11 (end of query)'],
+    ["select 'é' fromm events x", 'position 18 (events)'],
+    ["select 'é',\n  2 fromm events x", '(line 2, col 11)'],
+  ])('%j is a mistake at its place in the text', async (sql, place) => {
+    expect((await errorOf(await query(sql, 'csv'))).message).toContain(place)
+    expect((await errorOf(await query(sql, 'json'))).message).toContain(place)
+  })
+})
+
+describe('caps', () => {
+  test('of rows and bytes hold for JSON; of bytes for the others', async () => {
+    const { data } = await service.api('POST', '/api/v1/query', { query: 'select number from numbers(5000)' })
+    expect(data).toMatchObject({ row_count: 1000, truncated: true })
+    expect((await errorOf(await query("select repeat('x', 10000) from numbers(500)", 'json'))).message).toBe(
+      'query: its result is too large, more than 2 MiB: select fewer columns or rows',
+    )
+    const long = await query("select repeat('x', 1000) from numbers(1000000)", 'csv')
+    const taken = await takeUntilCut(long)
+    expect(taken).toBeGreaterThan(200 * MIB)
+    expect(taken).toBeLessThanOrEqual(400 * MIB)
+  })
+
+  test.each(['json', 'csv', 'parquet'])(
+    'of time and memory name themselves and say how to narrow a query, in %s',
+    async (format) => {
+      const slow = await errorOf(await query('select sum(sipHash64(number)) from numbers(100000000000)', format))
+      expect(slow).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' })
+      expect(slow.message).toBe(
+        'query: it took longer than 1 s: narrow it by occurred_at, agent_id or run_id, or select fewer columns',
+      )
+      const large = await errorOf(await query('select length(range(100000000))', format))
+      expect(large).toMatchObject({ status: 400, message: expect.stringContaining('more than 256 MiB of memory') })
+    },
+    15_000,
+  )
+
+  test('of time also hold between rows, and not for a reader that takes its time', async () => {
+    const rare = await query('select number from numbers(100000000000) where sipHash64(number) % 1000000 = 0', 'csv')
+    expect(rare.status).toBe(200)
+    expect(await takeUntilCut(rare)).toBeGreaterThan(0)
+    const response = await query("select number, repeat('x', 100) from numbers(200000)", 'csv')
+    let bytes = 0
+    for await (const piece of response.body!) {
+      bytes += piece.length
+      await Bun.sleep(bytes < 5 * MIB ? 100 : 0)
+    }
+    expect(bytes).toBeGreaterThan(20 * MIB)
+  }, 20_000)
+
+  test('of concurrency hold for streams, until they are taken, left or broken off', async () => {
+    const streams = [await endless(), await endless()]
+    expect(await errorOf(await query('select 1', 'json'))).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
+    expect(await errorOf(await query('select 1', 'csv'))).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
+    streams[0].leave()
+    await eventually(async () => (await query('select 1', 'json')).status === 200, { timeoutMs: 1_000 })
+    streams[1].leave()
+    await eventually(async () => (await runningOnEngine()) === 0, { timeoutMs: 1_000 })
+  })
+})
+
+describe('a client that goes away', () => {
+  test.each(['json', 'csv', 'ndjson', 'parquet', 'arrow'])('ends its query within a second, in %s', async (format) => {
+    const gone = new AbortController()
+    const sql =
+      format === 'json'
+        ? 'select count() as unfinished from numbers(100000000000) where sipHash64(number) = 1'
+        : 'select number as unfinished from numbers(100000000000)'
+    const answer = query(sql, format, {}, gone.signal)
+      .then((response) => response.body!.getReader().read())
+      .catch(() => {})
+    if (format === 'json') await eventually(async () => (await runningOnEngine()) > 0)
+    else await answer
+    expect(await runningOnEngine()).toBeGreaterThan(0)
+    gone.abort()
+    await eventually(async () => (await runningOnEngine()) === 0, { timeoutMs: 1_000 })
+  })
+})
+
+test('hundreds of MB for a client that hardly reads stay where they are: memory is flat', async () => {
+  const reader = slowReader("select number, repeat('x', 1000) as x from numbers(380000)")
+  await eventually(() => reader.taken() > 20 * MIB)
+  Bun.gc(true)
+  const before = process.memoryUsage.rss()
+  for (let i = 1; i <= 5; i++) {
+    reader.take(10 * MIB)
+    await eventually(() => reader.taken() > (20 + i * 10) * MIB)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(100 * MIB)
+  }
+  expect(await runningOnEngine()).toBe(1)
+  reader.leave()
+  await eventually(async () => (await runningOnEngine()) === 0, { timeoutMs: 1_000 })
+}, 20_000)
+
+function query(sql: string, format: string, more: object = {}, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${service.url}/api/v1/query`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.workspaceKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ query: sql, format, ...more }),
+    signal,
+  })
+}
+
+async function readBack(response: Response, format: string, columns: string) {
+  expect(response.status).toBe(200)
+  const path = join(await temporaryDirectory(), 'answer')
+  await Bun.write(path, await response.bytes())
+  return engine.query(`select ${columns} from file({path:String}, '${format}')`, { params: { path } })
+}
+
+/** How many bytes came before the connection was cut. */
+async function takeUntilCut(response: Response): Promise<number> {
+  let bytes = 0
+  try {
+    for await (const piece of response.body!) bytes += piece.length
+  } catch {
+    return bytes
+  }
+  throw new Error(`the answer has an end, after ${bytes} bytes`)
+}
+
+async function endless() {
+  const gone = new AbortController()
+  const response = await query('select number as unfinished from numbers(100000000000)', 'csv', {}, gone.signal)
+  expect(response.status).toBe(200)
+  return { leave: () => gone.abort() }
+}
+
+/** Queries of tenants that the engine is at work on. */
+async function runningOnEngine(): Promise<number> {
+  const [{ n }] = await engine.query<{ n: number }>(
+    "select count() as n from system.processes where query like '%numbers(%' and query not like '%processes%'",
+  )
+  return n
+}
+
+/** A client that takes 20 MiB, and then only what it is told to: over a bare socket, because clients read ahead. */
+function slowReader(sql: string) {
+  const { hostname, port } = new URL(service.url)
+  const body = JSON.stringify({ query: sql, format: 'csv' })
+  const socket = connect(Number(port), hostname)
+  let taken = 0
+  let allowed = 21 * MIB
+  socket.on('data', (data) => {
+    taken += data.length
+    if (taken >= allowed) socket.pause()
+  })
+  socket.write(
+    `POST /api/v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.workspaceKey}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+  return {
+    taken: () => taken,
+    take(bytes: number) {
+      allowed += bytes
+      socket.resume()
+    },
+    leave: () => socket.destroy(),
+  }
+}

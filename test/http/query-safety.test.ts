@@ -1,0 +1,287 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createAnalytics, sessionSettings } from '../../src/analytics/analytics.ts'
+import { isAllowedFunction, isAllowedTableFunction } from '../../src/analytics/functions.ts'
+import { createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
+import { explainFailure } from '../../src/analytics/problems.ts'
+import type { RunQuery } from '../../src/analytics/schema.ts'
+import { scopeDatabase, scopedStatement } from '../../src/analytics/views.ts'
+import type { ColumnarClient } from '../../src/columnar/client.ts'
+import { DEFAULT_QUERY_CAPS } from '../../src/config.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import { encodeJson } from '../../src/http/raw-json.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+import { BOMBS, FORBIDDEN_PARTS, HARMLESS, PLACEHOLDER_ATTACKS, PLACES } from './query-attack-parts.ts'
+import { attacks, namesThatMeanNothing, ORACLES } from './query-attacks.ts'
+import { caller, fill, NEW, OURS, sinkAt, THEIRS } from './query-tenants.ts'
+
+/** Tenant SQL gets at nothing but its own rows: through the door, and by each layer alone as far as it reaches. */
+
+const NEVER = new AbortController().signal
+const LEAKS = /SECRET|workspace_id = |PREWHERE|root:x:/
+
+let client: ColumnarClient
+let guard: SqlGuard
+let loot: string
+let list: readonly { aim: string; query: string }[]
+
+beforeAll(async () => {
+  ;({ client } = await freshColumnarDatabase())
+  guard = createGuard(client, (error) => explainFailure(error, DEFAULT_QUERY_CAPS))
+  loot = join(await temporaryDirectory(), 'loot')
+  await fill(client, OURS, 'ours')
+  await fill(client, THEIRS, 'SECRET')
+  // One part, one granule: whatever reads our rows passes over theirs.
+  for (const table of ['events', 'runs', 'tasks']) await client.command(`optimize table ${table} final`)
+  list = attacks(client.database, THEIRS, loot).flatMap(({ aim, queries }) => queries.map((query) => ({ aim, query })))
+}, 20_000)
+
+describe('nothing of another tenant is reachable', () => {
+  test('the attack list is refused, each with what is wrong, and changes nothing', async () => {
+    expect(new Set(list.map(({ query }) => query)).size).toBeGreaterThan(250)
+    const before = await stored()
+    await inParallel(list, ({ aim, query }) => expectRefused({ query }, aim))
+    expect(await stored()).toEqual(before)
+    expect(await Bun.file(loot).exists()).toBe(false)
+  }, 30_000)
+
+  test('whatever is forbidden is found in every place of a SELECT', async () => {
+    for (const place of PLACES) await expectAccepted(place.replaceAll('§', '1'))
+    const all = PLACES.flatMap((place, i) =>
+      [0, 3, 6].map((j) => place.replaceAll('§', FORBIDDEN_PARTS[(i + j) % FORBIDDEN_PARTS.length]!)),
+    )
+    await inParallel(all, async (query) => {
+      const error = await failure(guard.check(query))
+      expect((error as Error).message, query).toMatch(/ not allowed/)
+    })
+  }, 30_000)
+
+  test('a placeholder is a value and nothing else', async () => {
+    await inParallel(PLACEHOLDER_ATTACKS, (request) => expectRefused(request, 'placeholder'))
+  }, 20_000)
+
+  test('what looks like an attack and is none gives what it says, of the own rows', async () => {
+    await inParallel(HARMLESS, async ([query, rows, params]) => {
+      const answer = await run({ query, params }).then(encodeJson, String)
+      expect(answer, query).not.toMatch(LEAKS)
+      expect(JSON.parse(answer).rows, query).toEqual(rows)
+    })
+  }, 20_000)
+
+  test('every function of the engine that is not known to be harmless is refused, so those of a newer one are', async () => {
+    const functions = await client.query<{ name: string }>('select name from system.functions')
+    const tables = await client.query<{ name: string }>('select name from system.table_functions')
+    const scalar = functions.map(({ name }) => name).filter((name) => !isAllowedFunction(name))
+    const table = tables.map(({ name }) => name).filter((name) => !isAllowedTableFunction(name))
+    expect(scalar.length).toBeGreaterThan(300)
+    // What is left of them makes rows out of nothing.
+    expect(tables.length - table.length).toBe(4)
+    const calls = [
+      ...[...scalar, 'aFunctionOfTomorrow'].map((name) => `select \`${name}\`(seq) from events`),
+      ...[...table, 'aTableOfTomorrow'].map((name) => `select * from \`${name}\`('a', 'b')`),
+    ]
+    await inParallel(calls, async (query) => {
+      const error = await failure(guard.check(query))
+      expect((error as Error).message, query).toMatch(/not allowed|yntax error/)
+    })
+  }, 60_000)
+
+  test('names that the engine takes for calls, without brackets, are refused', async () => {
+    const names = await client.query<{ name: string }>('select name from system.functions')
+    const calls: string[] = []
+    const forbidden = names.map(({ name }) => name).filter((name) => !isAllowedFunction(name))
+    await inParallel(forbidden, (name) =>
+      client.statementText(`select \`${name}\``).then(
+        () => calls.push(name),
+        () => {},
+      ),
+    )
+    expect(calls).toContain('currentUser')
+    for (const name of calls) await expectRefused({ query: `select \`${name}\` from events` }, 'a call by name')
+  }, 30_000)
+
+  test('a function that calls what its first argument names is known', async () => {
+    const names = await client.query<{ name: string }>('select name from system.functions')
+    const takers: string[] = []
+    await inParallel(names.map(({ name }) => name).filter(isAllowedFunction), async (name) => {
+      const rest = name.startsWith('map') ? "map('a', 'b')" : "['a']"
+      const told = await client.statementText(`explain query tree select \`${name}\`(file, ${rest})`).catch(String)
+      if (/function_ref|function file\b|'file'|Expression for function/.test(told)) takers.push(name)
+    })
+    expect(takers).toContain('arrayMap')
+    for (const name of takers) {
+      const error = await failure(guard.check(`select ${name}(file, ['/etc/passwd'], '')`))
+      expect((error as Error).message, name).toContain('not allowed')
+    }
+  }, 30_000)
+
+  test('errors, orders and aggregates tell nothing of rows that are not ours', async () => {
+    for (const query of ORACLES) {
+      const result = await run({ query }).then(encodeJson, (error: ApiError) => error.message)
+      expect(result, query).not.toContain('SECRET')
+      expect(result, query).not.toContain('throwIf')
+    }
+  })
+
+  test('a new workspace sees empty tables, and statistics speak of its answer only', async () => {
+    for (const table of ['events', 'runs', 'tasks']) {
+      const answer = await run({ query: `select * from ${table}` }, NEW)
+      expect(answer).toMatchObject({ row_count: 0, statistics: { rows_read: 0, bytes_read: 2 } })
+    }
+  })
+
+  test('a bomb ends at its cap, which it is told, and harms no other query', async () => {
+    const caps = { ...DEFAULT_QUERY_CAPS, seconds: 1, memoryBytes: 2 ** 28 }
+    const bombed = createAnalytics({ client, sink: sinkAt(7), caps })
+    const bombs = inParallel(
+      BOMBS,
+      async ([query, told]) => {
+        const startedAt = performance.now()
+        const error = await failure(bombed.run(caller(OURS), { query }, NEVER))
+        expect((error as Error).message, query).toMatch(told)
+        expect(performance.now() - startedAt, query).toBeLessThan(8_000)
+      },
+      2,
+    )
+    let done = false
+    const others = (async () => {
+      while (!done) expect((await run({ query: 'select count() from events' }, THEIRS)).row_count).toBe(1)
+    })()
+    await bombs.finally(() => {
+      done = true
+    })
+    await others
+  }, 60_000)
+})
+
+describe('each layer alone', () => {
+  test('the guard refuses the attack list by itself, but for names that mean nothing in the scope', async () => {
+    const passed: string[] = []
+    await inParallel(list, ({ query }) =>
+      guard.check(query).then(
+        () => passed.push(query),
+        () => {},
+      ),
+    )
+    expect(passed.sort()).toEqual([...namesThatMeanNothing(client.database, THEIRS)].sort())
+  }, 30_000)
+
+  test('without the guard, the session neither writes nor changes a setting', async () => {
+    const before = await stored()
+    const changing = list.filter(
+      ({ aim, query }) =>
+        aim.startsWith('changes') &&
+        /^(insert|drop|truncate|alter|delete|create|attach|optimize|rename|system|backup|set r|grant|exchange|detach|restore|move)/.test(
+          query,
+        ),
+    )
+    for (const { query } of changing) expect(await failure(alone(query)), query).toBeInstanceOf(Error)
+    expect(await failure(alone('select 1 settings readonly = 0'))).toBeInstanceOf(Error)
+    expect(await stored()).toEqual(before)
+    expect(await Bun.file(loot).exists()).toBe(false)
+  })
+
+  test('without the guard, the session sees only its own rows in every stored table that has tenants', async () => {
+    const tables = await client.query<{ name: string }>(
+      `select c.table as name from system.columns as c where database = '${client.database}' and c.name = 'workspace_id' order by c.table`,
+    )
+    expect(tables.map(({ name }) => name)).toEqual(['events', 'run_changes', 'runs', 'task_changes', 'tasks'])
+    for (const { name } of tables) {
+      await fillChanges(name)
+      const rows = await client.query(
+        `select distinct workspace_id as w from ${client.database}.${name}`,
+        session(OURS),
+      )
+      expect(rows, name).toEqual([{ w: OURS }])
+    }
+  })
+
+  test('without the guard, the session opens no file, address or process as a table', async () => {
+    for (const query of [
+      "select * from file('/etc/passwd', 'LineAsString')",
+      "select * from url('http://127.0.0.1:1/', 'LineAsString')",
+      "select * from filesystem('/etc')",
+      "select * from executable('cat', 'LineAsString', 's String')",
+      `select * from remote('127.0.0.1', '${client.database}', 'events')`,
+      `select * from loop('${client.database}', 'events') limit 30`,
+      "select * from mysql('127.0.0.1:1', 'd', 't', 'u', 'p')",
+      "select * from postgresql('127.0.0.1:1', 'd', 't', 'u', 'p')",
+      "select * from sqlite('/tmp/x.db', 't')",
+    ])
+      expect(String(await failure(client.queryText(query, 'JSON', session(OURS)))), query).not.toMatch(LEAKS)
+  })
+
+  test('without guard and session, the scope answers for one workspace, and knows no other unqualified name', async () => {
+    const scoped = (query: string) =>
+      client.query<Record<string, unknown>>(
+        scopedStatement({ text: query, jsonPaths: null }, client.database, OURS, 100),
+        { database: scopeDatabase(client.database) },
+      )
+    for (const query of [
+      ...ORACLES,
+      'select payload from events',
+      'select * from runs final',
+      'select * from tasks prewhere 1',
+    ]) {
+      const result = await scoped(query).then(JSON.stringify, (error: Error) => error.message)
+      expect(result, query).not.toContain('SECRET')
+      expect(result, query).not.toContain('throwIf')
+    }
+    expect(await failure(scoped('select * from schema_migrations'))).toMatchObject({ type: 'UNKNOWN_TABLE' })
+  })
+})
+
+async function expectRefused(request: Pick<RunQuery, 'query' | 'params'>, aim: string): Promise<void> {
+  const error = await failure(run(request))
+  const what = `${aim}: ${request.query.slice(0, 300)}`
+  expect(error, what).toBeInstanceOf(ApiError)
+  expect((error as ApiError).code, `${what}: ${error}`).toBe('VALIDATION_ERROR')
+  expect((error as ApiError).message, what).not.toMatch(LEAKS)
+}
+
+/** A place must be one: the same query without anything forbidden is fine. */
+async function expectAccepted(query: string): Promise<void> {
+  expect((await guard.check(query).catch((error) => ({ text: `${query}: ${error}` }))).text).toMatch(
+    /^[(]?(SELECT|WITH)/,
+  )
+}
+
+function session(workspaceId: string) {
+  return { settings: sessionSettings(client.database, workspaceId), database: scopeDatabase(client.database) }
+}
+
+function alone(statement: string): Promise<void> {
+  return client.command(statement, session(OURS))
+}
+
+function run(request: Pick<RunQuery, 'query' | 'params'>, workspaceId = OURS) {
+  return createAnalytics({ client, sink: sinkAt(7) }).run(caller(workspaceId), request, NEVER)
+}
+
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    (value) => new Error(`did not fail: ${encodeJson(value).slice(0, 200)}`),
+    (error) => error,
+  )
+}
+
+function stored() {
+  return client.query(
+    `select (select count() from events) as events, (select count() from runs) as runs, (select count() from tasks) as tasks,
+            (select groupArray(name) from (select name from system.tables where database = currentDatabase() order by name)) as tables`,
+  )
+}
+
+/** The tables of changes get what the latest states are made of. */
+async function fillChanges(table: string): Promise<void> {
+  const states = { run_changes: 'runs', task_changes: 'tasks' }[table]
+  if (states === undefined) return
+  for (const workspace of [OURS, THEIRS])
+    await client.command(
+      `insert into ${table} (workspace_id, run_id, seq) select workspace_id, run_id, seq from ${states}
+      where workspace_id = {workspace:UUID}`,
+      { params: { workspace } },
+    )
+}

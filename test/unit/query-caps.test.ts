@@ -1,0 +1,101 @@
+import { expect, test } from 'bun:test'
+import { EngineTime, Places } from '../../src/analytics/caps.ts'
+import { atCharacters } from '../../src/analytics/problems.ts'
+import { Remembered } from '../../src/analytics/remembered.ts'
+import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/columnar/exception-block.ts'
+import { ClickHouseFailure } from '../../src/columnar/protocol.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import { eventually } from '../support/eventually.ts'
+import { seededRandom } from '../support/random.ts'
+
+test('a workspace has its places and no more, and gives one back once', () => {
+  const places = new Places(2)
+  const leave = places.take('a')
+  places.take('a')
+  expect(() => places.take('a')).toThrow('2 queries of this workspace are running')
+  places.take('b')
+  leave()
+  leave()
+  places.take('a')
+  expect(() => places.take('a')).toThrow(ApiError)
+})
+
+test('only what passes while the engine is waited for counts as its time', async () => {
+  let isSpent = false
+  const time = new EngineTime(60, () => {
+    isSpent = true
+  })
+  await time.during(Bun.sleep(20))
+  await Bun.sleep(80)
+  expect(await time.during(Promise.resolve('x'))).toBe('x')
+  expect(isSpent).toBe(false)
+  await time.during(eventually(() => isSpent))
+})
+
+test('what was found out is asked for once, and the oldest is forgotten when there is too much', async () => {
+  const asked: string[] = []
+  const remembered = new Remembered<string>()
+  const ask = (text: string) =>
+    remembered.of(text, async () => {
+      asked.push(text.slice(0, 3))
+      return text
+    })
+  expect(await ask('abc')).toBe('abc')
+  expect(await ask('abc')).toBe('abc')
+  expect(asked).toEqual(['abc'])
+  expect(await remembered.of('bad', () => Promise.reject(new Error('no'))).catch(String)).toBe('Error: no')
+  expect(await remembered.of('bad', async () => 'now')).toBe('now')
+  for (let i = 0; i < 50; i++) await ask(`${i}`.padStart(3, '0').padEnd(100_000, ' '))
+  await ask('abc')
+  expect(asked.at(-1)).toBe('abc')
+  await ask('049'.padEnd(100_000, ' '))
+  expect(asked.at(-1)).toBe('abc')
+})
+
+test('an answer is told from the block that ends it, wherever the pieces are cut', () => {
+  const random = seededRandom('exception blocks')
+  for (let round = 0; round < 200; round++) {
+    const tag = mintExceptionTag()
+    const failure = new ClickHouseFailure(395, 'SOME_ERROR', `it's (like) this:\n${'é'.repeat(random.int(0, 50))}.`)
+    // Rows that look much like the block.
+    const rows = Buffer.from(Array.from({ length: random.int(0, 30) }, () => random.pick(LOOKALIKES)).join(''))
+    const fails = random.bool()
+    const sent = fails ? Buffer.concat([rows, exceptionBlock(tag, failure, '26.1')]) : rows
+    const scanner = new ExceptionScanner(tag)
+    const taken: Buffer[] = []
+    for (let at = 0; at < sent.length; ) {
+      const end = Math.min(sent.length, at + random.int(1, 40))
+      taken.push(Buffer.from(scanner.push(sent.subarray(at, end))))
+      at = end
+    }
+    const end = scanner.end()
+    if (Buffer.isBuffer(end)) taken.push(end)
+    else expect(end).toMatchObject({ code: 395, type: 'SOME_ERROR', message: failure.message })
+    expect(Buffer.isBuffer(end)).toBe(!fails)
+    expect(Buffer.concat(taken).toString()).toBe(rows.toString())
+  }
+})
+
+const LOOKALIKES = [
+  '\r\n',
+  '__exception__',
+  '\r\n__exception__\r\n',
+  '\r\n__exc',
+  'abc',
+  '\r',
+  '0123456789abcdef',
+  '\n',
+]
+
+test('places in a text are counted in characters', () => {
+  const said = (message: string) => new ApiError('VALIDATION_ERROR', message)
+  const query = "select 'é',\n 'ü' x y z"
+  const at = Buffer.byteLength(query.slice(0, query.indexOf('y'))) + 1
+  const told = atCharacters(said(`query: Syntax error: failed at position ${at} (y) (line 2, col 9): y z`), query)
+  expect(told).toMatchObject({
+    code: 'VALIDATION_ERROR',
+    message: 'query: Syntax error: failed at position 20 (y) (line 2, col 8): y z',
+  })
+  const plain = said('query: Syntax error: failed at position 8 (x)')
+  expect(atCharacters(plain, 'select 1 x y')).toBe(plain)
+})
