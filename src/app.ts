@@ -10,6 +10,8 @@ import { dashboardRoutes } from './dashboard/routes.ts'
 import type { EventIngest } from './events/ingest.ts'
 import { eventRoutes } from './events/routes.ts'
 import { createShell, type ShellDeps } from './http/shell.ts'
+import type { Hosted } from './invoke/hosted.ts'
+import { invokeRoutes } from './invoke/routes.ts'
 import { createGuards, type GuardsDeps } from './keys/guards.ts'
 import { keyRoutes } from './keys/routes.ts'
 import type { KeyStore } from './keys/store.ts'
@@ -17,11 +19,15 @@ import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
 import { type LiveDeps, liveRoutes } from './live/routes.ts'
 import type { DescribedRoute } from './ops/openapi.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
+import { pauseRoutes } from './pauses/routes.ts'
 import type { Erasure } from './retention/erasure.ts'
 import { erasureRoutes } from './retention/routes.ts'
 import type { EventReader } from './runs/events.ts'
 import { runRoutes } from './runs/routes.ts'
 import type { RunStore } from './runs/store.ts'
+import { secretRoutes } from './secrets/routes.ts'
+import type { SecretStore } from './secrets/store.ts'
+import { sessionRoutes } from './sessions/routes.ts'
 import { taskRoutes } from './tasks/routes.ts'
 import type { TaskStore } from './tasks/store.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
@@ -41,6 +47,8 @@ export interface AppDeps {
   readonly runs: RunStore
   readonly events: EventReader
   readonly tasks: TaskStore
+  readonly hosted: Pick<Hosted, 'invocations' | 'driving' | 'pauses' | 'resume' | 'sessions'>
+  readonly secrets: SecretStore
   readonly analytics: Analytics
   readonly savedQueries: SavedQueries
 }
@@ -57,6 +65,10 @@ export function createApp(deps: AppDeps) {
     .use(keyRoutes({ guards, keys: deps.keys }))
     .use(feedTokenRoutes({ guards, feedTokens: deps.feedTokens }))
     .use(liveRoutes({ guards, live: deps.live }))
+    .use(invokeRoutes({ guards, ...deps.hosted, runs: deps.runs }))
+    .use(pauseRoutes({ guards, ...deps.hosted }))
+    .use(sessionRoutes({ guards, sessions: deps.hosted.sessions }))
+    .use(secretRoutes({ guards, secrets: deps.secrets }))
     .use(workspaceRoutes({ guards, workspaces: deps.workspaces }))
     .use(erasureRoutes({ guards, erasure: deps.erasure }))
     .use(queryRoutes({ guards, analytics: deps.analytics }))

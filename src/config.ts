@@ -1,6 +1,9 @@
 import { resolve } from 'node:path'
+import { type EgressAllowList, parseEgressAllow } from './egress/allow-list.ts'
 import { isWellFormedKey } from './keys/token.ts'
+import { type PriceTable, parseModelPrices } from './model/prices.ts'
 import { StartError } from './ops/start-error.ts'
+import { parseSecretsKey } from './secrets/vault.ts'
 import { RETENTION_DAYS_MAX } from './workspaces/schema.ts'
 
 /** Limits of a request (contract section 1), published by `GET /api/v1/limits`. Sizes in bytes, lengths in characters. */
@@ -53,6 +56,27 @@ export interface QueryCaps {
   readonly streamSeconds: number
 }
 
+/** How hosted agents are run (contract section 6). */
+export interface HostedConfig {
+  /** Without a key and an address no agent can be invoked. */
+  readonly openAiApiKey: string | undefined
+  readonly openAiBaseUrl: string | undefined
+  readonly modelPrices: PriceTable
+  /** What tools may reach besides public addresses. */
+  readonly egressAllow: EgressAllowList
+  /** Seals workspace secrets; undefined: a key file in `dataDir`. */
+  readonly secretsKey: Uint8Array | undefined
+  /** Runs that this process drives at once, and of one workspace. */
+  readonly runsAtOnce: number
+  readonly runsAtOncePerWorkspace: number
+  /** Runs of a workspace that may wait in line. */
+  readonly queuedRuns: number
+  /** How long a caller of invoke is kept waiting. */
+  readonly waitMs: number
+  /** How long a person may take to decide; null: for ever. */
+  readonly pauseMs: number | null
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Everything the environment decides, parsed once. Nothing else in the service reads `process.env`. */
@@ -80,6 +104,7 @@ export interface Config {
   readonly feedOrigins: readonly string[] | undefined
   readonly feeds: FeedLimits
   readonly queries: QueryCaps
+  readonly hosted: HostedConfig
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
 }
@@ -140,10 +165,29 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       streamBytes: read.integer('QUERY_STREAM_BYTES', DEFAULT_QUERY_CAPS.streamBytes, MIB, 1024 * GIB),
       streamSeconds: read.integer('QUERY_STREAM_SECONDS', DEFAULT_QUERY_CAPS.streamSeconds, 1, 86_400),
     },
+    hosted: {
+      openAiApiKey: read.matching('OPENAI_API_KEY', /^[!-~]+$/, 'printable ASCII without spaces'),
+      openAiBaseUrl: read.url('OPENAI_BASE_URL', ['http:', 'https:']),
+      modelPrices: read.parsed('MODEL_PRICES', pricesOf) ?? {},
+      egressAllow: read.parsed('EGRESS_ALLOW', parseEgressAllow) ?? parseEgressAllow(''),
+      secretsKey: read.parsed('SECRETS_KEY', parseSecretsKey),
+      runsAtOnce: read.integer('HOSTED_RUNS_AT_ONCE', 1_000, 1, 100_000),
+      runsAtOncePerWorkspace: read.integer('HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', 600, 1, 100_000),
+      queuedRuns: read.integer('HOSTED_RUNS_QUEUED', 10_000, 0, 10_000_000),
+      waitMs: read.integer('INVOKE_WAIT_SECONDS', 900, 1, 86_400) * 1000,
+      pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
+    },
     bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
   }
   read.finish()
   return Object.freeze(config)
+}
+
+/** @throws Error that goes on after the name of the variable */
+function pricesOf(text: string): PriceTable {
+  const parsed = parseModelPrices(text)
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  return parsed.prices
 }
 
 const MIB = 1024 * 1024
@@ -232,6 +276,23 @@ class Reader {
   /** Whole days, if any are given. */
   days(name: string): number | undefined {
     return this.text(name) === undefined ? undefined : this.integer(name, RETENTION_DAYS_MAX, 1, RETENTION_DAYS_MAX)
+  }
+
+  /** Null unless it is set. */
+  secondsOrNever(name: string): number | null {
+    return this.text(name) === undefined ? null : this.integer(name, 1, 1, 100 * 366 * 86_400) * 1000
+  }
+
+  /** @param parse throws an Error whose message goes on after the name of the variable */
+  parsed<T>(name: string, parse: (text: string) => T): T | undefined {
+    const text = this.text(name)
+    if (text === undefined) return undefined
+    try {
+      return parse(text)
+    } catch (error) {
+      this.problem(name, (error as Error).message)
+      return undefined
+    }
   }
 
   oneOf<T extends string>(name: string, values: readonly T[], normal: T): T {

@@ -9,6 +9,7 @@ import { type Clock, systemClock } from './clock.ts'
 import type { ColumnarClient } from './columnar/client.ts'
 import { startSink } from './columnar/sink.ts'
 import type { Config } from './config.ts'
+import { createEgress } from './egress/egress.ts'
 import { EventIdIndex } from './events/id-index.ts'
 import { createEventIdSource } from './events/id-source.ts'
 import { createEventIngest } from './events/ingest.ts'
@@ -16,6 +17,7 @@ import { bodyReader } from './http/body.ts'
 import { createIdempotency, sweepIdempotencyKeys } from './http/idempotency.ts'
 import { RateLimiter } from './http/rate-limit.ts'
 import { mint } from './ids.ts'
+import { startHosted } from './invoke/hosted.ts'
 import { openLocalJournal } from './journal/local/journal.ts'
 import { startOutboxRelay } from './journal/outbox-relay.ts'
 import { KeyRing } from './keys/key-ring.ts'
@@ -25,6 +27,7 @@ import { FeedTokens, sweepFeedTokens } from './live/feed-tokens.ts'
 import { createHistory } from './live/history.ts'
 import { Hub } from './live/hub.ts'
 import type { Log } from './log.ts'
+import { createOpenAiModel } from './model/openai.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
 import type { Progress } from './ops/progress.ts'
@@ -40,6 +43,8 @@ import { createEventReader } from './runs/events.ts'
 import { startStaleRuns } from './runs/stale.ts'
 import { startRunStatistics } from './runs/statistics.ts'
 import { createRunStore } from './runs/store.ts'
+import { SecretStore } from './secrets/store.ts'
+import { createVault } from './secrets/vault.ts'
 import { startStores } from './stores.ts'
 import { createTaskStore } from './tasks/store.ts'
 import { bootstrapWorkspace } from './workspaces/bootstrap.ts'
@@ -165,7 +170,27 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('retention', endRetention)
   metrics.observe({ journal, sink, statistics, hub, connections })
 
-  const runs = createRunStore({ sql, clock, limits, directory, onChange })
+  const vault = createVault({ key: config.hosted.secretsKey, dataDir: config.dataDir })
+  const secrets = new SecretStore({ sql, clock, vault })
+  const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl, egressAllow: allow } = config.hosted
+  const hosted = startHosted({
+    sql,
+    clock,
+    log,
+    limits,
+    config: config.hosted,
+    instanceId,
+    ring,
+    connections,
+    slowConsumerMs: config.feeds.slowConsumerMs,
+    model: createOpenAiModel({ apiKey, baseUrl, log }),
+    egress: createEgress({ allow }),
+    secrets,
+    onChange,
+  })
+  teardown.add('hosted runs', () => hosted.stop())
+
+  const runs = createRunStore({ sql, clock, limits, directory, onChange, cancelHosted: hosted.invocations.cancel })
   const analytics = createAnalytics({ client: columnar, sink, caps: config.queries })
 
   let isStopping = false
@@ -227,6 +252,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       takeBudget: (caller, events) => limiter.take(caller.keyId, 'events', events),
       onAccepted: metrics.eventsTaken,
     }),
+    hosted,
+    secrets,
     runs,
     events: createEventReader({ columnar, sink, journal }),
     analytics,

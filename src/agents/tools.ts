@@ -51,7 +51,10 @@ const McpTool = Body({
 })
 const SCHEMA_OF = { http: HttpTool, agent: AgentTool, mcp: McpTool }
 
-export type Tool = typeof HttpTool.static | typeof AgentTool.static | typeof McpTool.static
+export type HttpTool = typeof HttpTool.static
+export type AgentTool = typeof AgentTool.static
+export type McpTool = typeof McpTool.static
+export type Tool = HttpTool | AgentTool | McpTool
 
 TypeRegistry.Set('Tools', (_schema, value) => Array.isArray(value) && value.length <= TOOLS_MAX)
 

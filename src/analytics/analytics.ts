@@ -1,13 +1,13 @@
 import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
-import { invalid } from '../http/errors.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import { EngineTime, Places } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
+import { STATEMENT_BYTES_MAX } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
-import { callersError, createQueryParser, type QueryParser, STATEMENT_BYTES_MAX } from './parser.ts'
+import { callersError, createQueryParser, type QueryParser } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
 import { tooLarge, tooLong } from './problems.ts'
 import { openResultStream } from './result-stream.ts'
@@ -21,7 +21,7 @@ export interface Analytics {
    * @throws ApiError VALIDATION_ERROR for a query that is wrong or not allowed, RATE_LIMITED when too many of the
    *   workspace's run already, UNAVAILABLE when ClickHouse is away
    */
-  run(caller: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer>
+  run(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer>
   /**
    * The same in any format, as it comes: the answer is not held anywhere, so it may be large.
    * @throws as {@link run}, for what goes wrong before there is a first piece of it
@@ -40,8 +40,11 @@ export interface Analytics {
   readonly idleSeconds: number
 }
 
+/** A query whose answer is JSON. */
+export type JsonQuery = Omit<RunQuery, 'format'>
+
 /** A query whose answer is streamed. */
-export interface StreamQuery extends Omit<RunQuery, 'format'> {
+export interface StreamQuery extends JsonQuery {
   /** ClickHouse's name of the format. */
   readonly outputFormat: string
   /** Settings of the output, known to be harmless. */
@@ -89,7 +92,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
     }
   }
 
-  const answer = async (caller: Caller, request: RunQuery, signal: AbortSignal): Promise<QueryAnswer> => {
+  const answer = async (caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> => {
     const { statement, completeThrough } = await prepare(caller, request, signal)
     const startedAt = performance.now()
     // One row more than may be: it tells that there are more.
@@ -161,7 +164,6 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
       await parser.check(query, signal)
     },
     async run(caller, request, signal) {
-      if ((request.format ?? 'json') !== 'json') throw invalid('format', 'expected json')
       const leave = places.take(caller.workspaceId)
       try {
         return await answer(caller, request, signal)

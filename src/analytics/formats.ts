@@ -1,5 +1,5 @@
 import type { Caller } from '../keys/schema.ts'
-import type { Analytics } from './analytics.ts'
+import type { Analytics, JsonQuery } from './analytics.ts'
 import type { FORMATS, QueryAnswer, RunQuery } from './schema.ts'
 
 interface StreamedFormat {
@@ -37,7 +37,7 @@ export function answerQuery(
 async function streamed(
   analytics: Analytics,
   caller: Caller,
-  request: Omit<RunQuery, 'format'>,
+  request: JsonQuery,
   { name, contentType, settings }: StreamedFormat,
   signal: AbortSignal,
 ): Promise<Response> {

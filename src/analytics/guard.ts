@@ -34,27 +34,35 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
   }
   return {
     async check(query, signal) {
+      const text = await ask(normalFormOf(client, query, signal))
+      if (!/^[\s(]*(SELECT|WITH|FROM)\b/.test(text)) throw refusal('only SELECT is allowed')
+      refuseHidden(text)
       const options = { settings: PARSER_SETTINGS, signal }
-      const [row] = await ask(
-        client.query<{ text: string }>('SELECT formatQuerySingleLine({query:String}) AS text', {
-          ...options,
-          params: { query },
-        }),
-      )
-      if (!/^[\s(]*(SELECT|WITH|FROM)\b/.test(row.text)) throw refusal('only SELECT is allowed')
-      refuseHidden(row.text)
-      const tree = await ask(client.statementText(`EXPLAIN AST ${withoutParameters(row.text)}`, options))
+      const tree = await ask(client.statementText(`EXPLAIN AST ${withoutParameters(text)}`, options))
       const nodes = readAst(tree)
       if (nodes === null) throw refusal('this query cannot be checked')
       for (const node of nodes) refuseNode(node)
       refuseCallsByName(nodes)
       // A NATURAL JOIN takes all columns of one name: none may be missing, and the tree does not tell it from others.
-      return { text: row.text, jsonPaths: /\bNATURAL\b/.test(row.text) ? null : jsonPathsOf(nodes) }
+      return { text, jsonPaths: /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes) }
     },
   }
 }
 
-const PARSER_SETTINGS = { readonly: 1, max_execution_time: 5, max_query_size: 2_000_000 }
+/** Bytes of a statement: a query, and what is put around it. */
+export const STATEMENT_BYTES_MAX = 2_000_000
+/** Of questions about the text of a query. */
+export const PARSER_SETTINGS = { readonly: 1, max_execution_time: 5, max_query_size: STATEMENT_BYTES_MAX }
+
+/**
+ * The query on one line, without comments, as the engine prints what it understood.
+ * @throws ColumnarError when it does not parse
+ */
+export async function normalFormOf(client: ColumnarClient, query: string, signal?: AbortSignal): Promise<string> {
+  const sql = 'SELECT formatQuerySingleLine({query:String}) AS text'
+  const [row] = await client.query<{ text: string }>(sql, { params: { query }, settings: PARSER_SETTINGS, signal })
+  return row.text
+}
 
 /**
  * Strings and quoted names of the engine's normal form, and its `{name:Type}` placeholders. The type stands there as it

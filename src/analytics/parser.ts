@@ -1,7 +1,7 @@
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../columnar/client.ts'
 import type { QueryCaps } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
-import { type CheckedQuery, createGuard } from './guard.ts'
+import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from './guard.ts'
 import { atCharacters, explainFailure } from './problems.ts'
 import { Remembered } from './remembered.ts'
 
@@ -18,10 +18,6 @@ export interface QueryParser {
   version(signal: AbortSignal): Promise<string>
 }
 
-/** Bytes of a statement: a query, and what is put around it. */
-export const STATEMENT_BYTES_MAX = 2_000_000
-const SETTINGS = { readonly: 1, max_execution_time: 5, max_query_size: STATEMENT_BYTES_MAX }
-
 export function createQueryParser(client: ColumnarClient, caps: QueryCaps): QueryParser {
   const guard = createGuard(client, (error) => explainFailure(error, caps))
   // Asking takes two round trips, as long as a short query itself.
@@ -29,9 +25,10 @@ export function createQueryParser(client: ColumnarClient, caps: QueryCaps): Quer
   const normalForms = new Remembered<string>()
   const versions = new Remembered<string>()
 
-  const ask = async (sql: string, query: string, signal: AbortSignal): Promise<string> => {
-    const [row] = await client.query<{ text: string }>(sql, { params: { query }, settings: SETTINGS, signal })
-    return row.text
+  const askVersion = async (signal: AbortSignal): Promise<string> => {
+    const options = { settings: PARSER_SETTINGS, signal }
+    const [row] = await client.query<{ version: string }>('SELECT version() AS version', options)
+    return row.version
   }
   const told = async <T>(query: string, answer: Promise<T>): Promise<T> => {
     try {
@@ -43,11 +40,8 @@ export function createQueryParser(client: ColumnarClient, caps: QueryCaps): Quer
 
   return {
     check: (query, signal) => passed.of(query, () => told(query, guard.check(query, signal))),
-    normalForm: (query, signal) =>
-      normalForms.of(query, () =>
-        told(query, ask('SELECT formatQuerySingleLine({query:String}) AS text', query, signal)),
-      ),
-    version: (signal) => versions.of('', () => told('', ask('SELECT version() AS text', '', signal))),
+    normalForm: (query, signal) => normalForms.of(query, () => told(query, normalFormOf(client, query, signal))),
+    version: (signal) => versions.of('', () => told('', askVersion(signal))),
   }
 }
 

@@ -13,6 +13,7 @@ export async function waitUntilReadable(
   waitFor: string | number,
   signal: AbortSignal,
 ): Promise<void> {
+  signal.throwIfAborted()
   const seq = typeof waitFor === 'number' ? waitFor : decodePosition(sink.epoch, waitFor)
   const left = Promise.withResolvers<never>()
   const leave = () => left.reject(signal.reason)

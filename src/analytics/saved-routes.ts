@@ -63,16 +63,17 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
 
 /** Apart from the others, because it spends the budget of queries. */
 function runRoute({ guards, savedQueries }: SavedQueryRoutesDeps) {
-  return new Elysia({ prefix: PREFIX })
-    .use(guards.workspaceKey('queries'))
-    .post(
-      '/:queryId/run',
-      ({ caller, params, body, request }) => savedQueries.run(caller, params.queryId, body, request.signal),
-      {
-        params: SavedQueryParams,
-        body: RunSavedQuery,
-        response: QueryAnswer,
-        detail: { tags, summary: 'Run a saved query' },
-      },
-    )
+  return new Elysia({ prefix: PREFIX }).use(guards.workspaceKey('queries')).post(
+    '/:queryId/run',
+    ({ caller, params, body, request, server }) => {
+      server?.timeout(request, savedQueries.idleSeconds)
+      return savedQueries.run(caller, params.queryId, body, request.signal)
+    },
+    {
+      params: SavedQueryParams,
+      body: RunSavedQuery,
+      response: QueryAnswer,
+      detail: { tags, summary: 'Run a saved query' },
+    },
+  )
 }

@@ -37,6 +37,11 @@ type Params = NonNullable<RunQuery['params']>
 export class SavedQueries {
   constructor(private readonly deps: SavedQueriesDeps) {}
 
+  /** How long a run may keep a client waiting for its answer. */
+  get idleSeconds(): number {
+    return this.deps.analytics.idleSeconds
+  }
+
   /**
    * @throws ApiError VALIDATION_ERROR for a query that the guard refuses; CONFLICT when the name is taken or the workspace
    *   has as many as it may; UNAVAILABLE when ClickHouse, which parses the query, is away

@@ -1,5 +1,6 @@
 import { type EventBatch, LEVELS, type RunRef } from '../events/schema.ts'
 import type { Span } from '../journal/journal.ts'
+import type { OwnEventRow } from '../journal/rows.ts'
 import { Bytes, spanWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 import { UlidWriter } from './ulid-writer.ts'
@@ -12,6 +13,8 @@ import { UlidWriter } from './ulid-writer.ts'
 export class EventBlock {
   rows = 0
   spans: Span[] = []
+  /** Outbox ids of the rows that came from there: they go into the frame, for recovery. */
+  readonly outboxIds: number[] = []
   private readonly eventId = new Bytes()
   private readonly type = new Bytes()
   private readonly level = new Bytes()
@@ -57,6 +60,20 @@ export class EventBlock {
     this.addSpan(batch.run, count)
   }
 
+  /** Adds events of the service's own, which come from the outbox: few, so that this need not be fast. */
+  addOwn(rows: readonly OwnEventRow[], outboxIds: readonly number[]): void {
+    for (const row of rows) {
+      this.eventId.string(row.event_id)
+      this.type.string(row.type)
+      this.level.byte(row.level)
+      this.payload.string(row.payload)
+      this.occurredAt.int64(row.occurred_at)
+      this.addSpan({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
+    }
+    this.rows += rows.length
+    this.outboxIds.push(...outboxIds)
+  }
+
   /** The block, in pieces to be written one after the other. They are views: use them before {@link clear}. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
     this.fillIds()
@@ -83,11 +100,12 @@ export class EventBlock {
   clear(): void {
     this.rows = 0
     this.spans = []
+    this.outboxIds.length = 0
     for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
   }
 
   /** Calls for one run that follow each other share a span. */
-  private addSpan({ workspaceId, agentId, runId }: RunRef, rows: number): void {
+  private addSpan({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
     const last = this.spans[this.spans.length - 1]
     if (last?.runId === runId) this.spans[this.spans.length - 1] = { ...last, rows: last.rows + rows }
     else this.spans.push({ workspaceId, agentId, runId, rows })

@@ -37,6 +37,7 @@ const RUN_COLUMNS: Columns<RunRow> = [
   ['cost_usd', 'Float64'],
   ['event_count', 'Int64'],
   ['last_event_at', "DateTime64(3, 'UTC')", 'null'],
+  ['pending', 'String', 'null'],
 ]
 
 const TASK_COLUMNS: Columns<TaskRow> = [

@@ -1,5 +1,5 @@
 import type { EventBatch } from '../events/schema.ts'
-import type { RunRow, TaskRow } from './rows.ts'
+import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
 
 /**
  * The journal: one ordered, durable log of everything a fleet reports. Feeds, SQL and run statistics are consumers of
@@ -27,6 +27,7 @@ export interface Journal {
    */
   appendRuns(rows: readonly RunRow[], outboxIds: readonly number[]): Promise<Appended>
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly number[]): Promise<Appended>
+  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly number[]): Promise<Appended>
   /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
   lastOutboxIds(): readonly number[]
 

@@ -4,7 +4,7 @@ import type { RawJson } from '../http/raw-json.ts'
 import type { Log } from '../log.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
-import type { RunRow, TaskRow } from './rows.ts'
+import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
 
 export interface OutboxRelayDeps {
   readonly sql: Sql
@@ -138,7 +138,7 @@ type Outcome = 'drained' | 'more' | 'elsewhere' | 'failed'
 
 interface OutboxRow {
   readonly outbox_id: number
-  readonly kind: 'run' | 'task'
+  readonly kind: Change['kind']
   readonly body: RawJson
   /** Rows that the round would have read, had they all been small. */
   readonly found: number
@@ -160,12 +160,17 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
     if (rows[0].pid !== lock.pid) return 'more'
     const appended = new Set(journal.lastOutboxIds())
     const done = rows.filter((row) => appended.has(row.outbox_id)).map((row) => row.outbox_id)
-    const { runs, tasks } = pickRound(rows.filter((row) => !appended.has(row.outbox_id)).map(parse))
-    await bothSettled([
+    const {
+      run: runs,
+      task: tasks,
+      event: events,
+    } = pickRound(rows.filter((row) => !appended.has(row.outbox_id)).map(parse))
+    await allSettled([
       runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
       tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
+      events.length > 0 && journal.appendOwnEvents(events.map(rowOf), events.map(idOf)),
     ])
-    const ids = [...done, ...runs.map(idOf), ...tasks.map(idOf)]
+    const ids = [...done, ...[...runs, ...tasks, ...events].map(idOf)]
     await sql`delete from outbox where outbox_id = any(${ids}::bigint[])`
     return ids.length === rows[0].found && ids.length < ROWS_PER_ROUND ? 'drained' : 'more'
   } finally {
@@ -190,47 +195,54 @@ function readOldest(sql: Sql) {
     order by outbox_id`
 }
 
-/** Unlike Promise.all, leaves no append under way when the other fails: the next round must know what became of both. */
-async function bothSettled(appends: readonly unknown[]): Promise<void> {
+/** Unlike Promise.all, leaves no append under way when another fails: the next round must know what became of all. */
+async function allSettled(appends: readonly unknown[]): Promise<void> {
   for (const settled of await Promise.allSettled(appends)) if (settled.status === 'rejected') throw settled.reason
 }
 
-interface RunChange {
+interface ChangeOf<Kind, Row> {
   readonly id: number
-  readonly kind: 'run'
-  readonly row: RunRow
+  readonly kind: Kind
+  readonly row: Row
 }
 
-interface TaskChange {
-  readonly id: number
-  readonly kind: 'task'
-  readonly row: TaskRow
+type Change = ChangeOf<'run', RunRow> | ChangeOf<'task', TaskRow> | ChangeOf<'event', OwnEventRow>
+
+/** What one round appends, by kind, in the order in which the journal puts kinds. */
+interface Round {
+  readonly run: ChangeOf<'run', RunRow>[]
+  readonly task: ChangeOf<'task', TaskRow>[]
+  readonly event: ChangeOf<'event', OwnEventRow>[]
 }
 
-function parse({ outbox_id, kind, body }: OutboxRow): RunChange | TaskChange {
+function parse({ outbox_id, kind, body }: OutboxRow): Change {
   return { id: outbox_id, kind, row: JSON.parse(body.text) }
 }
 
+/** The places of the kinds in a commit. */
+const PLACES = { run: 0, task: 1, event: 2 } as const
+
 /**
- * The changes that one frame of runs and after it one of tasks can carry without turning round the changes of any run:
- * all, but what follows a task of a run from that run's next own change on.
+ * The changes that one frame of each kind can carry without turning round the changes of any run: all, but what
+ * follows in a run once one of its changes would have to go before an earlier one.
  */
-function pickRound(changes: readonly (RunChange | TaskChange)[]): { runs: RunChange[]; tasks: TaskChange[] } {
-  const runs: RunChange[] = []
-  const tasks: TaskChange[] = []
-  const withTasks = new Set<string>()
-  const held = new Set<string>()
+function pickRound(changes: readonly Change[]): Round {
+  const round: Round = { run: [], task: [], event: [] }
+  const lastPlaces = new Map<string, number>()
   for (const change of changes) {
     const { run_id } = change.row
-    if (held.has(run_id)) continue
-    if (change.kind === 'task') {
-      tasks.push(change)
-      withTasks.add(run_id)
-    } else if (withTasks.has(run_id)) held.add(run_id)
-    else runs.push(change)
+    const place = PLACES[change.kind]
+    if (place < (lastPlaces.get(run_id) ?? 0)) lastPlaces.set(run_id, HELD)
+    else {
+      lastPlaces.set(run_id, place)
+      ;(round[change.kind] as Change[]).push(change)
+    }
   }
-  return { runs, tasks }
+  return round
 }
+
+/** Nothing more of this run goes along. */
+const HELD = Number.POSITIVE_INFINITY
 
 function rowOf<Row>(change: { readonly row: Row }): Row {
   return change.row

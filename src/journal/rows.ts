@@ -29,9 +29,25 @@ export interface RunRow {
   readonly input_tokens: number
   readonly output_tokens: number
   readonly cost_usd: number
-  /** Events counted by the time of the change. Like the next one absent from what an earlier version wrote. */
+  /** Events counted by the time of the change. Like the next two absent from what an earlier version wrote. */
   readonly event_count?: number
   readonly last_event_at?: number | null
+  /** What a paused run waits for, JSON text. */
+  readonly pending?: string | null
+}
+
+/** An event of the service's own, as the outbox carries it. */
+export interface OwnEventRow {
+  readonly workspace_id: string
+  readonly agent_id: string
+  readonly run_id: string
+  readonly event_id: string
+  readonly type: string
+  /** Place in `LEVELS`, from 1. */
+  readonly level: number
+  /** JSON text of an object. */
+  readonly payload: string
+  readonly occurred_at: number
 }
 
 export interface TaskRow {

@@ -85,7 +85,7 @@ export function runActivity(place: RowPlace, row: Omit<RunRow, 'input' | 'output
     // Absent in rows that an earlier version wrote.
     event_count: row.event_count ?? 0,
     last_event_at: isoOrNull(row.last_event_at ?? null),
-    pending: null,
+    pending: rawOrNull(row.pending ?? null),
   }
   return activity('run', place, row, encodeJson(run), isTerminal(row.status as RunStatus))
 }

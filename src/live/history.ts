@@ -173,7 +173,7 @@ const SOURCES: Record<ActivityKind, Source> = {
     `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
      parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
      ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, input_tokens,
-     output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}`,
+     output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending`,
     runActivity,
   ),
 }

@@ -12,8 +12,11 @@ const FOREIGN_KEY_VIOLATION = '23503'
  * counted has a column of that name in `erasures`.
  */
 const TABLES: readonly { readonly table: string; readonly counted?: string }[] = [
+  { table: 'session_messages' },
+  { table: 'sessions' },
   { table: 'feed_tokens' },
   { table: 'saved_queries' },
+  { table: 'secrets' },
   { table: 'api_keys', counted: 'keys' },
   { table: 'agents', counted: 'agents' },
   { table: 'outbox' },

@@ -24,6 +24,7 @@ export interface StoredRun {
   readonly cost_usd: number
   readonly event_count: number
   readonly last_event_at: Date | null
+  readonly pending: RawJson | null
   readonly created_at: Date
   readonly started_at: Date | null
   readonly completed_at: Date | null
@@ -33,14 +34,15 @@ export interface StoredRun {
 export const STORED_RUN = `
   r.run_id, r.agent_id, r.agent_version, r.status, r.trigger_type, r.external_run_id, r.parent_run_id, r.session_id,
   r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message, r.error_detail, r.input_tokens,
-  r.output_tokens, r.cost_usd, r.event_count, r.last_event_at, r.created_at, r.started_at, r.completed_at`
+  r.output_tokens, r.cost_usd, r.event_count, r.last_event_at, r.pending, r.created_at, r.started_at,
+  r.completed_at`
 
 /** SQL text: the columns of a row `r` of `runs` that {@link RUN_ROW} reads. */
 export const RUN_ROW_COLUMNS = `
   r.workspace_id, r.agent_id, r.run_id, r.agent_version, r.runtime_type, r.status, r.trigger_type, r.external_run_id,
   r.parent_run_id, r.session_id, r.external_user_id, r.tags, r.metadata, r.input, r.output, r.error_message,
   r.error_detail, r.created_at, r.started_at, r.completed_at, r.input_tokens, r.output_tokens, r.cost_usd,
-  r.event_count, r.last_event_at`
+  r.event_count, r.last_event_at, r.pending`
 
 /**
  * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as the outbox carries it.
@@ -56,7 +58,8 @@ export const RUN_ROW = `
     r.error_detail::text as error_detail, ${unixMs('r.created_at')} as created_at,
     ${unixMs('r.started_at')} as started_at, ${unixMs('r.completed_at')} as completed_at,
     ${unixMs('r.completed_at')} - ${unixMs('r.started_at')} as duration_ms,
-    r.input_tokens, r.output_tokens, r.cost_usd, r.event_count, ${unixMs('r.last_event_at')} as last_event_at
+    r.input_tokens, r.output_tokens, r.cost_usd, r.event_count, ${unixMs('r.last_event_at')} as last_event_at,
+    r.pending::text as pending
   ) x)`
 
 /** SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. */
@@ -91,7 +94,7 @@ export function toRunRecord(run: StoredRun): RunRecord {
     cost_usd: run.cost_usd,
     event_count: run.event_count,
     last_event_at: isoOrNull(run.last_event_at),
-    pending: null,
+    pending: run.pending,
   }
 }
 

@@ -84,7 +84,7 @@ export const RunRecord = t.Object({
   cost_usd: t.Number(),
   event_count: t.Integer({ description: 'Trails the last accepted event by about a second.' }),
   last_event_at: Nullable(t.String({ ...Timestamp, description: 'When the service received the last event.' })),
-  pending: t.Null({ description: 'What a paused run waits for.' }),
+  pending: Nullable(FreeForm),
 })
 export type RunRecord = typeof RunRecord.static
 

@@ -34,6 +34,8 @@ export interface RunStoreDeps {
   readonly clock: Clock
   readonly limits: Limits
   readonly directory: RunDirectory
+  /** Ends a run that the service drives itself; false when it is over. */
+  readonly cancelHosted: (runId: string, reason: string | null) => Promise<boolean>
   /** Called after each commit that has put something into the outbox. */
   readonly onChange: () => void
 }
@@ -46,7 +48,7 @@ const PAGE_BYTES_MAX = 8 << 20
 const listCursor = cursorCodec(t.Tuple([t.Integer(), Uuid]))
 
 /** Runs as callers start, end and read them (contract section 4). Errors are ApiErrors with the codes named there. */
-export function createRunStore({ sql, clock, limits, directory, onChange }: RunStoreDeps) {
+export function createRunStore({ sql, clock, limits, directory, cancelHosted, onChange }: RunStoreDeps) {
   const starts = createRunStarts(sql)
   const moves = createRunMoves(sql)
 
@@ -102,7 +104,12 @@ export function createRunStore({ sql, clock, limits, directory, onChange }: RunS
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
   async function cancel(caller: Caller, runId: string, body: CancelRun): Promise<RunEnded> {
     checkText('reason', body.reason, limits.run_output_bytes)
-    return end(await find(caller, runId), 'cancelled', { errorMessage: body.reason ?? null })
+    const run = await find(caller, runId)
+    const errorMessage = body.reason ?? null
+    if (run.runtimeType === 'external') return end(run, 'cancelled', { errorMessage })
+    const isDone = await cancelHosted(run.runId, errorMessage)
+    // Says how the run stands, as for one that has ended before.
+    return { ...(await end(run, 'cancelled', { errorMessage })), already: !isDone }
   }
 
   /**

@@ -157,10 +157,6 @@ describe('POST /api/v1/query', () => {
     expect(await failure(run('select 1', { wait_for: 'x' }))).toMatchObject({ code: 'VALIDATION_ERROR' })
   })
 
-  test('says which formats there are', async () => {
-    expect(await refusalOf('select 1', { format: 'parquet' })).toContain('json')
-  })
-
   test.each([
     ['select typ from events', "maybe you meant ['type']"],
     ['select * from nope', 'nope'],

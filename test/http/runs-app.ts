@@ -65,7 +65,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     feedOrigins: undefined,
   })
   const directory = createRunDirectory({ sql })
-  const stores = { sql, clock, limits: allLimits, directory, onChange: relay.poke }
+  const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.poke }
   const runs = createRunStore(stores)
   const tasks = createTaskStore(stores)
   const app = createShell({ log, limits: allLimits, unavailableOf })

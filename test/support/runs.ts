@@ -23,7 +23,14 @@ export async function newCaller(sql: Sql): Promise<Caller & { agentId: string }>
 /** The stores of runs and tasks, as one process has them. */
 export function storesOn(sql: Sql, onChange: () => void = () => {}) {
   const directory = createRunDirectory({ sql })
-  const deps = { sql, clock: { now: () => Date.now() }, limits: LIMITS, directory, onChange }
+  const deps = {
+    sql,
+    clock: { now: () => Date.now() },
+    limits: LIMITS,
+    directory,
+    cancelHosted: async () => false,
+    onChange,
+  }
   return { directory, runs: createRunStore(deps), tasks: createTaskStore(deps) }
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { ConfigError, parseConfig } from '../../src/config.ts'
+import { parseEgressAllow } from '../../src/egress/allow-list.ts'
 import { mintToken } from '../../src/keys/token.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {
@@ -53,6 +54,18 @@ test('an empty environment is the documented default', () => {
       resultBytes: 32 * 1024 ** 2,
       streamBytes: 4 * 1024 ** 3,
       streamSeconds: 600,
+    },
+    hosted: {
+      openAiApiKey: undefined,
+      openAiBaseUrl: undefined,
+      modelPrices: {},
+      egressAllow: parseEgressAllow(''),
+      secretsKey: undefined,
+      runsAtOnce: 1_000,
+      runsAtOncePerWorkspace: 600,
+      queuedRuns: 10_000,
+      waitMs: 900_000,
+      pauseMs: null,
     },
     journalMaxBytes: 16 * 1024 ** 3,
     journalKeepBytes: 1024 ** 3,

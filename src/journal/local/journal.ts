@@ -7,7 +7,7 @@ import type { EventBatch } from '../../events/schema.ts'
 import { ApiError } from '../../http/errors.ts'
 import type { Log } from '../../log.ts'
 import type { Appended, Frame, Journal } from '../journal.ts'
-import type { RunRow, TaskRow } from '../rows.ts'
+import type { OwnEventRow, RunRow, TaskRow } from '../rows.ts'
 import { Consumers } from './consumers.ts'
 import { type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import { FrameTail } from './frame-tail.ts'
@@ -111,6 +111,14 @@ export class LocalJournal implements Journal {
 
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly number[]): Promise<Appended> {
     return this.appendRecords('task', this.tasks, rows, outboxIds)
+  }
+
+  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly number[]): Promise<Appended> {
+    const refusal = this.refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const first = this.events.rows
+    this.events.addOwn(rows, outboxIds)
+    return this.committed('event', first, rows.length)
   }
 
   read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
@@ -326,7 +334,7 @@ export class LocalJournal implements Journal {
           rows: block.rows,
           receivedAt,
           spans: block.spans,
-          outboxIds: block instanceof RecordBlock ? [...block.outboxIds] : [],
+          outboxIds: [...block.outboxIds],
           blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
           padding: 0,
         }

@@ -1,0 +1,193 @@
+import type { IncomingMessage } from 'node:http'
+import { readAddress } from './addresses.ts'
+import { withoutRoot } from './allow-list.ts'
+import { ACCEPT_ENCODING, type BodyOptions, bodyOf } from './body.ts'
+import { EgressFailed, EgressRefused, failureOf } from './errors.ts'
+import { createExchange, type Message, NotConnected } from './exchange.ts'
+import { addressesOf, type GuardOptions, type Target, targetOf } from './guard.ts'
+
+/** A fetch for addresses that tenants choose. */
+export interface Egress {
+  /**
+   * As `fetch` of the web platform, but that it reaches only what is public or listed, and follows no redirect.
+   *
+   * @throws EgressRefused for where it may not go, redirects included; EgressFailed for what does not answer properly, in time
+   *   and within `maxBytes` (the last two also to the reader of the body); the signal's reason once that aborts
+   */
+  fetch(input: string | URL, init?: EgressInit): Promise<Response>
+}
+
+/** Of `RequestInit`, `method`, `headers`, `body` (text, bytes or a form) and `signal` count. */
+export interface EgressInit extends RequestInit {
+  /** From the call to the end of the answer's body; Infinity for streams that only their signal ends. */
+  readonly timeoutMs?: number
+  /** Of the answer's body, inflated. */
+  readonly maxBytes?: number
+}
+
+export interface EgressOptions extends GuardOptions {
+  /** Certificate authorities to trust in place of the usual ones, as PEM. */
+  readonly ca?: string
+  readonly connectTimeoutMs?: number
+  /** For requests that do not say. */
+  readonly timeoutMs?: number
+  readonly maxBytes?: number
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+const TIMEOUT_MS = 30_000
+const BYTES_MAX = 1024 * 1024
+/** Of a host that has more addresses, no more are tried. */
+const ADDRESSES_MAX = 4
+const LOCATION_LENGTH_MAX = 300
+
+/** What belongs to the connection, not to the request: only we say it. */
+const OURS = [
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+const BODILESS = new Set([204, 205, 304])
+
+/**
+ * Guards what goes out (contract section 6). Each call resolves the host once, judges every address, and connects to one
+ * that was permitted: what a name stands for a moment later changes nothing.
+ */
+export function createEgress(options: EgressOptions): Egress {
+  const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
+  const exchange = createExchange({ ca, connectTimeoutMs })
+
+  async function answer(target: Target, message: Omit<Message, 'address'>, signal: AbortSignal) {
+    const addresses = await orAborted(addressesOf(target, options), signal)
+    let failure: unknown
+    for (const address of addresses.slice(0, ADDRESSES_MAX)) {
+      try {
+        return await exchange.send({ ...message, address }, signal)
+      } catch (error) {
+        if (!(error instanceof NotConnected)) throw error
+        failure = error.cause
+      }
+    }
+    throw failure
+  }
+
+  async function fetch(input: string | URL, init: EgressInit = {}): Promise<Response> {
+    const target = targetOf(input)
+    const message = messageOf(target, init)
+    const { timeoutMs = options.timeoutMs ?? TIMEOUT_MS, maxBytes = options.maxBytes ?? BYTES_MAX } = init
+    const { signal, release } = deadline(init.signal, timeoutMs, target.host)
+    try {
+      const incoming = await answer(target, message, signal)
+      return toResponse(incoming, message.method, { host: target.host, maxBytes, signal, onEnd: release })
+    } catch (error) {
+      release()
+      throw signal.aborted ? signal.reason : failureOf(error, target.host)
+    }
+  }
+
+  return { fetch }
+}
+
+function messageOf({ url, isSecure, port, host }: Target, init: EgressInit): Omit<Message, 'address'> {
+  const { method = 'GET', body = null } = init
+  const headers = new Headers(init.headers)
+  for (const name of OURS) headers.delete(name)
+  if (body instanceof URLSearchParams && !headers.has('content-type'))
+    headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8')
+  if (!headers.has('accept-encoding')) headers.set('accept-encoding', ACCEPT_ENCODING)
+  headers.set('host', url.host)
+  const bytes = bytesOf(body)
+  if (bytes !== null || method !== 'GET') headers.set('content-length', String(bytes?.byteLength ?? 0))
+  return {
+    isSecure,
+    port,
+    host,
+    serverName: readAddress(host) === null ? withoutRoot(host) : '',
+    path: url.pathname + url.search,
+    method: method.toUpperCase(),
+    headers: Object.fromEntries(headers),
+    body: bytes,
+  }
+}
+
+function bytesOf(body: RequestInit['body']): Uint8Array | null {
+  if (body === null || body === undefined) return null
+  if (typeof body === 'string' || body instanceof URLSearchParams) return Buffer.from(String(body))
+  if (body instanceof ArrayBuffer) return new Uint8Array(body)
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
+  throw new TypeError('only text, bytes and forms are sent')
+}
+
+interface Deadline {
+  /** Aborts with what `fetch` is to throw. */
+  readonly signal: AbortSignal
+  release(): void
+}
+
+function deadline(given: AbortSignal | null | undefined, timeoutMs: number, host: string): Deadline {
+  const ending = new AbortController()
+  const abort = () => ending.abort(given?.reason)
+  if (given?.aborted === true) abort()
+  given?.addEventListener('abort', abort, { once: true })
+  const late = () => ending.abort(new EgressFailed(`${host} did not answer within ${timeoutMs / 1000} s`))
+  const timer = Number.isFinite(timeoutMs) ? setTimeout(late, timeoutMs) : undefined
+  return {
+    signal: ending.signal,
+    release() {
+      clearTimeout(timer)
+      given?.removeEventListener('abort', abort)
+    },
+  }
+}
+
+/** Nothing can call off a resolver; but nobody has to wait for it. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+function toResponse(incoming: IncomingMessage, method: string, options: BodyOptions): Response {
+  try {
+    const status = incoming.statusCode ?? 0
+    if (REDIRECTS.has(status)) throw redirected(incoming, options.host)
+    const headers = headersOf(incoming)
+    const init = { status, statusText: incoming.statusMessage ?? '', headers }
+    if (!BODILESS.has(status) && method !== 'HEAD') return new Response(bodyOf(incoming, options), init)
+    incoming.resume()
+    options.onEnd()
+    return new Response(null, init)
+  } catch (error) {
+    incoming.destroy()
+    throw error
+  }
+}
+
+/** Of the body as its reader gets it: inflated. */
+function headersOf(incoming: IncomingMessage): Headers {
+  const headers = new Headers()
+  const { rawHeaders } = incoming
+  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i], rawHeaders[i + 1])
+  if (headers.has('content-encoding')) headers.delete('content-length')
+  headers.delete('content-encoding')
+  return headers
+}
+
+function redirected(incoming: IncomingMessage, host: string): EgressRefused {
+  const location = (incoming.headers.location ?? 'nowhere').replaceAll(/[^\x20-\x7e]/g, '?')
+  return new EgressRefused(
+    `${host} redirects to ${location.slice(0, LOCATION_LENGTH_MAX)}, and redirects are not followed: the address has to be changed`,
+  )
+}

@@ -1,0 +1,34 @@
+/** The guard does not let this out. The message is fit for the model and the caller: it names the host, never a secret. */
+export class EgressRefused extends Error {
+  override readonly name = 'EgressRefused'
+}
+
+/** The other side could not be reached, or did not answer as it should. The message is as {@link EgressRefused}'s. */
+export class EgressFailed extends Error {
+  override readonly name = 'EgressFailed'
+}
+
+/** What became of a request, by the code of Node's error; its own text would tell addresses of the inside. */
+const MEANING: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'refuses connections',
+  ECONNRESET: 'broke the connection off',
+  EPIPE: 'broke the connection off',
+  EHOSTUNREACH: 'cannot be reached',
+  ENETUNREACH: 'cannot be reached',
+  ETIMEDOUT: 'cannot be reached',
+  HPE_HEADER_OVERFLOW: 'sends more headers than are taken',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another name',
+  CERT_HAS_EXPIRED: 'has a certificate that has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'has a certificate that no trusted authority has signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate that no trusted authority has signed',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate that no trusted authority has signed',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'has a certificate that no trusted authority has signed',
+}
+
+/** A failure of sockets, TLS or HTTP in words. @param host as the caller wrote it */
+export function failureOf(cause: unknown, host: string): EgressRefused | EgressFailed {
+  if (cause instanceof EgressRefused || cause instanceof EgressFailed) return cause
+  const code = String((cause as { code?: unknown } | null)?.code ?? 'no code')
+  const meaning = MEANING[code] ?? (code.startsWith('HPE_') ? `does not speak HTTP (${code})` : `failed (${code})`)
+  return new EgressFailed(`${host} ${meaning}`, { cause })
+}

@@ -1,0 +1,151 @@
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import { EgressFailed } from './errors.ts'
+
+/** One request, to one address. */
+export interface Message {
+  readonly isSecure: boolean
+  /** An address, never a name: nothing below looks anything up. */
+  readonly address: string
+  readonly port: number
+  /** Whom the certificate has to name, and what is said in the handshake; empty for an address. */
+  readonly serverName: string
+  /** For messages. */
+  readonly host: string
+  readonly path: string
+  readonly method: string
+  /** `Host` included. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Uint8Array | null
+}
+
+export interface Exchange {
+  /** @throws NotConnected when nothing was sent; the signal's reason; or whatever sockets, TLS and HTTP throw */
+  send(message: Message, signal: AbortSignal): Promise<IncomingMessage>
+}
+
+export interface ExchangeOptions {
+  /** Certificate authorities to trust in place of the usual ones, as PEM. */
+  readonly ca: string | undefined
+  readonly connectTimeoutMs: number
+}
+
+/** The address does not take the connection, so that another one of the same host may be tried. */
+export class NotConnected extends Error {
+  constructor(override readonly cause: unknown) {
+    super('not connected', { cause })
+  }
+}
+
+/** Shorter than the 5 s after which many servers close: a request on a connection that is being closed is lost. */
+const IDLE_MS = 4_000
+const HEADER_BYTES_MAX = 32 * 1024
+/** Methods that may be sent again when nobody knows whether they arrived (RFC 9110, 9.2.2). */
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+
+/**
+ * HTTP/1.1 over `node:http`, which, unlike Bun's `fetch`, follows no proxy of the environment, and keeps connections apart by
+ * whatever name we give them: here the address, the port and the host. What stands in `NODE_TLS_REJECT_UNAUTHORIZED`
+ * does not count.
+ */
+export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Exchange {
+  const agents = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: 32 }
+  const plain = new PlainAgent(agents)
+  const secure = new SecureAgent(agents)
+
+  function start(message: Message, isReusing: boolean): http.ClientRequest {
+    const options: https.RequestOptions = {
+      host: message.address,
+      port: message.port,
+      path: message.path,
+      method: message.method,
+      headers: message.headers,
+      setHost: false,
+      maxHeaderSize: HEADER_BYTES_MAX,
+      servername: message.serverName,
+      rejectUnauthorized: true,
+      ca,
+      agent: isReusing ? (message.isSecure ? secure : plain) : false,
+    }
+    return message.isSecure ? https.request(options) : http.request(options)
+  }
+
+  async function send(message: Message, signal: AbortSignal): Promise<IncomingMessage> {
+    const request = start(message, true)
+    try {
+      return await answerOf(request, message, { connectTimeoutMs, signal })
+    } catch (error) {
+      // The server closed the connection while it lay idle, most likely: a new one will tell.
+      const isLost = request.reusedSocket && !signal.aborted && isReset(error)
+      if (!isLost || !isRepeatable(message)) throw error
+      return answerOf(start(message, false), message, { connectTimeoutMs, signal })
+    }
+  }
+
+  return { send }
+}
+
+/** Connections are kept by what the agents call them; the certificate was checked for one name. */
+class PlainAgent extends http.Agent {
+  override getName(options: https.RequestOptions = {}): string {
+    return `${options.host}|${options.port}|${options.servername}`
+  }
+}
+
+class SecureAgent extends https.Agent {
+  override getName(options: https.RequestOptions = {}): string {
+    return `${options.host}|${options.port}|${options.servername}`
+  }
+}
+
+interface Patience {
+  readonly connectTimeoutMs: number
+  /** Ends the request, and the body of its answer. */
+  readonly signal: AbortSignal
+}
+
+function answerOf(
+  request: http.ClientRequest,
+  message: Message,
+  { connectTimeoutMs, signal }: Patience,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    let isConnected = false
+    const connected = () => {
+      isConnected = true
+      clearTimeout(timer)
+    }
+    const timer = setTimeout(
+      () => request.destroy(new EgressFailed(`${message.host} does not take connections`)),
+      connectTimeoutMs,
+    )
+    const abort = () => request.destroy(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    request.once('socket', (socket) => {
+      if (socket.connecting) socket.once(message.isSecure ? 'secureConnect' : 'connect', connected)
+      else connected()
+    })
+    request.once('response', resolve)
+    request.on('error', (error) => {
+      clearTimeout(timer)
+      if (signal.aborted) reject(signal.reason)
+      else reject(isConnected ? error : new NotConnected(error))
+    })
+    request.once('close', () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+      reject(new EgressFailed(`${message.host} closed the connection without an answer`))
+    })
+    if (signal.aborted) abort()
+    else request.end(message.body ?? undefined)
+  })
+}
+
+function isReset(error: unknown): boolean {
+  const { code } = error as { code?: unknown }
+  return code === 'ECONNRESET' || code === 'EPIPE'
+}
+
+function isRepeatable({ method, headers }: Message): boolean {
+  return REPEATABLE.has(method) || headers['idempotency-key'] !== undefined
+}

@@ -1,0 +1,71 @@
+import { lookup } from 'node:dns/promises'
+import { readAddress, scopeOf } from './addresses.ts'
+import type { EgressAllowList } from './allow-list.ts'
+import { EgressFailed, EgressRefused } from './errors.ts'
+
+/** Where a request is to go, as its URL says. */
+export interface Target {
+  readonly url: URL
+  readonly isSecure: boolean
+  readonly port: number
+  /** As in the URL, without brackets. */
+  readonly host: string
+}
+
+export interface GuardOptions {
+  readonly allow: EgressAllowList
+  /** All addresses of a name. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>
+}
+
+/**
+ * Takes http and https, and no credentials. After the parser of URLs every spelling of an address (decimal, octal,
+ * full-width, …) is the same text. @throws EgressRefused
+ */
+export function targetOf(input: string | URL): Target {
+  const url = URL.parse(String(input))
+  if (url === null) throw new EgressRefused('the address is not a URL')
+  const isSecure = url.protocol === 'https:'
+  if (!isSecure && url.protocol !== 'http:') throw new EgressRefused(`${url.protocol} is neither http: nor https:`)
+  if (url.username !== '' || url.password !== '')
+    throw new EgressRefused('a URL with a user name or password is not called; send credentials in headers')
+  const port = url.port === '' ? (isSecure ? 443 : 80) : Number(url.port)
+  return { url, isSecure, port, host: url.hostname.replace(/^\[(.*)\]$/, '$1') }
+}
+
+/**
+ * Resolves the host, once, and judges what comes back: public addresses may be reached, listed ones too. Those that are
+ * refused are left out, not the host with them: nothing ever connects to them, and `localhost` may well be listed by one of
+ * its two addresses.
+ *
+ * @returns the addresses to connect to, at least one
+ * @throws EgressRefused, EgressFailed for a name without an address
+ */
+export async function addressesOf(target: Target, { allow, resolve = allAddresses }: GuardOptions): Promise<string[]> {
+  const { host, port } = target
+  const isListed = allow.hasHost(host, port)
+  const fit = (await resolved(host, resolve)).flatMap((text) => {
+    const address = readAddress(text)
+    if (address === null) return []
+    const scope = scopeOf(address)
+    // A listed name vouches for servers of the operator's; for where none can stand, only an entry of its own does.
+    const isFit = scope === 'public' || (scope === 'internal' && isListed) || allow.hasAddress(address, port)
+    // What was judged is what is connected to: not the text that it was read from.
+    return isFit ? [address.toString()] : []
+  })
+  if (fit.length > 0) return fit
+  throw new EgressRefused(`${host} is not a public address, and EGRESS_ALLOW does not list it for port ${port}`)
+}
+
+async function resolved(host: string, resolve: NonNullable<GuardOptions['resolve']>): Promise<readonly string[]> {
+  if (readAddress(host) !== null) return [host]
+  try {
+    return await resolve(host)
+  } catch (cause) {
+    throw new EgressFailed(`the name ${host} does not resolve`, { cause })
+  }
+}
+
+async function allAddresses(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address)
+}

@@ -1,0 +1,91 @@
+import { ApiError } from '../http/errors.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import type { FeedCaller } from '../keys/schema.ts'
+import type { Invoked } from './invocations.ts'
+import { answerOf, readOutcome } from './outcome.ts'
+import type { OutputPosition } from './output-log.ts'
+import { OutputStream, type OutputStreamDeps } from './output-stream.ts'
+
+export interface DrivingDeps extends OutputStreamDeps {
+  readonly ring: Pick<KeyRing, 'authenticateFeed'>
+  /** How long a caller is kept waiting; then its run goes on without it. */
+  readonly waitMs: number
+}
+
+/** How a call wants to be answered that has set a run going. */
+export interface Wish {
+  readonly stream?: boolean | undefined
+  readonly background?: boolean | undefined
+  /** The key that the call came with. */
+  readonly key: string
+  /** From where on the output is streamed. */
+  readonly after?: OutputPosition | undefined
+  /** The connection may be silent for long. */
+  readonly keepOpen: () => void
+  readonly setStatus: (status: 200 | 202) => void
+}
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store, no-transform',
+  // Proxies that gather answers would hold tokens back.
+  'x-accel-buffering': 'no',
+}
+
+export type Driving = ReturnType<typeof createDriving>
+
+/** Answers calls that have set a run going: when it is over or paused, as a stream, or at once (contract section 6). */
+export function createDriving(deps: DrivingDeps) {
+  const { sql, fleet, ring, connections, waitMs } = deps
+
+  async function answer(run: Pick<Invoked, 'runId' | 'sessionId' | 'outcome'>, wish: Wish) {
+    if (wish.stream === true) {
+      wish.keepOpen()
+      return stream(await ring.authenticateFeed(wish.key), run, wish.after)
+    }
+    if (wish.background === true) {
+      const { status, data } = answerOf(run, await standing(run.runId))
+      wish.setStatus(status)
+      return data
+    }
+    wish.keepOpen()
+    const { status, data } = answerOf(run, await settled(run))
+    wish.setStatus(status)
+    return data
+  }
+
+  /** Waits, but not for ever: then the caller is told where the run stands. */
+  async function settled({ runId, outcome }: Pick<Invoked, 'runId' | 'outcome'>) {
+    const patience = new AbortController()
+    const timer = setTimeout(() => patience.abort(), waitMs)
+    try {
+      const done = await outcome
+      if (done !== null && done.kind !== 'left') return done
+      return await fleet.settled(runId, patience.signal)
+    } catch (error) {
+      if (patience.signal.aborted) return standing(runId)
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async function standing(runId: string) {
+    const outcome = await readOutcome(sql, runId)
+    if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
+    return outcome
+  }
+
+  /** The output of a run, to whoever may see it. @throws ApiError as {@link Connections.admit} */
+  async function stream(
+    caller: FeedCaller,
+    { runId, sessionId }: Pick<Invoked, 'runId' | 'sessionId'>,
+    after: OutputPosition | undefined,
+  ): Promise<Response> {
+    const open = () => new OutputStream(deps, { caller, runId, sessionId, after })
+    const { body } = await connections.admit(caller, open)
+    return new Response(body, { headers: STREAM_HEADERS })
+  }
+
+  return { answer, stream }
+}

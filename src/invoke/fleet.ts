@@ -1,0 +1,262 @@
+import type { Log } from '../log.ts'
+import { repeat } from '../ops/repeat.ts'
+import type { Sql } from '../postgres/connect.ts'
+import type { Children } from './call-maker.ts'
+import { type Claimed, claimOrphans, claimQueued, giveBack, runsOf, workspacesInLine } from './claims.ts'
+import { Driver, type DriverDeps } from './driver.ts'
+import { ownEvent } from './events.ts'
+import { loadProgress } from './load.ts'
+import { readOutcome } from './outcome.ts'
+import type { OutputLog } from './output-log.ts'
+import { Places } from './places.ts'
+import type { HostedRun, Outcome, Progress } from './rows.ts'
+
+export interface FleetDeps extends Omit<DriverDeps, 'children'> {
+  readonly children: Pick<Children, 'begin' | 'cancel'>
+  /** Runs that this process drives at once; children ride along. */
+  readonly runsAtOnce: number
+  readonly runsAtOncePerWorkspace: number
+}
+
+/** How often what no signal tells is looked for: runs queued by other processes, runs of processes that are gone. */
+const POLL_MS = 1_000
+const ORPHANS_EVERY = 3
+const ORPHANS_MAX = 1_000
+const STOP_MS = 2_000
+const STRAYS_MAX = 5
+
+interface Driven {
+  readonly driver: Driver
+  readonly workspaceId: string
+  readonly isChild: boolean
+  readonly done: Promise<Outcome>
+}
+
+/**
+ * The hosted runs that this process drives. It takes as many as it has places, from each workspace in turn; the others
+ * wait as rows. What a process drives is noted in the rows, so that another one takes over when it is gone.
+ */
+export class Fleet {
+  private readonly driven = new Map<string, Driven>()
+  private readonly listeners = new Map<string, Set<() => void>>()
+  private readonly places: Places
+  private readonly sql: Sql
+  private readonly log: Log
+  private stopPolling = () => Promise.resolve()
+  private polls = 0
+  /** Runs of ours that nobody drives, and how often they were seen so. */
+  private strays = new Map<string, number>()
+  private dispatching: Promise<void> | undefined
+  private isPoked = false
+  private isStopping = false
+
+  constructor(private readonly deps: FleetDeps) {
+    this.sql = deps.sql
+    this.log = deps.log
+    this.places = new Places(deps.runsAtOnce, deps.runsAtOncePerWorkspace)
+  }
+
+  /** Takes up what earlier processes have left, and goes on looking. */
+  start(): void {
+    this.stopPolling = repeat(POLL_MS, () => this.poll())
+    this.poke()
+  }
+
+  /** Lets go of all runs: the next process goes on with them. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    await this.stopPolling()
+    await this.dispatching
+    const driven = [...this.driven.values()]
+    for (const { driver } of driven) driver.drop()
+    await Promise.race([Promise.all(driven.map(({ done }) => done)), Bun.sleep(STOP_MS)])
+    await giveBack(this.sql, this.deps.owner).catch((error) =>
+      this.log.warn('hosted runs are taken up after the next start only', { error }),
+    )
+  }
+
+  /** Runs driven at the moment, for the metrics. */
+  get count(): number {
+    return this.driven.size
+  }
+
+  /** A place for a run that is about to begin; false when it has to wait in line. */
+  takePlace(workspaceId: string): boolean {
+    return !this.isStopping && this.places.take(workspaceId)
+  }
+
+  givePlace(workspaceId: string): void {
+    this.places.give(workspaceId)
+  }
+
+  /** A run was put in line. */
+  queued(workspaceId: string): void {
+    this.places.inLine(workspaceId)
+    this.poke()
+  }
+
+  /** Drives a run that names this process as its owner, and has a place unless it is a child. */
+  adopt(progress: Progress): Promise<Outcome> {
+    const { runId, workspaceId, parentCallId } = progress.run
+    const driver = new Driver({ ...this.deps, children: this.children }, progress)
+    const done = this.drive(driver, progress.run)
+    this.driven.set(runId, { driver, workspaceId, isChild: parentCallId !== null, done })
+    this.tell(runId)
+    return done
+  }
+
+  /** What a run puts out, if this process drives it. */
+  outputOf(runId: string): OutputLog | undefined {
+    const output = this.driven.get(runId)?.driver.output
+    return output?.isClosed === true ? undefined : output
+  }
+
+  /** Lets go of a run that somebody else has ended. */
+  drop(runId: string): void {
+    this.driven.get(runId)?.driver.drop()
+    this.tell(runId)
+  }
+
+  /**
+   * Resolves once the run is over or paused.
+   * @throws the signal's reason when it aborts before
+   */
+  async settled(runId: string, signal: AbortSignal): Promise<Outcome> {
+    for (;;) {
+      signal.throwIfAborted()
+      const driven = this.driven.get(runId)
+      if (driven !== undefined) {
+        const done = await orAborted(driven.done, signal)
+        if (done.kind !== 'left') return done
+      }
+      const change = this.change(runId, signal)
+      const outcome = await readOutcome(this.sql, runId)
+      if (outcome === null) throw new Error(`run ${runId} does not exist`)
+      if (outcome.kind !== 'left') return outcome
+      await change
+    }
+  }
+
+  /** Resolves when something may have changed about a run: it is taken up, let go of, or nobody has said so for a while. */
+  change(runId: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const listeners = this.listeners.get(runId) ?? new Set()
+      this.listeners.set(runId, listeners)
+      const changed = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', changed)
+        listeners.delete(changed)
+        if (listeners.size === 0) this.listeners.delete(runId)
+        resolve()
+      }
+      const timer = setTimeout(changed, POLL_MS)
+      signal.addEventListener('abort', changed, { once: true })
+      listeners.add(changed)
+    })
+  }
+
+  /** Looks for runs to drive. */
+  poke(): void {
+    this.isPoked = true
+    if (this.isStopping) return
+    this.dispatching ??= this.dispatch().finally(() => {
+      this.dispatching = undefined
+    })
+  }
+
+  private readonly children: Children = {
+    begin: (...call) => this.deps.children.begin(...call),
+    cancel: (...run) => this.deps.children.cancel(...run),
+    settled: (runId, signal) => this.settled(runId, signal),
+  }
+
+  private tell(runId: string): void {
+    for (const listener of this.listeners.get(runId) ?? []) listener()
+  }
+
+  private async drive(driver: Driver, run: HostedRun): Promise<Outcome> {
+    const outcome = await driver.drive()
+    this.driven.delete(run.runId)
+    if (run.parentCallId === null) this.places.give(run.workspaceId)
+    this.tell(run.runId)
+    // Whoever has waited for its place or its turn.
+    if (this.places.isAnyInLine || run.sessionId !== null) this.poke()
+    return outcome
+  }
+
+  private async dispatch(): Promise<void> {
+    while (this.isPoked && !this.isStopping) {
+      this.isPoked = false
+      try {
+        const line = await workspacesInLine(this.sql)
+        if (line.length === 0) {
+          this.places.line([])
+          continue
+        }
+        const { owner, clock, onChange } = this.deps
+        const at = clock.now()
+        const shares = this.places.share(line)
+        const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [ownEvent(run, at, 'run.started', {})])
+        this.places.line(line)
+        if (claimed.length > 0) onChange()
+        await this.takeUp(claimed)
+        if (claimed.length > 0) this.isPoked = true
+      } catch (error) {
+        this.log.warn('hosted runs in line could not be taken up; they are tried again', { error })
+      }
+    }
+  }
+
+  private async takeUp(claimed: readonly Claimed[]): Promise<void> {
+    for (const { workspaceId, isChild } of claimed) if (!isChild) this.places.force(workspaceId)
+    await Promise.all(
+      claimed.map(async ({ runId, workspaceId, isChild }) => {
+        const progress = await loadProgress(this.sql, runId).catch((error) => {
+          this.log.warn('a hosted run could not be read; it is taken up later', { runId, error })
+          return null
+        })
+        if (progress !== null) void this.adopt(progress)
+        else if (!isChild) this.places.give(workspaceId)
+      }),
+    )
+  }
+
+  private async poll(): Promise<void> {
+    this.poke()
+    if (this.isStopping) return
+    try {
+      await this.compare()
+      if (this.polls++ % ORPHANS_EVERY !== 0) return
+      const orphans = await claimOrphans(this.sql, this.deps.owner, ORPHANS_MAX)
+      if (orphans.length > 0) this.log.info('taking up hosted runs of a process that is gone', { runs: orphans.length })
+      await this.takeUp(orphans)
+    } catch (error) {
+      this.log.warn('hosted runs could not be looked after; it is tried again', { error })
+    }
+  }
+
+  /** Our runs by the rows: drops those that are not ours any more, takes up those that nobody drives after all. */
+  private async compare(): Promise<void> {
+    const before = [...this.driven.keys()]
+    const ours = await runsOf(this.sql, this.deps.owner)
+    const known = new Set(ours.map(({ runId }) => runId))
+    for (const runId of before) if (!known.has(runId)) this.drop(runId)
+    const strays = ours.filter(({ runId }) => !this.driven.has(runId))
+    // At the first sight it may just be beginning; a run that strays again and again is left to the next process.
+    const seen = new Map(strays.map(({ runId }) => [runId, (this.strays.get(runId) ?? 0) + 1]))
+    for (const [runId, times] of this.strays) if (!seen.has(runId) && this.driven.has(runId)) seen.set(runId, times)
+    this.strays = seen
+    await this.takeUp(strays.filter(({ runId }) => (seen.get(runId) ?? 0) > 1 && (seen.get(runId) ?? 0) <= STRAYS_MAX))
+  }
+}
+
+async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,114 @@
+import type { Clock } from '../clock.ts'
+import type { HostedConfig, Limits } from '../config.ts'
+import type { Egress } from '../egress/egress.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Connections } from '../live/connections.ts'
+import type { Log } from '../log.ts'
+import type { Model } from '../model/model.ts'
+import { createSchemaChecks } from '../model/output-schema.ts'
+import { createPrices } from '../model/prices.ts'
+import { startPauseExpiry } from '../pauses/expiry.ts'
+import type { PauseRow } from '../pauses/schema.ts'
+import { type Decision, Pauses } from '../pauses/store.ts'
+import type { Sql } from '../postgres/connect.ts'
+import type { Secrets } from '../secrets/store.ts'
+import { Sessions } from '../sessions/store.ts'
+import { createDriving, type Wish } from './driving.ts'
+import { Fleet } from './fleet.ts'
+import { createInvocations } from './invocations.ts'
+import { loadProgress } from './load.ts'
+import { endOf, OutputLog } from './output-log.ts'
+import { McpLists } from './tools/mcp-lists.ts'
+
+export interface HostedDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits: Limits
+  readonly config: HostedConfig
+  /** This process, in the table `instances`. */
+  readonly instanceId: string
+  readonly ring: KeyRing
+  readonly connections: Connections
+  readonly slowConsumerMs: number
+  readonly model: Model
+  readonly egress: Egress
+  readonly secrets: Secrets
+  readonly onChange: () => void
+}
+
+/** Everything that runs hosted agents, put together (contract section 6). */
+export function startHosted(deps: HostedDeps) {
+  const { sql, clock, log, limits, config, instanceId: owner, onChange } = deps
+  const schemas = createSchemaChecks()
+  const invocations = createInvocations({
+    sql,
+    owner,
+    clock,
+    limits,
+    fleet: () => fleet,
+    secrets: deps.secrets,
+    schemas,
+    hasModel: config.openAiApiKey !== undefined || config.openAiBaseUrl !== undefined,
+    queuedMax: config.queuedRuns,
+    onChange,
+  })
+  const fleet: Fleet = new Fleet({
+    sql,
+    owner,
+    clock,
+    log,
+    model: deps.model,
+    prices: createPrices(config.modelPrices),
+    schemas,
+    tools: { egress: deps.egress, secrets: deps.secrets, lists: new McpLists(clock) },
+    children: invocations.children,
+    pauseMs: config.pauseMs,
+    outputBytesMax: limits.run_output_bytes,
+    runsAtOnce: config.runsAtOnce,
+    runsAtOncePerWorkspace: config.runsAtOncePerWorkspace,
+    onChange,
+  })
+  const { connections, ring, slowConsumerMs } = deps
+  const driving = createDriving({ sql, fleet, ring, connections, slowConsumerMs, waitMs: config.waitMs })
+  const pauses = new Pauses({ sql, clock, limits, schemas, onChange })
+  const sessions = new Sessions({ sql, cancelRun: invocations.cancel })
+  const endExpiry = startPauseExpiry({
+    sql,
+    clock,
+    log,
+    onChange,
+    onEnded: (runId) => {
+      fleet.drop(runId)
+      fleet.poke()
+    },
+  })
+  fleet.start()
+
+  /** Decides, and answers about the run that somebody has invoked. */
+  async function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
+    const { root_run_id } = await pauses.get(caller, type, pauseId)
+    const seen = wish.stream === true ? await loadProgress(sql, root_run_id) : null
+    const after = seen === null ? undefined : endOf(OutputLog.of(seen))
+    const decided = await pauses.decide(caller, type, pauseId, decision)
+    fleet.poke()
+    return driving.answer({ ...decided, outcome: null }, { ...wish, after })
+  }
+
+  return {
+    invocations,
+    driving,
+    pauses,
+    sessions,
+    resume,
+    /** Runs driven at the moment. */
+    count: () => fleet.count,
+    stop: async () => {
+      await endExpiry()
+      await fleet.stop()
+    },
+  }
+}
+
+export type Hosted = ReturnType<typeof startHosted>

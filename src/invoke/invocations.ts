@@ -1,0 +1,304 @@
+import type { Clock } from '../clock.ts'
+import type { Limits } from '../config.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import { EMPTY_OBJECT, RawJson } from '../http/raw-json.ts'
+import type { Mint } from '../ids.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { SchemaChecks } from '../model/output-schema.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { checkSize, checkText } from '../runs/limits.ts'
+import { MissingSecret, type Secrets } from '../secrets/store.ts'
+import { type Begun, beginRun, type NewHostedRun } from './begin.ts'
+import type { Children } from './call-maker.ts'
+import { endRun } from './ending.ts'
+import { ownEvent } from './events.ts'
+import type { Fleet } from './fleet.ts'
+import { loadProgress } from './load.ts'
+import type { HostedAgentRow } from './plan.ts'
+import { type HistoryMessage, plannedAgent, type RunPlan, userMessage } from './plan.ts'
+import { fillPrompt } from './prompt.ts'
+import type { Call, HostedRun, Outcome } from './rows.ts'
+import type { InvokeAgent } from './schema.ts'
+import { storable } from './turn.ts'
+
+export interface InvocationsDeps {
+  readonly sql: Sql
+  /** This process, in the table `instances`. */
+  readonly owner: string
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly fleet: () => Fleet
+  readonly secrets: Secrets
+  readonly schemas: SchemaChecks
+  /** Without one no agent can be invoked. */
+  readonly hasModel: boolean
+  /** Runs of a workspace that may wait in line. */
+  readonly queuedMax: number
+  readonly onChange: () => void
+}
+
+/** A run that was invoked, and how it stands once its driver lets go of it, if this process drives it. */
+export interface Invoked {
+  readonly runId: string
+  readonly sessionId: string | null
+  /** It was invoked before, by the same call. */
+  readonly isRepeat: boolean
+  readonly outcome: Promise<Outcome> | null
+}
+
+/** Runs above a run: agents that call each other in a circle end here. */
+const DEPTH_MAX = 8
+
+export type Invocations = ReturnType<typeof createInvocations>
+
+/** Invoking hosted agents (spec section 4, contract section 6): from a request to a run that is driven, or in line. */
+export function createInvocations(deps: InvocationsDeps) {
+  const { sql, owner, clock, limits, secrets, schemas, onChange } = deps
+
+  /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
+  async function invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
+    checkBody(body, limits)
+    const { workspaceId } = caller
+    const agent = await findAgent(sql, workspaceId, agentId)
+    if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
+    checkAgent(agent, body)
+    const system = fillPrompt(agent.prompt, body.prompt_variables)
+    if (!deps.hasModel)
+      throw new ApiError(
+        'UNAVAILABLE',
+        'no model can be reached: the operator has to set OPENAI_API_KEY or OPENAI_BASE_URL',
+      )
+    await checkTools(agent, workspaceId)
+    const input = body.input ?? EMPTY_OBJECT
+    const runId = mint.uuid()
+    const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
+    const plan: RunPlan = {
+      agent: plannedAgent(agent),
+      system,
+      history: (body.history ?? []) as HistoryMessage[],
+      user: storable(userMessage(input)),
+      isStreamed: body.stream === true,
+      depth: 0,
+    }
+    return begin(
+      {
+        runId,
+        workspaceId,
+        agentId,
+        rootRunId: runId,
+        parentCallId: null,
+        sessionId,
+        plan,
+        agentVersion: agent.version,
+        parentRunId: body.parent_run_id?.toLowerCase() ?? null,
+        externalUserId: body.external_user_id ?? null,
+        input,
+        startsSession: body.start_session === true,
+      },
+      body.background === true,
+    )
+  }
+
+  /** A secret that is not there is said before the run begins, and not in the middle of it. */
+  async function checkTools(agent: HostedAgentRow, workspaceId: string): Promise<void> {
+    const { tools, outputSchema } = plannedAgent(agent)
+    const problem = outputSchema === null ? undefined : schemas.schemaProblem(outputSchema)
+    if (problem !== undefined) throw invalid('output_schema', `of the agent cannot be used: ${problem}`)
+    for (const tool of tools) {
+      if (!('headers' in tool) || !JSON.stringify(tool.headers).includes('{{secret:')) continue
+      try {
+        await secrets.fill(workspaceId, tool.headers ?? {})
+      } catch (error) {
+        if (error instanceof MissingSecret) throw invalid(`tool ${tool.name} of the agent`, error.message)
+        throw error
+      }
+    }
+  }
+
+  async function begin(run: Omit<NewHostedRun, 'owner' | 'at'>, isBackground: boolean): Promise<Invoked> {
+    const fleet = deps.fleet()
+    const { workspaceId, runId, sessionId } = run
+    const at = clock.now()
+    const hasPlace = fleet.takePlace(workspaceId)
+    let begun: Begun | undefined
+    try {
+      if (!hasPlace) await checkLine(sql, workspaceId, deps.queuedMax)
+      const event = ownEvent(run, at, 'run.started', {})
+      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, at }, hasPlace ? [event] : [])
+    } finally {
+      if (hasPlace && begun !== 'driven') fleet.givePlace(workspaceId)
+    }
+    const invoked = { runId, sessionId, isRepeat: begun === 'exists' }
+    if (begun === 'exists') return { ...invoked, outcome: null }
+    onChange()
+    if (begun !== 'driven') {
+      if (begun === 'queued') fleet.queued(workspaceId)
+      return { ...invoked, outcome: null }
+    }
+    const progress = await progressOf(run)
+    const outcome = fleet.adopt(progress)
+    return { ...invoked, outcome: isBackground ? null : outcome }
+  }
+
+  /** What a run has done that has just begun is nothing; a session remembers what was before. */
+  async function progressOf(run: Omit<NewHostedRun, 'owner' | 'at'>) {
+    const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0 }
+    if (run.sessionId === null || run.startsSession) return fresh
+    return (await loadProgress(sql, run.runId)) ?? fresh
+  }
+
+  /** The run that carries out a call of another one. */
+  const children: Pick<Children, 'begin' | 'cancel'> = {
+    async begin(parent: HostedRun, call: Call, agentId: string) {
+      const runId = call.childRunId!
+      if (deps.fleet().outputOf(runId) !== undefined) return null
+      const [existing] = await sql`select from hosted_runs where run_id = ${runId}`
+      if (existing !== undefined) return null
+      const agent = await findAgent(sql, parent.workspaceId, agentId)
+      const problem = await problemOf(agent, parent)
+      if (agent === null || problem !== null) return { problem: problem ?? NO_AGENT }
+      const variables = stringsOf(call.input)
+      let system: string
+      try {
+        system = fillPrompt(agent.prompt, variables)
+      } catch (error) {
+        return { problem: (error as Error).message }
+      }
+      const user = storable(userMessage(call.input))
+      const plan: RunPlan = {
+        agent: plannedAgent(agent),
+        system,
+        history: [],
+        user,
+        isStreamed: false,
+        depth: parent.plan.depth + 1,
+      }
+      const at = clock.now()
+      const run: NewHostedRun = {
+        runId,
+        workspaceId: parent.workspaceId,
+        agentId,
+        rootRunId: parent.rootRunId,
+        parentCallId: call.callId,
+        sessionId: null,
+        plan,
+        agentVersion: agent.version,
+        parentRunId: parent.runId,
+        externalUserId: null,
+        input: call.input,
+        startsSession: false,
+        owner,
+        at,
+      }
+      const begun = await beginRun(sql, run, [ownEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
+      onChange()
+      if (begun === 'driven') void deps.fleet().adopt(await progressOf(run))
+      return null
+    },
+    cancel: (runId, reason) => cancel(runId, reason).then(() => undefined),
+  }
+
+  async function problemOf(agent: HostedAgentRow | null, parent: HostedRun): Promise<string | null> {
+    if (agent === null) return NO_AGENT
+    if (agent.runtime_type !== 'hosted') return 'the agent is not hosted, so that it cannot be called'
+    if (agent.status !== 'active') return `the agent is ${agent.status}`
+    if (parent.plan.depth + 1 > DEPTH_MAX) return `agents call each other more than ${DEPTH_MAX} levels deep`
+    try {
+      await checkTools(agent, parent.workspaceId)
+      return null
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'VALIDATION_ERROR') return error.message
+      throw error
+    }
+  }
+
+  /**
+   * Ends a hosted run and those that carry out its calls: the model call and the tools under way are given up.
+   * @returns false when it was over already
+   */
+  async function cancel(runId: string, reason: string | null): Promise<boolean> {
+    const progress = await loadProgress(sql, runId)
+    if (progress === null) return false
+    const at = clock.now()
+    const { run, calls } = progress
+    const ended = await endRun(sql, run, null, {
+      status: 'cancelled',
+      output: null,
+      errorMessage: reason,
+      errorDetail: null,
+      step: null,
+      costUsd: 0,
+      usedMs: 0,
+      remember: null,
+      at,
+      events: [ownEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
+    })
+    if (ended === null) return false
+    onChange()
+    deps.fleet().drop(runId)
+    deps.fleet().poke()
+    const under = calls.filter(({ status, childRunId }) => status === 'started' && childRunId !== null)
+    await Promise.all(under.map(({ childRunId }) => cancel(childRunId!, 'its parent was cancelled')))
+    return true
+  }
+
+  return { invoke, children, cancel }
+}
+
+const NO_AGENT = 'the agent does not exist'
+
+async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promise<HostedAgentRow | null> {
+  const [row] = await sql<HostedAgentRow[]>`
+    select agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema,
+      allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd,
+      stale_after_seconds, metadata, version, created_at, updated_at
+    from agents where agent_id = ${agentId} and workspace_id = ${workspaceId} and status <> 'archived'`
+  return row ?? null
+}
+
+/** What the parts of the body say to each other. */
+function checkBody(body: InvokeAgent, limits: Limits): void {
+  const { session_id, start_session = false, history, external_user_id, stream, background } = body
+  if (session_id !== undefined && start_session)
+    throw invalid('start_session', 'goes not together with session_id: a session is either started or continued')
+  if (session_id !== undefined && history !== undefined)
+    throw invalid('history', 'goes not together with session_id: the session has a history of its own')
+  if (external_user_id !== undefined && session_id === undefined && !start_session)
+    throw invalid('external_user_id', 'only together with session_id or start_session')
+  if (stream === true && background === true)
+    throw invalid(
+      'background',
+      'goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+    )
+  checkText('external_user_id', external_user_id, limits.external_id_length)
+  checkSize('input', body.input, limits.run_input_bytes)
+  checkSize('history', history === undefined ? undefined : RawJson.of(history), limits.run_input_bytes)
+}
+
+function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
+  if (agent.runtime_type !== 'hosted')
+    throw new ApiError(
+      'VALIDATION_ERROR',
+      'only hosted agents can be invoked; the runtime_type of this one is external',
+    )
+  if (agent.status === 'paused')
+    throw new ApiError('VALIDATION_ERROR', 'the agent is paused: set its status to active before it is invoked')
+  if (body.stream === true && agent.output_schema !== null)
+    throw invalid('stream', 'goes not together with an agent that has an output_schema')
+}
+
+/** @throws ApiError RATE_LIMITED when too many runs of the workspace wait already */
+async function checkLine(sql: Sql, workspaceId: string, max: number): Promise<void> {
+  const [{ count }] = await sql<[{ count: number }]>`
+    select count(*) as count from (
+      select from hosted_runs where workspace_id = ${workspaceId} and phase = 'queued' limit ${max}
+    ) as line`
+  if (count >= max)
+    throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are in line already`, { retryAfterSeconds: 5 })
+}
+
+/** Arguments of a call that fill placeholders of the agent's prompt by their names. */
+function stringsOf(input: RawJson): Record<string, string> {
+  const members = Object.entries(input.parse() as Record<string, unknown>)
+  return Object.fromEntries(members.filter((member): member is [string, string] => typeof member[1] === 'string'))
+}

@@ -1,0 +1,66 @@
+import type { RawJson } from '../http/raw-json.ts'
+import type { ModelToolCall } from '../model/model.ts'
+import type { Sql } from '../postgres/connect.ts'
+import type { HistoryMessage, RunPlan } from './plan.ts'
+import type { Call, HostedRun, Pause, Progress, Step } from './rows.ts'
+
+/** Newest messages of a session that a run is told; older ones are kept, and read by people only. */
+const SESSION_MESSAGES_MAX = 400
+
+interface HostedRunRow extends Omit<HostedRun, 'plan'> {
+  readonly plan: RawJson
+  readonly usedMs: number
+  readonly costUsd: number
+}
+
+/** The run with all that it has done; null when it does not exist. */
+export async function loadProgress(sql: Sql, runId: string): Promise<Progress | null> {
+  const [[row], steps, calls, pauses] = await Promise.all([
+    sql<HostedRunRow[]>`
+      select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
+        h.root_run_id as "rootRunId", h.parent_call_id as "parentCallId", h.session_id as "sessionId", h.plan,
+        h.used_ms as "usedMs", r.cost_usd as "costUsd"
+      from hosted_runs h join runs r on r.run_id = h.run_id
+      where h.run_id = ${runId}`,
+    loadSteps(sql, runId),
+    loadCalls(sql, runId),
+    loadPauses(sql, runId),
+  ])
+  if (row === undefined) return null
+  const { usedMs, costUsd, ...run } = row
+  const history = run.sessionId === null ? [] : await loadHistory(sql, run.sessionId)
+  return { run: { ...run, plan: run.plan.parse() as RunPlan }, history, steps, calls, pauses, usedMs, costUsd }
+}
+
+export async function loadSteps(sql: Sql, runId: string): Promise<Step[]> {
+  const rows = await sql<(Omit<Step, 'toolCalls'> & { readonly toolCalls: RawJson | null })[]>`
+    select step, attempt, content, tool_calls as "toolCalls", remark, input_tokens as "inputTokens",
+      output_tokens as "outputTokens"
+    from run_steps where run_id = ${runId} order by step`
+  return rows.map((row) => ({ ...row, toolCalls: (row.toolCalls?.parse() ?? []) as ModelToolCall[] }))
+}
+
+export async function loadCalls(sql: Sql, runId: string): Promise<Call[]> {
+  return sql<Call[]>`
+    select call_id as "callId", step, position, tool_call_id as "toolCallId", tool, input, status,
+      child_run_id as "childRunId", output, started_frame as "startedFrame", finished_frame as "finishedFrame",
+      (extract(epoch from finished_at - started_at) * 1000)::float8 as "durationMs"
+    from tool_calls where run_id = ${runId} order by step, position`
+}
+
+/** Those that are pending, in the order in which they were asked. */
+export async function loadPauses(sql: Sql, runId: string): Promise<Pause[]> {
+  const rows = await sql<(Omit<Pause, 'options'> & { readonly options: RawJson | null })[]>`
+    select pause_id as "pauseId", call_id as "callId", type, tool, input, question, options,
+      expires_at as "expiresAt", frame
+    from pauses where run_id = ${runId} and status = 'pending' order by frame`
+  return rows.map((row) => ({ ...row, options: (row.options?.parse() ?? null) as string[] | null }))
+}
+
+/** What a session remembers, oldest first. */
+export async function loadHistory(sql: Sql, sessionId: string): Promise<HistoryMessage[]> {
+  const rows = await sql<HistoryMessage[]>`
+    select role, content from session_messages where session_id = ${sessionId}
+    order by position desc limit ${SESSION_MESSAGES_MAX}`
+  return [...rows].reverse()
+}

@@ -1,0 +1,18 @@
+import { invalid } from '../http/errors.ts'
+
+/** A placeholder, as in `{{CUSTOMER}}`. */
+const PLACEHOLDER = /\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}/g
+
+/**
+ * The system prompt with its placeholders filled. What a variable brings along is text: a placeholder in it stays as
+ * it is. Variables that the prompt does not ask for are left aside: the prompt may be edited while its callers go on.
+ *
+ * @throws ApiError VALIDATION_ERROR naming a placeholder that has no variable
+ */
+export function fillPrompt(prompt: string, variables: Readonly<Record<string, string>> = {}): string {
+  return prompt.replace(PLACEHOLDER, (_whole, name: string) => {
+    if (!Object.hasOwn(variables, name))
+      throw invalid(`prompt_variables.${name}`, `required: the prompt of the agent has the placeholder {{${name}}}`)
+    return variables[name]!
+  })
+}

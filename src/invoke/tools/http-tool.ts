@@ -1,0 +1,171 @@
+import { isUtf8 } from 'node:buffer'
+import type { HttpTool } from '../../agents/tools.ts'
+import type { Egress } from '../../egress/egress.ts'
+import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
+import { type FilledHeaders, MissingSecret, type Secrets } from '../../secrets/store.ts'
+import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
+
+export interface HttpToolDeps {
+  readonly egress: Egress
+  readonly secrets: Secrets
+  readonly workspaceId: string
+}
+
+/** Of an answer's body; a larger one is refused. */
+const ANSWER_BYTES_MAX = 1024 * 1024
+/** Of what the model is told, in UTF-16 units: the rest is cut off. */
+const OUTPUT_LENGTH_MAX = 256 * 1024
+const ERROR_LENGTH_MAX = 2_000
+/** JSON that is nested deeper is told as text: what handles the value later on may work its way down call by call. */
+const JSON_DEPTH_MAX = 100
+/** Unless the definition says otherwise. */
+const DEFAULT_HEADERS = { accept: 'application/json, text/*;q=0.9, */*;q=0.5', 'user-agent': 'agent-run-service' }
+/** Proxies and servers drop or refuse a body of these (RFC 9110, 9.3.1 and 9.3.5). */
+const WITHOUT_BODY = new Set(['GET', 'DELETE'])
+const JSON_TYPE = /^application\/(.+\+)?json$/
+/** Servers that do not know what they send say so, or nothing. */
+const UNTOLD = new Set(['', 'application/octet-stream'])
+const TEXT_TYPE =
+  /^text\/|^application\/(.+\+)?(xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|graphql|x-www-form-urlencoded)$/
+
+/**
+ * A tool that the service calls over HTTP with the model's arguments (contract section 6): as a JSON body, or, for GET and
+ * DELETE, as parameters in the address. Whatever comes back is told without the secrets that went out with the call.
+ *
+ * Besides the signal's reason a call throws only what a store of ours throws when it is away.
+ */
+export function httpTool(definition: HttpTool, deps: HttpToolDeps): CallableTool {
+  const { name, description, parameters, method, headers = {}, requires_approval = false } = definition
+  const { egress, secrets, workspaceId } = deps
+  const url = new URL(definition.url)
+
+  async function send(input: Record<string, unknown>, filled: FilledHeaders, context: ToolCallContext) {
+    const response = await egress.fetch(WITHOUT_BODY.has(method) ? withQuery(url, input) : url, {
+      method,
+      headers: headersOf(filled, method, context),
+      body: WITHOUT_BODY.has(method) ? null : JSON.stringify(input),
+      signal: context.signal,
+      maxBytes: ANSWER_BYTES_MAX,
+    })
+    return outcomeOf(response, filled)
+  }
+
+  return {
+    name,
+    description,
+    parameters: parameters as Record<string, unknown>,
+    requiresApproval: requires_approval,
+    // The same Idempotency-Key goes out again.
+    isRepeatable: true,
+    async call(input, context) {
+      let redact = (text: string) => text
+      try {
+        context.signal.throwIfAborted()
+        const filled = await secrets.fill(workspaceId, headers)
+        redact = filled.redact
+        return await send(input, filled, context)
+      } catch (error) {
+        if (isOutcome(error)) return { ok: false, error: redact(error.message) }
+        throw error
+      }
+    },
+  }
+}
+
+/** What went wrong with the call, as opposed to with us. */
+function isOutcome(error: unknown): error is Error {
+  return (
+    error instanceof EgressRefused ||
+    error instanceof EgressFailed ||
+    error instanceof MissingSecret ||
+    error instanceof FixedParameter
+  )
+}
+
+/** What belongs to the connection is left out below; the key of the call is ours. */
+function headersOf(filled: FilledHeaders, method: string, { idempotencyKey }: ToolCallContext): Headers {
+  const headers = new Headers(DEFAULT_HEADERS)
+  if (!WITHOUT_BODY.has(method)) headers.set('content-type', 'application/json')
+  for (const [name, value] of Object.entries(filled.headers)) headers.set(name, value)
+  headers.set('idempotency-key', idempotencyKey)
+  return headers
+}
+
+class FixedParameter extends Error {}
+
+/**
+ * Adds arguments to the address: text as it is, null not at all, anything else as JSON. What the definition's address says
+ * already is not the model's to say.
+ */
+function withQuery(url: URL, input: Record<string, unknown>): URL {
+  const called = new URL(url)
+  for (const [name, value] of Object.entries(input)) {
+    if (url.searchParams.has(name)) throw new FixedParameter(`argument ${name}: the tool's address sets it already`)
+    if (value === null || value === undefined) continue
+    called.searchParams.append(name, typeof value === 'string' ? value : JSON.stringify(value))
+  }
+  return called
+}
+
+async function outcomeOf(response: Response, filled: FilledHeaders): Promise<ToolOutcome> {
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const output = outputOf(bytes, response.headers.get('content-type') ?? '', filled)
+  if (response.ok) return { ok: true, output }
+  const text = output === null ? '' : typeof output === 'string' ? output : JSON.stringify(output)
+  const said = text === '' ? filled.redact(response.statusText) : cut(text, ERROR_LENGTH_MAX)
+  return { ok: false, error: `HTTP ${response.status}${said === '' ? '' : `: ${said}`}` }
+}
+
+/** An answer's body as the model is told it: a JSON value, text, null for nothing, or what is known of something binary. */
+function outputOf(bytes: Uint8Array, contentType: string, { redact }: FilledHeaders): unknown {
+  if (bytes.byteLength === 0) return null
+  const type = contentType.split(';', 1)[0].trim().toLowerCase()
+  if (JSON_TYPE.test(type)) {
+    const value = parsed(decoded(bytes, 'utf-8'))
+    if (value !== undefined && !isDeeper(value, JSON_DEPTH_MAX)) return jsonOutput(value, redact)
+  } else if (UNTOLD.has(type) ? !isUtf8(bytes) : !TEXT_TYPE.test(type)) {
+    return `[a body of type ${type === '' ? 'unknown' : redact(type)} and ${bytes.byteLength} bytes, which is not shown]`
+  }
+  if (bytes.includes(0)) return `[a binary body of ${bytes.byteLength} bytes, which is not shown]`
+  return cut(redact(decoded(bytes, charsetOf(contentType))), OUTPUT_LENGTH_MAX)
+}
+
+/** Written anew before it is redacted: in JSON a text has many spellings (`\/`, `\u0041`), of which this leaves one. */
+function jsonOutput(value: unknown, redact: (text: string) => string): unknown {
+  const json = JSON.stringify(value)
+  const redacted = redact(json)
+  if (redacted.length > OUTPUT_LENGTH_MAX) return cut(redacted, OUTPUT_LENGTH_MAX)
+  if (redacted === json) return value
+  // A number that was struck out leaves no JSON behind.
+  return parsed(redacted) ?? redacted
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function charsetOf(contentType: string): string {
+  return /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1] ?? 'utf-8'
+}
+
+function decoded(bytes: Uint8Array, charset: string): string {
+  try {
+    return new TextDecoder(charset as 'utf-8').decode(bytes)
+  } catch {
+    return new TextDecoder().decode(bytes)
+  }
+}
+
+function cut(text: string, lengthMax: number): string {
+  if (text.length <= lengthMax) return text
+  return `${text.slice(0, lengthMax).toWellFormed()}… [cut: ${text.length} characters in all]`
+}

@@ -1,0 +1,178 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { AnySchema, SchemaOutput } from '@modelcontextprotocol/sdk/server/zod-compat.js'
+import { type ClientRequest, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
+import packageJson from '../../../package.json' with { type: 'json' }
+import type { Egress } from '../../egress/egress.ts'
+import { McpTransport } from './mcp-transport.ts'
+
+export interface McpTimeouts {
+  /** Longest the handshake may take. */
+  readonly openMs: number
+  /** Longest a server may be silent about a request; reports of progress count as a word. */
+  readonly silenceMs: number
+  /** Longest a request may take in all, however much progress is reported. */
+  readonly requestMs: number
+  /** Longest the farewell may take. */
+  readonly closeMs: number
+  /** A session that has not been used for so long is closed. */
+  readonly idleMs: number
+}
+
+export const MCP_TIMEOUTS: McpTimeouts = {
+  openMs: 15_000,
+  silenceMs: 60_000,
+  requestMs: 600_000,
+  closeMs: 5_000,
+  idleMs: 60_000,
+}
+
+/** Where a server is, and how it is talked to. */
+export interface McpServer {
+  readonly url: string
+  /** Sent with every request, secrets filled in. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly egress: Egress
+  readonly timeouts: McpTimeouts
+  /** Called when the server says that its list of tools has changed. */
+  readonly toolsChanged: () => void
+}
+
+interface Session {
+  readonly client: Client
+  readonly transport: McpTransport
+}
+
+/**
+ * The sessions of one run with one server. The first request opens one and all others use it, side by side too, because
+ * servers keep things in it (the page of a browser, a working directory). It is closed when it has rested for a while or
+ * `life` ends, and opened again when it is needed after all; resting, it holds no connection. What a server asks of us
+ * (sampling, elicitation, roots) is refused: a hosted agent has none of it to lend.
+ */
+export class McpSessions {
+  private session: Promise<Session> | undefined
+  private requests = 0
+  private idle: ReturnType<typeof setTimeout> | undefined
+
+  /** @param life when it aborts, everything is closed, and requests throw its reason */
+  constructor(
+    private readonly server: McpServer,
+    private readonly life: AbortSignal,
+  ) {}
+
+  /**
+   * @param schema of the result
+   * @throws the reason of `signal` or of the life as soon as one of them aborts: the server is told, not waited for.
+   *   Otherwise what the SDK or the egress throws; `failureText` puts it into words.
+   */
+  async request<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal): Promise<SchemaOutput<T>> {
+    const stop = new AbortController()
+    const causes = [signal, this.life]
+    for (const cause of causes) cause.throwIfAborted()
+    const abort = () => stop.abort(causes.find(({ aborted }) => aborted)?.reason)
+    for (const cause of causes) cause.addEventListener('abort', abort, { once: true })
+    this.requests += 1
+    clearTimeout(this.idle)
+    try {
+      return await this.send(request, schema, stop.signal)
+    } catch (error) {
+      stop.signal.throwIfAborted()
+      throw error
+    } finally {
+      for (const cause of causes) cause.removeEventListener('abort', abort)
+      this.requests -= 1
+      if (this.requests === 0) this.rest()
+    }
+  }
+
+  /** Ends the session, if there is one, in its own time. */
+  private readonly close = (): void => {
+    this.life.removeEventListener('abort', this.close)
+    clearTimeout(this.idle)
+    const { session } = this
+    this.session = undefined
+    session?.then((opened) => closeSession(opened, this.server.timeouts)).catch(() => {})
+  }
+
+  private rest(): void {
+    this.idle = setTimeout(this.close, this.server.timeouts.idleMs)
+    this.idle.unref()
+  }
+
+  private async send<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal) {
+    const isOld = this.session !== undefined
+    const opened = this.opened()
+    const { client } = await until(opened, signal)
+    const { silenceMs, requestMs } = this.server.timeouts
+    const options = {
+      signal,
+      timeout: silenceMs,
+      maxTotalTimeout: requestMs,
+      resetTimeoutOnProgress: true,
+      onprogress: () => {},
+    }
+    try {
+      return await client.request(request, schema, options)
+    } catch (error) {
+      if (!isOld || !isForgotten(error)) throw error
+    }
+    // The server has restarted or tidied up: it has not looked at the request, so it may be sent again.
+    if (this.session === opened) this.session = undefined
+    return (await until(this.opened(), signal)).client.request(request, schema, options)
+  }
+
+  private opened(): Promise<Session> {
+    if (this.session !== undefined) return this.session
+    const opening = openSession(this.server)
+    this.life.addEventListener('abort', this.close, { once: true })
+    this.session = opening
+    opening.catch(() => {
+      if (this.session === opening) this.session = undefined
+    })
+    return opening
+  }
+}
+
+async function openSession(server: McpServer): Promise<Session> {
+  const transport = new McpTransport(new URL(server.url), server.headers, server.egress)
+  const client = new Client({ name: packageJson.name, version: packageJson.version }, NO_VALIDATION)
+  client.setNotificationHandler(ToolListChangedNotificationSchema, server.toolsChanged)
+  await client.connect(transport, { timeout: server.timeouts.openMs })
+  return { client, transport }
+}
+
+/** The SDK makes a validator for every client, at a cost; ours asks for nothing that is validated with it. */
+const NO_VALIDATION = {
+  jsonSchemaValidator: {
+    getValidator: () => {
+      throw new Error('outputs are not validated')
+    },
+  },
+}
+
+async function closeSession({ client, transport }: Session, { closeMs }: McpTimeouts): Promise<void> {
+  const patience = setTimeout(() => client.close(), closeMs)
+  // A server that is gone has forgotten the session anyway.
+  await transport.terminateSession().catch(() => {})
+  clearTimeout(patience)
+  await client.close()
+}
+
+/** Servers must answer 404 for a session they do not know; many answer 400. */
+function isForgotten(error: unknown): boolean {
+  if (!(error instanceof StreamableHTTPError)) return false
+  return error.code === 404 || (error.code === 400 && /session/i.test(error.message))
+}
+
+/** The promise's outcome, unless the signal aborts first. */
+export async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,203 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js'
+import {
+  ErrorCode,
+  isJSONRPCErrorResponse,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+  type JSONRPCMessage,
+  type RequestId,
+} from '@modelcontextprotocol/sdk/types.js'
+import type { Egress } from '../../egress/egress.ts'
+import { EgressFailed } from '../../egress/errors.ts'
+
+/** Most bytes of one HTTP answer, pictures and progress included. */
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024
+/** How long the last bytes of an answer may take to be understood, and a stream to end once it has given its answer. */
+const GRACE_MS = 500
+/** A stream that breaks is resumed if the server numbers what it sends. */
+const RESUMPTION = {
+  maxRetries: 2,
+  initialReconnectionDelay: 250,
+  maxReconnectionDelay: 2_000,
+  reconnectionDelayGrowFactor: 4,
+}
+
+/** A request to the server: from being sent until it is answered or given up. */
+interface Exchange {
+  readonly id: RequestId
+  /** Ends every HTTP exchange that serves the request. */
+  readonly over: AbortController
+  isResumable: boolean
+  failedResumptions: number
+}
+
+/**
+ * The SDK's transport over streamable HTTP, made tight: what a request has opened ends with the request, an answer has a
+ * largest size, and an answer that ends without its result is a failure then, where the SDK would wait until the request
+ * times out. The stream for messages outside of requests, which the SDK would hold open all the time, is not asked for:
+ * a session that rests holds no connection.
+ */
+export class McpTransport implements Transport {
+  onclose?: Transport['onclose']
+  onerror?: Transport['onerror']
+  onmessage?: Transport['onmessage']
+  private readonly inner: StreamableHTTPClientTransport
+  private readonly exchanges = new Map<RequestId, Exchange>()
+  /** The SDK does not say for which request it fetches, and those of a session run side by side: the context tells. */
+  private readonly current = new AsyncLocalStorage<Exchange | undefined>()
+
+  /** @param headers sent along with everything */
+  constructor(
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    private readonly egress: Egress,
+  ) {
+    this.inner = new StreamableHTTPClientTransport(url, {
+      requestInit: { headers: { ...headers } },
+      reconnectionOptions: RESUMPTION,
+      fetch: (input, init) => this.fetchFor(this.current.getStore(), input, init),
+    })
+    this.inner.onclose = () => this.onclose?.()
+    this.inner.onerror = (error) => this.onerror?.(error)
+    this.inner.onmessage = (message) => this.take(message)
+  }
+
+  get sessionId(): string | undefined {
+    return this.inner.sessionId
+  }
+
+  setProtocolVersion(version: string): void {
+    this.inner.setProtocolVersion(version)
+  }
+
+  start(): Promise<void> {
+    return this.inner.start()
+  }
+
+  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if (!isJSONRPCRequest(message)) {
+      this.end(cancelledBy(message))
+      return this.current.run(undefined, () => this.inner.send(message, options))
+    }
+    const exchange: Exchange = {
+      id: message.id,
+      over: new AbortController(),
+      isResumable: false,
+      failedResumptions: 0,
+    }
+    this.exchanges.set(message.id, exchange)
+    const onresumptiontoken = () => {
+      exchange.isResumable = true
+    }
+    try {
+      await this.current.run(exchange, () => this.inner.send(message, { ...options, onresumptiontoken }))
+    } catch (error) {
+      this.end(message.id)
+      throw error
+    }
+  }
+
+  /** Tells the server that the session is over. */
+  terminateSession(): Promise<void> {
+    return this.inner.terminateSession()
+  }
+
+  async close(): Promise<void> {
+    for (const id of [...this.exchanges.keys()]) this.end(id)
+    await this.inner.close()
+  }
+
+  private async fetchFor(exchange: Exchange | undefined, input: string | URL, init: RequestInit = {}) {
+    const isResumption = new Headers(init.headers).has('last-event-id')
+    if (init.method === 'GET' && !isResumption) return new Response(null, { status: 405 })
+    // Notifications, answers to the server and the farewell are no part of a request; the egress has limits for them.
+    if (exchange === undefined) return this.egress.fetch(input, init)
+    const { signal } = exchange.over
+    try {
+      const response = await this.egress.fetch(input, {
+        ...init,
+        signal,
+        timeoutMs: Number.POSITIVE_INFINITY,
+        maxBytes: ANSWER_BYTES_MAX,
+      })
+      if (isResumption && !response.ok) this.noteFailedResumption(exchange)
+      return response.ok ? watched(response, (error) => this.noteEnd(exchange, error)) : response
+    } catch (error) {
+      if (isResumption) this.noteFailedResumption(exchange)
+      throw error
+    }
+  }
+
+  private take(message: JSONRPCMessage): void {
+    if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
+      const exchange = this.exchanges.get(message.id as RequestId)
+      this.exchanges.delete(message.id as RequestId)
+      // A server ends the stream with the answer; to cut it off at once would cost the connection.
+      if (exchange !== undefined) setTimeout(() => exchange.over.abort(), GRACE_MS).unref()
+    }
+    this.onmessage?.(message)
+  }
+
+  private noteEnd(exchange: Exchange, error: unknown): void {
+    if (!this.exchanges.has(exchange.id)) return
+    const message = error instanceof EgressFailed ? error.message : 'the answer ended before the result came'
+    setTimeout(() => {
+      if (!exchange.isResumable) this.fail(exchange, message)
+    }, GRACE_MS).unref()
+  }
+
+  private noteFailedResumption(exchange: Exchange): void {
+    exchange.failedResumptions += 1
+    if (exchange.failedResumptions >= RESUMPTION.maxRetries)
+      this.fail(exchange, 'the connection broke off and could not be resumed')
+  }
+
+  /** Answers a request that the server will not answer any more. */
+  private fail(exchange: Exchange, message: string): void {
+    if (this.exchanges.get(exchange.id) !== exchange) return
+    this.end(exchange.id)
+    this.onmessage?.({ jsonrpc: '2.0', id: exchange.id, error: { code: ErrorCode.ConnectionClosed, message } })
+  }
+
+  private end(id: RequestId | undefined): void {
+    if (id === undefined) return
+    const exchange = this.exchanges.get(id)
+    this.exchanges.delete(id)
+    exchange?.over.abort()
+  }
+}
+
+/** @returns the request that the message takes back, if that is what it does */
+function cancelledBy(message: JSONRPCMessage): RequestId | undefined {
+  if (!('method' in message) || message.method !== 'notifications/cancelled') return undefined
+  return message.params?.requestId as RequestId | undefined
+}
+
+/** The response, and a call when its body is over: with the error that ended it, if one did. */
+function watched(response: Response, ended: (error?: unknown) => void): Response {
+  if (response.body === null) {
+    ended()
+    return response
+  }
+  const reader = response.body.getReader()
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        controller.close()
+        ended()
+      } catch (error) {
+        controller.error(error)
+        ended(error)
+      }
+    },
+    async cancel(reason) {
+      ended()
+      await reader.cancel(reason)
+    },
+  })
+  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers })
+}

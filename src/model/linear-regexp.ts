@@ -1,0 +1,213 @@
+/**
+ * Regular expressions whose matching takes time in proportion to the text, whatever the pattern. JavaScript's own engine
+ * tries one way after the other, so that `(a+)+$` on thirty letters holds up the whole process for minutes; this one
+ * follows all ways at once. Patterns of schemas come from tenants and from tool servers, texts from models.
+ */
+export interface LinearRegExp {
+  /** Whether the pattern matches somewhere in the text. @throws TooCostly */
+  test(text: string): boolean
+}
+
+/** The pattern cannot be matched in this way. The message says which part of it. */
+export class PatternUnsupported extends Error {}
+
+/** It would take longer than it may. */
+export class TooCostly extends Error {}
+
+/** Steps that are left, of some 20 ns each; those who share one are bounded together. */
+export interface StepBudget {
+  left: number
+}
+
+/** @throws TooCostly */
+export function spend(budget: StepBudget, steps: number): void {
+  budget.left -= steps
+  if (budget.left < 0) throw new TooCostly()
+}
+
+/** Counted after `{n,m}` is written out. */
+const STATES_MAX = 5_000
+const NO_LIMIT = Number.POSITIVE_INFINITY
+
+/**
+ * @param pattern as of JavaScript with the flag `u`, without back references and lookbehind
+ * @throws SyntaxError, PatternUnsupported
+ */
+export function linearRegExp(pattern: string, budget: StepBudget): LinearRegExp {
+  // Says what is wrong with a malformed pattern; the parser below may rely on a well-formed one.
+  new RegExp(pattern, 'u')
+  const program = compile(new Parser(pattern).parse())
+  return { test: (text) => run(program, text, { from: 0, isAnchored: false }, budget) }
+}
+
+type Node =
+  | { readonly kind: 'character'; readonly matches: (codePoint: number) => boolean }
+  | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly Node[] }
+  | { readonly kind: 'repeat'; readonly part: Node; readonly min: number; readonly max: number }
+  | { readonly kind: 'position'; readonly holds: (text: string, at: number) => boolean }
+  | { readonly kind: 'ahead'; readonly part: Node; readonly isNegative: boolean }
+
+class Parser {
+  private at = 0
+
+  constructor(private readonly pattern: string) {}
+
+  parse(): Node {
+    const parts = [this.sequence()]
+    while (this.take('|')) parts.push(this.sequence())
+    return parts.length === 1 ? parts[0]! : { kind: 'choice', parts }
+  }
+
+  private sequence(): Node {
+    const parts: Node[] = []
+    while (this.at < this.pattern.length && !'|)'.includes(this.pattern[this.at]!))
+      parts.push(this.repeated(this.atom()))
+    return { kind: 'sequence', parts }
+  }
+
+  private repeated(part: Node): Node {
+    const [found, sign, least, comma, most] = this.takeMatch(/([*+?])|\{(\d+)(,?)(\d*)\}/y) ?? []
+    if (found === undefined) return part
+    // Greedy or not: it matches the same texts.
+    this.take('?')
+    if (sign !== undefined) return { kind: 'repeat', part, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : NO_LIMIT }
+    const min = Number(least)
+    return { kind: 'repeat', part, min, max: comma === '' ? min : most === '' ? NO_LIMIT : Number(most) }
+  }
+
+  private atom(): Node {
+    if (this.take('^')) return { kind: 'position', holds: (_text, at) => at === 0 }
+    if (this.take('$')) return { kind: 'position', holds: (text, at) => at === text.length }
+    if (this.take('\\b')) return { kind: 'position', holds: isWordEdge }
+    if (this.take('\\B')) return { kind: 'position', holds: (text, at) => !isWordEdge(text, at) }
+    if (this.take('(')) return this.group()
+    if (this.takeMatch(/\\(?:[1-9]|k)/y) !== undefined) throw new PatternUnsupported('a back reference')
+    const set = this.takeMatch(
+      /\.|\[(?:\\.|[^\]\\])*\]|\\(?:u\{[^}]*\}|u[dD][89abAB]..\\u[dD][c-fC-F]..|u.{4}|x..|c.|[pP]\{[^}]*\}|.)/suy,
+    )
+    if (set !== undefined) return { kind: 'character', matches: memberOf(set[0]) }
+    const codePoint = this.pattern.codePointAt(this.at)!
+    this.at += codePoint > 0xffff ? 2 : 1
+    return { kind: 'character', matches: (other) => other === codePoint }
+  }
+
+  private group(): Node {
+    const [opening] = this.takeMatch(/\?(?:<[=!]|[=!:]|<[^>]*>)/y) ?? []
+    if (opening === undefined && this.pattern[this.at] === '?') throw new PatternUnsupported('a group with flags')
+    if (opening === '?<=' || opening === '?<!') throw new PatternUnsupported('a lookbehind')
+    const part = this.parse()
+    this.take(')')
+    if (opening === '?=' || opening === '?!') return { kind: 'ahead', part, isNegative: opening === '?!' }
+    return part
+  }
+
+  private take(text: string): boolean {
+    const isThere = this.pattern.startsWith(text, this.at)
+    if (isThere) this.at += text.length
+    return isThere
+  }
+
+  private takeMatch(sticky: RegExp): RegExpExecArray | undefined {
+    sticky.lastIndex = this.at
+    const found = sticky.exec(this.pattern)
+    if (found === null) return undefined
+    this.at = sticky.lastIndex
+    return found
+  }
+}
+
+/** What a set like `[a-z]`, `\d`, `\p{L}` or `.` holds: on one character the engine of JavaScript is as good as any. */
+function memberOf(source: string): (codePoint: number) => boolean {
+  const one = new RegExp(`^${source}$`, 'u')
+  const ascii = Array.from({ length: 128 }, (_, codePoint) => one.test(String.fromCodePoint(codePoint)))
+  return (codePoint) => ascii[codePoint] ?? one.test(String.fromCodePoint(codePoint))
+}
+
+function isWordEdge(text: string, at: number): boolean {
+  return isWord(text.charCodeAt(at - 1)) !== isWord(text.charCodeAt(at))
+}
+
+function isWord(code: number): boolean {
+  return (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || code === 95 || (code >= 97 && code <= 122)
+}
+
+/** Where a match can stand, and where it goes on from there. */
+type State = { readonly id: number } & (
+  | { readonly kind: 'character'; readonly matches: (codePoint: number) => boolean; readonly next: State }
+  | { readonly kind: 'position'; readonly holds: (text: string, at: number) => boolean; readonly next: State }
+  | { readonly kind: 'ahead'; readonly program: Program; readonly isNegative: boolean; readonly next: State }
+  | { readonly kind: 'fork'; readonly ways: State[] }
+  | { readonly kind: 'end' }
+)
+
+interface Program {
+  readonly start: State
+  readonly size: number
+}
+
+function compile(pattern: Node, effort = { spent: 0 }): Program {
+  let size = 0
+  const id = () => size++
+  const build = (node: Node, next: State): State => {
+    if (effort.spent++ > STATES_MAX) throw new PatternUnsupported('too many repetitions')
+    switch (node.kind) {
+      case 'character':
+      case 'position':
+        return { ...node, id: id(), next }
+      case 'ahead':
+        return { kind: 'ahead', id: id(), program: compile(node.part, effort), isNegative: node.isNegative, next }
+      case 'choice':
+        return { kind: 'fork', id: id(), ways: node.parts.map((part) => build(part, next)) }
+      case 'sequence':
+        return node.parts.reduceRight((after, part) => build(part, after), next)
+      case 'repeat':
+        return buildRepeat(node, next)
+    }
+  }
+  const buildRepeat = ({ part, min, max }: Node & { kind: 'repeat' }, next: State): State => {
+    let start = next
+    if (max === NO_LIMIT) {
+      const loop = { kind: 'fork', id: id(), ways: [next] } as const satisfies State
+      const ways: State[] = loop.ways
+      ways.push(build(part, loop))
+      start = loop
+    } else for (let i = min; i < max; i++) start = { kind: 'fork', id: id(), ways: [next, build(part, start)] }
+    for (let i = 0; i < min; i++) start = build(part, start)
+    return start
+  }
+  const end: State = { kind: 'end', id: id() }
+  return { start: build(pattern, end), size }
+}
+
+/** All ways at once: the states in which a match can be, from one character to the next. */
+function run(
+  program: Program,
+  text: string,
+  { from, isAnchored }: { from: number; isAnchored: boolean },
+  budget: StepBudget,
+): boolean {
+  const seenAt = new Int32Array(program.size).fill(-1)
+  let current: State[] = []
+  for (let at = from; ; ) {
+    if (at === from || !isAnchored) current.push(program.start)
+    // Follows what takes no character; `current` grows while it is gone through.
+    const waiting: (State & { kind: 'character' })[] = []
+    for (let i = 0; i < current.length; i++) {
+      const state = current[i]!
+      if (seenAt[state.id] === at) continue
+      seenAt[state.id] = at
+      spend(budget, 1)
+      if (state.kind === 'end') return true
+      if (state.kind === 'character') waiting.push(state)
+      else if (state.kind === 'fork') current.push(...state.ways)
+      else if (state.kind === 'position') {
+        if (state.holds(text, at)) current.push(state.next)
+      } else if (run(state.program, text, { from: at, isAnchored: true }, budget) !== state.isNegative)
+        current.push(state.next)
+    }
+    const codePoint = text.codePointAt(at)
+    if (codePoint === undefined || (isAnchored && waiting.length === 0)) return false
+    current = waiting.filter((state) => state.matches(codePoint)).map(({ next }) => next)
+    at += codePoint > 0xffff ? 2 : 1
+  }
+}

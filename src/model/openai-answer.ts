@@ -1,0 +1,248 @@
+import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall, ModelUsage } from './model.ts'
+import { brokenAnswer, Fault, faultInBody, plainText } from './openai-failure.ts'
+import { EventTooLong, readEvents, StreamCut } from './sse.ts'
+
+const TEXT_LENGTH_MAX = 10 * 1024 * 1024
+const TOOL_CALLS_MAX = 128
+const ARGUMENTS_LENGTH_MAX = 1024 * 1024
+/** Room for an answer of the greatest length, escaped. */
+const BODY_BYTES_MAX = 32 * 1024 * 1024
+
+/**
+ * Reads a streamed answer. Compatible servers differ in what they leave out, so that only what an answer cannot do without
+ * is insisted on: it must have begun, and have ended with a reason or with `[DONE]`.
+ *
+ * @throws Fault, and what `onText` throws
+ */
+export async function readStream(
+  response: Response,
+  request: ModelRequest,
+  onText: (delta: string) => void,
+): Promise<ModelAnswer> {
+  const answer = new AnswerBuilder()
+  let isDone = false
+  const onEvent = (data: string, name: string) => {
+    isDone = data === '[DONE]'
+    if (isDone) return true
+    const delta = answer.addChunk(parsed(data), name)
+    if (delta !== '') onText(delta)
+    return false
+  }
+  try {
+    if (response.body !== null) await readEvents(response.body, onEvent)
+  } catch (error) {
+    if (error instanceof EventTooLong) throw tooLong('an event')
+    if (!(error instanceof StreamCut)) throw error
+    // An answer that was told to its end is an answer, whatever became of the connection then.
+    if (!answer.isComplete) throw brokenAnswer(error.cause)
+  }
+  if (!isDone && !answer.isComplete) throw brokenAnswer('the stream ended in the middle of an answer')
+  return answer.finish(request)
+}
+
+/** Reads an answer that comes in one piece. @throws Fault */
+export async function readWhole(response: Response, request: ModelRequest): Promise<ModelAnswer> {
+  const answer = new AnswerBuilder()
+  answer.addWhole(parsed(await boundedText(response)))
+  return answer.finish(request)
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const declared = Number(response.headers.get('content-length') ?? Number.NaN)
+  try {
+    if (declared > BODY_BYTES_MAX) {
+      response.body?.cancel().catch(() => {})
+      throw tooLong('an answer')
+    }
+    // The usual case, and the faster way. A length says nothing of a body that is compressed.
+    if (declared <= BODY_BYTES_MAX && !response.headers.has('content-encoding')) return await response.text()
+    const decoder = new TextDecoder()
+    let text = ''
+    let bytes = 0
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.byteLength
+      if (bytes > BODY_BYTES_MAX) throw tooLong('an answer')
+      text += decoder.decode(chunk, { stream: true })
+    }
+    return text + decoder.decode()
+  } catch (error) {
+    throw error instanceof Fault ? error : brokenAnswer(error)
+  }
+}
+
+/** Damage on the way is the likeliest reason for malformed JSON, and may not happen again. */
+function parsed(text: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    const start = plainText(text)
+    throw new Fault(`the model provider's answer is not JSON: ${start === '' ? 'it is empty' : start}`, {
+      isPassing: true,
+    })
+  }
+  if (!isObject(value)) throw wrongShape(`expected an object; got ${plainText(text)}`)
+  return value
+}
+
+interface DraftCall {
+  readonly id: string
+  readonly index: number | undefined
+  name: string
+  arguments: string
+}
+
+/** An answer in the making. */
+class AnswerBuilder {
+  private content = ''
+  private refusal = ''
+  /** Half of a character, whose other half comes with the next chunk. */
+  private held = ''
+  private readonly calls: DraftCall[] = []
+  private hasBegun = false
+  private finishReason: string | undefined
+  private usage: ModelUsage = { inputTokens: 0, outputTokens: 0 }
+  private model: string | undefined
+  private responseId: string | undefined
+
+  /** The provider has said why it ended. */
+  get isComplete(): boolean {
+    return this.finishReason !== undefined
+  }
+
+  /** @returns the text that the chunk adds */
+  addChunk(chunk: Record<string, unknown>, eventName: string): string {
+    if (eventName === 'error') throw faultInBody(chunk.error ?? chunk)
+    const choice = this.addHead(chunk)
+    if (choice === undefined) return ''
+    const delta = isObject(choice.delta) ? choice.delta : {}
+    for (const call of listOf(delta.tool_calls)) this.addCallDelta(call)
+    return this.addText(delta)
+  }
+
+  addWhole(body: Record<string, unknown>): void {
+    const choice = this.addHead(body)
+    if (choice === undefined) return
+    if (!isObject(choice.message)) throw wrongShape(`the choice has no message: ${plainText(JSON.stringify(body))}`)
+    for (const call of listOf(choice.message.tool_calls)) this.addArguments(this.startCall(call), call)
+    this.addText(choice.message)
+  }
+
+  /** What chunks and whole answers have in common. @returns the choice, if there is one */
+  private addHead(body: Record<string, unknown>): Record<string, unknown> | undefined {
+    if (body.error !== undefined && body.error !== null) throw faultInBody(body.error)
+    if (isObject(body.usage)) this.usage = usageOf(body.usage)
+    this.model ??= textOf(body.model) || undefined
+    this.responseId ??= textOf(body.id) || undefined
+    const [choice] = listOf(body.choices)
+    if (choice === undefined) return undefined
+    this.hasBegun = true
+    this.finishReason = textOf(choice.finish_reason) || this.finishReason
+    return choice
+  }
+
+  private addText({ content, refusal }: Record<string, unknown>): string {
+    this.refusal += textOf(refusal)
+    let text = this.held + textOf(content)
+    this.held = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
+    if (this.held !== '') text = text.slice(0, -1)
+    this.content += text
+    if (this.content.length > TEXT_LENGTH_MAX || this.refusal.length > TEXT_LENGTH_MAX) throw tooLong('an answer')
+    return text
+  }
+
+  /** Finds the call that a delta goes on with, in the ways in which servers say it: by index, by id, or not at all. */
+  private addCallDelta(delta: Record<string, unknown>): void {
+    const id = textOf(delta.id)
+    const name = nameOf(delta)
+    const index = typeof delta.index === 'number' ? delta.index : undefined
+    let call = index === undefined ? undefined : this.calls.findLast((each) => each.index === index)
+    if (call === undefined && id !== '') call = this.calls.find((each) => each.id === id)
+    // Some servers give all calls the same index, but each an id of its own.
+    else if (call !== undefined && id !== '' && call.id !== '' && call.id !== id && name !== '') call = undefined
+    else if (call === undefined && index === undefined && name === '') call = this.calls.at(-1)
+    call ??= this.startCall(delta)
+    if (call.name === '') call.name = name
+    this.addArguments(call, delta)
+  }
+
+  private startCall(given: Record<string, unknown>): DraftCall {
+    if (this.calls.length === TOOL_CALLS_MAX)
+      throw new Fault(`the model provider's answer has more than ${TOOL_CALLS_MAX} tool calls`)
+    const index = typeof given.index === 'number' ? given.index : undefined
+    const call = { id: textOf(given.id), index, name: nameOf(given), arguments: '' }
+    this.calls.push(call)
+    return call
+  }
+
+  private addArguments(call: DraftCall, given: Record<string, unknown>): void {
+    const text = isObject(given.function) ? given.function.arguments : undefined
+    call.arguments += isObject(text) ? JSON.stringify(text) : textOf(text)
+    if (call.arguments.length > ARGUMENTS_LENGTH_MAX)
+      throw new Fault(`the model provider's answer has a tool call with more than ${ARGUMENTS_LENGTH_MAX} characters`)
+  }
+
+  finish(request: ModelRequest): ModelAnswer {
+    if (!this.hasBegun) throw wrongShape('it holds no choices')
+    return {
+      content: (this.content + this.held).toWellFormed() || null,
+      refusal: this.refusal.toWellFormed() || null,
+      toolCalls: this.calls.length === 0 ? [] : withIds(this.calls, request.messages),
+      finishReason: this.finishReason ?? (this.calls.length > 0 ? 'tool_calls' : 'stop'),
+      usage: this.usage,
+      model: this.model ?? request.model,
+      responseId: this.responseId ?? null,
+    }
+  }
+}
+
+/**
+ * Gives an id to calls that have none or not one of their own. It follows from the conversation, so that the same answer
+ * to the same request has the same ids, and no two calls of a conversation share one.
+ */
+function withIds(calls: readonly DraftCall[], messages: readonly ModelMessage[]): ModelToolCall[] {
+  const taken = new Set(
+    messages.flatMap((message) => ('toolCalls' in message ? (message.toolCalls ?? []) : [])).map(({ id }) => id),
+  )
+  return calls.map((call, position) => {
+    if (call.name === '') throw wrongShape('a tool call has no name')
+    let id = call.id
+    for (let turn = messages.length; id === '' || taken.has(id); turn++) id = `call_${turn}_${position}`
+    taken.add(id)
+    return { id, name: call.name, arguments: call.arguments.toWellFormed() }
+  })
+}
+
+function usageOf(usage: Record<string, unknown>): ModelUsage {
+  return { inputTokens: countOf(usage.prompt_tokens), outputTokens: countOf(usage.completion_tokens) }
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && value >= 0 && Number.isSafeInteger(Math.round(value)) ? Math.round(value) : 0
+}
+
+function nameOf(call: Record<string, unknown>): string {
+  return isObject(call.function) ? textOf(call.function.name) : ''
+}
+
+/** Text as it is, or in parts, as some servers send content. Whatever else is there counts as nothing. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  return Array.isArray(value) ? value.map((part) => (isObject(part) ? textOf(part.text) : '')).join('') : ''
+}
+
+function listOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function wrongShape(what: string): Fault {
+  return new Fault(`the model provider's answer is no chat completion: ${what}`)
+}
+
+function tooLong(what: string): Fault {
+  return new Fault(`the model provider sent ${what} longer than this service takes`)
+}

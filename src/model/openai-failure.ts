@@ -1,0 +1,167 @@
+import { APIConnectionError, APIError } from 'openai'
+import { ModelFailure } from './model.ts'
+
+const MESSAGE_LENGTH_MAX = 600
+/** Statuses besides 5xx after which the same request may succeed: timeout, conflict of locks, too many requests. */
+const PASSING_STATUSES = [408, 409, 429]
+/** What the provider will answer again however often it is asked, whatever the status says. */
+const LASTING_CODES = ['insufficient_quota', 'invalid_request_error', 'billing_hard_limit_reached']
+
+/** One attempt's failure: what to tell, and whether to try again. */
+export class Fault extends Error {
+  readonly status: number | undefined
+  readonly code: string | undefined
+  /** The same request may succeed later. */
+  readonly isPassing: boolean
+  /** The provider's own wish, milliseconds. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(
+    message: string,
+    more: {
+      status?: number | undefined
+      code?: string | undefined
+      isPassing?: boolean
+      retryAfterMs?: number | undefined
+    } = {},
+  ) {
+    super(message)
+    this.status = more.status
+    this.code = more.code
+    this.isPassing = more.isPassing ?? false
+    this.retryAfterMs = more.retryAfterMs
+  }
+}
+
+/** Why a request got no answer, or none that could be used. @param error thrown by the package */
+export function unanswered(error: unknown): Fault {
+  if (error instanceof APIConnectionError)
+    return new Fault(`the model provider could not be reached: ${connectionProblem(error)}`, { isPassing: true })
+  if (error instanceof APIError && error.status !== undefined) return faultOfStatus(error)
+  return new Fault(`the model provider could not be asked: ${plainText(messageOf(error))}`)
+}
+
+/** A connection that broke while the answer was read. */
+export function brokenAnswer(error: unknown): Fault {
+  return new Fault(`the model provider's answer broke off: ${connectionProblem(error)}`, { isPassing: true })
+}
+
+/** An error that the provider reports in the body of an answer that began well. */
+export function faultInBody(reported: unknown): Fault {
+  const details = detailsOf(reported)
+  const status = details.status
+  return new Fault(`the model provider reported: ${said(details)}`, {
+    status,
+    code: details.code,
+    isPassing: !isLasting(details) && (status === undefined || isPassingStatus(status)),
+  })
+}
+
+/** What goes on to whoever asked; `attempts` is how often the provider was. */
+export function failureOf(fault: Fault, attempts: number, redact: (text: string) => string): ModelFailure {
+  const times = attempts > 1 ? ` (asked ${attempts} times)` : ''
+  return new ModelFailure(`${cut(redact(fault.message))}${times}`, {
+    status: fault.status,
+    code: fault.code === undefined ? undefined : redact(fault.code),
+  })
+}
+
+/** @param key replaced wherever it stands in a text, also as part of JSON or of a URL; undefined: nothing is */
+export function createRedact(key: string | undefined): (text: string) => string {
+  if (key === undefined || key === '') return (text) => text
+  const forms = [...new Set([key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key)])]
+  return (text) => forms.reduce((clean, form) => clean.replaceAll(form, '•••'), text)
+}
+
+/** A text of the provider's, on one line: pages of HTML lose their tags. */
+export function plainText(text: string): string {
+  const isPage = /^\s*<(!doctype|html|head|body|\?xml)/i.test(text)
+  // A page may be megabytes; what it says stands near its top.
+  const start = text.slice(0, 20 * MESSAGE_LENGTH_MAX)
+  const words = isPage ? start.replace(/<(style|script)\b[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' ') : start
+  return words.replace(/\s+/g, ' ').trim()
+}
+
+function faultOfStatus(error: APIError): Fault {
+  const status = error.status as number
+  const details = error.error === undefined ? { text: textOfStatus(error) } : detailsOf(error.error)
+  const advice = error.headers?.get('x-should-retry')
+  const isPassing = advice === 'true' || (advice !== 'false' && isPassingStatus(status) && !isLasting(details))
+  const retryAfterMs = retryAfter(error.headers)
+  return new Fault(`the model provider answered ${status}: ${said(details)}`, {
+    status,
+    code: details.code,
+    isPassing,
+    retryAfterMs,
+  })
+}
+
+interface Details {
+  readonly text: string
+  readonly code?: string | undefined
+  readonly type?: string | undefined
+  readonly status?: number | undefined
+}
+
+/** Reads the shapes that compatible servers give their errors. */
+function detailsOf(reported: unknown): Details {
+  if (typeof reported !== 'object' || reported === null) return { text: plainText(String(reported)) }
+  const { message, detail, code, type, status } = reported as Record<string, unknown>
+  const text = [message, detail].find((each) => typeof each === 'string' && each !== '') as string | undefined
+  const number = [code, status].map(Number).find((each) => each >= 400 && each <= 599)
+  return {
+    text: plainText(text ?? JSON.stringify(reported)),
+    code: typeof code === 'string' && code !== '' ? plainText(code).slice(0, 100) : undefined,
+    type: typeof type === 'string' ? plainText(type).slice(0, 100) : undefined,
+    status: number,
+  }
+}
+
+function said({ text, code, type }: Details): string {
+  const name = code ?? type
+  return `${text === '' ? 'nothing more' : text}${name === undefined || text.includes(name) ? '' : ` (${name})`}`
+}
+
+/** The package puts the status before a body that is not JSON. */
+function textOfStatus({ status, message }: APIError): string {
+  const text = plainText(message.replace(`${status}`, ''))
+  return text === 'status code (no body)' ? '' : text
+}
+
+function isPassingStatus(status: number): boolean {
+  return status >= 500 || PASSING_STATUSES.includes(status)
+}
+
+function isLasting({ code, type }: Details): boolean {
+  return [code, type].some((each) => each !== undefined && LASTING_CODES.includes(each))
+}
+
+/** Seconds or a date, or the milliseconds that OpenAI sends besides. */
+function retryAfter(headers: Headers | undefined): number | undefined {
+  const ms = Number.parseFloat(headers?.get('retry-after-ms') ?? '')
+  if (ms >= 0) return ms
+  const text = headers?.get('retry-after') ?? ''
+  const wait = /^[\d.]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
+  return Number.isFinite(wait) ? Math.max(0, wait) : undefined
+}
+
+/** The innermost error knows best; Bun adds its code in front, and advice for programmers behind. */
+function connectionProblem(error: unknown): string {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { code } = each as { code?: unknown }
+    if (typeof code !== 'string') continue
+    const message = plainText(each.message)
+      .replace(`${code}: `, '')
+      .replace(/ For more information.*/, '')
+    return `${message} (${code})`
+  }
+  return plainText(messageOf(error))
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function cut(text: string): string {
+  return text.length <= MESSAGE_LENGTH_MAX ? text : `${text.slice(0, MESSAGE_LENGTH_MAX).toWellFormed()}…`
+}

@@ -1,0 +1,114 @@
+import type OpenAI from 'openai'
+import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
+import type { Fault } from './openai-failure.ts'
+import { isStrictSchema } from './strict-schema.ts'
+
+type Body = OpenAI.Chat.ChatCompletionCreateParams
+
+/** How one server wants to be asked for one model, where compatible servers differ. */
+export interface Dialect {
+  /**
+   * OpenAI's own newer models refuse `max_tokens`; most other servers know no other name, and some ignore what they do not
+   * know, which would lift the limit silently.
+   */
+  readonly limitName: 'max_tokens' | 'max_completion_tokens'
+  /** Whether streams are asked for usage: without, most servers send none. */
+  readonly asksForUsage: boolean
+  /** How an output schema is conveyed: bound to, as a guide, or in words, which any server takes. */
+  readonly schemaMode: 'strict' | 'guide' | 'words'
+}
+
+/** What is tried first. @param isOpenAi the address is OpenAI's own */
+export function firstDialect(isOpenAi: boolean): Dialect {
+  return {
+    limitName: isOpenAi ? 'max_completion_tokens' : 'max_tokens',
+    asksForUsage: true,
+    schemaMode: 'strict',
+  }
+}
+
+/**
+ * The dialect to ask again in, after a server refused a request for something that we can do without; undefined if the
+ * refusal is about something else. Every step leads away from `firstDialect`, so that there are four at most.
+ */
+export function concede(dialect: Dialect, sent: Body, { status, message }: Fault): Dialect | undefined {
+  if (status !== 400 && status !== 422 && status !== 501) return undefined
+  if (sent.max_tokens !== undefined && message.includes('max_completion_tokens'))
+    return { ...dialect, limitName: 'max_completion_tokens' }
+  if (sent.response_format !== undefined && /response_format|json_schema|structured/i.test(message)) {
+    const isStrict = sent.response_format.type === 'json_schema' && sent.response_format.json_schema.strict
+    return { ...dialect, schemaMode: isStrict ? 'guide' : 'words' }
+  }
+  if (sent.stream_options !== undefined && UNKNOWN_FIELD.test(message)) return { ...dialect, asksForUsage: false }
+  return undefined
+}
+
+/** Not every server says which field it does not know. */
+const UNKNOWN_FIELD = /stream_options|include_usage|\b(extra|unknown|unexpected|unrecogni[sz]ed|not permitted)\b/i
+
+/** The body of a request, in plain chat completions that any compatible server takes. */
+export function toBody(request: ModelRequest, dialect: Dialect): Body {
+  const { tools, temperature, maxOutputTokens, outputSchema } = request
+  const isStream = request.onText !== undefined
+  const inWords = outputSchema !== null && dialect.schemaMode === 'words'
+  return {
+    model: request.model,
+    messages: (inWords ? withInstruction(request.messages, outputSchema) : request.messages).map(toMessage),
+    ...(tools.length > 0 && { tools: tools.map(toTool) }),
+    ...(temperature !== null && { temperature }),
+    ...(maxOutputTokens !== null && { [dialect.limitName]: maxOutputTokens }),
+    ...(outputSchema !== null && !inWords && { response_format: toFormat(outputSchema, dialect) }),
+    ...(isStream && { stream: true }),
+    ...(isStream && dialect.asksForUsage && { stream_options: { include_usage: true } }),
+  }
+}
+
+function toMessage(message: ModelMessage): OpenAI.Chat.ChatCompletionMessageParam {
+  switch (message.role) {
+    case 'tool':
+      return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
+    case 'assistant': {
+      const { content, toolCalls = [] } = message
+      if (toolCalls.length === 0) return { role: 'assistant', content: content ?? '' }
+      return { role: 'assistant', content, tool_calls: toolCalls.map(toToolCall) }
+    }
+    default:
+      return { role: message.role, content: message.content }
+  }
+}
+
+/** Servers that fill a template with the arguments fail on a history in which they are no JSON object. */
+function toToolCall({ id, name, arguments: text }: ModelToolCall): OpenAI.Chat.ChatCompletionMessageToolCall {
+  const safe = text.trim() === '' ? '{}' : isJsonObject(text) ? text : JSON.stringify({ malformed: text })
+  return { id, type: 'function', function: { name, arguments: safe } }
+}
+
+/** OpenAI wants both fields even of a tool that takes no arguments. */
+function toTool({ name, description, parameters }: ModelRequest['tools'][number]): OpenAI.Chat.ChatCompletionTool {
+  return {
+    type: 'function',
+    function: { name, description, parameters: { type: 'object', properties: {}, ...parameters } },
+  }
+}
+
+function toFormat(schema: Record<string, unknown>, dialect: Dialect): OpenAI.ResponseFormatJSONSchema {
+  const strict = dialect.schemaMode === 'strict' && isStrictSchema(schema)
+  return { type: 'json_schema', json_schema: { name: 'output', schema, strict } }
+}
+
+/** In the first system message, because some models allow for no other. */
+function withInstruction(messages: readonly ModelMessage[], schema: Record<string, unknown>): ModelMessage[] {
+  const instruction = `Answer with JSON only, without any other text, that follows this JSON Schema:\n${JSON.stringify(schema)}`
+  const [first, ...rest] = messages
+  if (first?.role !== 'system') return [{ role: 'system', content: instruction }, ...messages]
+  return [{ role: 'system', content: `${first.content}\n\n${instruction}` }, ...rest]
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,157 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import OpenAI from 'openai'
+import { BoundedMap } from '../keys/bounded-map.ts'
+import type { Log } from '../log.ts'
+import type { Model, ModelAnswer, ModelRequest } from './model.ts'
+import { readStream, readWhole } from './openai-answer.ts'
+import { createRedact, Fault, failureOf, unanswered } from './openai-failure.ts'
+import { concede, type Dialect, firstDialect, toBody } from './openai-request.ts'
+
+export interface OpenAiOptions {
+  /** Undefined: the server wants none, as local ones do not. */
+  readonly apiKey: string | undefined
+  /** As in `http://localhost:11434/v1`; undefined: OpenAI's own. */
+  readonly baseUrl: string | undefined
+  readonly log?: Log
+  /** The first wait before asking again; it doubles from there on. */
+  readonly backoffMs?: number
+}
+
+/** How often one answer is asked for, the first time included. */
+const ATTEMPTS_MAX = 4
+const BACKOFF_MS = 500
+const BACKOFF_MAX_MS = 8_000
+/** Whoever asks for more patience than this is not waited for: the run's caller hears what the provider said instead. */
+const RETRY_AFTER_MAX_MS = 60_000
+/** For how many models and schemas it is remembered how the server wants to be asked. */
+const DIALECTS_MAX = 1_000
+const OPENAI_HOST = 'api.openai.com'
+/** The longest that a timer takes. Deadlines come with the signal. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1
+
+/**
+ * A model behind OpenAI's chat completions, or behind any server that offers them (contract section 8: `OPENAI_API_KEY`,
+ * `OPENAI_BASE_URL`). One for the process: it holds the connections and what it learnt of the server.
+ *
+ * The `openai` package makes the requests. Answers are read here, because the package neither bounds them nor tells a
+ * stream that was cut from one that ended, and costs half as much again for each token.
+ */
+export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS }: OpenAiOptions): Model {
+  const client = createClient(apiKey, baseUrl)
+  const redact = createRedact(apiKey)
+  const first = firstDialect(URL.parse(client.baseURL)?.hostname === OPENAI_HOST)
+  const dialects = new BoundedMap<string, Dialect>(DIALECTS_MAX)
+
+  async function ask(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
+    const asking = new Asking(client, request, signal)
+    const key = dialectKey(request)
+    let dialect = dialects.get(key) ?? first
+    for (let attempts = 1; ; ) {
+      const body = toBody(request, dialect)
+      const outcome = await asking.attempt(body)
+      if (!(outcome instanceof Fault)) {
+        if (dialect !== first) dialects.set(key, dialect)
+        return outcome
+      }
+      const conceded = concede(dialect, body, outcome)
+      if (conceded === undefined) {
+        const waitMs = outcome.retryAfterMs ?? backoff(backoffMs, attempts)
+        if (!outcome.isPassing || attempts === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MAX_MS)
+          throw failureOf(outcome, attempts, redact)
+        attempts += 1
+        warn(request, outcome, { attempt: attempts, wait_ms: Math.round(waitMs) })
+        await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+      }
+      dialect = conceded ?? dialect
+      asking.restart()
+    }
+  }
+
+  function warn({ model }: ModelRequest, { message, status, code }: Fault, fields: object): void {
+    const problem = redact(message).slice(0, 200)
+    log?.warn('the model provider failed; asking again', { model, status, code, problem, ...fields })
+  }
+
+  return { ask }
+}
+
+/** One request of the agent loop, over all attempts at it. */
+class Asking {
+  private hasTold = false
+
+  constructor(
+    private readonly client: OpenAI,
+    private readonly request: ModelRequest,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** @throws what `onText` throws, and anything at all once the signal has aborted */
+  async attempt(body: OpenAI.Chat.ChatCompletionCreateParams): Promise<ModelAnswer | Fault> {
+    this.signal.throwIfAborted()
+    try {
+      const response = await this.send(body)
+      const { onText } = this.request
+      if (onText === undefined) return await readWhole(response, this.request)
+      return await this.read(response, onText)
+    } catch (error) {
+      this.signal.throwIfAborted()
+      if (error instanceof Fault) return error
+      throw error
+    }
+  }
+
+  restart(): void {
+    if (this.hasTold) this.request.onRestart?.()
+    this.hasTold = false
+  }
+
+  private async send(body: OpenAI.Chat.ChatCompletionCreateParams): Promise<Response> {
+    try {
+      return await this.client.chat.completions.create(body, { signal: this.signal }).asResponse()
+    } catch (error) {
+      throw unanswered(error)
+    }
+  }
+
+  private async read(response: Response, onText: (delta: string) => void): Promise<ModelAnswer> {
+    const tell = (delta: string) => {
+      this.signal.throwIfAborted()
+      this.hasTold = true
+      onText(delta)
+    }
+    // Some servers cannot stream and answer in one piece; proxies answer with pages.
+    if (!/application\/json|text\/html/.test(response.headers.get('content-type') ?? ''))
+      return await readStream(response, this.request, tell)
+    const answer = await readWhole(response, this.request)
+    if (answer.content !== null) tell(answer.content)
+    return answer
+  }
+}
+
+function createClient(apiKey: string | undefined, baseUrl: string | undefined): OpenAI {
+  return new OpenAI({
+    // The package insists on a key; servers that want none take any.
+    apiKey: apiKey ?? 'none',
+    baseURL: baseUrl ?? null,
+    // Left out, the package would read these from the environment.
+    organization: null,
+    project: null,
+    adminAPIKey: null,
+    webhookSecret: null,
+    logLevel: 'off',
+    maxRetries: 0,
+    timeout: NO_TIMEOUT_MS,
+    // Bun gives up on a server that is silent for five minutes, which a model that thinks may well be.
+    fetchOptions: { timeout: false } as object,
+  })
+}
+
+/** A schema that a server does not take says nothing about other schemas: its dialect is its own. */
+function dialectKey({ model, outputSchema }: ModelRequest): string {
+  return outputSchema === null ? model : `${model} ${Bun.hash(JSON.stringify(outputSchema))}`
+}
+
+/** Doubles with each attempt; a part is left to chance, so that runs which failed together do not come back together. */
+function backoff(firstMs: number, attempts: number): number {
+  return Math.min(firstMs * 2 ** (attempts - 1), BACKOFF_MAX_MS) * (0.75 + Math.random() / 4)
+}

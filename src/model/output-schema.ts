@@ -1,0 +1,266 @@
+import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import Ajv2019 from 'ajv/dist/2019.js'
+import Ajv2020 from 'ajv/dist/2020.js'
+import { shown } from '../http/validation-message.ts'
+import { BoundedMap } from '../keys/bounded-map.ts'
+import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
+
+/** Checks what a model wrote against JSON Schemas (contract section 6: `output_schema`, `parameters` of tools). */
+export interface SchemaChecks {
+  /**
+   * @param text an answer of a model: JSON, alone or in one block of code
+   * @returns the value, or what to tell the model so that it can repair it: places and expectations, some hundred
+   *   characters
+   */
+  checkOutput(schema: Record<string, unknown>, text: string): { readonly value: unknown } | SchemaProblem
+  /** @param text arguments of a tool call as the model wrote them; nothing at all is taken for no arguments */
+  checkArguments(
+    schema: Record<string, unknown>,
+    text: string,
+  ): { readonly value: Record<string, unknown> } | SchemaProblem
+  /** Why nothing can be checked against a schema, and no repair of a text would help; undefined: it can. */
+  schemaProblem(schema: Record<string, unknown>): string | undefined
+}
+
+export interface SchemaProblem {
+  readonly problem: string
+}
+
+/** A compiled schema, or why it cannot be compiled. */
+type Check = ((value: unknown) => string | undefined) | { readonly broken: string }
+
+/** Compiled schemas that are kept, of some 30 KB each. */
+const SCHEMAS_KEPT = 1_000
+/** Compiling takes some 5 µs for each character, in which nothing else happens, and more the deeper they stand. */
+const SCHEMA_LENGTH_MAX = 64 * 1024
+const SCHEMA_DEPTH_MAX = 128
+/** Above this a list of all findings could itself become huge: only the first is told. */
+const LISTED_LENGTH_MAX = 64 * 1024
+const FINDINGS_MAX = 5
+const PROBLEM_LENGTH_MAX = 600
+/** The most work that one check may be: characters of the schema times characters of the text, about a second. */
+const WORK_MAX = 4_000_000_000
+/** For all patterns and references of one check together: about 0.2 s. */
+const STEPS_MAX = 10_000_000
+/** A reference that leads back to where it stands can multiply the work with each level of the value. */
+const STEPS_PER_REF = 100
+
+/** One for the process: it keeps compiled schemas. A schema stands alone and sees nothing of any other. */
+export function createSchemaChecks(): SchemaChecks {
+  const checks = new BoundedMap<string, Check>(SCHEMAS_KEPT)
+
+  function checkFor(schema: Record<string, unknown>): Check {
+    const text = JSON.stringify(schema)
+    let check = checks.get(text)
+    if (check === undefined) {
+      check = tooLarge(schema, text) ?? compile(schema)
+      checks.set(text, check)
+    }
+    return check
+  }
+
+  function schemaProblem(schema: Record<string, unknown>): string | undefined {
+    const check = checkFor(schema)
+    return typeof check === 'function' ? undefined : unusable(check.broken)
+  }
+
+  function problemOf(schema: Record<string, unknown>, value: unknown, length: number): string | undefined {
+    const check = checkFor(schema)
+    if (typeof check !== 'function') return unusable(check.broken)
+    if (length > LISTED_LENGTH_MAX && length * JSON.stringify(schema).length > WORK_MAX) return TOO_COSTLY
+    const first = check(value)
+    if (first === undefined || length > LISTED_LENGTH_MAX) return first
+    const thorough = compile(schema, { allErrors: true })
+    return typeof thorough === 'function' ? (thorough(value) ?? first) : first
+  }
+
+  return {
+    schemaProblem,
+    checkOutput(schema, text) {
+      const read = readJson(unfenced(text))
+      if ('problem' in read) return read
+      const problem = problemOf(schema, read.value, text.length)
+      return problem === undefined ? read : { problem }
+    },
+    checkArguments(schema, text) {
+      const read = text.trim() === '' ? { value: {} } : readJson(text)
+      if ('problem' in read) return read
+      const { value } = read
+      if (!isObject(value)) return { problem: `expected a JSON object; got ${shown(value)}` }
+      const problem = problemOf(schema, value, text.length)
+      return problem === undefined ? { value } : { problem }
+    },
+  }
+}
+
+function tooLarge(schema: Record<string, unknown>, text: string): Check | undefined {
+  if (text.length > SCHEMA_LENGTH_MAX) return { broken: `it is longer than ${SCHEMA_LENGTH_MAX} characters` }
+  if (isDeeper(schema, SCHEMA_DEPTH_MAX)) return { broken: `it is nested deeper than ${SCHEMA_DEPTH_MAX} levels` }
+  return undefined
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
+function readJson(text: string): { readonly value: unknown } | SchemaProblem {
+  try {
+    return { value: JSON.parse(text) }
+  } catch (error) {
+    return { problem: cut(`expected JSON and nothing else; ${(error as Error).message}`) }
+  }
+}
+
+/** Models like to put JSON into a block of code, whatever they were told. */
+function unfenced(text: string): string {
+  const trimmed = text.trim()
+  const end = trimmed.indexOf('\n')
+  if (end < 0 || !/^```(json)?\s*$/i.test(trimmed.slice(0, end)) || !trimmed.endsWith('```')) return trimmed
+  return trimmed.slice(end, -3)
+}
+
+/**
+ * The schema alone in a compiler of its own: its `$id` cannot meet that of another tenant's, and a `$ref` can lead nowhere
+ * but into itself. Nothing is fetched.
+ */
+function compile(schema: Record<string, unknown>, { allErrors = false } = {}): Check {
+  const budget: StepBudget = { left: 0 }
+  const options = optionsOf(budget, allErrors)
+  let broken: string | undefined
+  for (const Compiler of compilersFor(schema.$schema)) {
+    try {
+      const compiler = new Compiler(options)
+      hardenKeywords(compiler, budget)
+      const validate = compiler.compile(schema)
+      // Would answer with a promise, which is true whatever it comes to.
+      if ('$async' in validate) return { broken: '"$async" is not supported' }
+      return (value) => {
+        budget.left = STEPS_MAX
+        return problemIn(validate, value)
+      }
+    } catch (error) {
+      broken ??= plain((error as Error).message)
+    }
+  }
+  return { broken: broken ?? 'it cannot be compiled' }
+}
+
+/** Of its own draft where a schema names one; else the newest, or 2019-09, which has arrays in `items`. */
+function compilersFor($schema: unknown) {
+  if (typeof $schema === 'string' && /draft-0[4-7]/.test($schema)) return [Ajv]
+  if (typeof $schema === 'string' && $schema.includes('2019-09')) return [Ajv2019]
+  return [Ajv2020, Ajv2019]
+}
+
+function optionsOf(budget: StepBudget, allErrors: boolean): Options {
+  // Improving the code that is made costs more time than it saves, and far more with large schemas.
+  const code = { optimize: false, regExp: Object.assign((pattern: string) => patternOf(pattern, budget), { code: '' }) }
+  return {
+    code,
+    allErrors,
+    // Unknown keywords and formats are notes, as the drafts want it.
+    strict: false,
+    validateFormats: false,
+    // A malformed schema is found when it is compiled; checking it first would cost as much again.
+    validateSchema: false,
+    logger: false,
+    // `{"properties": {"constructor": …}}` is about a property of that name, not about what all objects have.
+    ownProperties: true,
+  }
+}
+
+const TOO_COSTLY = 'it is too long to be checked against its schema'
+
+/** Keywords with which a small schema and a small text could keep the process busy for hours. */
+function hardenKeywords(compiler: Ajv, budget: StepBudget): void {
+  for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef']) {
+    const rule = compiler.RULES.all[keyword]
+    if (typeof rule !== 'object') continue
+    const { code } = rule.definition as CodeKeywordDefinition
+    const charge = () => spend(budget, STEPS_PER_REF)
+    const charged: CodeKeywordDefinition['code'] = (context, name) => {
+      context.gen.code(_`${context.gen.scopeValue('func', { ref: charge })}()`)
+      code(context, name)
+    }
+    rule.definition = { ...rule.definition, code: charged } as typeof rule.definition
+  }
+  // The compiler's own compares each item with each.
+  compiler.removeKeyword('uniqueItems')
+  compiler.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    validate: (isOn: boolean, items: unknown[]) => !isOn || new Set(items.map(canonical)).size === items.length,
+    error: { message: 'must NOT have duplicate items' },
+  })
+}
+
+/** The same text for equal values. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, each) =>
+    isObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
+  )
+}
+
+function patternOf(pattern: string, budget: StepBudget) {
+  try {
+    // The compiler tells patterns apart by their text.
+    return Object.assign(linearRegExp(pattern, budget), { toString: () => pattern })
+  } catch (error) {
+    if (!(error instanceof PatternUnsupported)) throw error
+    throw new Error(`the pattern ${shown(pattern)} uses ${error.message}, which is not supported`)
+  }
+}
+
+function problemIn(validate: ValidateFunction, value: unknown): string | undefined {
+  try {
+    if (validate(value)) return undefined
+  } catch (error) {
+    if (error instanceof TooCostly) return TOO_COSTLY
+    // Deeper than the stack: a recursive schema, and a value to match.
+    if (error instanceof RangeError) return 'it is nested too deeply'
+    throw error
+  }
+  const findings = [...new Set((validate.errors ?? []).map(sentence))]
+  const rest = findings.length - FINDINGS_MAX
+  const text = findings.slice(0, FINDINGS_MAX).join('; ')
+  return cut(rest > 0 ? `${text}; and ${rest} more` : text)
+}
+
+/** As in `items[3].price: must be number`. */
+function sentence({ instancePath, keyword, message = 'is not valid', params }: ErrorObject): string {
+  const place = instancePath
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
+    .join('')
+    .replace(/^\./, '')
+  return `${place === '' ? 'the value' : place}: ${message}${detail(keyword, params)}`
+}
+
+/** What the message of the compiler leaves out. */
+function detail(keyword: string, params: Record<string, unknown>): string {
+  if (keyword === 'enum') return ` ${cut(JSON.stringify(params.allowedValues), 200)}`
+  if (keyword === 'const') return ` ${cut(JSON.stringify(params.allowedValue), 200)}`
+  const extra = params.additionalProperty ?? params.unevaluatedProperty
+  return extra === undefined ? '' : ` (${shown(extra)})`
+}
+
+function unusable(why: string): string {
+  return cut(`the schema cannot be used: ${why}`)
+}
+
+/** Messages of the compiler name its own draft of an identifier for what has none. */
+function plain(message: string): string {
+  return message.replace(/ from id (#|$)/, '').trim()
+}
+
+function cut(text: string, length = PROBLEM_LENGTH_MAX): string {
+  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,170 @@
+import type { Clock } from '../clock.ts'
+import type { Limits } from '../config.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
+import { RawJson } from '../http/raw-json.ts'
+import { Uuid } from '../http/schema.ts'
+import { ownEvent } from '../invoke/events.ts'
+import { loadPauses } from '../invoke/load.ts'
+import type { RunPlan } from '../invoke/plan.ts'
+import { logged, pendingOf } from '../invoke/rows.ts'
+import { failure } from '../invoke/turn.ts'
+import { lockFamily, showNext, wake } from '../invoke/waking.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { SchemaChecks } from '../model/output-schema.ts'
+import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import { checkSize } from '../runs/limits.ts'
+import type { ListPauses, PauseRow } from './schema.ts'
+
+export interface PausesDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly schemas: SchemaChecks
+  /** Called after each commit that has put something into the outbox. */
+  readonly onChange: () => void
+}
+
+/** What a person says to a run that waits. */
+export type Decision =
+  | { readonly status: 'approved'; readonly comment: string | null; readonly editedInput: RawJson | null }
+  | { readonly status: 'rejected'; readonly comment: string | null }
+  | { readonly status: 'answered'; readonly answer: string }
+
+/** The run to be answered about: the one that somebody has invoked. */
+export interface Decided {
+  readonly runId: string
+  readonly sessionId: string | null
+}
+
+const CURSOR = cursorCodec(Uuid)
+
+/** What runs wait for (contract section 6): a person's approval of one call, or the answer to a question. */
+export class Pauses {
+  constructor(private readonly deps: PausesDeps) {}
+
+  /** Newest first; an agent key sees its own agent's. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
+  async list(caller: Caller, type: PauseRow['type'], query: ListPauses): Promise<PageOf<PauseRow>> {
+    const { sql } = this.deps
+    const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
+    const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
+    if (caller.agentId !== null && agentId !== caller.agentId)
+      throw new ApiError('FORBIDDEN', 'this key sees what the runs of its own agent wait for')
+    const rows = await sql<PauseRow[]>`
+      ${selected(sql)} where p.workspace_id = ${caller.workspaceId} and p.type = ${type}
+        ${status === undefined ? sql`` : sql`and p.status = ${status}`}
+        ${agentId === null ? sql`` : sql`and p.agent_id = ${agentId}`}
+        ${run_id === undefined ? sql`` : sql`and p.run_id = ${run_id}`}
+        ${cursor === undefined ? sql`` : sql`and p.pause_id < ${CURSOR.decode(cursor)}`}
+      order by p.pause_id desc limit ${limit + 1}`
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.pause_id))
+  }
+
+  /** @throws ApiError NOT_FOUND, FORBIDDEN */
+  async get(caller: Caller, type: PauseRow['type'], pauseId: string): Promise<PauseRow> {
+    const [row] = await this.deps.sql<PauseRow[]>`
+      ${selected(this.deps.sql)}
+      where p.pause_id = ${pauseId} and p.workspace_id = ${caller.workspaceId} and p.type = ${type}`
+    if (row === undefined)
+      throw new ApiError('NOT_FOUND', `${type === 'approval' ? 'approval' : 'input request'} does not exist`)
+    if (caller.agentId !== null && caller.agentId !== row.agent_id)
+      throw new ApiError('FORBIDDEN', 'this belongs to a run of another agent than this key')
+    return row
+  }
+
+  /**
+   * Decides, once and for all, and puts the run in line to go on when nothing else is open.
+   * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
+   */
+  async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<Decided> {
+    const { sql, clock, onChange } = this.deps
+    const pause = await this.get(caller, type, pauseId)
+    if (decision.status === 'approved') await this.checkEdited(pause, decision.editedInput)
+    const at = clock.now()
+    const decided = (await sql.begin(async (transaction) => {
+      const tx = transaction as unknown as TransactionSql
+      const family = await lockFamily(tx, pause.run_id)
+      const [row] = await tx`
+        update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
+          comment = ${'comment' in decision ? decision.comment : null},
+          edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
+          answer = ${decision.status === 'answered' ? decision.answer : null}
+        where pause_id = ${pauseId} and status = 'pending' and (expires_at is null or expires_at > ${new Date(at)})
+        returning pause_id`
+      if (row === undefined) return null
+      await apply(tx, pause, decision)
+      const events = [decisionEvent(caller, pause, decision, at)]
+      await tx`with it as (select 1) ${logged(tx, events, 'none', 'it')}`
+      const [next] = await loadPauses(tx as unknown as Sql, pause.run_id)
+      if (next === undefined) await wake(tx, family)
+      else await showNext(tx, family, pauseId, pendingOf(pause.run_id, next))
+      return this.rootOf(tx, pause.root_run_id)
+    })) as Decided | null
+    if (decided === null) throw alreadyDecided(await this.get(caller, type, pauseId), at)
+    onChange()
+    return decided
+  }
+
+  private async rootOf(tx: TransactionSql, rootRunId: string): Promise<Decided> {
+    const [root] = await tx<{ session_id: string | null }[]>`select session_id from runs where run_id = ${rootRunId}`
+    return { runId: rootRunId, sessionId: root?.session_id ?? null }
+  }
+
+  /** What a person makes of the arguments has to be what the tool takes, as far as that is known here. */
+  private async checkEdited(pause: PauseRow, edited: RawJson | null): Promise<void> {
+    if (edited === null) return
+    const { sql, limits, schemas } = this.deps
+    checkSize('edited_input', edited, limits.run_input_bytes)
+    const [row] = await sql<{ plan: RawJson }[]>`select plan from hosted_runs where run_id = ${pause.run_id}`
+    const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
+    const tool = agent.tools.find(({ name }) => name === pause.tool)
+    if (tool?.type !== 'http') return
+    const checked = schemas.checkArguments(tool.parameters, edited.text)
+    if ('problem' in checked) throw invalid('edited_input', checked.problem)
+  }
+}
+
+function selected(sql: Sql) {
+  return sql`
+    select p.pause_id, p.run_id, h.root_run_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
+      p.question, p.options, p.answer, p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
+    from pauses p join hosted_runs h on h.run_id = p.run_id`
+}
+
+/** What the decision means for the call: it runs on exactly what was shown, or on what the person made of it. */
+async function apply(tx: TransactionSql, pause: PauseRow, decision: Decision): Promise<void> {
+  const { call_id } = pause
+  if (decision.status === 'approved') {
+    const input = decision.editedInput ?? pause.input
+    await tx`update tool_calls set status = 'ready', input = ${input}::json where call_id = ${call_id} and status = 'held'`
+    return
+  }
+  const [status, output] =
+    decision.status === 'answered'
+      ? ['answered', RawJson.of(decision.answer)]
+      : ['rejected', failure(`a person has rejected this call${decision.comment ? `: ${decision.comment}` : ''}`)]
+  await tx`
+    update tool_calls set status = ${status}, output = ${output}::json where call_id = ${call_id} and status = 'held'`
+}
+
+function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: number) {
+  const owner = { runId: pause.run_id, workspaceId: caller.workspaceId, agentId: pause.agent_id }
+  const decided_by = { key_id: caller.keyId, type: caller.type }
+  if (decision.status === 'answered') {
+    const { pause_id: request_id, question } = pause
+    return ownEvent(owner, at, 'input.answered', { request_id, question, answer: decision.answer, decided_by })
+  }
+  const edited_input = decision.status === 'approved' ? decision.editedInput : null
+  const { pause_id: approval_id, tool, input } = pause
+  const { status: decided, comment } = decision
+  const payload = { approval_id, tool, input, decision: decided, comment, edited_input, decided_by }
+  return ownEvent(owner, at, 'approval.decided', payload)
+}
+
+function alreadyDecided({ status, decided_at, decided_by, expires_at }: PauseRow, now: number): ApiError {
+  if (status === 'expired' || (status === 'pending' && expires_at !== null && expires_at.getTime() <= now))
+    return new ApiError('CONFLICT', `this has expired at ${expires_at?.toISOString()}: nobody decided in time`)
+  if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run is over')
+  const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`
+  return new ApiError('CONFLICT', `this was ${status} already${when}, with key ${decided_by}`)
+}

@@ -1,0 +1,45 @@
+const STRUCK_OUT = '•••'
+/** A shorter piece of base64 turns up by chance. */
+const PIECE_LENGTH_MIN = 8
+
+/**
+ * A function that strikes values out of texts, however they are plainly encoded: as they are, in JSON, in URLs and forms,
+ * and in base64, also in the midst of other bytes that were encoded with them (`user:value`).
+ */
+export function redactor(values: readonly string[]): (text: string) => string {
+  // The longest first: one may be a part of another.
+  const forms = [...new Set(values.flatMap(formsOf))].sort((a, b) => b.length - a.length)
+  return (text) => forms.reduce((rest, form) => rest.replaceAll(form, STRUCK_OUT), text)
+}
+
+function formsOf(value: string): string[] {
+  const inUrl = encodeURIComponent(value)
+  const inForm = new URLSearchParams([['', value]]).toString().slice(1)
+  const encoded = [inUrl, inForm].flatMap((text) => [text, text.replaceAll(/%[\dA-F]{2}/g, (hex) => hex.toLowerCase())])
+  const inJson = escaped(value)
+  return [value, inJson, escaped(inJson), ...encoded, ...base64FormsOf(value)]
+}
+
+/** As inside of a JSON string; JSON within JSON is escaped once more. */
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
+}
+
+/**
+ * Base64 encodes three bytes in four characters, so that a value looks one of three ways inside a longer one, depending on
+ * where it begins; its first and last characters also depend on its neighbours, and stay.
+ */
+function base64FormsOf(value: string): string[] {
+  // A header's value goes out as Latin-1; whoever echoes it may have read it as UTF-8.
+  const forms = (['utf8', 'latin1'] as const).flatMap((charset) => {
+    const bytes = Buffer.from(value, charset)
+    const pieces = [0, 1, 2].flatMap((before) => {
+      const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+      const isWhole = (before + bytes.length) % 3 === 0
+      const piece = text.replaceAll('=', '').slice(before === 0 ? 0 : before + 1, isWhole ? undefined : -1)
+      return piece.length < PIECE_LENGTH_MIN ? [] : [piece]
+    })
+    return [bytes.toString('base64'), bytes.toString('base64').replaceAll('=', ''), ...pieces]
+  })
+  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
+}

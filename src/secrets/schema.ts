@@ -1,0 +1,71 @@
+import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
+import { t } from 'elysia'
+import { Body, Page, PageQuery, Timestamp } from '../http/schema.ts'
+import { shown } from '../http/validation-message.ts'
+
+/** Secrets of a workspace, for headers of tools (contract section 6). Nothing here ever carries a value out. */
+
+const NAME = '^[A-Z][A-Z0-9_]{0,63}$'
+const NAME_IN_WORDS = 'at most 64 capital letters, digits and "_", a letter first'
+/** A shorter one could not be struck out of an answer without striking out half of the answer. */
+export const VALUE_LENGTH_MIN = 4
+export const VALUE_LENGTH_MAX = 8_192
+
+TypeRegistry.Set('JudgedLater', () => true)
+
+/** Judged by {@link secretValueProblem}: a validation message of the schema's would repeat it. */
+const SecretValue = Type.Unsafe<unknown>({
+  [Kind]: 'JudgedLater',
+  type: 'string',
+  minLength: VALUE_LENGTH_MIN,
+  maxLength: VALUE_LENGTH_MAX,
+  description: 'What a header may hold: one line, without spaces at its ends.',
+})
+
+/** Body of `PUT /api/v1/secrets/:name`. */
+export const PutSecret = Body({ value: SecretValue })
+export type PutSecret = typeof PutSecret.static
+
+/** `:name` of a path. Judged by {@link secretNameProblem}, which says more than that a pattern does not match. */
+export const SecretParams = t.Object({
+  name: Type.Unsafe<string>({ [Kind]: 'JudgedLater', type: 'string', pattern: NAME, description: NAME_IN_WORDS }),
+})
+
+export const SecretRecord = t.Object({ name: t.String(), created_at: Timestamp, updated_at: Timestamp })
+export type SecretRecord = typeof SecretRecord.static
+
+/** Query of `GET /api/v1/secrets`. */
+export const ListSecrets = t.Object(PageQuery, { additionalProperties: false })
+export type ListSecrets = typeof ListSecrets.static
+
+export const SecretPage = Page(SecretRecord)
+export type SecretPage = typeof SecretPage.static
+
+export const DeletedSecret = t.Object({ name: t.String(), deleted: t.Literal(true) })
+export type DeletedSecret = typeof DeletedSecret.static
+
+/** What is listed of a row of `secrets`. */
+export interface SecretRow {
+  readonly name: string
+  readonly created_at: Date
+  readonly updated_at: Date
+}
+
+export function toSecretRecord(row: SecretRow): SecretRecord {
+  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
+}
+
+/** What keeps a text from being the name of a secret; null if nothing does. */
+export function secretNameProblem(name: string): string | null {
+  return new RegExp(NAME).test(name) ? null : `expected ${NAME_IN_WORDS}; got ${shown(name)}`
+}
+
+/** What keeps a value from being a secret, without repeating it; null if nothing does. */
+export function secretValueProblem(value: unknown): string | null {
+  if (typeof value !== 'string') return 'expected a string'
+  if (value.length < VALUE_LENGTH_MIN || value.length > VALUE_LENGTH_MAX)
+    return `expected ${VALUE_LENGTH_MIN} to ${VALUE_LENGTH_MAX} characters; got ${value.length}`
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+    return 'expected the value of an HTTP header: one line, of characters up to U+00FF'
+  return value.trim() === value ? null : 'expected no space at the beginning or the end'
+}

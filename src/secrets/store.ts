@@ -1,0 +1,137 @@
+import { t } from 'elysia'
+import type { Clock } from '../clock.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
+import { Timestamp } from '../http/schema.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { redactor } from './redact.ts'
+import {
+  type DeletedSecret,
+  type ListSecrets,
+  type PutSecret,
+  type SecretPage,
+  type SecretRecord,
+  type SecretRow,
+  secretNameProblem,
+  secretValueProblem,
+  toSecretRecord,
+} from './schema.ts'
+import type { Sealed, Vault } from './vault.ts'
+
+/** What carries out tools needs of secrets. */
+export interface Secrets {
+  /**
+   * Fills `{{secret:NAME}}` in the values of headers. Looks nothing up when there is none.
+   * @throws MissingSecret
+   */
+  fill(workspaceId: string, headers: Readonly<Record<string, string>>): Promise<FilledHeaders>
+}
+
+export interface FilledHeaders {
+  readonly headers: Record<string, string>
+  /** Strikes every secret that was filled in out of a text, whatever encodes it plainly (raw, base64, URL, JSON). */
+  redact(text: string): string
+}
+
+/** A secret that headers refer to is not to be had. The message is fit for the model and the caller. */
+export class MissingSecret extends Error {
+  override readonly name = 'MissingSecret'
+}
+
+export interface SecretStoreDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly vault: Vault
+}
+
+/** Secrets a workspace may have. */
+export const SECRETS_MAX = 1_000
+
+const CURSOR = cursorCodec(t.Tuple([Timestamp, t.String({ maxLength: 64 })]))
+const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
+
+/**
+ * Secrets of workspaces (contract section 6): write-only over HTTP, sealed in the database, opened for the one call that
+ * sends them. Nothing is remembered, so a secret that is changed or deleted is so for the very next call.
+ */
+export class SecretStore implements Secrets {
+  constructor(private readonly deps: SecretStoreDeps) {}
+
+  /** @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT when the workspace has as many as it may */
+  async put({ workspaceId }: Caller, name: string, { value }: PutSecret): Promise<SecretRecord> {
+    const { sql, clock, vault } = this.deps
+    checkName(name)
+    const problem = secretValueProblem(value)
+    if (problem !== null) throw invalid('value', problem)
+    const { sealed, key_id } = vault.seal(value as string, { workspaceId, name })
+    const now = new Date(clock.now())
+    const row = { workspace_id: workspaceId, name, sealed, key_id, created_at: now, updated_at: now }
+    return sql.begin(async (tx) => {
+      // One change at a time in a workspace, so that the count is still true when the row is written.
+      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
+      const [{ others }] = await tx<[{ others: number }]>`
+        select count(*)::int as others from secrets where workspace_id = ${workspaceId} and name <> ${name}`
+      if (others >= SECRETS_MAX)
+        throw new ApiError('CONFLICT', `a workspace has at most ${SECRETS_MAX} secrets: delete one first`)
+      const [kept] = await tx<[SecretRow]>`
+        insert into secrets ${tx(row)}
+        on conflict (workspace_id, name) do update set
+          sealed = excluded.sealed, key_id = excluded.key_id, updated_at = excluded.updated_at
+        returning name, created_at, updated_at`
+      return toSecretRecord(kept)
+    })
+  }
+
+  async list({ workspaceId }: Caller, { limit = PAGE_LIMIT_DEFAULT, cursor }: ListSecrets): Promise<SecretPage> {
+    const { sql } = this.deps
+    const [at, name] = cursor === undefined ? [] : CURSOR.decode(cursor)
+    const rows = await sql<SecretRow[]>`
+      select name, created_at, updated_at from secrets where workspace_id = ${workspaceId}
+        ${at === undefined ? sql`` : sql`and (created_at, name) < (${at}, ${name as string})`}
+      order by created_at desc, name desc limit ${limit + 1}`
+    const page = pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.toISOString(), row.name]))
+    return { items: page.items.map(toSecretRecord), next_cursor: page.next_cursor }
+  }
+
+  /** @throws ApiError VALIDATION_ERROR, NOT_FOUND */
+  async delete({ workspaceId }: Caller, name: string): Promise<DeletedSecret> {
+    checkName(name)
+    const { count } = await this.deps.sql`
+      delete from secrets where workspace_id = ${workspaceId} and name = ${name}`
+    if (count === 0) throw new ApiError('NOT_FOUND', 'secret does not exist')
+    return { name, deleted: true }
+  }
+
+  async fill(workspaceId: string, headers: Readonly<Record<string, string>>): Promise<FilledHeaders> {
+    const names = new Set(Object.values(headers).flatMap((value) => [...value.matchAll(PLACEHOLDER)].map(([, n]) => n)))
+    if (names.size === 0) return { headers: { ...headers }, redact: (text) => text }
+    const values = await this.open(workspaceId, [...names])
+    const filled = Object.entries(headers).map(([name, value]) => [
+      name,
+      value.replaceAll(PLACEHOLDER, (_, secret: string) => values.get(secret) ?? ''),
+    ])
+    return { headers: Object.fromEntries(filled), redact: redactor([...values.values()]) }
+  }
+
+  private async open(workspaceId: string, names: readonly string[]): Promise<Map<string, string>> {
+    const { sql, vault } = this.deps
+    const rows = await sql<(Sealed & { name: string })[]>`
+      select name, sealed, key_id from secrets where workspace_id = ${workspaceId} and name in ${sql(names)}`
+    const values = new Map<string, string>()
+    for (const name of names) {
+      const row = rows.find((each) => each.name === name)
+      if (row === undefined) throw new MissingSecret(`secret ${name} does not exist: PUT /api/v1/secrets/${name}`)
+      const value = vault.open(row, { workspaceId, name })
+      if (value === null)
+        throw new MissingSecret(`secret ${name} was sealed with another SECRETS_KEY: PUT /api/v1/secrets/${name} again`)
+      values.set(name, value)
+    }
+    return values
+  }
+}
+
+function checkName(name: string): void {
+  const problem = secretNameProblem(name)
+  if (problem !== null) throw invalid('path.name', problem)
+}

@@ -1,0 +1,131 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** Seals texts with a key that is not where they are kept. */
+export interface Vault {
+  seal(text: string, place: SealedPlace): Sealed
+  /** @returns null when it was sealed with another key, in another place, or has been tampered with */
+  open(sealed: Sealed, place: SealedPlace): string | null
+}
+
+/** Sealed in: nothing opens in another place. */
+export interface SealedPlace {
+  readonly workspaceId: string
+  readonly name: string
+}
+
+/** AES-256-GCM. Layout: nonce, tag, ciphertext. */
+export interface Sealed {
+  readonly sealed: Uint8Array
+  readonly key_id: string
+}
+
+export interface VaultOptions {
+  /** Of `SECRETS_KEY`. Undefined: that of the file `secrets.key` in `dataDir`, which is made when something is first sealed. */
+  readonly key: Uint8Array | undefined
+  readonly dataDir: string
+}
+
+const ALGORITHM = 'aes-256-gcm'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const KEY_ID_LENGTH = 16
+const KEY_FILE = 'secrets.key'
+
+export function createVault({ key: given, dataDir }: VaultOptions): Vault {
+  const file = join(dataDir, KEY_FILE)
+  let kept = given === undefined ? undefined : keyOf(given)
+  const existing = () => {
+    kept ??= readKeyFile(file)
+    return kept
+  }
+  return {
+    seal(text, place) {
+      kept = existing() ?? makeKeyFile(file)
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv(ALGORITHM, kept.bytes, nonce)
+      cipher.setAAD(aad(place))
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return { sealed: Buffer.concat([nonce, cipher.getAuthTag(), body]), key_id: kept.id }
+    },
+    open({ sealed, key_id }, place) {
+      const key = existing()
+      if (key === undefined || key.id !== key_id) return null
+      try {
+        const nonce = sealed.subarray(0, NONCE_BYTES)
+        // A tag that has been cut short would be accepted otherwise.
+        const decipher = createDecipheriv(ALGORITHM, key.bytes, nonce, { authTagLength: TAG_BYTES })
+        decipher.setAAD(aad(place))
+        decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
+        const body = sealed.subarray(NONCE_BYTES + TAG_BYTES)
+        return Buffer.concat([decipher.update(body), decipher.final()]).toString()
+      } catch {
+        return null
+      }
+    },
+  }
+}
+
+/**
+ * The value of `SECRETS_KEY`: 32 bytes, as hexadecimal digits or base64.
+ * @throws Error whose message ends a sentence that begins with `SECRETS_KEY `, and does not repeat the value
+ */
+export function parseSecretsKey(text: string): Uint8Array {
+  const isHex = /^[\da-f]{64}$/i.test(text)
+  const isBase64 = /^[A-Za-z\d+/_-]{43}=?$/.test(text)
+  const bytes = isHex ? Buffer.from(text, 'hex') : isBase64 ? Buffer.from(text, 'base64') : null
+  if (bytes?.byteLength === KEY_BYTES) return bytes
+  throw new Error('must be 32 bytes as base64 or as 64 hexadecimal digits; `openssl rand -base64 32` makes one')
+}
+
+interface Key {
+  readonly bytes: Uint8Array
+  readonly id: string
+}
+
+function keyOf(bytes: Uint8Array): Key {
+  const id = createHash('sha256').update('id of a secrets key').update(bytes).digest('hex').slice(0, KEY_ID_LENGTH)
+  return { bytes, id }
+}
+
+function aad({ workspaceId, name }: SealedPlace): Uint8Array {
+  return Buffer.from(`${workspaceId.toLowerCase()}/${name}`)
+}
+
+function readKeyFile(file: string): Key | undefined {
+  try {
+    return keyOf(parseSecretsKey(readFileSync(file, 'utf8').trim()))
+  } catch (cause) {
+    if ((cause as { code?: unknown }).code === 'ENOENT') return undefined
+    throw new Error(`${KEY_FILE} in DATA_DIR cannot be read, or is no key`, { cause })
+  }
+}
+
+/**
+ * The file is there whole or not at all, and on stable storage before anything is sealed with it: a key that is lost takes
+ * every secret with it.
+ */
+function makeKeyFile(file: string): Key {
+  const bytes = randomBytes(KEY_BYTES)
+  const draft = `${file}.${crypto.randomUUID()}`
+  try {
+    synced(openSync(draft, 'wx', 0o600), (fd) => writeSync(fd, `${bytes.toString('base64')}\n`))
+    // Unlike a rename it does not replace a key that is there by now.
+    linkSync(draft, file)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  synced(openSync(dirname(file), 'r'), () => {})
+  return keyOf(bytes)
+}
+
+function synced(fd: number, work: (fd: number) => void): void {
+  try {
+    work(fd)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

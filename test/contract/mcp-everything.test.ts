@@ -1,0 +1,114 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import type { CallableTool } from '../../src/invoke/tools/tool.ts'
+import { eventually } from '../support/eventually.ts'
+import { callContext, mcpAgent, named } from '../support/mcp-agent.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** Against `@modelcontextprotocol/server-everything`, a server that nobody here wrote, as a process of its own. */
+
+const SERVER = join(import.meta.dir, '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')
+
+let tools: CallableTool[]
+let output = ''
+let life: AbortController
+
+beforeAll(async () => {
+  const port = await freePort()
+  const server = Bun.spawn([process.execPath, SERVER, 'streamableHttp'], {
+    env: { ...process.env, PORT: String(port) },
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  atEnd(async () => {
+    server.kill('SIGKILL')
+    await server.exited
+  })
+  collect(server.stdout)
+  const agent = await mcpAgent()
+  life = agent.life
+  tools = await eventually(() => agent.list({ url: `http://127.0.0.1:${port}/mcp` }), { timeoutMs: 10_000 })
+})
+
+async function collect(stream: ReadableStream<Uint8Array>): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const chunk of stream) output += decoder.decode(chunk)
+}
+
+/** The server takes its port from the environment and does not say which it got. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as { port: number }
+  await new Promise((done) => server.close(done))
+  return port
+}
+
+test('its tools are listed with descriptions and schemas', () => {
+  const echo = named(tools, 'echo')
+  expect(echo.description).toBe('Echoes back the input string')
+  expect(echo.parameters).toMatchObject({ type: 'object', properties: { message: { type: 'string' } } })
+  expect(echo.requiresApproval).toBe(false)
+})
+
+test('what only reads may be repeated, what toggles may not', () => {
+  expect(named(tools, 'echo').isRepeatable).toBe(true)
+  expect(named(tools, 'toggle-simulated-logging').isRepeatable).toBe(false)
+})
+
+test('text comes back as text', async () => {
+  expect(await named(tools, 'echo').call({ message: 'hello' }, callContext())).toEqual({
+    ok: true,
+    output: 'Echo: hello',
+  })
+})
+
+test('structured content comes back as it is', async () => {
+  expect(await named(tools, 'get-structured-content').call({ location: 'Chicago' }, callContext())).toEqual({
+    ok: true,
+    output: { temperature: 36, conditions: 'Light rain / drizzle', humidity: 82 },
+  })
+})
+
+test('a picture is described, not dumped', async () => {
+  const outcome = await named(tools, 'get-tiny-image').call({}, callContext())
+  expect(outcome).toEqual({
+    ok: true,
+    output:
+      "Here's the image you requested:\n[image, image/png, 4033 bytes, left out]\nThe image above is the MCP logo.",
+  })
+})
+
+test('a text resource comes with its text, a link with its address', async () => {
+  const resource = { resourceType: 'Text', resourceId: 1 }
+  const embedded = await named(tools, 'get-resource-reference').call(resource, callContext())
+  expect(embedded).toMatchObject({ ok: true, output: expect.stringContaining('Resource 1: This is a plaintext') })
+  const links = await named(tools, 'get-resource-links').call({ count: 1 }, callContext())
+  expect(links).toMatchObject({ ok: true, output: expect.stringContaining('[link to demo://resource/dynamic/') })
+})
+
+test('wrong arguments are an outcome that says what is wrong', async () => {
+  const outcome = await named(tools, 'get-sum').call({ a: 1, b: 'two' }, callContext())
+  expect(outcome).toMatchObject({ ok: false, error: expect.stringContaining('expected number, received string') })
+})
+
+test('progress keeps a long call alive', async () => {
+  const outcome = await named(tools, 'trigger-long-running-operation').call({ duration: 0.4, steps: 4 }, callContext())
+  expect(outcome).toMatchObject({ ok: true, output: expect.stringContaining('completed') })
+})
+
+test('an abort throws its reason at once', async () => {
+  const stop = new AbortController()
+  const call = named(tools, 'trigger-long-running-operation').call({ duration: 30, steps: 1 }, callContext(stop.signal))
+  const begin = performance.now()
+  stop.abort(new Error('run was cancelled'))
+  await expect(call).rejects.toThrow('run was cancelled')
+  expect(performance.now() - begin).toBeLessThan(500)
+})
+
+test('the session of the listing and that of the calls are ended', async () => {
+  life.abort()
+  await eventually(() => output.split('Received session termination request').length === 3)
+  expect(output.split('Session initialized with ID').length).toBe(3)
+})

@@ -1,0 +1,87 @@
+import type { McpTool } from '../../src/agents/tools.ts'
+import { systemClock } from '../../src/clock.ts'
+import { parseEgressAllow } from '../../src/egress/allow-list.ts'
+import { createEgress } from '../../src/egress/egress.ts'
+import { McpLists } from '../../src/invoke/tools/mcp-lists.ts'
+import { MCP_TIMEOUTS, type McpTimeouts } from '../../src/invoke/tools/mcp-session.ts'
+import { listMcpTools } from '../../src/invoke/tools/mcp-tool.ts'
+import type { CallableTool, ToolCallContext } from '../../src/invoke/tools/tool.ts'
+import { SecretStore } from '../../src/secrets/store.ts'
+import { createVault } from '../../src/secrets/vault.ts'
+import { freshDatabase } from './postgres.ts'
+import { temporaryDirectory } from './teardown.ts'
+
+/** What stands between an agent's definition of a tool and an MCP server, of the real parts; loopback is let through. */
+export interface McpAgent {
+  readonly lists: McpLists
+  /** Set to make time pass for the lists. */
+  readonly clock: { now: () => number }
+  readonly secrets: SecretStore
+  /** Ends what `list` has opened. */
+  readonly life: AbortController
+  /** A workspace that can have secrets. @returns its id */
+  addWorkspace(): Promise<string>
+  list(server: { url: string }, more?: Partial<McpTool>, options?: ListOptions): Promise<CallableTool[]>
+}
+
+export interface ListOptions {
+  readonly timeouts?: Partial<McpTimeouts>
+  readonly signal?: AbortSignal
+  readonly workspaceId?: string
+  /** `EGRESS_ALLOW`. */
+  readonly allow?: string
+}
+
+export async function mcpAgent(): Promise<McpAgent> {
+  const { sql } = await freshDatabase()
+  const clock = { now: systemClock.now }
+  const secrets = new SecretStore({
+    sql,
+    clock,
+    vault: createVault({ key: undefined, dataDir: await temporaryDirectory() }),
+  })
+  const lists = new McpLists(clock)
+  const life = new AbortController()
+  const egresses = new Map<string, ReturnType<typeof createEgress>>()
+  const egressFor = (allow: string) => {
+    const egress = egresses.get(allow) ?? createEgress({ allow: parseEgressAllow(allow) })
+    egresses.set(allow, egress)
+    return egress
+  }
+  return {
+    lists,
+    clock,
+    secrets,
+    life,
+    async addWorkspace() {
+      const workspaceId = crypto.randomUUID()
+      await sql`
+        insert into workspaces (workspace_id, name, created_at, updated_at) values (${workspaceId}, 'w', now(), now())`
+      return workspaceId
+    },
+    list: ({ url }, more = {}, options = {}) =>
+      listMcpTools(
+        { type: 'mcp', name: 'server', description: '', server_url: url, ...more },
+        {
+          egress: egressFor(options.allow ?? '127.0.0.1'),
+          secrets,
+          workspaceId: options.workspaceId ?? crypto.randomUUID(),
+          signal: options.signal ?? life.signal,
+          lists,
+          timeouts: { ...MCP_TIMEOUTS, ...options.timeouts },
+        },
+      ),
+  }
+}
+
+/** The context of one call. */
+export function callContext(signal: AbortSignal = new AbortController().signal): ToolCallContext {
+  return { idempotencyKey: crypto.randomUUID(), signal }
+}
+
+/** @throws Error if the tool is not among them */
+export function named(tools: readonly CallableTool[], name: string): CallableTool {
+  const found = tools.find((tool) => tool.name === name)
+  if (found === undefined) throw new Error(`no tool is called ${name}`)
+  return found
+}

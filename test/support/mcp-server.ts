@@ -1,0 +1,169 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import {
+  type EventStore,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  type JSONRPCMessage,
+  ListToolsRequestSchema,
+  ResultSchema,
+  type Tool,
+} from '@modelcontextprotocol/sdk/types.js'
+import { atEnd } from './teardown.ts'
+
+/** What a tool of the server is given. */
+export interface McpCall {
+  readonly name: string
+  readonly input: Record<string, unknown>
+  readonly meta: Record<string, unknown>
+  /** Aborts when the client takes the call back. */
+  readonly signal: AbortSignal
+  /** Asks the client for something, in the stream of the answer. */
+  readonly ask: (method: 'sampling/createMessage' | 'roots/list' | 'ping') => Promise<unknown>
+  readonly progress: (done: number) => Promise<void>
+  /** Breaks the stream of the answer; a client can resume it, where the server numbers what it sends. */
+  readonly breakStream: () => void
+}
+
+export interface McpServerOptions {
+  tools: readonly Tool[]
+  call?: (call: McpCall) => Promise<CallToolResult> | CallToolResult
+  /** Tools a page. Default: all. */
+  pageSize?: number
+  /** Plain JSON answers in place of streams. */
+  isJson?: boolean
+  /** No sessions: each request stands alone. */
+  isStateless?: boolean
+  /** Numbers what is sent and keeps it, so that a stream can be resumed. */
+  isResumable?: boolean
+  /** A say before the server: a response stands, undefined lets the request through. `method` is that of JSON-RPC. */
+  intercept?: (method: string | undefined, request: Request) => Promise<Response | undefined> | Response | undefined
+}
+
+/** A real MCP server, of the SDK's, over streamable HTTP; everything it is asked is noted. */
+export interface TestMcpServer {
+  readonly url: string
+  readonly options: McpServerOptions
+  readonly seen: readonly { readonly http: string; readonly method: string | undefined; readonly headers: Headers }[]
+  /** How often a method of JSON-RPC came in. */
+  count(method: string): number
+  /** Ids of the sessions that are open. */
+  readonly sessions: ReadonlySet<string>
+  /** Requests that are being answered, streams included. */
+  open(): number
+  /** As a restart: no session is known any more. */
+  forgetSessions(): void
+}
+
+export function tool(name: string, more: Partial<Tool> = {}): Tool {
+  return { name, inputSchema: { type: 'object' }, ...more }
+}
+
+export function textResult(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }] }
+}
+
+export function startMcpServer(options: McpServerOptions): TestMcpServer {
+  const seen: { http: string; method: string | undefined; headers: Headers }[] = []
+  const transports = new Map<string, WebStandardStreamableHTTPServerTransport>()
+  const sessions = new Set<string>()
+
+  async function answer(request: Request): Promise<Response> {
+    const text = await request.text()
+    const method = text.startsWith('{') ? (JSON.parse(text).method as string | undefined) : undefined
+    seen.push({ http: request.method, method, headers: request.headers })
+    const intercepted = await options.intercept?.(method, request)
+    if (intercepted !== undefined) return intercepted
+    const again = new Request(request.url, {
+      method: request.method,
+      headers: request.headers,
+      body: text === '' ? null : text,
+    })
+    const id = request.headers.get('mcp-session-id')
+    if (id === null) return (await newTransport()).handleRequest(again)
+    const transport = transports.get(id)
+    if (transport === undefined) return Response.json({ error: 'session not found' }, { status: 404 })
+    return transport.handleRequest(again)
+  }
+
+  async function newTransport(): Promise<WebStandardStreamableHTTPServerTransport> {
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: options.isStateless === true ? undefined : () => crypto.randomUUID(),
+      enableJsonResponse: options.isJson ?? false,
+      eventStore: options.isResumable === true ? new MemoryEvents() : undefined,
+      retryInterval: options.isResumable === true ? 20 : undefined,
+      onsessioninitialized: (id) => {
+        sessions.add(id)
+        transports.set(id, transport)
+      },
+      onsessionclosed: (id) => {
+        sessions.delete(id)
+        transports.delete(id)
+      },
+    })
+    await protocolServer(options).connect(transport)
+    return transport
+  }
+
+  const http = Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 0, fetch: answer })
+  atEnd(() => http.stop(true))
+  return {
+    url: `http://127.0.0.1:${http.port}/mcp`,
+    options,
+    seen,
+    sessions,
+    count: (method) => seen.filter((each) => each.method === method).length,
+    open: () => http.pendingRequests,
+    forgetSessions() {
+      transports.clear()
+      sessions.clear()
+    },
+  }
+}
+
+function protocolServer(options: McpServerOptions): Server {
+  const server = new Server({ name: 'test', version: '1' }, { capabilities: { tools: { listChanged: true } } })
+  server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
+    const { tools, pageSize = tools.length } = options
+    const start = Number(params?.cursor ?? 0)
+    const end = start + pageSize
+    return { tools: tools.slice(start, end), nextCursor: end < tools.length ? String(end) : undefined }
+  })
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
+    const meta = params._meta ?? {}
+    const call = options.call ?? (({ name }) => textResult(`called ${name}`))
+    return call({
+      name: params.name,
+      input: params.arguments ?? {},
+      meta,
+      signal: extra.signal,
+      ask: (method) => extra.sendRequest({ method, params: { messages: [], maxTokens: 1 } }, ResultSchema),
+      breakStream: () => extra.closeSSEStream?.(),
+      progress: (progress) => {
+        const progressToken = meta.progressToken as number
+        return extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress } })
+      },
+    })
+  })
+  return server
+}
+
+class MemoryEvents implements EventStore {
+  private readonly events: { stream: string; message: JSONRPCMessage }[] = []
+
+  async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
+    return String(this.events.push({ stream, message }) - 1)
+  }
+
+  async replayEventsAfter(
+    lastId: string,
+    { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
+  ): Promise<string> {
+    const { stream } = this.events[Number(lastId)]!
+    for (const [id, event] of this.events.entries())
+      if (id > Number(lastId) && event.stream === stream) await send(String(id), event.message)
+    return stream
+  }
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'bun:test'
+import { createPrices, type PriceTable, parseModelPrices } from '../../src/model/prices.ts'
+
+const MILLION = { inputTokens: 1_000_000, outputTokens: 1_000_000 }
+
+function parse(text: string): PriceTable {
+  const result = parseModelPrices(text)
+  if ('problem' in result) throw new Error(result.problem)
+  return result.prices
+}
+
+test('known models have a price, and so have their dated snapshots', () => {
+  const prices = createPrices()
+  expect(prices.costUsd('gpt-4o', { inputTokens: 1000, outputTokens: 100 })).toBeCloseTo(0.0035, 10)
+  expect(prices.costUsd('gpt-4o-2024-08-06', MILLION)).toBe(12.5)
+  expect(prices.costUsd('gpt-4o-mini-2024-07-18', MILLION)).toBe(0.75)
+  expect(prices.costUsd('gpt-4o', { inputTokens: 0, outputTokens: 0 })).toBe(0)
+})
+
+test('the price of an unknown model is not known, and is not taken for 0', () => {
+  for (const model of ['', 'llama3', 'gpt-4o-audio', 'constructor', '__proto__', 'gpt-4o-2024-08'])
+    expect(createPrices().costUsd(model, MILLION)).toBeNull()
+})
+
+test('the operator wins over the list, a full name over a beginning, and a longer beginning over a shorter', () => {
+  const prices = createPrices(
+    parse(
+      '{"gpt-*": {"input": 1, "output": 1}, "gpt-4o*": {"input": 2, "output": 2}, "gpt-4o": {"input": 3, "output": 3}}',
+    ),
+  )
+  const cost = (model: string) => prices.costUsd(model, MILLION)
+  expect(['gpt-4o', 'gpt-4o-mini', 'gpt-5', 'o3'].map(cost)).toEqual([6, 4, 2, 10])
+  expect(createPrices(parse('{"*": {"input": 0, "output": 0}}')).costUsd('anything', MILLION)).toBe(0)
+})
+
+test('the dearest price is that of all that are known', () => {
+  expect(createPrices().dearest()).toEqual({ input: 2.5, output: 10 })
+  expect(createPrices(parse('{"x": {"input": 75, "output": 1}}')).dearest()).toEqual({ input: 75, output: 10 })
+})
+
+test.each([
+  '',
+  'nonsense',
+  '[]',
+  'null',
+  '{"x": 1}',
+  '{"x": {"input": 1}}',
+  '{"x": {"input": "1", "output": 1}}',
+  '{"x": {"input": -1, "output": 1}}',
+  '{"x": {"input": 1e999, "output": 1}}',
+  '{"x": {"input": 1, "output": 1, "cached": 1}}',
+  '{"": {"input": 1, "output": 1}}',
+  '{"a*b": {"input": 1, "output": 1}}',
+])('MODEL_PRICES=%s is refused with what it must be', (text) => {
+  expect(parseModelPrices(text)).toEqual({ problem: expect.stringMatching(/^must be a JSON object like/) })
+})

@@ -1,0 +1,275 @@
+import { describe, expect, test } from 'bun:test'
+import { linearRegExp, PatternUnsupported, TooCostly } from '../../src/model/linear-regexp.ts'
+import { createSchemaChecks } from '../../src/model/output-schema.ts'
+import { isStrictSchema } from '../../src/model/strict-schema.ts'
+import { seededRandom } from '../support/random.ts'
+
+const { checkOutput, checkArguments, schemaProblem } = createSchemaChecks()
+const ORDER = {
+  type: 'object',
+  properties: {
+    id: { type: 'string' },
+    state: { enum: ['open', 'done'] },
+    items: { type: 'array', items: { type: 'object', properties: { price: { type: 'number' } } } },
+  },
+  required: ['id'],
+  additionalProperties: false,
+}
+
+/** What it took in milliseconds, too: nothing else happens meanwhile. */
+function timed<T>(run: () => T): { result: T; ms: number } {
+  const started = performance.now()
+  return { result: run(), ms: performance.now() - started }
+}
+
+describe('an output', () => {
+  test.each(['{"id": "1"}', ' \n{"id": "1"}\n', '```json\n{"id": "1"}\n```', '```\n{"id": "1"}```\n'])(
+    'is read from %j',
+    (text) => {
+      expect(checkOutput(ORDER, text)).toEqual({ value: { id: '1' } })
+    },
+  )
+
+  test.each([
+    ['{"id": 1}', 'id: must be string'],
+    ['{}', "the value: must have required property 'id'"],
+    ['{"id": "1", "extra": 2}', 'the value: must NOT have additional properties ("extra")'],
+    ['{"id": "1", "state": "lost"}', 'state: must be equal to one of the allowed values ["open","done"]'],
+    ['{"id": "1", "items": [{}, {"price": "5"}]}', 'items[1].price: must be number'],
+    ['[]', 'the value: must be object'],
+    ['{"id": 1, "state": 2}', 'id: must be string; state: must be equal to one of the allowed values ["open","done"]'],
+  ])('%s is told what to repair', (text, problem) => {
+    expect(checkOutput(ORDER, text)).toEqual({ problem })
+  })
+
+  test.each(['', 'Here you are: {"id": "1"}', '{"id": "1"} {"id": "2"}', '```json\n{"id": "1"}', '{"id": '])(
+    'that is no JSON is said to be none: %j',
+    (text) => {
+      expect(checkOutput(ORDER, text)).toEqual({ problem: expect.stringMatching(/^expected JSON and nothing else; /) })
+    },
+  )
+
+  test('with thousands of mistakes is told a few hundred characters', () => {
+    const items = Array.from({ length: 1_000 }, () => ({ price: 'x'.repeat(20) }))
+    const { problem } = checkOutput(ORDER, JSON.stringify({ id: '1', items })) as { problem: string }
+    expect(problem).toContain('items[4].price: must be number; and 995 more')
+    const names = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`${i}`.repeat(300), 1]))
+    expect((checkOutput(ORDER, JSON.stringify(names)) as { problem: string }).problem.length).toBeLessThan(650)
+  })
+})
+
+describe('arguments', () => {
+  test('that are nothing at all are no arguments', () => {
+    expect(checkArguments({ type: 'object' }, '')).toEqual({ value: {} })
+    expect(checkArguments(ORDER, ' ')).toEqual({ problem: "the value: must have required property 'id'" })
+  })
+
+  test.each(['[]', 'null', '"x"', '5'])('%s are no object, whatever the schema says', (text) => {
+    expect(checkArguments({}, text)).toEqual({ problem: expect.stringMatching(/^expected a JSON object; got /) })
+  })
+
+  test('of a property that all objects have are checked like any other', () => {
+    expect(checkArguments({ properties: { constructor: { type: 'string' } } }, '{}')).toEqual({ value: {} })
+    expect(checkArguments({ required: ['toString'] }, '{}')).toHaveProperty('problem')
+    expect(checkArguments({ properties: { __proto__: { type: 'object' } } }, '{"__proto__": {"a": 1}}')).toHaveProperty(
+      'value',
+    )
+    expect(({} as Record<string, unknown>).a).toBeUndefined()
+  })
+})
+
+describe('a schema', () => {
+  test.each<[string, Record<string, unknown>]>([
+    ["can't resolve reference #/$defs/none", { properties: { a: { $ref: '#/$defs/none' } } }],
+    [
+      "can't resolve reference https://example.com/s.json",
+      { properties: { a: { $ref: 'https://example.com/s.json' } } },
+    ],
+    ['type must be JSONType', { properties: { a: { type: 'text' } } }],
+    ['"$async" is not supported', { $async: true }],
+    ['uses a lookbehind, which is not supported', { properties: { a: { pattern: '(?<=a)b' } } }],
+    ['nested deeper than 128 levels', deep(200)],
+    ['longer than 65536 characters', { description: 'x'.repeat(70_000) }],
+  ])('that cannot be used is said to be: %s', (problem, schema) => {
+    const expected = expect.stringMatching(/^the schema cannot be used: /)
+    expect(schemaProblem(schema)).toEqual(expected)
+    expect(schemaProblem(schema)).toContain(problem)
+    expect(checkOutput(schema, '{}')).toEqual({ problem: expected })
+    expect(checkArguments(schema, '{}')).toEqual({ problem: expected })
+  })
+
+  test.each<[string, Record<string, unknown>, string]>([
+    ['2020-12', { prefixItems: [{ type: 'string' }] }, '[1]'],
+    ['2019-09', { $schema: 'https://json-schema.org/draft/2019-09/schema', items: [{ type: 'string' }] }, '[1]'],
+    ['draft-07', { $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'string' }] }, '[1]'],
+    ['no named draft, as an older one has it', { items: [{ type: 'string' }] }, '[1]'],
+    [
+      'references into itself',
+      { $ref: '#/$defs/n', $defs: { n: { items: { $ref: '#/$defs/n' }, type: 'array' } } },
+      '[[1]]',
+    ],
+    ['a reference to its root', { type: 'array', items: { $ref: '#' } }, '[[1]]'],
+    ['a name of its own', { $id: 'https://example.com/a', type: 'string' }, '1'],
+    ['the same name, and another meaning', { $id: 'https://example.com/a', type: 'boolean' }, '1'],
+    ['equal items', { uniqueItems: true }, '[{"a": 1, "b": [2]}, {"b": [2], "a": 1}]'],
+  ])('with %s is followed', (_name, schema, wrong) => {
+    expect(schemaProblem(schema)).toBeUndefined()
+    expect(checkOutput(schema, wrong)).toHaveProperty('problem')
+  })
+
+  test('with formats and keywords that nobody knows is used without them', () => {
+    const schema = { properties: { a: { format: 'colour', type: 'string', 'x-order': 1 } } }
+    expect(checkOutput(schema, '{"a": "red"}')).toEqual({ value: { a: 'red' } })
+  })
+
+  test('never sees another one', () => {
+    expect(schemaProblem({ $id: 'https://example.com/secret', type: 'object' })).toBeUndefined()
+    expect(schemaProblem({ $ref: 'https://example.com/secret' })).toContain("can't resolve reference")
+  })
+
+  test.each<[string, Record<string, unknown>, unknown]>([
+    ['a pattern', { items: { pattern: '^(a+)+$' } }, Array(100).fill(`${'a'.repeat(2_000)}!`)],
+    ['items to compare', { uniqueItems: true }, Array.from({ length: 60_000 }, (_, i) => ({ i }))],
+    ['references', { properties: { n: { allOf: [{ $ref: '#' }, { $ref: '#' }, { $ref: '#' }] } } }, nested(60)],
+    [
+      'choices',
+      { items: { anyOf: Array.from({ length: 4_000 }, (_, i) => ({ const: i })) } },
+      Array(200_000).fill(3_999),
+    ],
+    ['depth', { additionalProperties: { $ref: '#' } }, nested(4_000)],
+  ])('cannot keep the process busy with %s', (_name, schema, value) => {
+    const text = JSON.stringify(value)
+    schemaProblem(schema)
+    expect(timed(() => checkOutput(schema, text)).ms).toBeLessThan(1_500)
+  })
+
+  test('is compiled once', () => {
+    const schema = () => ({
+      type: 'object',
+      properties: Object.fromEntries(
+        Array.from({ length: 1_000 }, (_, i) => [`p${i}`, { type: 'string', maxLength: 5 }]),
+      ),
+    })
+    const first = timed(() => checkOutput(schema(), '{}')).ms
+    expect(timed(() => checkOutput(schema(), '{}')).ms).toBeLessThan(first / 3)
+  })
+})
+
+describe('a pattern', () => {
+  test('matches what JavaScript says it matches', () => {
+    const random = seededRandom('patterns')
+    const atoms = [
+      'a',
+      'b',
+      '.',
+      '[ab]',
+      '[^a]',
+      '\\d',
+      '\\w',
+      '\\b',
+      '\\B',
+      '^',
+      '$',
+      '👍',
+      '\\u{1f44d}',
+      '\\ud83d\\udc4d',
+      '\\p{L}',
+      '\\.',
+      '[\\]^-]',
+      '\\x61',
+      '-',
+    ]
+    const part = (depth: number): string => {
+      if (depth === 0 || random.bool(0.4)) return random.pick(atoms)
+      const group = random.pick(['(', '(?:', '(?<n>', '(?=', '(?!'])
+      const inner = Array.from({ length: random.int(0, 3) }, () => part(depth - 1)).join(random.bool(0.3) ? '|' : '')
+      return `${group}${inner})`
+    }
+    const quantifier = () => random.pick(['', '', '', '*', '+', '?', '{2}', '{0,2}', '{1,}', '*?', '+?', '{0}'])
+    let tried = 0
+    while (tried < 3_000) {
+      const pattern = Array.from({ length: random.int(1, 4) }, () => part(2) + quantifier()).join('')
+      let native: RegExp
+      try {
+        native = new RegExp(pattern, 'u')
+      } catch {
+        continue
+      }
+      tried += 1
+      const own = linearRegExp(pattern, { left: 1_000_000 })
+      for (let i = 0; i < 5; i++) {
+        const text = Array.from({ length: random.int(0, 6) }, () =>
+          random.pick(['a', 'b', '1', '-', ' ', '👍', 'ä', '\n', '\ud83d']),
+        ).join('')
+        expect([pattern, text, own.test(text)]).toEqual([pattern, text, native.test(text)])
+      }
+    }
+  })
+
+  test('takes time in proportion to the text', () => {
+    const budget = { left: 10_000_000 }
+    for (const pattern of ['^(a+)+$', '^(a|a)*$', '(.*)*b', '^(?=(a*)*b)'])
+      expect(linearRegExp(pattern, budget).test(`${'a'.repeat(500)}!`)).toBeFalse()
+    expect(() => linearRegExp('a', { left: 100 }).test('b'.repeat(1_000))).toThrow(TooCostly)
+  })
+
+  test.each(['(a)\\1', '(?<n>a)\\k<n>', '(?<=a)b', '(?<!a)b', '((a{100}){100}){100}', '(){99999}'])(
+    '%s is not supported',
+    (pattern) => {
+      expect(() => linearRegExp(pattern, { left: 1 })).toThrow(PatternUnsupported)
+    },
+  )
+
+  test('that is malformed is said to be', () => {
+    expect(() => linearRegExp('a(', { left: 1 })).toThrow(SyntaxError)
+  })
+})
+
+describe('strict mode', () => {
+  const closed = (properties: Record<string, unknown>) => ({
+    type: 'object',
+    properties,
+    required: Object.keys(properties),
+    additionalProperties: false,
+  })
+
+  test.each<[string, Record<string, unknown>]>([
+    ['closed objects', closed({ a: { type: 'string' }, b: closed({ c: { type: ['number', 'null'], minimum: 0 } }) })],
+    ['lists and choices', closed({ a: { type: 'array', items: { anyOf: [{ type: 'string' }, closed({})] } } })],
+    ['references', { ...closed({ a: { $ref: '#/$defs/n' } }), $defs: { n: closed({ n: { $ref: '#/$defs/n' } }) } }],
+    ['known formats', closed({ a: { type: 'string', format: 'date-time', description: 'When' } })],
+  ])('takes %s', (_name, schema) => {
+    expect(isStrictSchema(schema)).toBeTrue()
+  })
+
+  test.each<[string, Record<string, unknown>]>([
+    ['open objects', { ...closed({}), additionalProperties: true }],
+    ['objects that may be open', { type: 'object', properties: {}, required: [] }],
+    ['optional properties', { ...closed({ a: { type: 'string' } }), required: [] }],
+    ['open objects inside', closed({ a: { type: 'array', items: { type: 'object' } } })],
+    ['open objects in definitions', { ...closed({}), $defs: { a: { type: 'object' } } }],
+    ['unknown keywords', closed({ a: { type: 'string', minLength: 1 } })],
+    ['unknown formats', closed({ a: { type: 'string', format: 'colour' } })],
+    ['what admits anything', closed({ a: {} })],
+    ['lists of anything', closed({ a: { type: 'array' } })],
+    ['a root that is no object', { anyOf: [closed({})] }],
+    ['boolean schemas', closed({ a: true })],
+    ['endless nesting', deep(40)],
+  ])('does not take %s', (_name, schema) => {
+    expect(isStrictSchema(schema)).toBeFalse()
+  })
+
+  test('does not know the properties that all objects have', () => {
+    expect(isStrictSchema(closed({ toString: { type: 'string' } }))).toBeTrue()
+    expect(isStrictSchema({ ...closed({}), required: ['toString'] })).toBeFalse()
+  })
+})
+
+function deep(levels: number): Record<string, unknown> {
+  const inner = levels === 0 ? {} : { n: deep(levels - 1) }
+  return { type: 'object', properties: inner, required: Object.keys(inner), additionalProperties: false }
+}
+
+function nested(levels: number): unknown {
+  return JSON.parse(`${'{"n":'.repeat(levels)}{}${'}'.repeat(levels)}`)
+}

@@ -1,0 +1,238 @@
+import { expect, test } from 'bun:test'
+import { type ModelAnswer, ModelFailure, type ModelRequest } from '../../src/model/model.ts'
+import { createOpenAiModel } from '../../src/model/openai.ts'
+import { readEvents } from '../../src/model/sse.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Script, startModelServer, type Turn } from '../support/model-server.ts'
+import { seededRandom } from '../support/random.ts'
+
+const REQUEST: ModelRequest = {
+  model: 'gpt-test',
+  messages: [{ role: 'user', content: 'Hi' }],
+  tools: [],
+  temperature: null,
+  maxOutputTokens: null,
+  outputSchema: null,
+}
+
+/** `told` is what onText heard; `|` where the answer was started again. */
+async function stream(script: Script): Promise<{ answer: ModelAnswer; told: string[]; requests: number }> {
+  const server = startModelServer(script)
+  const told: string[] = []
+  const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 2 })
+  const listeners = { onText: (delta: string) => told.push(delta), onRestart: () => told.push('|') }
+  const answer = await model.ask({ ...REQUEST, ...listeners }, new AbortController().signal)
+  return { answer, told, requests: server.requests.length }
+}
+
+const NUMBERS = Array.from({ length: 100 }, (_, i) => `${i}`)
+
+const text = (content: unknown, more: object = {}) => ({ choices: [{ index: 0, delta: { content }, ...more }] })
+const calls = (...tool_calls: object[]) => ({ choices: [{ delta: { tool_calls } }] })
+const called = (name: string | undefined, part: string, more: object = {}) => ({
+  ...more,
+  function: { ...(name !== undefined && { name }), arguments: part },
+})
+
+async function toolCallsOf(...events: object[]) {
+  const { answer } = await stream({ events: [...events, '[DONE]'] })
+  return answer.toolCalls.map(({ id, name, arguments: given }) => `${id} ${name} ${given}`)
+}
+
+test('text is told piece by piece, as it comes', async () => {
+  const first = Promise.withResolvers<void>()
+  const server = startModelServer({ text: ['a', 'b'], intervalMs: 30 })
+  const told: string[] = []
+  const onText = (delta: string) => {
+    told.push(delta)
+    first.resolve()
+  }
+  const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url })
+  const answer = model.ask({ ...REQUEST, onText }, new AbortController().signal)
+  await first.promise
+  expect(told).toEqual(['a'])
+  expect(server.open).toBe(1)
+  expect((await answer).content).toBe('ab')
+})
+
+test('events arrive whole however the bytes are cut', async () => {
+  const pieces = ['Grüße ', '日本語 ', '👩‍👩‍👧 ', '"\\n\r\n\u2028']
+  const toolCalls = [{ id: 'c', name: 'look_up', arguments: { q: 'ä👍' } }]
+  for (const pieceBytes of [1, 2, 3, 7, 64]) {
+    const { answer, told } = await stream({ text: pieces, toolCalls, pieceBytes, usage: [3, 4] })
+    expect(told).toEqual(pieces)
+    expect(answer.content).toBe(pieces.join(''))
+    expect(answer.toolCalls[0]!.arguments).toBe('{"q":"ä👍"}')
+    expect(answer.usage).toEqual({ inputTokens: 3, outputTokens: 4 })
+  }
+})
+
+test('a character that is cut in two is told once it is whole', async () => {
+  const { answer, told } = await stream({ events: [text('a\ud83d'), text('\udc4db'), text('\ud83d'), '[DONE]'] })
+  expect(told).toEqual(['a', '👍b'])
+  expect(answer.content).toBe('a👍b\ufffd')
+})
+
+test.each<[string, Turn['events'], string | null]>([
+  ['chunks without choices', [{ choices: [] }, {}, { choices: null }, text('x'), '[DONE]'], 'x'],
+  ['a chunk with nothing but the role', [{ choices: [{ delta: { role: 'assistant' } }] }, text('x'), '[DONE]'], 'x'],
+  ['no delta at the end', [text('x'), { choices: [{ finish_reason: 'stop' }] }], 'x'],
+  ['no [DONE]', [text('x'), text(null, { finish_reason: 'stop' })], 'x'],
+  ['no finish_reason', [text('x'), '[DONE]'], 'x'],
+  ['nothing said', [text(null), '[DONE]'], null],
+  ['whatever comes after [DONE]', [text('x'), '[DONE]', text('y')], 'x'],
+])('%s is no trouble', async (_name, events, content) => {
+  const { answer, requests } = await stream({ events: events! })
+  expect(answer).toMatchObject({ content, finishReason: 'stop', usage: { inputTokens: 0, outputTokens: 0 } })
+  expect(requests).toBe(1)
+})
+
+test('usage is the last that was told', async () => {
+  const counted = (prompt_tokens: number, completion_tokens: number) => ({
+    choices: [],
+    usage: { prompt_tokens, completion_tokens },
+  })
+  const { answer } = await stream({ events: [text('x'), counted(5, 1), counted(5, 2), { usage: null }, '[DONE]'] })
+  expect(answer.usage).toEqual({ inputTokens: 5, outputTokens: 2 })
+})
+
+test('tool calls are put together by index', async () => {
+  const got = await toolCallsOf(
+    calls(called('a', '', { index: 0, id: '1' }), called('b', '{"y', { index: 1, id: '2' })),
+    calls(called(undefined, '{"x":', { index: 0 })),
+    calls(called(undefined, '":2}', { index: 1 }), called(undefined, '1}', { index: 0 })),
+  )
+  expect(got).toEqual(['1 a {"x":1}', '2 b {"y":2}'])
+})
+
+test('tool calls are put together without an index: by id, or one after the other', async () => {
+  const byId = await toolCallsOf(
+    calls(called('a', '{', { id: '1' })),
+    calls(called('b', '[', { id: '2' })),
+    calls(called(undefined, '}', { id: '1' }), called(undefined, ']', { id: '2' })),
+  )
+  expect(byId).toEqual(['1 a {}', '2 b []'])
+  const inTurn = await toolCallsOf(calls(called('a', '{')), calls(called(undefined, '}')), calls(called('b', '[]')))
+  expect(inTurn).toEqual(['call_1_0 a {}', 'call_1_1 b []'])
+})
+
+test('tool calls that all have the same index, but ids of their own, are told apart', async () => {
+  const got = await toolCallsOf(
+    calls(called('a', '{}', { index: 0, id: '1' })),
+    calls(called('b', '[', { index: 0, id: '2' })),
+    calls(called(undefined, ']', { index: 0 })),
+  )
+  expect(got).toEqual(['1 a {}', '2 b []'])
+})
+
+test('a name that is repeated with each piece is taken once', async () => {
+  const piece = (part: string) => calls(called('a', part, { index: 0, id: '1' }))
+  expect(await toolCallsOf(piece('{'), piece('}'))).toEqual(['1 a {}'])
+})
+
+test.each<[string, Turn]>([
+  ['is cut', { text: ['a', 'b', 'c'], cutAfter: 3 }],
+  ['just ends', { text: ['a', 'b', 'c'], stopAfter: 3 }],
+  ['becomes malformed', { events: [text('a'), text('b'), '{"choices": [{"del', '[DONE]'] }],
+  ['reports that the server failed', { events: [text('a'), text('b'), { error: { type: 'server_error' } }] }],
+])('a stream that %s in its middle is asked for again', async (_name, fault) => {
+  const { answer, told, requests } = await stream([fault, fault, { text: ['d', 'e'] }])
+  expect(told).toEqual(['a', 'b', '|', 'a', 'b', '|', 'd', 'e'])
+  expect(answer.content).toBe('de')
+  expect(requests).toBe(3)
+})
+
+test('a stream that never holds is given up after four attempts', async () => {
+  const server = startModelServer({ text: ['a', 'b'], cutAfter: 2 })
+  const told: string[] = []
+  const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 2 })
+  const listeners = { onText: (delta: string) => told.push(delta), onRestart: () => told.push('|') }
+  const asked = model.ask({ ...REQUEST, ...listeners }, new AbortController().signal)
+  await expect(asked).rejects.toThrow(/answer broke off: .*\(ECONNRESET\) \(asked 4 times\)/)
+  expect(told.join('')).toBe('a|a|a|a')
+})
+
+test('an error in the stream that asking again would not mend is final', async () => {
+  const fault = { events: [text('a'), { error: { message: 'Bad key', type: 'invalid_request_error' } }] }
+  await expect(stream(fault)).rejects.toThrow('the model provider reported: Bad key (invalid_request_error)')
+  const named = new Response('event: error\ndata: {"message": "Overloaded", "status": 400}\n\n')
+  await expect(stream({ body: await named.text(), headers: { 'content-type': 'text/event-stream' } })).rejects.toThrow(
+    'the model provider reported: Overloaded',
+  )
+})
+
+test('a server that cannot stream is taken at its word', async () => {
+  const body = JSON.stringify({ choices: [{ message: { content: 'All at once' } }] })
+  const { answer, told } = await stream({ body })
+  expect(told).toEqual(['All at once'])
+  expect(answer.content).toBe('All at once')
+})
+
+test.each([undefined, 5])(
+  'aborting in the middle closes the connection, and no more is told (interval: %p)',
+  async (intervalMs) => {
+    const abort = new AbortController()
+    const server = startModelServer({ text: NUMBERS, ...(intervalMs !== undefined && { intervalMs }) })
+    const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url })
+    const told: string[] = []
+    const onText = (delta: string) => {
+      told.push(delta)
+      if (delta === '3') abort.abort(new Error('cancelled'))
+    }
+    await expect(model.ask({ ...REQUEST, onText }, abort.signal)).rejects.toThrow('cancelled')
+    expect(told).toEqual(['0', '1', '2', '3'])
+    await eventually(() => server.open === 0)
+    expect(server.aborted).toBe(intervalMs === undefined ? 0 : 1)
+    expect(server.requests).toHaveLength(1)
+  },
+)
+
+test('what the listener throws comes back as it is, and the connection is closed', async () => {
+  const server = startModelServer({ text: NUMBERS, intervalMs: 5 })
+  const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url })
+  const onText = () => {
+    throw new TypeError('mine')
+  }
+  const thrown = await model.ask({ ...REQUEST, onText }, new AbortController().signal).catch((error: unknown) => error)
+  expect(thrown).toBeInstanceOf(TypeError)
+  expect(thrown).not.toBeInstanceOf(ModelFailure)
+  await eventually(() => server.aborted === 1)
+  expect(server.requests).toHaveLength(1)
+})
+
+test('events of any form are read as the standard says, from any pieces', async () => {
+  const random = seededRandom('event streams')
+  for (let round = 0; round < 200; round++) {
+    const expected: string[][] = []
+    let wire = random.bool() ? '\ufeff' : ''
+    for (let i = random.int(0, 5); i >= 0; i--) {
+      const end = random.pick(['\n', '\r\n'])
+      const name = random.bool(0.3) ? random.pick(['error', 'ping']) : 'message'
+      const lines = Array.from({ length: random.int(1, 3) }, () => random.pick(['', 'x', ' y', '{"ä": "👍"}', 'a:b']))
+      if (random.bool(0.3)) wire += `: comment${end}`
+      if (name !== 'message') wire += `event: ${name}${end}`
+      if (random.bool(0.3)) wire += `id: 7${end}retry${end}`
+      wire +=
+        lines.map((line) => `data:${line.startsWith(' ') || random.bool() ? ' ' : ''}${line}${end}`).join('') + end
+      expected.push([lines.join('\n'), name])
+    }
+    if (random.bool()) wire = wire.replace(/(\r?\n)+$/, '')
+    const bytes = new TextEncoder().encode(wire)
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; ) {
+          const size = random.int(1, 20)
+          controller.enqueue(bytes.slice(at, at + size))
+          at += size
+        }
+        controller.close()
+      },
+    })
+    const got: string[][] = []
+    await readEvents(body, (data, name) => {
+      got.push([data, name])
+      return false
+    })
+    expect(got).toEqual(expected)
+  }
+})
