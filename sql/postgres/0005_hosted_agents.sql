@@ -96,6 +96,7 @@ create table tool_calls (
   output         json,
   started_at     timestamptz(3),
   finished_at    timestamptz(3),
+  duration_ms    integer,
   -- Places in the run's output stream.
   started_frame  integer,
   finished_frame integer

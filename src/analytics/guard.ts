@@ -40,6 +40,8 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       const options = { settings: PARSER_SETTINGS, signal }
       const tree = await ask(client.statementText(`EXPLAIN AST ${withoutParameters(text)}`, options))
       const nodes = readAst(tree)
+      // The tree, too, is then printed in that format.
+      if (nodes === null && / FORMAT \S+$/.test(text)) throw refusal(NO_FORMAT)
       if (nodes === null) throw refusal('this query cannot be checked')
       for (const node of nodes) refuseNode(node)
       refuseCallsByName(nodes)
@@ -70,6 +72,8 @@ export async function normalFormOf(client: ColumnarClient, query: string, signal
  */
 const QUOTED_OR_PARAMETER =
   /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):((?:[\w\s(),=.]|-(?!-)|'[^'\\{}]*'|`[^`\\{}]*`)*)\}/gs
+
+const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed: the request says the format'
 
 /** Refuses what the printed tree does not show, or could be made to show wrongly. */
 function refuseHidden(text: string): void {
@@ -111,7 +115,7 @@ function refuseNode(node: AstNode): void {
   switch (node.kind) {
     case 'SelectWithUnionQuery':
       if (node.children.some((child) => child.kind === 'Set')) throw refusal('SETTINGS is not allowed')
-      if (node.children.length !== 1) throw refusal('FORMAT and INTO OUTFILE are not allowed')
+      if (node.children.length !== 1) throw refusal(NO_FORMAT)
       return
     case 'Set':
       throw refusal('SETTINGS is not allowed')

@@ -120,9 +120,10 @@ export class CallMaker {
     const { sql, owner, clock, progress, output: log, store, usedMs, onChange } = this.deps
     const at = clock.now()
     const frame = log.nextPlace()
-    const done: Call = { ...call, status, output, finishedFrame: frame, durationMs: tookMs }
+    const durationMs = Math.round(tookMs)
+    const done: Call = { ...call, status, output, finishedFrame: frame, durationMs }
     const events = [finishedEvent(progress.run, at, done, tookMs)]
-    const result = { callId: call.callId, status, output, frame, usedMs: usedMs(), at, events }
+    const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
     await store(() => storeResult(sql, progress.run, owner, result))
     this.replace(done)
     log.addCall(done, 'over')

@@ -44,7 +44,7 @@ export async function loadCalls(sql: Sql, runId: string): Promise<Call[]> {
   return sql<Call[]>`
     select call_id as "callId", step, position, tool_call_id as "toolCallId", tool, input, status,
       child_run_id as "childRunId", output, started_frame as "startedFrame", finished_frame as "finishedFrame",
-      (extract(epoch from finished_at - started_at) * 1000)::float8 as "durationMs"
+      duration_ms as "durationMs"
     from tool_calls where run_id = ${runId} order by step, position`
 }
 

@@ -125,7 +125,7 @@ function toolItems(runId: string, call: Call, both = false): FrameItem[] {
       item(call.finishedFrame, {
         phase: call.status,
         output: call.output,
-        duration_ms: call.durationMs === null ? undefined : Math.round(call.durationMs),
+        duration_ms: call.durationMs ?? undefined,
       }),
     )
   return items

@@ -112,6 +112,7 @@ export interface StoredResult {
   /** What the model is told. */
   readonly output: RawJson
   readonly frame: number
+  readonly durationMs: number
   readonly usedMs: number
   readonly at: number
   readonly events: readonly OwnEventRow[]
@@ -125,7 +126,7 @@ export async function storeResult(sql: Sql, run: HostedRun, owner: string, resul
       where run_id = ${run.runId} and owner = ${owner} and phase = 'driven' returning run_id
     ), done as (
       update tool_calls set status = ${result.status}, output = ${result.output}::json,
-        finished_at = ${new Date(result.at)}, finished_frame = ${result.frame}
+        finished_at = ${new Date(result.at)}, duration_ms = ${result.durationMs}, finished_frame = ${result.frame}
       where call_id = ${result.callId} and status not in ('finished', 'failed') and exists (select from driven)
       returning call_id
     ), logged as (

@@ -1,11 +1,13 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { remoteClickHouse } from '../../src/columnar/backend.ts'
+import { createColumnarClient } from '../../src/columnar/client.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { temporaryDirectory } from '../support/teardown.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { openTerminal, runSql, runSqlIntoHead } from './sql-process.ts'
 
 /** `bun run sql` as a process, against the real service; what that cannot be made to do is played by a server of ours. */
@@ -66,6 +68,30 @@ tool.call  warn   7       NULL
     expect(answer).toMatchObject({ rows: [{ list: [1, 2], text: 'a=b' }], row_count: 1, truncated: false })
     expect(answer.complete_through).toMatch(/\.\d+$/)
     expect(stderr).toBe('')
+  })
+
+  test('csv and ndjson go to standard output as the service streams them, more rows than a table may have', async () => {
+    const query = 'SELECT type, payload.tokens AS tokens, NULL AS nothing FROM events ORDER BY seq'
+    const csv = await runSql(service, [query, '--format', 'csv', '--wait-for', String(lastSeq)])
+    expect([csv.exitCode, csv.stdout]).toEqual([0, '"type","tokens","nothing"\n"llm.call",12,\n"tool.call",7,\n'])
+    const long = await runSql(service, ['SELECT number FROM numbers(25000)', '--format', 'ndjson'])
+    expect(long.stdout.trimEnd().split('\n')).toHaveLength(25_000)
+    expect(long.stdout).toEndWith('{"number":24999}\n')
+  })
+
+  test.each([
+    ['parquet', 'Parquet'],
+    ['arrow', 'ArrowStream'],
+  ])('%s goes to a file, which holds the answer', async (format, name) => {
+    const path = join(await temporaryDirectory(), `answer.${format}`)
+    const query = 'SELECT type, payload.tokens::Int64 AS tokens FROM events WHERE level = {level:String}'
+    const asked = [query, '--param', 'level=warn', '--format', format, '--output', path, '--wait-for', String(lastSeq)]
+    const { exitCode, stdout, stderr } = await runSql(service, asked)
+    expect([exitCode, stdout, stderr]).toEqual([0, '', ''])
+    const engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
+    atEnd(() => engine.close())
+    const rows = await engine.query(`SELECT * FROM file({path:String}, '${name}')`, { params: { path } })
+    expect(rows).toEqual([{ type: 'tool.call', tokens: 7 }])
   })
 
   test('statements come from an argument, a pipe or a file, one after the other', async () => {
