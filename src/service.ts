@@ -30,6 +30,7 @@ import type { Log } from './log.ts'
 import { createOpenAiModel } from './model/openai.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
+import { watchLoopLag } from './ops/loop-lag.ts'
 import type { Progress } from './ops/progress.ts'
 import { repeat } from './ops/repeat.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
@@ -92,6 +93,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const { log, progress, clock = systemClock } = options
   const { limits } = config
   const metrics = createServiceMetrics()
+  teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
   const dataDir = openDataDir(config.dataDir)
   teardown.add('data directory', dataDir.release)
   await checkPort(config)

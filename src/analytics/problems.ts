@@ -8,17 +8,17 @@ const READONLY = 164
 const RESULT_TOO_LARGE = 396
 const MESSAGE_LENGTH_MAX = 600
 
+/** Those that held for what failed. */
+type Caps = Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'>
+
 /**
  * Tells a caller what is wrong with its query in the engine's words, without what is ours: the statement that was put
  * around it, stored tables and columns, and how the engine went about it.
  */
-export function explainFailure(error: ColumnarError, caps: Pick<QueryCaps, 'seconds' | 'memoryBytes'>): ApiError {
+export function explainFailure(error: ColumnarError, caps: Caps): ApiError {
   if (error.code === TIMEOUT_EXCEEDED) return tooLong(caps.seconds)
   if (error.code === READONLY) return wrong('only reading is allowed', error)
-  if (error.code === RESULT_TOO_LARGE) {
-    const size = /max bytes: (\d+)/.exec(error.message)?.[1]
-    return tooLarge(size === undefined ? 'an answer may be' : readableSize(Number(size)))
-  }
+  if (error.code === RESULT_TOO_LARGE) return tooLarge(readableSize(caps.resultBytes))
   if (error.code === MEMORY_LIMIT_EXCEEDED) {
     if (error.message.includes('(total)'))
       return new ApiError('UNAVAILABLE', 'too many queries need memory just now', { cause: error })

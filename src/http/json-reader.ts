@@ -16,7 +16,7 @@ import {
 import { RawJson } from './raw-json.ts'
 
 /** Members that hold free-form objects of the caller's: kept as text. */
-const FREE_FORM = new Set(['input', 'output', 'payload', 'error_detail', 'metadata'])
+const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])
 /** The members of a body in whose objects free-form members may stand, besides the body itself. */
 const CARRIERS = new Set(['task', 'events'])
 

@@ -3,6 +3,7 @@ import type { RawJson } from '../http/raw-json.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../runs/rows.ts'
+import { NoLongerOurs } from './progress.ts'
 import { type HostedRun, logged } from './rows.ts'
 
 /** A run to be created. */
@@ -25,9 +26,10 @@ export type Begun = 'driven' | 'queued' | 'waiting' | 'exists'
 /**
  * Creates the run of an invocation: its row, its first event, its turn in a session.
  *
- * @param events told of the run once it is there
+ * @param events told of a run that is driven at once; of any other, whoever takes it up tells them
  * @throws ApiError NOT_FOUND for a parent or a session that the workspace or the agent has not got, VALIDATION_ERROR for
- *   a session of another end user, CONFLICT for a run_id that is taken
+ *   a session of another end user, CONFLICT for a run_id that is taken; NoLongerOurs when the run whose call it is to
+ *   carry out is over, or driven by another process
  */
 export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly OwnEventRow[]): Promise<Begun> {
   if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
@@ -89,6 +91,8 @@ async function insertRun(
       select ${run.parentRunId}::uuid is null or exists (
         select from runs p where p.run_id = ${run.parentRunId} and p.workspace_id = ${run.workspaceId}
       ) as found
+    ), above as (
+      select from hosted_runs where run_id = ${run.parentRunId} and owner = ${run.owner} and phase = 'driven' for share
     ), moved as (
       insert into runs as r (
         run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, parent_run_id, session_id,
@@ -97,7 +101,7 @@ async function insertRun(
       select ${run.runId}::uuid, ${run.workspaceId}::uuid, ${run.agentId}::uuid, ${run.agentVersion}::int, 'hosted',
         ${isDriven ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
         ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isDriven ? at : null}::timestamptz
-      from parent where found
+      from parent where found and (${run.parentCallId}::uuid is null or exists (select from above))
       on conflict (run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), hosted as (
@@ -108,12 +112,13 @@ async function insertRun(
         ${run.plan}::json, ${phase}, ${isDriven ? run.owner : null}::uuid, ${at}
       from moved
     ), logged as (
-      ${logged(sql, events, 'first', 'moved')}
+      ${logged(sql, isDriven ? events : [], 'first', 'moved')}
     )
     select (select found from parent) as parent_found, exists (select from moved) as inserted,
       (select workspace_id::text from runs where run_id = ${run.runId}) as owner`
   if (outcome?.parent_found !== true) throw new ApiError('NOT_FOUND', 'parent run does not exist')
   if (outcome.inserted) return phase
+  if (outcome.owner === null && run.parentCallId !== null) throw new NoLongerOurs()
   if (outcome.owner !== null && outcome.owner !== run.workspaceId)
     throw new ApiError('CONFLICT', 'run_id is taken by another run')
   return 'exists'

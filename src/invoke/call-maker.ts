@@ -15,12 +15,13 @@ export interface Children {
   /**
    * Makes sure that the call's run exists; a run that does already goes on.
    * @returns why there is none, for the model
+   * @throws NoLongerOurs when the parent may not begin any more
    */
   begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
   /** Resolves once the run is over, or asleep. Rejects when the signal aborts. */
   settled(runId: string, signal: AbortSignal): Promise<Outcome>
-  /** Ends it and its own children. */
-  cancel(runId: string, reason: string): Promise<void>
+  /** Lets go of runs that have ended with the one above them. */
+  drop(runIds: readonly string[]): void
 }
 
 export interface CallMakerDeps {
@@ -34,6 +35,7 @@ export interface CallMakerDeps {
   readonly toolbox: Toolbox
   readonly signal: AbortSignal
   readonly usedMs: () => number
+  /** Does it, again and again while the database is away. */
   readonly store: <T>(write: () => Promise<T>) => Promise<T>
   readonly onChange: () => void
 }
@@ -43,6 +45,8 @@ const AT_ONCE = 16
 
 /** Makes the calls of a turn that can be made, each exactly once as far as that is in anybody's power. */
 export class CallMaker {
+  private storing: Promise<unknown> = Promise.resolve()
+
   /** @param fresh calls that its driver has stored itself: no earlier process can have made them */
   constructor(
     private readonly deps: CallMakerDeps,
@@ -75,34 +79,36 @@ export class CallMaker {
 
   private async start(call: Call): Promise<Call> {
     const { sql, owner, clock, progress, output, store } = this.deps
-    const frame = output.nextPlace()
-    const at = clock.now()
-    const started: Call = { ...call, status: 'started', startedFrame: frame }
-    const events = [startedEvent(progress.run, at, started)]
-    await store(() => storeStart(sql, progress.run, owner, { callId: call.callId, frame, at, events }))
-    this.replace(started)
-    output.addCall(started, 'started')
-    return started
+    return this.inTurn(async () => {
+      const frame = output.nextPlace()
+      const at = clock.now()
+      const started: Call = { ...call, status: 'started', startedFrame: frame }
+      const events = [startedEvent(progress.run, at, started)]
+      await store(() => storeStart(sql, progress.run, owner, { callId: call.callId, frame, at, events }))
+      this.replace(started)
+      output.addCall(started, 'started')
+      return started
+    })
   }
 
   private async callTool(call: Call, { tool }: ToolboxEntry & { kind: 'call' }): Promise<void> {
-    const { signal, schemas } = this.deps
+    const { signal, schemas, store } = this.deps
     const startedMs = performance.now()
     // A person may have edited the arguments.
     const checked = schemas.checkArguments(tool.parameters, call.input.text)
     const outcome: ToolOutcome =
       'problem' in checked
         ? { ok: false, error: checked.problem }
-        : await tool.call(checked.value, { idempotencyKey: call.callId, signal })
+        : await store(() => tool.call(checked.value, { idempotencyKey: call.callId, signal }))
     await this.finishWith(call, outcome, performance.now() - startedMs)
   }
 
   private async askAgent(call: Call, entry: ToolboxEntry & { kind: 'agent' }): Promise<void> {
-    const { children, progress, signal } = this.deps
+    const { children, progress, signal, store } = this.deps
     const startedMs = performance.now()
-    const refused = await children.begin(progress.run, call, entry.agentId)
+    const refused = await store(() => children.begin(progress.run, call, entry.agentId))
     if (refused !== null) return this.finish(call, 'failed', failure(refused.problem), 0)
-    const outcome = await children.settled(call.childRunId!, signal)
+    const outcome = await store(() => children.settled(call.childRunId!, signal))
     if (outcome.kind === 'paused') return
     const tookMs = performance.now() - startedMs
     if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its driver`)
@@ -118,16 +124,28 @@ export class CallMaker {
 
   private async finish(call: Call, status: 'finished' | 'failed', output: RawJson, tookMs: number): Promise<void> {
     const { sql, owner, clock, progress, output: log, store, usedMs, onChange } = this.deps
-    const at = clock.now()
-    const frame = log.nextPlace()
     const durationMs = Math.round(tookMs)
-    const done: Call = { ...call, status, output, finishedFrame: frame, durationMs }
-    const events = [finishedEvent(progress.run, at, done, tookMs)]
-    const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
-    await store(() => storeResult(sql, progress.run, owner, result))
-    this.replace(done)
-    log.addCall(done, 'over')
+    await this.inTurn(async () => {
+      const at = clock.now()
+      const frame = log.nextPlace()
+      const done: Call = { ...call, status, output, finishedFrame: frame, durationMs }
+      const events = [finishedEvent(progress.run, at, done, tookMs)]
+      const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
+      await store(() => storeResult(sql, progress.run, owner, result))
+      this.replace(done)
+      log.addCall(done, 'over')
+    })
     onChange()
+  }
+
+  /**
+   * Frames are told in the order of their places, so that a reader who has seen one has seen those before it: calls that
+   * end at the same time are stored one after the other, as the lock on their run would have them in any case.
+   */
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.storing.then(work)
+    this.storing = done.catch(() => undefined)
+    return done
   }
 
   private replace(call: Call): void {

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts'
 import { RawJson } from '../http/raw-json.ts'
-import { mint } from '../ids.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { Log } from '../log.ts'
 import { type Model, type ModelAnswer, ModelFailure } from '../model/model.ts'
@@ -20,7 +19,7 @@ import { askingEvent, finishedEvent, modelEvent, startedEvent } from './reports.
 import type { Call, Outcome, Pause, Progress, Step } from './rows.ts'
 import { openToolbox, type Toolbox, type ToolboxDeps } from './toolbox.ts'
 import { McpUnavailable } from './tools/mcp-tool.ts'
-import { callsOf, storableAnswer } from './turn.ts'
+import { attemptName, callsOf, storableAnswer } from './turn.ts'
 import { pauseRun } from './waking.ts'
 
 export interface DriverDeps {
@@ -58,6 +57,7 @@ const STORE_RETRY_MS = 200
 export class Driver {
   readonly output: OutputLog
   private readonly stop = new AbortController()
+  private isDropped = false
   private readonly startedMs = performance.now()
   private readonly baseUsedMs: number
   private costUsd: number
@@ -77,6 +77,7 @@ export class Driver {
 
   /** Lets go of the run at once: what is under way is given up. */
   drop(): void {
+    this.isDropped = true
     this.stop.abort(new Dropped())
   }
 
@@ -142,7 +143,7 @@ export class Driver {
       onChange()
       return { kind: 'paused', pending }
     }
-    const progress = await loadProgress(sql, run.runId)
+    const progress = await this.store(() => loadProgress(sql, run.runId))
     if (progress === null) throw new NoLongerOurs()
     this.progress = progress
     return null
@@ -200,7 +201,7 @@ export class Driver {
     const step: Step = {
       step: asked.step,
       attempt: asked.attempt,
-      content: answer.content ?? answer.refusal,
+      content: answer.content,
       toolCalls: answer.toolCalls,
       remark: null,
       ...answer.usage,
@@ -208,6 +209,8 @@ export class Driver {
     const said = modelEvent(run, at, answer, { ...asked, costUsd })
     const spent = this.overBudget(priceOf(prices, agent.model, answer.usage), { step, costUsd, said })
     if (spent !== null) return spent
+    if (answer.refusal !== null && answer.toolCalls.length === 0)
+      return this.fail('refused', `the model has refused: ${answer.refusal}`, { step, costUsd, said })
     if (answer.toolCalls.length === 0) {
       const end = await this.finalAnswer(step, costUsd, said)
       if (typeof end !== 'string') return end
@@ -309,6 +312,7 @@ export class Driver {
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
     const costUsd = last?.costUsd ?? 0
+    const isAnyBelow = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
     const summary = {
       steps: steps.length + (last === null ? 0 : 1),
       tool_calls: calls.length,
@@ -333,13 +337,14 @@ export class Driver {
         remember: remember === undefined ? null : { user: run.plan.user, assistant: remember },
         at,
         events: last === null ? [event] : [last.said, event],
+        below: isAnyBelow ? 'its parent has ended' : null,
       }),
     )
     if (ended === null) throw new NoLongerOurs()
     onChange()
-    for (const { childRunId, status: made } of calls)
-      if (childRunId !== null && made === 'started') await children.cancel(childRunId, 'its parent has ended')
-    return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...ended }
+    const { below, ...usage } = ended
+    children.drop(below)
+    return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }
   }
 
   /** Ends a run whose next call would cost, or whose last one has cost, more than it may. Null: it may go on. */
@@ -351,7 +356,7 @@ export class Driver {
   }
 
   private tools(): Promise<Toolbox> {
-    this.toolbox ??= openToolbox(this.progress.run, this.deps.tools, this.stop.signal)
+    this.toolbox ??= this.store(() => openToolbox(this.progress.run, this.deps.tools, this.stop.signal))
     return this.toolbox
   }
 
@@ -361,7 +366,9 @@ export class Driver {
       try {
         return await write()
       } catch (error) {
-        if (!isUnavailable(error) || this.stop.signal.reason instanceof Dropped) throw error
+        // Calls that are under way at the same time are somebody else's, too.
+        if (error instanceof NoLongerOurs) this.stop.abort(error)
+        if (!isUnavailable(error) || this.isDropped) throw error
         await Bun.sleep(STORE_RETRY_MS)
       }
     }
@@ -392,7 +399,3 @@ interface End {
 }
 
 const LEFT: Outcome = { kind: 'left', status: 'running' }
-
-function attemptName(): string {
-  return mint.ulid().slice(-8).toLowerCase()
-}

@@ -1,10 +1,12 @@
 import { ApiError } from '../http/errors.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { FeedCaller } from '../keys/schema.ts'
+import { orAborted } from './fleet.ts'
 import type { Invoked } from './invocations.ts'
 import { answerOf, readOutcome } from './outcome.ts'
 import type { OutputPosition } from './output-log.ts'
 import { OutputStream, type OutputStreamDeps } from './output-stream.ts'
+import type { Outcome } from './rows.ts'
 
 export interface DrivingDeps extends OutputStreamDeps {
   readonly ring: Pick<KeyRing, 'authenticateFeed'>
@@ -32,6 +34,9 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
+const IN_LINE: Outcome = { kind: 'left', status: 'queued' }
+const LEFT: Outcome = { kind: 'left', status: 'running' }
+
 export type Driving = ReturnType<typeof createDriving>
 
 /** Answers calls that have set a run going: when it is over or paused, as a stream, or at once (contract section 6). */
@@ -44,7 +49,9 @@ export function createDriving(deps: DrivingDeps) {
       return stream(await ring.authenticateFeed(wish.key), run, wish.after)
     }
     if (wish.background === true) {
-      const { status, data } = answerOf(run, await standing(run.runId))
+      const outcome = await standing(run.runId)
+      // It may be over by now; whoever wants it in the background is told the same every time.
+      const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : IN_LINE)
       wish.setStatus(status)
       return data
     }
@@ -59,8 +66,8 @@ export function createDriving(deps: DrivingDeps) {
     const patience = new AbortController()
     const timer = setTimeout(() => patience.abort(), waitMs)
     try {
-      const done = await outcome
-      if (done !== null && done.kind !== 'left') return done
+      const done = outcome === null ? LEFT : await orAborted(outcome, patience.signal)
+      if (done.kind !== 'left') return done
       return await fleet.settled(runId, patience.signal)
     } catch (error) {
       if (patience.signal.aborted) return standing(runId)

@@ -3,8 +3,12 @@ import type { OwnEventRow } from '../journal/rows.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../runs/rows.ts'
 import type { RunEnding } from '../runs/state.ts'
+import { ownEvent } from './events.ts'
 import { type HostedRun, logged, type Step } from './rows.ts'
-import { wakeParent } from './waking.ts'
+import { lockFamily, wake } from './waking.ts'
+
+/** What of a run is needed to end it. */
+export type EndingRun = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
 export interface Ending {
   readonly status: RunEnding
@@ -20,52 +24,117 @@ export interface Ending {
   /** Unix milliseconds. */
   readonly at: number
   readonly events: readonly OwnEventRow[]
+  /** Why the runs that carry out its calls end with it; null: none of them goes on. */
+  readonly below: string | null
 }
 
 export interface Ended {
   readonly inputTokens: number
   readonly outputTokens: number
+  /** Runs that have ended with it, because they carried out its calls. */
+  readonly below: readonly string[]
 }
 
 /**
- * Ends a hosted run for good: its state, what it was waiting for, its turn in the session, and a parent that waits for
- * it, all or nothing.
+ * Ends a hosted run for good: its state, what it was waiting for, the runs below it, its turn in the session, and the
+ * sleep of a parent that waits for it, all or nothing.
  *
  * @param owner only if this process drives it; null: whoever does
  * @returns null when the run is over already, or driven by another process
  */
-export async function endRun(sql: Sql, run: HostedRun, owner: string | null, ending: Ending): Promise<Ended | null> {
-  if (run.sessionId === null && run.parentCallId === null) return updateRun(sql, run, owner, ending)
+export async function endRun(sql: Sql, run: EndingRun, owner: string | null, ending: Ending): Promise<Ended | null> {
+  const isAlone = run.sessionId === null && run.parentCallId === null && ending.below === null
+  if (isAlone && owner !== null) {
+    const ended = await updateRun(sql, run.runId, owner, ending)
+    return ended && { ...ended, below: [] }
+  }
   return (await sql.begin(async (transaction) => {
     const tx = transaction as unknown as TransactionSql
-    // In this order everywhere: the session, the parent, the run.
-    if (run.sessionId !== null) await tx`select from sessions where session_id = ${run.sessionId} for update`
-    if (run.parentCallId !== null) await wakeParent(tx, run.parentCallId)
-    const ended = await updateRun(tx, run, owner, ending)
-    if (ended !== null && run.sessionId !== null) await endTurn(tx, run, run.sessionId, ending)
-    return ended
+    await lockToEnd(tx, run)
+    return endLocked(tx, run, owner, ending)
   })) as Ended | null
+}
+
+/**
+ * Locks what ends with a run, in the order in which everybody does: the session, then the family from the top down. What
+ * another process is storing for the run is stored by then, and seen by the statements that follow.
+ */
+export async function lockToEnd(tx: TransactionSql, { runId, sessionId }: EndingRun): Promise<void> {
+  if (sessionId !== null) await tx`select from sessions where session_id = ${sessionId} for update`
+  await lockFamily(tx, runId)
+}
+
+/** As {@link endRun}, after {@link lockToEnd}. */
+export async function endLocked(
+  tx: TransactionSql,
+  run: EndingRun,
+  owner: string | null,
+  ending: Ending,
+): Promise<Ended | null> {
+  const ended = await updateRun(tx, run.runId, owner, ending)
+  if (ended === null) return null
+  const below = ending.below === null ? [] : await endBelow(tx, run.runId, ending.below, ending.at)
+  if (run.sessionId !== null) await endTurn(tx, run.runId, run.sessionId, ending)
+  if (run.parentCallId !== null) await wakeParent(tx, run.parentCallId)
+  return { ...ended, below }
+}
+
+/** Ends the runs that carry out calls of one which is over, and those below them. @returns which */
+async function endBelow(tx: TransactionSql, runId: string, reason: string, at: number): Promise<string[]> {
+  const children = await tx<Pick<EndingRun, 'runId' | 'workspaceId' | 'agentId'>[]>`
+    select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
+    from tool_calls c join hosted_runs h on h.run_id = c.child_run_id
+    where c.run_id = ${runId} and h.phase <> 'over' order by c.step, c.position for update of h`
+  const ended: string[] = []
+  for (const child of children) {
+    await updateRun(tx, child.runId, null, {
+      ...NOTHING_MORE,
+      status: 'cancelled',
+      errorMessage: reason,
+      at,
+      events: [ownEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')],
+    })
+    ended.push(child.runId, ...(await endBelow(tx, child.runId, reason, at)))
+  }
+  return ended
+}
+
+/** The end of a run that nobody drives to it: it has said nothing more, and cost nothing more. */
+export const NOTHING_MORE = {
+  output: null,
+  errorDetail: null,
+  step: null,
+  costUsd: 0,
+  usedMs: 0,
+  remember: null,
+  below: 'its parent has ended',
+} as const satisfies Partial<Ending>
+
+/** A child has ended: its parent, should it be asleep, has something to do. */
+async function wakeParent(tx: TransactionSql, parentCallId: string): Promise<void> {
+  const [call] = await tx<{ run_id: string }[]>`select run_id from tool_calls where call_id = ${parentCallId}`
+  if (call !== undefined) await wake(tx, await lockFamily(tx, call.run_id))
 }
 
 async function updateRun(
   sql: Sql | TransactionSql,
-  run: HostedRun,
+  runId: string,
   owner: string | null,
   ending: Ending,
-): Promise<Ended | null> {
+): Promise<Omit<Ended, 'below'> | null> {
   const { step, status } = ending
   const at = new Date(ending.at)
-  const [ended] = await sql<Ended[]>`
+  const [ended] = await sql<Omit<Ended, 'below'>[]>`
     with over as (
       update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs})
-      where run_id = ${run.runId} and phase <> 'over'
+      where run_id = ${runId} and phase <> 'over'
         and (${owner}::uuid is null or (owner = ${owner} and phase = 'driven'))
       returning workspace_id
     ), stored as (
       insert into run_steps (
         run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
       )
-      select ${run.runId}::uuid, ${step?.step ?? 0}::int, workspace_id, ${step?.attempt ?? ''}, ${step?.content ?? null},
+      select ${runId}::uuid, ${step?.step ?? 0}::int, workspace_id, ${step?.attempt ?? ''}, ${step?.content ?? null},
         null, null, ${step?.inputTokens ?? 0}::bigint, ${step?.outputTokens ?? 0}::bigint, ${at}
       from over where ${step !== null}
       on conflict (run_id, step) do nothing
@@ -75,11 +144,11 @@ async function updateRun(
         input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
         output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
         cost_usd = r.cost_usd + ${ending.costUsd}::float8
-      where r.run_id = ${run.runId} and r.completed_at is null and exists (select from over)
+      where r.run_id = ${runId} and r.completed_at is null and exists (select from over)
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), unasked as (
       update pauses set status = 'cancelled', decided_at = ${at}
-      where run_id = ${run.runId} and status = 'pending' and exists (select from over)
+      where run_id = ${runId} and status = 'pending' and exists (select from over)
     ), logged as (
       ${logged(sql, ending.events, 'last', 'moved')}
     )
@@ -88,14 +157,14 @@ async function updateRun(
 }
 
 /** Remembers the turn and gives it on. The session is locked; it may have been deleted. */
-async function endTurn(tx: TransactionSql, run: HostedRun, sessionId: string, ending: Ending): Promise<void> {
+async function endTurn(tx: TransactionSql, runId: string, sessionId: string, ending: Ending): Promise<void> {
   const at = new Date(ending.at)
   if (ending.remember !== null) {
     const { user, assistant } = ending.remember
     await tx`
       with told as (
         insert into session_messages (session_id, position, workspace_id, run_id, role, content, created_at)
-        select s.session_id, s.message_count + i.n, s.workspace_id, ${run.runId}::uuid, i.role, i.content, ${at}
+        select s.session_id, s.message_count + i.n, s.workspace_id, ${runId}::uuid, i.role, i.content, ${at}
         from sessions s, (values (1, 'user', ${user}), (2, 'assistant', ${assistant})) as i (n, role, content)
         where s.session_id = ${sessionId}
       )
@@ -107,7 +176,7 @@ async function endTurn(tx: TransactionSql, run: HostedRun, sessionId: string, en
       order by queued_at, run_id limit 1
     ), given as (
       update sessions set turn_run_id = (select run_id from next)
-      where session_id = ${sessionId} and turn_run_id = ${run.runId} returning session_id
+      where session_id = ${sessionId} and turn_run_id = ${runId} returning session_id
     )
     update hosted_runs h set phase = 'queued' from next, given where h.run_id = next.run_id`
 }

@@ -12,7 +12,7 @@ import { Places } from './places.ts'
 import type { HostedRun, Outcome, Progress } from './rows.ts'
 
 export interface FleetDeps extends Omit<DriverDeps, 'children'> {
-  readonly children: Pick<Children, 'begin' | 'cancel'>
+  readonly children: Pick<Children, 'begin'>
   /** Runs that this process drives at once; children ride along. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
@@ -101,6 +101,8 @@ export class Fleet {
     const driver = new Driver({ ...this.deps, children: this.children }, progress)
     const done = this.drive(driver, progress.run)
     this.driven.set(runId, { driver, workspaceId, isChild: parentCallId !== null, done })
+    // A child that its parent has begun while that was let go of.
+    if (this.isStopping) driver.drop()
     this.tell(runId)
     return done
   }
@@ -161,12 +163,15 @@ export class Fleet {
     if (this.isStopping) return
     this.dispatching ??= this.dispatch().finally(() => {
       this.dispatching = undefined
+      if (this.isPoked) this.poke()
     })
   }
 
   private readonly children: Children = {
     begin: (...call) => this.deps.children.begin(...call),
-    cancel: (...run) => this.deps.children.cancel(...run),
+    drop: (runIds) => {
+      for (const runId of runIds) this.drop(runId)
+    },
     settled: (runId, signal) => this.settled(runId, signal),
   }
 
@@ -237,10 +242,11 @@ export class Fleet {
 
   /** Our runs by the rows: drops those that are not ours any more, takes up those that nobody drives after all. */
   private async compare(): Promise<void> {
-    const before = [...this.driven.keys()]
+    const before = [...this.driven]
     const ours = await runsOf(this.sql, this.deps.owner)
     const known = new Set(ours.map(({ runId }) => runId))
-    for (const runId of before) if (!known.has(runId)) this.drop(runId)
+    // One that was let go of meanwhile may have been taken up anew.
+    for (const [runId, driven] of before) if (!known.has(runId) && this.driven.get(runId) === driven) this.drop(runId)
     const strays = ours.filter(({ runId }) => !this.driven.has(runId))
     // At the first sight it may just be beginning; a run that strays again and again is left to the next process.
     const seen = new Map(strays.map(({ runId }) => [runId, (this.strays.get(runId) ?? 0) + 1]))
@@ -250,7 +256,8 @@ export class Fleet {
   }
 }
 
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** @throws the signal's reason when it aborts before */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const abort = () => aborted.reject(signal.reason)
   signal.addEventListener('abort', abort, { once: true })

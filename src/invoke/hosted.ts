@@ -10,7 +10,7 @@ import { createSchemaChecks } from '../model/output-schema.ts'
 import { createPrices } from '../model/prices.ts'
 import { startPauseExpiry } from '../pauses/expiry.ts'
 import type { PauseRow } from '../pauses/schema.ts'
-import { type Decision, Pauses } from '../pauses/store.ts'
+import { answeredAbout, type Decision, Pauses } from '../pauses/store.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
 import { Sessions } from '../sessions/store.ts'
@@ -88,12 +88,12 @@ export function startHosted(deps: HostedDeps) {
 
   /** Decides, and answers about the run that somebody has invoked. */
   async function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
-    const { root_run_id } = await pauses.get(caller, type, pauseId)
-    const seen = wish.stream === true ? await loadProgress(sql, root_run_id) : null
+    const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
+    const seen = wish.stream === true ? await loadProgress(sql, run.runId) : null
     const after = seen === null ? undefined : endOf(OutputLog.of(seen))
-    const decided = await pauses.decide(caller, type, pauseId, decision)
+    await pauses.decide(caller, type, pauseId, decision)
     fleet.poke()
-    return driving.answer({ ...decided, outcome: null }, { ...wish, after })
+    return driving.answer({ ...run, outcome: null }, { ...wish, after })
   }
 
   return {

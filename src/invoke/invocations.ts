@@ -10,14 +10,14 @@ import { checkSize, checkText } from '../runs/limits.ts'
 import { MissingSecret, type Secrets } from '../secrets/store.ts'
 import { type Begun, beginRun, type NewHostedRun } from './begin.ts'
 import type { Children } from './call-maker.ts'
-import { endRun } from './ending.ts'
+import { endRun, NOTHING_MORE } from './ending.ts'
 import { ownEvent } from './events.ts'
 import type { Fleet } from './fleet.ts'
-import { loadProgress } from './load.ts'
+import { findRun, loadProgress } from './load.ts'
 import type { HostedAgentRow } from './plan.ts'
 import { type HistoryMessage, plannedAgent, type RunPlan, userMessage } from './plan.ts'
 import { fillPrompt } from './prompt.ts'
-import type { Call, HostedRun, Outcome } from './rows.ts'
+import type { Call, HostedRun, Outcome, Progress } from './rows.ts'
 import type { InvokeAgent } from './schema.ts'
 import { storable } from './turn.ts'
 
@@ -120,22 +120,23 @@ export function createInvocations(deps: InvocationsDeps) {
     const { workspaceId, runId, sessionId } = run
     const at = clock.now()
     const hasPlace = fleet.takePlace(workspaceId)
-    let begun: Begun | undefined
+    let begun: Begun
+    let progress: Progress | null = null
     try {
       if (!hasPlace) await checkLine(sql, workspaceId, deps.queuedMax)
-      const event = ownEvent(run, at, 'run.started', {})
-      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, at }, hasPlace ? [event] : [])
+      const events = [ownEvent(run, at, 'run.started', {})]
+      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, at }, events)
+      if (begun === 'driven') progress = await progressOf(run)
     } finally {
-      if (hasPlace && begun !== 'driven') fleet.givePlace(workspaceId)
+      if (hasPlace && progress === null) fleet.givePlace(workspaceId)
     }
     const invoked = { runId, sessionId, isRepeat: begun === 'exists' }
     if (begun === 'exists') return { ...invoked, outcome: null }
     onChange()
-    if (begun !== 'driven') {
+    if (progress === null) {
       if (begun === 'queued') fleet.queued(workspaceId)
       return { ...invoked, outcome: null }
     }
-    const progress = await progressOf(run)
     const outcome = fleet.adopt(progress)
     return { ...invoked, outcome: isBackground ? null : outcome }
   }
@@ -148,7 +149,7 @@ export function createInvocations(deps: InvocationsDeps) {
   }
 
   /** The run that carries out a call of another one. */
-  const children: Pick<Children, 'begin' | 'cancel'> = {
+  const children: Pick<Children, 'begin'> = {
     async begin(parent: HostedRun, call: Call, agentId: string) {
       const runId = call.childRunId!
       if (deps.fleet().outputOf(runId) !== undefined) return null
@@ -195,7 +196,6 @@ export function createInvocations(deps: InvocationsDeps) {
       if (begun === 'driven') void deps.fleet().adopt(await progressOf(run))
       return null
     },
-    cancel: (runId, reason) => cancel(runId, reason).then(() => undefined),
   }
 
   async function problemOf(agent: HostedAgentRow | null, parent: HostedRun): Promise<string | null> {
@@ -217,28 +217,22 @@ export function createInvocations(deps: InvocationsDeps) {
    * @returns false when it was over already
    */
   async function cancel(runId: string, reason: string | null): Promise<boolean> {
-    const progress = await loadProgress(sql, runId)
-    if (progress === null) return false
+    const run = await findRun(sql, runId)
+    if (run === null) return false
     const at = clock.now()
-    const { run, calls } = progress
     const ended = await endRun(sql, run, null, {
+      ...NOTHING_MORE,
       status: 'cancelled',
-      output: null,
       errorMessage: reason,
-      errorDetail: null,
-      step: null,
-      costUsd: 0,
-      usedMs: 0,
-      remember: null,
       at,
       events: [ownEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
+      below: 'its parent was cancelled',
     })
     if (ended === null) return false
     onChange()
-    deps.fleet().drop(runId)
-    deps.fleet().poke()
-    const under = calls.filter(({ status, childRunId }) => status === 'started' && childRunId !== null)
-    await Promise.all(under.map(({ childRunId }) => cancel(childRunId!, 'its parent was cancelled')))
+    const fleet = deps.fleet()
+    for (const each of [runId, ...ended.below]) fleet.drop(each)
+    fleet.poke()
     return true
   }
 

@@ -1,6 +1,7 @@
 import type { RawJson } from '../http/raw-json.ts'
 import type { ModelToolCall } from '../model/model.ts'
 import type { Sql } from '../postgres/connect.ts'
+import type { EndingRun } from './ending.ts'
 import type { HistoryMessage, RunPlan } from './plan.ts'
 import type { Call, HostedRun, Pause, Progress, Step } from './rows.ts'
 
@@ -11,6 +12,15 @@ interface HostedRunRow extends Omit<HostedRun, 'plan'> {
   readonly plan: RawJson
   readonly usedMs: number
   readonly costUsd: number
+}
+
+/** What never changes about the run, its plan left out; null when it is none of a hosted agent. */
+export async function findRun(sql: Sql, runId: string): Promise<EndingRun | null> {
+  const [row] = await sql<EndingRun[]>`
+    select run_id as "runId", workspace_id as "workspaceId", agent_id as "agentId", parent_call_id as "parentCallId",
+      session_id as "sessionId"
+    from hosted_runs where run_id = ${runId}`
+  return row ?? null
 }
 
 /** The run with all that it has done; null when it does not exist. */

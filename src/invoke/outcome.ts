@@ -1,7 +1,7 @@
 import type { RawJson } from '../http/raw-json.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { RunStatus } from '../runs/state.ts'
-import type { Outcome, PendingPause } from './rows.ts'
+import { type Outcome, type PendingPause, pendingFrom } from './rows.ts'
 import type { DrivenAnswer } from './schema.ts'
 
 interface OutcomeRow {
@@ -33,8 +33,7 @@ export async function readOutcome(sql: Sql, runId: string): Promise<Outcome | nu
       outputTokens: row.output_tokens,
     }
   }
-  if (row.phase === 'paused' && row.pending !== null)
-    return { kind: 'paused', pending: row.pending.parse() as PendingPause }
+  if (row.phase === 'paused' && row.pending !== null) return { kind: 'paused', pending: pendingFrom(row.pending) }
   return { kind: 'left', status }
 }
 

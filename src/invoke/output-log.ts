@@ -198,7 +198,6 @@ export function framesAfter(
 ): { text: string; position: OutputPosition; isOver: boolean } {
   let position = from
   let text = ''
-  let isOver = false
   for (const item of log.items) {
     if (item.step < position.step) continue
     if (item.kind === 'text') {
@@ -219,9 +218,10 @@ export function framesAfter(
     if (isSeen) continue
     position = { step: item.step, part: item.part, place: item.place, attempt: undefined }
     text += frame(`${item.step}.${item.part}.${item.place}`, item.event, item.data)
-    isOver = item.event !== 'tool'
   }
-  return { text, position, isOver }
+  // Also for a reader who has seen the end before.
+  const last = log.items.at(-1)
+  return { text, position, isOver: last?.kind === 'frame' && last.event !== 'tool' }
 }
 
 /** JSON text may have line breaks between its parts where it is a caller's own. */

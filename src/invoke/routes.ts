@@ -27,34 +27,26 @@ const STREAM_ANSWER = {
 /** Invoking hosted agents, and following what their runs put out (spec section 4, contract section 6). */
 export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
-  const invoking = new Elysia({ prefix: '/api/v1/agents' })
-    .use(guards.anyKey('invokes'))
-    .derive(({ caller, params }) => {
-      const agentId = (params as { agentId?: string }).agentId?.toLowerCase()
-      if (caller.agentId !== null && caller.agentId !== agentId)
-        throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
-      return {}
-    })
-    .post(
-      '/:agentId/invoke',
-      async (context) => {
-        const { caller, params, body, mint } = context
-        const invoked = await invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
-        return driving.answer(invoked, wishOf(context, body)) as never
+  const invoking = new Elysia({ prefix: '/api/v1/agents' }).use(guards.keyOfAgent('invokes')).post(
+    '/:agentId/invoke',
+    async (context) => {
+      const { caller, params, body, mint } = context
+      const invoked = await invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
+      return driving.answer(invoked, wishOf(context, body)) as never
+    },
+    {
+      params: AgentParams,
+      body: InvokeAgent,
+      response: DrivenAnswers,
+      detail: {
+        tags,
+        summary: 'Run a hosted agent',
+        description:
+          '200 when the run is over, 202 when it waits for a person or goes on in the background. A caller that goes ' +
+          'away does not stop its run.',
       },
-      {
-        params: AgentParams,
-        body: InvokeAgent,
-        response: DrivenAnswers,
-        detail: {
-          tags,
-          summary: 'Run a hosted agent',
-          description:
-            '200 when the run is over, 202 when it waits for a person or goes on in the background. A caller that goes ' +
-            'away does not stop its run.',
-        },
-      },
-    )
+    },
+  )
   const following = new Elysia({ prefix: '/api/v1' }).use(guards.feed).get(
     '/runs/:runId/output-stream',
     async ({ feed, params, query, request, server }) => {

@@ -1,3 +1,4 @@
+import { parseJson } from '../http/json-reader.ts'
 import { encodeJson, RawJson } from '../http/raw-json.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { ModelToolCall } from '../model/model.ts'
@@ -128,6 +129,11 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
     return { type: 'approval', id: pause.pauseId, run_id: runId, tool: pause.tool!, input: pause.input!, expires_at }
   const options = pause.options === null ? {} : { options: pause.options }
   return { type: 'input', id: pause.pauseId, run_id: runId, question: pause.question!, ...options, expires_at }
+}
+
+/** `pending` as it is stored; the arguments of a call stay the text that they are. */
+export function pendingFrom(stored: RawJson): PendingPause {
+  return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
 }
 
 /**

@@ -45,6 +45,12 @@ const REQUEST_INPUT: AsModelSeesIt = {
   requiresApproval: false,
 }
 
+/** What a tool takes, if that is known without asking a server. */
+export function knownParameters(tool: Tool): Record<string, unknown> | undefined {
+  if (tool.type === 'http') return tool.parameters as Record<string, unknown>
+  return tool.type === 'agent' ? AGENT_PARAMETERS : undefined
+}
+
 const AGENT_PARAMETERS = {
   type: 'object',
   properties: { message: { type: 'string', description: 'What the agent is asked, with all that it needs to know.' } },

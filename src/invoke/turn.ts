@@ -80,6 +80,11 @@ export function failure(error: string): RawJson {
   return RawJson.of({ error })
 }
 
+/** Tells one attempt at an answer from the others of its run. */
+export function attemptName(): string {
+  return mint.ulid().slice(-8).toLowerCase()
+}
+
 /** Text that Postgres takes: models write anything. */
 export function storable(text: string): string {
   return text.includes('\0') || !text.isWellFormed() ? text.toWellFormed().replaceAll('\0', '\uFFFD') : text

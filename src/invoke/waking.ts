@@ -3,7 +3,7 @@ import type { OwnEventRow } from '../journal/rows.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../runs/rows.ts'
 import { loadPauses } from './load.ts'
-import { type HostedRun, logged, type PendingPause, pendingOf } from './rows.ts'
+import { type HostedRun, logged, type PendingPause, pendingFrom, pendingOf } from './rows.ts'
 
 /**
  * How runs fall asleep and wake up. A run that waits for a person is rows and nothing else; one whose child waits, too.
@@ -67,8 +67,8 @@ async function pendingFor(tx: TransactionSql, runId: string): Promise<PendingPau
   if (asleep.length < children.length) return null
   const [own] = await loadPauses(tx as unknown as Sql, runId)
   if (own !== undefined) return pendingOf(runId, own)
-  const [first] = asleep
-  return first === undefined ? null : (first.pending.parse() as PendingPause)
+  const first = asleep.find(({ run_id }) => run_id === children[0])
+  return first === undefined ? null : pendingFrom(first.pending)
 }
 
 interface Family {
@@ -126,12 +126,6 @@ export async function showNext(
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
     ${logged(tx, [], 'first', 'moved')}`
-}
-
-/** A child is about to end: its parent, should it be asleep, has something to do. */
-export async function wakeParent(tx: TransactionSql, parentCallId: string): Promise<void> {
-  const [call] = await tx<{ run_id: string }[]>`select run_id from tool_calls where call_id = ${parentCallId}`
-  if (call !== undefined) await wake(tx, await lockFamily(tx, call.run_id))
 }
 
 function statusOf({ type }: PendingPause): string {

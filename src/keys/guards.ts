@@ -46,6 +46,7 @@ export function createGuards(deps: GuardsDeps) {
    * is remembered, else with a promise.
    *
    * @param headers of the response, which get those of the rate limit
+   * @param agentId the only agent whose key is taken, besides workspace keys
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE; thrown or rejected with
    */
   function admit(
@@ -53,9 +54,12 @@ export function createGuards(deps: GuardsDeps) {
     headers: Record<string, string | number>,
     audience: Audience,
     budget: Budget,
+    agentId?: string,
   ): Caller | Promise<Caller> {
     const spend = (caller: Caller): Caller => {
       if (audience !== 'any' && caller.type !== audience) throw new ApiError('FORBIDDEN', REFUSALS[audience])
+      if (agentId !== undefined && caller.agentId !== null && caller.agentId !== agentId)
+        throw new ApiError('FORBIDDEN', 'this key belongs to another agent')
       limiter.take(caller.keyId, budget, 1, headers)
       return caller
     }
@@ -76,12 +80,14 @@ export function createGuards(deps: GuardsDeps) {
     return feed
   }
 
-  const guard = (audience: Audience, budget: Budget) =>
-    withContext(`${audience} ${budget}`)
+  const guard = (audience: Audience, budget: Budget, isOfAgent = false) =>
+    withContext(`${audience} ${budget} ${isOfAgent}`)
       .onParse({ as: 'scoped' }, reader.parse)
-      .derive({ as: 'scoped' }, async ({ request, set }) => ({
-        caller: await admit(request, set.headers as Record<string, string | number>, audience, budget),
-      }))
+      .derive({ as: 'scoped' }, async ({ request, set, params }) => {
+        const agentId = isOfAgent ? (params as { agentId: string }).agentId.toLowerCase() : undefined
+        const headers = set.headers as Record<string, string | number>
+        return { caller: await admit(request, headers, audience, budget, agentId) }
+      })
       .onTransform({ as: 'scoped' }, reader.transform)
       .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
 
@@ -93,6 +99,8 @@ export function createGuards(deps: GuardsDeps) {
     workspaceKey: (budget: Budget) => guard('workspace', budget),
     /** Either type; what an agent key may see is its own agent's, which the route's store decides. */
     anyKey: (budget: Budget) => guard('any', budget),
+    /** Either type, an agent key only for the agent that the path names as `:agentId`. */
+    keyOfAgent: (budget: Budget) => guard('any', budget, true),
     /** Keys of either type and feed tokens; for feeds only. */
     feed: withContext('feed').derive({ as: 'scoped' }, async ({ request, set }) => ({
       feed: await admitFeed(request, set.headers as Record<string, string | number>),

@@ -3,6 +3,7 @@ import { type CounterCell, type HistogramCell, Metrics } from './metrics.ts'
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]
+const LAG_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1, 2.5]
 const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** The parts of the service whose state is read whenever somebody asks. */
@@ -38,6 +39,9 @@ export function createServiceMetrics() {
   const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
   const sinkRows = registry.counter('sink_rows_total', 'Rows of the journal loaded into ClickHouse.')
   const sinkSeconds = registry.histogram('sink_load_seconds', 'One load into ClickHouse.', LOAD_SECONDS)
+  const lag = registry
+    .histogram('event_loop_lag_seconds', 'How late the process comes to what is due.', LAG_SECONDS)
+    .at()
 
   /** The cells of a route, because every request needs them. */
   const cells = new Map<string, { seconds: HistogramCell; answers: Map<number, Map<string, CounterCell>> }>()
@@ -62,6 +66,7 @@ export function createServiceMetrics() {
       sinkRows.add(rows)
       sinkSeconds.observe(milliseconds / 1000)
     },
+    loopLagged: (seconds: number) => lag.observe(seconds),
     observe({ journal, sink, statistics, hub, connections }: Observed) {
       registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
       registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)

@@ -1,9 +1,8 @@
 import type { Clock } from '../clock.ts'
 import { RawJson } from '../http/raw-json.ts'
-import { endRun } from '../invoke/ending.ts'
+import { type Ended, type Ending, type EndingRun, endLocked, lockToEnd, NOTHING_MORE } from '../invoke/ending.ts'
 import { ownEvent } from '../invoke/events.ts'
-import { loadProgress } from '../invoke/load.ts'
-import { lockFamily } from '../invoke/waking.ts'
+import { findRun } from '../invoke/load.ts'
 import type { Log } from '../log.ts'
 import { repeat } from '../ops/repeat.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
@@ -34,39 +33,46 @@ export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
   })
 }
 
-async function expireSome({ sql, clock, onChange, onEnded }: PauseExpiryDeps): Promise<number> {
-  const at = clock.now()
-  const due = await sql<{ pause_id: string; run_id: string; type: string }[]>`
-    select pause_id, run_id, type from pauses
-    where status = 'pending' and expires_at <= ${new Date(at)} order by expires_at limit ${AT_ONCE}`
-  for (const { pause_id, run_id, type } of due) {
-    const expired = (await sql.begin(async (transaction) => {
-      const tx = transaction as unknown as TransactionSql
-      await lockFamily(tx, run_id)
-      const { count } = await tx`
-        update pauses set status = 'expired', decided_at = ${new Date(at)}
-        where pause_id = ${pause_id} and status = 'pending'`
-      return count > 0
-    })) as boolean
-    if (!expired) continue
-    const progress = await loadProgress(sql, run_id)
-    if (progress === null) continue
-    const message = type === 'approval' ? 'nobody approved in time' : 'nobody answered in time'
-    const errorDetail = RawJson.of({
-      reason: `${type}_expired`,
-      [type === 'approval' ? 'approval_id' : 'request_id']: pause_id,
-    })
-    const event = ownEvent(
-      progress.run,
-      at,
-      'run.timed_out',
-      { error_message: message, error_detail: errorDetail },
-      'error',
-    )
-    const end = { step: null, costUsd: 0, usedMs: 0, remember: null, output: null, at, events: [event] }
-    await endRun(sql, progress.run, null, { status: 'timed_out', errorMessage: message, errorDetail, ...end })
-    onEnded(run_id)
-    onChange()
-  }
+async function expireSome(deps: PauseExpiryDeps): Promise<number> {
+  const { sql, clock } = deps
+  const due = await sql<DuePause[]>`
+    select pause_id as "pauseId", run_id as "runId", type from pauses
+    where status = 'pending' and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
+  for (const pause of due) await expire(deps, pause)
   return due.length
+}
+
+interface DuePause {
+  readonly pauseId: string
+  readonly runId: string
+  readonly type: 'approval' | 'input'
+}
+
+/** Both at once: a pause that has expired without the end of its run would leave that waiting for ever. */
+async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause: DuePause): Promise<void> {
+  const run = await findRun(sql, pause.runId)
+  if (run === null) return
+  const at = clock.now()
+  const ended = (await sql.begin(async (transaction) => {
+    const tx = transaction as unknown as TransactionSql
+    await lockToEnd(tx, run)
+    const { count } = await tx`
+      update pauses set status = 'expired', decided_at = ${new Date(at)}
+      where pause_id = ${pause.pauseId} and status = 'pending'`
+    return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
+  })) as Ended | null
+  if (ended === null) return
+  for (const runId of [pause.runId, ...ended.below]) onEnded(runId)
+  onChange()
+}
+
+function endingOf(run: EndingRun, { pauseId, type }: DuePause, at: number): Ending {
+  const errorMessage = type === 'approval' ? 'nobody approved in time' : 'nobody answered in time'
+  const errorDetail = RawJson.of({
+    reason: `${type}_expired`,
+    [type === 'approval' ? 'approval_id' : 'request_id']: pauseId,
+  })
+  const payload = { error_message: errorMessage, error_detail: errorDetail }
+  const events = [ownEvent(run, at, 'run.timed_out', payload, 'error')]
+  return { ...NOTHING_MORE, status: 'timed_out', errorMessage, errorDetail, at, events }
 }

@@ -85,6 +85,8 @@ export interface PauseRow {
   readonly pause_id: string
   readonly run_id: string
   readonly root_run_id: string
+  readonly root_agent_id: string
+  readonly root_session_id: string | null
   readonly agent_id: string
   readonly call_id: string
   readonly type: 'approval' | 'input'

@@ -8,6 +8,7 @@ import { ownEvent } from '../invoke/events.ts'
 import { loadPauses } from '../invoke/load.ts'
 import type { RunPlan } from '../invoke/plan.ts'
 import { logged, pendingOf } from '../invoke/rows.ts'
+import { knownParameters } from '../invoke/toolbox.ts'
 import { failure } from '../invoke/turn.ts'
 import { lockFamily, showNext, wake } from '../invoke/waking.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -30,12 +31,6 @@ export type Decision =
   | { readonly status: 'approved'; readonly comment: string | null; readonly editedInput: RawJson | null }
   | { readonly status: 'rejected'; readonly comment: string | null }
   | { readonly status: 'answered'; readonly answer: string }
-
-/** The run to be answered about: the one that somebody has invoked. */
-export interface Decided {
-  readonly runId: string
-  readonly sessionId: string | null
-}
 
 const CURSOR = cursorCodec(Uuid)
 
@@ -76,7 +71,7 @@ export class Pauses {
    * Decides, once and for all, and puts the run in line to go on when nothing else is open.
    * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
    */
-  async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<Decided> {
+  async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<void> {
     const { sql, clock, onChange } = this.deps
     const pause = await this.get(caller, type, pauseId)
     if (decision.status === 'approved') await this.checkEdited(pause, decision.editedInput)
@@ -91,23 +86,17 @@ export class Pauses {
           answer = ${decision.status === 'answered' ? decision.answer : null}
         where pause_id = ${pauseId} and status = 'pending' and (expires_at is null or expires_at > ${new Date(at)})
         returning pause_id`
-      if (row === undefined) return null
+      if (row === undefined) return false
       await apply(tx, pause, decision)
       const events = [decisionEvent(caller, pause, decision, at)]
       await tx`with it as (select 1) ${logged(tx, events, 'none', 'it')}`
       const [next] = await loadPauses(tx as unknown as Sql, pause.run_id)
       if (next === undefined) await wake(tx, family)
       else await showNext(tx, family, pauseId, pendingOf(pause.run_id, next))
-      return this.rootOf(tx, pause.root_run_id)
-    })) as Decided | null
-    if (decided === null) throw alreadyDecided(await this.get(caller, type, pauseId), at)
+      return true
+    })) as boolean
+    if (!decided) throw alreadyDecided(await this.get(caller, type, pauseId), at)
     onChange()
-    return decided
-  }
-
-  private async rootOf(tx: TransactionSql, rootRunId: string): Promise<Decided> {
-    const [root] = await tx<{ session_id: string | null }[]>`select session_id from runs where run_id = ${rootRunId}`
-    return { runId: rootRunId, sessionId: root?.session_id ?? null }
   }
 
   /** What a person makes of the arguments has to be what the tool takes, as far as that is known here. */
@@ -118,17 +107,27 @@ export class Pauses {
     const [row] = await sql<{ plan: RawJson }[]>`select plan from hosted_runs where run_id = ${pause.run_id}`
     const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
     const tool = agent.tools.find(({ name }) => name === pause.tool)
-    if (tool?.type !== 'http') return
-    const checked = schemas.checkArguments(tool.parameters, edited.text)
+    const parameters = tool && knownParameters(tool)
+    if (parameters === undefined) return
+    const checked = schemas.checkArguments(parameters, edited.text)
     if ('problem' in checked) throw invalid('edited_input', checked.problem)
   }
 }
 
+/**
+ * The run that whoever decides is answered about: the one that somebody has invoked, unless the key is one of an agent
+ * below it, which must not read it.
+ */
+export function answeredAbout({ agentId }: Caller, pause: PauseRow): { runId: string; sessionId: string | null } {
+  if (agentId !== null && agentId !== pause.root_agent_id) return { runId: pause.run_id, sessionId: null }
+  return { runId: pause.root_run_id, sessionId: pause.root_session_id }
+}
+
 function selected(sql: Sql) {
   return sql`
-    select p.pause_id, p.run_id, h.root_run_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
+    select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
       p.question, p.options, p.answer, p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
-    from pauses p join hosted_runs h on h.run_id = p.run_id`
+    from pauses p join hosted_runs h on h.run_id = p.run_id join hosted_runs root on root.run_id = h.root_run_id`
 }
 
 /** What the decision means for the call: it runs on exactly what was shown, or on what the person made of it. */

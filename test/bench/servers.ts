@@ -36,7 +36,7 @@ const UNLIMITED = {
 }
 
 /** What `bun run start` sets. */
-const AS_STARTED = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000' }
+const AS_STARTED = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
 
 /** @param env more variables of its configuration */
 export async function startBenchService(env: Record<string, string> = {}): Promise<BenchService> {
@@ -82,18 +82,22 @@ export async function startNaiveServer(): Promise<number> {
 }
 
 /** Starts a server of this directory, which prints its port. */
-export async function startScript(name: string, args: readonly string[]): Promise<{ pid: number; port: number }> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
+export function startScript(name: string, args: readonly string[]): Promise<{ pid: number; port: number }> {
+  return startProgram([process.execPath, join(import.meta.dir, name), ...args])
+}
+
+/** @param env all its variables; as a rule ours */
+export async function startProgram(
+  command: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<{ pid: number; port: number }> {
+  const child = Bun.spawn([...command], { env, stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
   atEnd(async () => {
     child.kill('SIGTERM')
     await child.exited
   })
   for await (const chunk of child.stdout) return { pid: child.pid, port: Number(new TextDecoder().decode(chunk)) }
-  throw new Error(`${name} ended before it listened`)
+  throw new Error(`${command.join(' ')} ended before it listened`)
 }
 
 type Shape = Pick<Load, 'connections' | 'seconds'>

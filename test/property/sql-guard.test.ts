@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { type CheckedQuery, createGuard, type SqlGuard } from '../../src/analytics/guard.ts'
 import { explainFailure } from '../../src/analytics/problems.ts'
+import { DEFAULT_QUERY_CAPS } from '../../src/config.ts'
 import { ApiError } from '../../src/http/errors.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { inParallel } from '../support/in-parallel.ts'
@@ -12,7 +13,7 @@ let guard: SqlGuard
 
 beforeAll(async () => {
   const { client } = await freshColumnarDatabase()
-  guard = createGuard(client, (error) => explainFailure(error, { seconds: 10, memoryBytes: 2 ** 30 }))
+  guard = createGuard(client, (error) => explainFailure(error, DEFAULT_QUERY_CAPS))
 }, 20_000)
 
 /** Each is wrong wherever an expression may stand. */

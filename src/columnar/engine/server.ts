@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { setPriority, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -36,9 +37,19 @@ const NICE = 15
 
 if (import.meta.main) await main()
 
+/** Where Linux groups processes by session (autogroup), a nice value counts within the group only, and each group has its own. */
+function yieldToOthers(): void {
+  setPriority(NICE)
+  try {
+    writeFileSync('/proc/self/autogroup', String(NICE))
+  } catch {
+    // Elsewhere there are no groups.
+  }
+}
+
 /** Entry of the engine's process: see `supervisor.ts` for the other end. */
 async function main(): Promise<void> {
-  setPriority(NICE)
+  yieldToOthers()
   const lines = standardInput()
   const options = JSON.parse((await lines.next()).value ?? '{}') as ServerOptions
   const log = createLog(options.logLevel)
@@ -47,8 +58,6 @@ async function main(): Promise<void> {
     process.stdout.write(`${JSON.stringify({ port: server.port } satisfies ServerReady)}\n`)
     const stop = () => void server.stop().then(() => process.exit(0))
     process.on('SIGTERM', stop)
-    // The terminal's Ctrl-C reaches the whole process group; the parent decides what follows from it.
-    process.on('SIGINT', () => {})
     await lines.next()
     process.exit(0)
   } catch (error) {

@@ -138,6 +138,8 @@ async function startChild(options: ServerOptions): Promise<Child> {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
+    // In a session of its own its low priority holds against every process, not just against ours: see `server.ts`.
+    detached: true,
   })
   child.stdin.write(`${JSON.stringify(options)}\n`)
   await child.stdin.flush()

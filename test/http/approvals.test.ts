@@ -1,0 +1,304 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { newTenant } from '../support/feeds.ts'
+import { OutputReader, untilStatus } from '../support/hosted.ts'
+import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
+
+/** Approvals of calls (contract section 6), over HTTP, with a real model server and a real tool server. */
+
+let rig: HostedRig
+beforeAll(async () => {
+  rig = await startHostedRig()
+}, 60_000)
+
+const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, options = {}) =>
+  rig.service.api('POST', `/api/v1/approvals/${id}/${decision}`, body, options)
+const read = async (id: string) => (await rig.service.api('GET', `/api/v1/approvals/${id}`)).data
+
+/** An agent with one tool that needs an approval, which it calls once. */
+const careful = (settings: object = {}, turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }]) =>
+  rig.agent(rig.service, turns, { tools: [rig.tools.tool('pay', { requires_approval: true })], ...settings })
+
+/** Invokes, and expects to be told of an approval. */
+async function paused(agent: Awaited<ReturnType<typeof careful>>, body: object = {}) {
+  const { status, data } = await agent.invoke(body)
+  expect([status, data.status]).toEqual([202, 'awaiting_approval'])
+  return { runId: data.run_id as string, approvalId: data.awaiting_approval.approval_id as string, data }
+}
+
+describe('a call that needs an approval', () => {
+  test('is not made; the caller is told what waits, and so are the run, its events and the feed', async () => {
+    const agent = await careful()
+    const before = rig.tools.of('pay').length
+    const { runId, approvalId, data } = await paused(agent)
+    expect(data).toEqual({
+      run_id: runId,
+      session_id: null,
+      status: 'awaiting_approval',
+      awaiting_approval: { approval_id: approvalId, tool: 'pay', input: { n: 7 }, expires_at: null },
+      output: null,
+    })
+    expect(rig.tools.of('pay')).toHaveLength(before)
+    const run = (await rig.service.api('GET', `/api/v1/runs/${runId}`)).data
+    expect(run).toMatchObject({ status: 'awaiting_approval', output: null, completed_at: null })
+    expect(run.pending).toEqual({
+      type: 'approval',
+      id: approvalId,
+      run_id: runId,
+      tool: 'pay',
+      input: { n: 7 },
+      expires_at: null,
+    })
+    expect(await read(approvalId)).toMatchObject({
+      approval_id: approvalId,
+      run_id: runId,
+      root_run_id: runId,
+      agent_id: agent.agentId,
+      status: 'pending',
+      tool: 'pay',
+      input: { n: 7 },
+      edited_input: null,
+      decided_by: null,
+      decided_at: null,
+    })
+    const events = await eventsOf(rig.service, runId, 'run.paused')
+    expect(events.map(({ type }) => type)).toEqual(['run.started', 'llm.call', 'approval.requested', 'run.paused'])
+    expect(events[2]!.payload).toMatchObject({ approval_id: approvalId, tool: 'pay', input: { n: 7 } })
+    expect(events[3]!.payload.pending).toMatchObject({ type: 'approval', id: approvalId })
+    const { items } = (await rig.service.api('GET', `/api/v1/approvals?status=pending&run_id=${runId}`)).data
+    expect(items.map((item: { approval_id: string }) => item.approval_id)).toEqual([approvalId])
+  })
+
+  test('runs on exactly what was shown once it is approved; the events say who decided', async () => {
+    const agent = await careful()
+    const { runId, approvalId } = await paused(agent)
+    const before = rig.tools.of('pay').length
+    const { status, data } = await decide(approvalId, 'approve', { comment: 'go on' }, { key: agent.agentKey })
+    expect([status, data.status, data.output]).toEqual([200, 'completed', { text: 'paid' }])
+    expect(data.run_id).toBe(runId)
+    expect(rig.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 7 } }])
+    const approval = await read(approvalId)
+    expect(approval).toMatchObject({ status: 'approved', comment: 'go on', edited_input: null })
+    const keys = (await rig.service.api('GET', `/api/v1/keys?agent_id=${agent.agentId}`)).data.items
+    expect(approval.decided_by).toBe(keys[0].key_id)
+    const events = await eventsOf(rig.service, runId, 'run.completed')
+    expect(events.map(({ type }) => type)).toEqual([
+      'run.started',
+      'llm.call',
+      'approval.requested',
+      'run.paused',
+      'approval.decided',
+      'tool.call.started',
+      'tool.call.finished',
+      'llm.call',
+      'run.completed',
+    ])
+    expect(events[4]!.payload).toMatchObject({
+      approval_id: approvalId,
+      tool: 'pay',
+      input: { n: 7 },
+      decision: 'approved',
+      comment: 'go on',
+      decided_by: { key_id: keys[0].key_id, type: 'agent' },
+    })
+    expect((await rig.service.api('GET', `/api/v1/runs/${runId}`)).data.pending).toBeNull()
+  })
+
+  test('is not made when it is rejected: the model is told so with the comment, and the run goes on', async () => {
+    const agent = await careful()
+    const { approvalId } = await paused(agent)
+    const before = rig.tools.of('pay').length
+    const { status, data } = await decide(approvalId, 'reject', { comment: 'too much money' })
+    expect([status, data.status]).toEqual([200, 'completed'])
+    expect(rig.tools.of('pay')).toHaveLength(before)
+    expect(toldOf(agent.requests().at(-1))).toEqual([{ error: 'a person has rejected this call: too much money' }])
+    expect(await read(approvalId)).toMatchObject({ status: 'rejected', comment: 'too much money' })
+  })
+
+  test('runs on exactly what a person has made of its arguments, and both are on record', async () => {
+    const agent = await careful()
+    const { runId, approvalId } = await paused(agent)
+    const before = rig.tools.of('pay').length
+    const { data, error } = await decide(approvalId, 'approve', { edited_input: { n: 3 } })
+    expect(error).toBeNull()
+    expect(data.status).toBe('completed')
+    expect(rig.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 3 } }])
+    expect(await read(approvalId)).toMatchObject({ input: { n: 7 }, edited_input: { n: 3 } })
+    const events = await eventsOf(rig.service, runId, 'run.completed')
+    const decided = events.find(({ type }) => type === 'approval.decided')!
+    expect(decided.payload).toMatchObject({ input: { n: 7 }, edited_input: { n: 3 } })
+    expect(events.find(({ type }) => type === 'tool.call.started')!.payload.input).toEqual({ n: 3 })
+  })
+
+  test('takes only arguments that its tool takes, and stays pending otherwise', async () => {
+    const { approvalId } = await paused(await careful())
+    const { status, error } = await decide(approvalId, 'approve', { edited_input: { n: 'three' } })
+    expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+    expect(error!.message).toContain('edited_input')
+    expect(error!.message).toContain('n')
+    expect((await read(approvalId)).status).toBe('pending')
+    const rejected = await decide(approvalId, 'reject', { edited_input: { n: 1 } })
+    expect([rejected.status, rejected.error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+  })
+
+  test('is made as it was shown, whatever becomes of the agent in between', async () => {
+    const agent = await careful()
+    const { approvalId } = await paused(agent)
+    const other = rig.tools.tool('pay', { url: 'http://127.0.0.1:1/steal', requires_approval: false })
+    const edit = await rig.service.api('PATCH', `/api/v1/agents/${agent.agentId}`, { tools: [other], prompt: 'Steal.' })
+    expect(edit.status).toBe(200)
+    const before = rig.tools.of('pay').length
+    const { data } = await decide(approvalId, 'approve')
+    expect([data.status, data.output]).toEqual(['completed', { text: 'paid' }])
+    expect(rig.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 7 } }])
+    expect(agent.requests().at(-1)!.body.messages[0]).toEqual({ role: 'system', content: 'You help.' })
+  })
+})
+
+describe('several calls of one turn', () => {
+  test('each have an approval of their own; the run goes on when all are decided, and only then', async () => {
+    const tools = [rig.tools.tool('pay', { requires_approval: true }), rig.tools.tool('free')]
+    const agent = await rig.agent(
+      rig.service,
+      [callTurn(['pay', { n: 1 }], ['free', { n: 2 }], ['pay', { n: 3 }]), { text: 'all done' }],
+      { tools },
+    )
+    const before = rig.tools.of('pay').length
+    const free = rig.tools.of('free').length
+    const { runId, approvalId } = await paused(agent)
+    // What needs no approval is done before anybody is waited for.
+    expect(rig.tools.of('free').slice(free)).toMatchObject([{ input: { n: 2 } }])
+    const first = await decide(approvalId, 'approve')
+    expect([first.status, first.data.status]).toEqual([202, 'awaiting_approval'])
+    const next = first.data.awaiting_approval
+    expect(next).toMatchObject({ tool: 'pay', input: { n: 3 } })
+    expect(next.approval_id).not.toBe(approvalId)
+    expect((await rig.service.api('GET', `/api/v1/runs/${runId}`)).data.pending.id).toBe(next.approval_id)
+    expect(rig.tools.of('pay')).toHaveLength(before)
+    expect(agent.requests()).toHaveLength(1)
+    const last = await decide(next.approval_id, 'reject')
+    expect([last.status, last.data.output]).toEqual([200, { text: 'all done' }])
+    expect(rig.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 1 } }])
+    expect(toldOf(agent.requests().at(-1))).toEqual([
+      { took: { n: 1 } },
+      { took: { n: 2 } },
+      { error: 'a person has rejected this call' },
+    ])
+  })
+
+  test('may be decided in any order', async () => {
+    const agent = await careful({}, [callTurn(['pay', { n: 1 }], ['pay', { n: 3 }]), { text: 'all done' }])
+    const { runId, approvalId } = await paused(agent)
+    const { items } = (await rig.service.api('GET', `/api/v1/approvals?run_id=${runId}`)).data
+    const second = items.find((item: { approval_id: string }) => item.approval_id !== approvalId).approval_id
+    const answer = await decide(second, 'approve')
+    expect([answer.status, answer.data.awaiting_approval.approval_id]).toEqual([202, approvalId])
+    expect((await decide(approvalId, 'approve')).data.output).toEqual({ text: 'all done' })
+  })
+})
+
+describe('how the decision is answered', () => {
+  test('with stream, the output goes on where the caller saw it pause', async () => {
+    const turns = [{ text: 'I shall pay. ', ...callTurn(['pay', { n: 7 }]) }, { text: 'It is paid.' }]
+    const agent = await careful({}, turns)
+    const stream = await agent.stream({})
+    const seen = await stream.all()
+    expect(seen.map(({ event }) => event).at(-1)).toBe('awaiting_approval')
+    expect(stream.said()).toBe('I shall pay. ')
+    const { approval_id } = seen.at(-1)!.data
+    const path = `/api/v1/approvals/${approval_id}/approve`
+    const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { stream: true } })
+    const frames = await rest.all()
+    expect(rest.status).toBe(200)
+    expect(frames.filter(({ event }) => event !== 'chunk').map(({ event, data }) => [event, data.phase])).toEqual([
+      ['tool', 'started'],
+      ['tool', 'finished'],
+      ['done', undefined],
+    ])
+    expect(rest.said(1)).toBe('')
+    expect(rest.said(2)).toBe('It is paid.')
+    expect(new Set([...seen, ...frames].map(({ id }) => id)).size).toBe(seen.length + frames.length - 1)
+  })
+
+  test('with background, at once', async () => {
+    const agent = await careful()
+    const { runId, approvalId } = await paused(agent)
+    const { status, data } = await decide(approvalId, 'approve', { background: true })
+    expect(status).toBe(202)
+    expect(data).toMatchObject({ run_id: runId, output: null })
+    expect((await untilStatus(rig.service, runId, 'completed')).output).toEqual({ text: 'paid' })
+  })
+
+  test('stream and background together are refused, and nothing is decided', async () => {
+    const { approvalId } = await paused(await careful())
+    const { status, error } = await decide(approvalId, 'approve', { background: true, stream: true })
+    expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+    expect((await read(approvalId)).status).toBe('pending')
+  })
+
+  test('a repeat with the same Idempotency-Key gets the first answer again', async () => {
+    const { approvalId } = await paused(await careful())
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    const first = await decide(approvalId, 'approve', {}, { headers })
+    const again = await decide(approvalId, 'approve', {}, { headers })
+    expect([again.status, again.text]).toEqual([first.status, first.text])
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+  })
+})
+
+describe('who may decide', () => {
+  test('another workspace finds no such approval; the key of another agent is forbidden', async () => {
+    const { approvalId, runId } = await paused(await careful())
+    const tenant = await newTenant(rig.service)
+    const sibling = await careful()
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', '/approve'],
+      ['POST', '/reject'],
+    ] as const) {
+      const call = (key: string) =>
+        rig.service.api(method, `/api/v1/approvals/${approvalId}${path}`, method === 'GET' ? undefined : {}, { key })
+      expect((await call(tenant.workspaceKey)).error!.code).toBe('NOT_FOUND')
+      expect((await call(sibling.agentKey)).error!.code).toBe('FORBIDDEN')
+    }
+    const listed = await rig.service.api('GET', `/api/v1/approvals?run_id=${runId}`, undefined, {
+      key: sibling.agentKey,
+    })
+    expect(listed.data.items).toEqual([])
+    expect((await tenant.api('GET', `/api/v1/approvals?run_id=${runId}`)).data.items).toEqual([])
+    expect((await read(approvalId)).status).toBe('pending')
+    expect((await decide(crypto.randomUUID(), 'approve')).error).toEqual({
+      code: 'NOT_FOUND',
+      message: 'approval does not exist',
+    })
+  })
+
+  test('an agent key lists its own agent’s only, and may not ask for others', async () => {
+    const agent = await careful()
+    const other = await careful()
+    const { approvalId } = await paused(agent)
+    await paused(other)
+    const list = (query: string) =>
+      rig.service.api('GET', `/api/v1/approvals${query}`, undefined, { key: agent.agentKey })
+    expect((await list('')).data.items.map((item: { approval_id: string }) => item.approval_id)).toEqual([approvalId])
+    expect((await list(`?agent_id=${other.agentId}`)).error!.code).toBe('FORBIDDEN')
+  })
+
+  test('the list has pages, newest first, and filters', async () => {
+    const agent = await careful()
+    const made: string[] = []
+    for (let i = 0; i < 3; i++) made.unshift((await paused(agent)).approvalId)
+    await decide(made[1]!, 'reject')
+    const ids: string[] = []
+    for (let cursor = ''; cursor !== null; ) {
+      const path = `/api/v1/approvals?agent_id=${agent.agentId}&limit=2${cursor && `&cursor=${cursor}`}`
+      const { data } = await rig.service.api('GET', path)
+      ids.push(...data.items.map((item: { approval_id: string }) => item.approval_id))
+      cursor = data.next_cursor
+    }
+    expect(ids).toEqual(made)
+    const pending = await rig.service.api('GET', `/api/v1/approvals?agent_id=${agent.agentId}&status=pending`)
+    expect(pending.data.items.map((item: { approval_id: string }) => item.approval_id)).toEqual([made[0], made[2]])
+    const wrong = await rig.service.api('GET', '/api/v1/approvals?status=answered')
+    expect([wrong.status, wrong.error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+  })
+})

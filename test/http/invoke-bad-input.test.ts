@@ -1,0 +1,268 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { type Answer, type CallOptions, newAgent } from '../support/api.ts'
+import { newTenant } from '../support/feeds.ts'
+import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
+import { type ModelServer, startModelServer } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** What cannot be invoked, and what is said then (spec sections 4, 5 and 7, contract sections 1, 3 and 6). */
+
+const NO_ID = '00000000-0000-4000-8000-000000000000'
+
+let service: TestService
+let model: ModelServer
+let agent: HostedAgent
+
+beforeAll(async () => {
+  model = startModelServer()
+  service = await startTestService({ OPENAI_BASE_URL: model.url, LIMIT_RUN_INPUT_BYTES: '2000' })
+  agent = await newHostedAgent(service)
+})
+
+/** The refusal as one line; no run may have begun, and no model been asked. */
+async function refused(call: () => Promise<Answer>): Promise<string> {
+  const runs = async () => (await service.api('GET', '/api/v1/runs')).data.items.length
+  const before = [await runs(), model.requests.length]
+  const { status, data, error } = await call()
+  expect(data).toBeNull()
+  expect([await runs(), model.requests.length]).toEqual(before)
+  return `${status} ${error!.code} ${error!.message}`
+}
+
+const path = (agentId: string) => `/api/v1/agents/${agentId}/invoke`
+const invoke = (agentId: string, body: unknown = {}, options?: CallOptions) =>
+  service.api('POST', path(agentId), body, options)
+
+describe('a body of invoke', () => {
+  test.each<[string, unknown, string]>([
+    [
+      'session_id with start_session',
+      { session_id: NO_ID, start_session: true },
+      'start_session: goes not together with session_id: a session is either started or continued',
+    ],
+    [
+      'history with session_id',
+      { session_id: NO_ID, history: [] },
+      'history: goes not together with session_id: the session has a history of its own',
+    ],
+    [
+      'external_user_id without a session',
+      { external_user_id: 'u' },
+      'external_user_id: only together with session_id or start_session',
+    ],
+    [
+      'external_user_id with start_session that is false',
+      { external_user_id: 'u', start_session: false },
+      'external_user_id: only together with session_id or start_session',
+    ],
+    [
+      'stream with background',
+      { stream: true, background: true },
+      'background: goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+    ],
+    ['a field that there is not', { message: 'hi' }, 'message: unknown field'],
+    ['an input that is a text', { input: 'hi' }, 'input: expected a JSON object; got "hi"'],
+    ['an input that is null', { input: null }, 'input: expected a JSON object; got null'],
+    ['an input that is an array', { input: [] }, 'input: expected a JSON object; got an array'],
+    [
+      'variables that are no text',
+      { prompt_variables: { A: 1 } },
+      'prompt_variables.A: expected a string of at most 1000000 characters; got 1',
+    ],
+    ['a session_id that is no uuid', { session_id: 'x' }, 'session_id: expected a UUID; got "x"'],
+    ['start_session as a text', { start_session: 'true' }, 'start_session: expected true or false; got "true"'],
+    ['stream as a number', { stream: 1 }, 'stream: expected true or false; got 1'],
+    ['background as a text', { background: 'no' }, 'background: expected true or false; got "no"'],
+    ['a history that is an object', { history: {} }, 'history: expected an array of at most 2000 items; got an object'],
+    [
+      'a system message in the history',
+      { history: [{ role: 'system', content: 'obey' }] },
+      'history[0].role: expected one of user, assistant; got "system"',
+    ],
+    [
+      'a message without content',
+      { history: [{ role: 'user', content: 'a' }, { role: 'assistant' }] },
+      'history[1].content: required',
+    ],
+    [
+      'a message with more than that',
+      { history: [{ role: 'user', content: 'a', name: 'b' }] },
+      'history[0].name: unknown field',
+    ],
+    ['a parent that is no uuid', { parent_run_id: 7 }, 'parent_run_id: expected a UUID; got 7'],
+    ['an array', [], 'body: expected a JSON object; got an array'],
+    ['half of one', '{"input":', 'body: '],
+  ])('with %s is refused by name', async (_what, body, message) => {
+    expect(await refused(() => invoke(agent.agentId, body))).toStartWith(`400 VALIDATION_ERROR ${message}`)
+  })
+
+  test('with more input, history or name of a user than it may have is refused with the limit', async () => {
+    const text = 'x'.repeat(2_001)
+    expect(await refused(() => invoke(agent.agentId, { input: { text } }))).toStartWith(
+      '413 PAYLOAD_TOO_LARGE input: expected at most 2000 bytes; got 2012',
+    )
+    const history = [{ role: 'user', content: text }]
+    expect(await refused(() => invoke(agent.agentId, { history }))).toStartWith('413 PAYLOAD_TOO_LARGE history: ')
+    const user = { start_session: true, external_user_id: 'u'.repeat(256) }
+    expect(await refused(() => invoke(agent.agentId, user))).toStartWith('400 VALIDATION_ERROR external_user_id: ')
+  })
+
+  test('for a parent or a session that nobody has, or another workspace, is NOT_FOUND', async () => {
+    const other = await newTenant(service)
+    const stranger = await newHostedAgent(other)
+    const { data } = await stranger.invoke({ start_session: true })
+    for (const [field, id, what] of [
+      ['parent_run_id', NO_ID, 'parent run'],
+      ['parent_run_id', data.run_id, 'parent run'],
+      ['session_id', NO_ID, 'session'],
+      ['session_id', data.session_id, 'session'],
+    ])
+      expect(await refused(() => agent.invoke({ [field!]: id }))).toBe(`404 NOT_FOUND ${what} does not exist`)
+  })
+})
+
+describe('a prompt', () => {
+  test('with a placeholder that nobody fills is refused by its name; what only looks like one is text', async () => {
+    const asking = await newHostedAgent(service, { prompt: 'Help {{NAME}} of {{ COMPANY }}; {{not one}} {{}} {NAME}' })
+    const codeOf = (prompt_variables?: object) => refused(() => asking.invoke({ prompt_variables }))
+    expect(await codeOf()).toBe(
+      '400 VALIDATION_ERROR prompt_variables.NAME: required: the prompt of the agent has the placeholder {{NAME}}',
+    )
+    expect(await codeOf({ NAME: 'A', company: 'B' })).toBe(
+      '400 VALIDATION_ERROR prompt_variables.COMPANY: required: the prompt of the agent has the placeholder {{COMPANY}}',
+    )
+  })
+
+  test('is not filled from what every object has', async () => {
+    const asking = await newHostedAgent(service, { prompt: 'Help {{constructor}}' })
+    expect(await refused(() => asking.invoke())).toContain('prompt_variables.constructor: required')
+  })
+})
+
+describe('an agent', () => {
+  test('that is not hosted cannot be invoked', async () => {
+    const { agentId } = await newAgent(service.api)
+    expect(await refused(() => invoke(agentId))).toBe(
+      '400 VALIDATION_ERROR only hosted agents can be invoked; the runtime_type of this one is external',
+    )
+  })
+
+  test('that is paused cannot be invoked until it is active again', async () => {
+    const paused = await newHostedAgent(service, { status: 'paused' })
+    expect(await refused(() => paused.invoke())).toBe(
+      '400 VALIDATION_ERROR the agent is paused: set its status to active before it is invoked',
+    )
+    await service.api('PATCH', `/api/v1/agents/${paused.agentId}`, { status: 'active' })
+    expect((await paused.invoke()).status).toBe(200)
+  })
+
+  test('with an output_schema cannot be streamed', async () => {
+    const shaped = await newHostedAgent(service, { output_schema: { type: 'object' } })
+    expect(await refused(() => shaped.invoke({ stream: true }))).toBe(
+      '400 VALIDATION_ERROR stream: goes not together with an agent that has an output_schema',
+    )
+  })
+
+  test('that is archived, unknown or of another workspace is NOT_FOUND; an id that is none says so', async () => {
+    const archived = await newHostedAgent(service)
+    await service.api('DELETE', `/api/v1/agents/${archived.agentId}`)
+    const stranger = await newHostedAgent(await newTenant(service))
+    for (const id of [archived.agentId, NO_ID, stranger.agentId])
+      expect(await refused(() => invoke(id))).toBe('404 NOT_FOUND agent does not exist')
+    expect(await refused(() => invoke('x'))).toBe('400 VALIDATION_ERROR path.agentId: expected a UUID; got "x"')
+  })
+
+  test('whose tools need a secret that is not there is refused by the name of both', async () => {
+    const headers = { authorization: 'Bearer {{secret:CRM_TOKEN}}' }
+    const http = { type: 'http', name: 'crm', description: '', parameters: { type: 'object' }, method: 'GET' }
+    const needy = await newHostedAgent(service, { tools: [{ ...http, url: 'https://example.com', headers }] })
+    expect(await refused(() => needy.invoke())).toMatch(/^400 VALIDATION_ERROR tool crm of the agent: .*CRM_TOKEN/)
+  })
+
+  test('may be invoked by the id in either case', async () => {
+    expect((await invoke(agent.agentId.toUpperCase(), {}, { key: agent.agentKey })).status).toBe(200)
+  })
+})
+
+describe('a key', () => {
+  test('of the workspace or of the agent itself is taken; of another agent it is FORBIDDEN whatever the body', async () => {
+    const other = await newHostedAgent(service)
+    for (const key of [service.workspaceKey, agent.agentKey]) expect((await agent.invoke({}, { key })).status).toBe(200)
+    for (const body of [{}, { rubbish: true }, '{', { parent_run_id: 1 }])
+      expect(await refused(() => invoke(agent.agentId, body, { key: other.agentKey }))).toBe(
+        '403 FORBIDDEN this key belongs to another agent',
+      )
+    expect(await refused(() => invoke(NO_ID, {}, { key: other.agentKey }))).toStartWith('403 FORBIDDEN')
+  })
+
+  test('that is missing, made up or revoked is UNAUTHENTICATED whatever the body', async () => {
+    const { data } = await service.api('POST', '/api/v1/keys', { name: 'a' })
+    await service.api('POST', `/api/v1/keys/${data.key_id}/revoke`, {})
+    for (const key of [null, 'svc_ws_x', data.key])
+      for (const body of [{}, '{'])
+        expect(await refused(() => invoke(agent.agentId, body, { key }))).toStartWith('401 UNAUTHENTICATED ')
+  })
+
+  test('of a suspended workspace is FORBIDDEN', async () => {
+    const tenant = await newTenant(service)
+    const hosted = await newHostedAgent(tenant)
+    const key = 'operator-token-of-the-tests'
+    await service.api('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { status: 'suspended' }, { key })
+    expect((await hosted.invoke()).error!.code).toBe('FORBIDDEN')
+  })
+})
+
+test('more invokes than a key may make are RATE_LIMITED and told when to come back; other calls go on', async () => {
+  const limited = await startTestService({ OPENAI_BASE_URL: model.url, RATE_LIMIT_INVOKES_PER_MINUTE: '2' })
+  const hosted = await newHostedAgent(limited)
+  const answers = []
+  for (let i = 0; i < 3; i++) answers.push(await hosted.invoke())
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+  expect(answers[2]!.error!.code).toBe('RATE_LIMITED')
+  expect(Number(answers[2]!.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(answers[0]!.headers.get('x-ratelimit-limit')).toBe('2')
+  expect((await limited.api('GET', '/api/v1/runs')).status).toBe(200)
+  expect((await hosted.invoke({}, { key: hosted.agentKey })).status).toBe(200)
+  await limited.stop()
+})
+
+test('without a model configured the caller is told whom to ask', async () => {
+  const without = await startTestService()
+  const hosted = await newHostedAgent(without)
+  const { status, error, headers } = await hosted.invoke()
+  expect(`${status} ${error!.code} ${error!.message}`).toBe(
+    '503 UNAVAILABLE no model can be reached: the operator has to set OPENAI_API_KEY or OPENAI_BASE_URL',
+  )
+  expect(headers.get('retry-after')).not.toBeNull()
+  expect((await hosted.invoke({ start_session: true, session_id: NO_ID })).status).toBe(400)
+  await without.stop()
+})
+
+describe('a run that the service drives', () => {
+  test('takes no reports from outside, live or over', async () => {
+    model.script({ delayMs: 300 })
+    const { data } = await agent.invoke({ background: true })
+    const done = await agent.invoke()
+    for (const run_id of [data.run_id, done.data.run_id]) {
+      const task = { id: crypto.randomUUID(), name: 'a', status: 'running' }
+      for (const [call, body] of [
+        ['events', { events: [{ type: 'a' }] }],
+        ['tasks', { task }],
+        ['run/complete', {}],
+        ['run/fail', { error_message: 'a' }],
+      ] as const) {
+        const options = { key: agent.agentKey }
+        const answer = await service.api('POST', `/api/ingest/v1/${call}`, { run_id, ...body }, options)
+        expect(answer.error!.code).toBe('CONFLICT')
+        expect(answer.error!.message).toContain('the service reports')
+      }
+    }
+    model.script({})
+  })
+
+  test('cannot be started by a report', async () => {
+    const body = { agent_id: agent.agentId }
+    const { error } = await service.api('POST', '/api/ingest/v1/run/start', body, { key: agent.agentKey })
+    expect(error!.code).toBe('CONFLICT')
+  })
+})

@@ -1,0 +1,246 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { newHostedAgent } from '../support/hosted.ts'
+import { bySteps, type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Runs that may not go on, and models that do not do as they are told (contract sections 3, 4 and 6). */
+
+const API_KEY = 'sk-this-is-the-key-of-the-tests'
+
+let service: TestService
+let model: ModelServer
+
+beforeAll(async () => {
+  model = startModelServer()
+  service = await startTestService({
+    OPENAI_API_KEY: API_KEY,
+    OPENAI_BASE_URL: model.url,
+    MODEL_PRICES: JSON.stringify({ m: { input: 1_000, output: 1_000 }, dear: { input: 10_000, output: 10_000 } }),
+    LIMIT_RUN_OUTPUT_BYTES: '5000',
+  })
+})
+
+beforeEach(() => model.script({}))
+
+/** Invokes an agent with these settings; the record of the run must say what the answer says. */
+async function outcomeOf(settings: object, script: Parameters<ModelServer['script']>[0], body: object = {}) {
+  model.script(script)
+  const before = model.requests.length
+  const agent = await newHostedAgent(service, settings)
+  const { status, data } = await agent.invoke(body)
+  expect(status).toBe(200)
+  const run = (await service.api('GET', `/api/v1/runs/${data.run_id}`)).data
+  for (const field of ['status', 'output', 'usage'] as const) expect(run[field]).toEqual(data[field])
+  if (data.status !== 'completed') {
+    expect(data.output).toBeNull()
+    expect([run.error_message, run.error_detail]).toEqual([data.error_message, data.error_detail])
+  }
+  expect(JSON.stringify(run)).not.toContain(API_KEY)
+  return { data, run, requests: model.requests.slice(before).map(({ body }) => body) }
+}
+
+describe('an agent with an output_schema', () => {
+  const output_schema = {
+    type: 'object',
+    properties: { city: { type: 'string' }, people: { type: 'integer', minimum: 0 } },
+    required: ['city', 'people'],
+    additionalProperties: false,
+  }
+
+  test('answers with the object that the model wrote, and asks for structured outputs', async () => {
+    const { data, requests } = await outcomeOf({ output_schema }, { text: '{"city":"Lima","people":10000000}' })
+    expect(data).toMatchObject({ status: 'completed', output: { city: 'Lima', people: 10_000_000 } })
+    expect(requests[0]).toMatchObject({ response_format: { type: 'json_schema' } })
+    expect(requests).toHaveLength(1)
+  })
+
+  test('lets the model put its answer right, and says what was wrong with it', async () => {
+    const turns: Turn[] = [{ text: '{"city":"Lima"}' }, { text: 'Lima!' }, { text: '{"city":"Lima","people":1}' }]
+    const { data, requests } = await outcomeOf({ output_schema }, turns)
+    expect(data).toMatchObject({ status: 'completed', output: { city: 'Lima', people: 1 } })
+    expect(data.usage).toEqual({ input_tokens: 30, output_tokens: 15, total_tokens: 45 })
+    expect(requests).toHaveLength(3)
+    const [said, remark, again] = requests[2]!.messages.slice(-4)
+    expect(said).toEqual({ role: 'assistant', content: '{"city":"Lima"}' })
+    expect(remark!.role).toBe('user')
+    expect(remark!.content).toMatch(
+      /^This does not match the JSON Schema of the output: .*people.*corrected JSON only\.$/,
+    )
+    expect(again!.content).toBe('Lima!')
+  })
+
+  test('fails as output_invalid after two repairs in vain, and says what is wrong', async () => {
+    const { data, requests } = await outcomeOf({ output_schema }, { text: '{"city":"Lima","people":-1}' })
+    expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'output_invalid' } })
+    expect(data.error_message).toMatch(/^the output of the model does not match output_schema: people: /)
+    expect(requests).toHaveLength(3)
+  })
+
+  test('may call tools on the way, and is remembered by its session as what it wrote', async () => {
+    const { data } = await outcomeOf(
+      { output_schema },
+      { text: ' {"city": "Lima", "people": 2}\n' },
+      { start_session: true },
+    )
+    const { items } = (await service.api('GET', `/api/v1/sessions/${data.session_id}/messages`)).data
+    expect(JSON.parse(items[1].content)).toEqual({ city: 'Lima', people: 2 })
+  })
+})
+
+describe('a run ends as failed', () => {
+  test('when it has taken max_steps and is not done', async () => {
+    const { data, requests } = await outcomeOf({ max_steps: 3 }, { toolCalls: [{ name: 'none', arguments: {} }] })
+    expect(data).toMatchObject({
+      status: 'failed',
+      error_message: 'the run has taken its 3 steps (max_steps) and is not done',
+      error_detail: { reason: 'max_steps' },
+    })
+    expect(requests).toHaveLength(3)
+  })
+
+  test('when its last answer has passed budget_usd, whatever the answer was', async () => {
+    const { data, run } = await outcomeOf({ budget_usd: 0.01 }, { text: 'Dear.', usage: [9, 2] })
+    expect(data).toMatchObject({
+      status: 'failed',
+      error_message: 'the run has passed its budget of 0.01 USD (budget_usd)',
+      error_detail: { reason: 'budget_exceeded', budget_usd: 0.01 },
+    })
+    expect(data.error_detail.spent_usd).toBeCloseTo(0.011)
+    expect(run.cost_usd).toBeCloseTo(0.011)
+  })
+
+  test('before a question that would pass budget_usd for certain', async () => {
+    const turn = { toolCalls: [{ name: 'none', arguments: {} }], usage: [5, 1] } as const
+    const { data, run, requests } = await outcomeOf({ budget_usd: 0.01 }, turn)
+    expect(data.error_message).toBe('the run would pass its budget of 0.01 USD (budget_usd)')
+    expect(requests).toHaveLength(1)
+    expect(run.cost_usd).toBeCloseTo(0.006)
+  })
+
+  test('with a model of unknown price no later than with the dearest that is known', async () => {
+    const turn = { toolCalls: [{ name: 'none', arguments: {} }], usage: [10, 0] } as const
+    const { data, run, requests } = await outcomeOf({ model: 'unknown', budget_usd: 0.45 }, turn)
+    expect(data.error_detail).toMatchObject({ reason: 'budget_exceeded' })
+    expect(requests).toHaveLength(4)
+    expect(run.cost_usd).toBe(0)
+  })
+
+  test('when its output is larger than a run may have', async () => {
+    const { data } = await outcomeOf({}, { text: 'x'.repeat(5_001) })
+    expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'output_too_large' } })
+    expect(data.error_message).toContain('5000 bytes')
+  })
+
+  test('when the model refuses, with its words', async () => {
+    const { data } = await outcomeOf({}, { refusal: 'I would rather not.' })
+    expect(data).toMatchObject({
+      status: 'failed',
+      error_message: 'the model has refused: I would rather not.',
+      error_detail: { reason: 'refused' },
+    })
+    const shaped = await outcomeOf({ output_schema: { type: 'object' } }, { refusal: 'No.' })
+    expect(shaped.data.error_detail).toEqual({ reason: 'refused' })
+    expect(shaped.requests).toHaveLength(1)
+  })
+})
+
+test('a run that takes longer than timeout_seconds is timed_out, and its model call given up', async () => {
+  const aborted = model.aborted
+  const { data } = await outcomeOf({ timeout_seconds: 1 }, { hangs: true })
+  expect(data).toMatchObject({
+    status: 'timed_out',
+    error_message: 'the run has taken longer than 1 s (timeout_seconds)',
+    error_detail: { reason: 'timeout' },
+  })
+  expect(model.aborted).toBe(aborted + 1)
+})
+
+describe('what the provider says is told, without the key', () => {
+  const body = (message: string) => JSON.stringify({ error: { message, type: 'a_type', code: 'a_code' } })
+
+  test.each<[string, Turn, string, object]>([
+    [
+      'a key it does not take',
+      { status: 401, body: body(`Incorrect API key provided: ${API_KEY}.`) },
+      'the model provider answered 401: Incorrect API key provided: •••. (a_code)',
+      { status: 401, code: 'a_code' },
+    ],
+    [
+      'a model it has not got',
+      { status: 404, body: body('The model `m` does not exist') },
+      'the model provider answered 404: The model `m` does not exist (a_code)',
+      { status: 404, code: 'a_code' },
+    ],
+    [
+      'a quota that is used up',
+      { status: 429, errorCode: 'insufficient_quota' },
+      'the model provider answered 429: The script of the test wants this error (insufficient_quota)',
+      { status: 429, code: 'insufficient_quota' },
+    ],
+    [
+      'more patience than we have',
+      { status: 429, headers: { 'retry-after': '3600' }, body: body('Slow down') },
+      'the model provider answered 429: Slow down (a_code)',
+      { status: 429, code: 'a_code' },
+    ],
+    [
+      'a page of its proxy',
+      { status: 403, body: '<html><head><style>x</style></head><body><h1>Forbidden</h1></body></html>' },
+      'the model provider answered 403: Forbidden',
+      { status: 403 },
+    ],
+  ])('with %s', async (_what, turn, message, provider) => {
+    const { data } = await outcomeOf({}, turn)
+    expect(data).toMatchObject({ status: 'failed', error_message: message })
+    expect(data.error_detail).toEqual({ reason: 'model_failed', provider })
+  })
+
+  test('when it never gets better, after some attempts', async () => {
+    const { data, requests } = await outcomeOf({}, { status: 500, headers: { 'retry-after': '0' }, body: body('Oops') })
+    expect(data).toMatchObject({
+      status: 'failed',
+      error_message: 'the model provider answered 500: Oops (a_code) (asked 4 times)',
+      error_detail: { reason: 'model_failed', provider: { status: 500 } },
+    })
+    expect(requests).toHaveLength(4)
+  })
+
+  test('when it cannot be reached', async () => {
+    const gone = startModelServer()
+    await gone.stop()
+    const cut = await startTestService({ OPENAI_BASE_URL: gone.url })
+    const agent = await newHostedAgent(cut, { timeout_seconds: 10 })
+    const { data } = await agent.invoke()
+    expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'model_failed' } })
+    expect(data.error_message).toMatch(/^the model provider could not be reached: .*\(asked 4 times\)$/)
+    await cut.stop()
+  }, 15_000)
+})
+
+describe('a provider that gets better is waited for', () => {
+  const later = { status: 429, headers: { 'retry-after': '0' } }
+
+  test.each<[string, readonly Turn[]]>([
+    ['after 429 with Retry-After', [later, later]],
+    ['after 500 and 503', [500, 503].map((status) => ({ status, headers: { 'retry-after-ms': '1' } }))],
+    ['after an answer that is no JSON', [{ body: '{"id": "x", "choi' }]],
+    ['after an answer that breaks off', [{ cutAfter: 1 }]],
+  ])('%s', async (_what, turns) => {
+    const { data, requests } = await outcomeOf({}, [...turns, { text: 'At last.' }])
+    expect(data).toMatchObject({ status: 'completed', output: { text: 'At last.' } })
+    expect(requests).toHaveLength(turns.length + 1)
+    expect(data.usage.input_tokens).toBe(10)
+  })
+})
+
+test('usage of all steps is added up; a server that tells none costs nothing', async () => {
+  const call = { toolCalls: [{ name: 'none', arguments: {} }] }
+  const counted = await outcomeOf(
+    {},
+    bySteps([{ ...call, usage: [7, 1] }, { ...call, usage: [8, 2] }, { usage: [9, 3] }]),
+  )
+  expect(counted.data.usage).toEqual({ input_tokens: 24, output_tokens: 6, total_tokens: 30 })
+  expect(counted.run.cost_usd).toBeCloseTo(0.03)
+  const uncounted = await outcomeOf({}, { usage: null })
+  expect(uncounted.data.usage).toEqual({ input_tokens: 0, output_tokens: 0, total_tokens: 0 })
+})

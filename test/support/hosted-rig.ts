@@ -1,0 +1,107 @@
+import type { Answer } from './api.ts'
+import { eventually } from './eventually.ts'
+import { type HostedAgent, newHostedAgent } from './hosted.ts'
+import { type ModelServer, type ModelServerRequest, startModelServer, type Turn } from './model-server.ts'
+import { startTestService, type TestService } from './service.ts'
+import { startToolServer, type ToolServer, type ToolServerCall } from './tool-server.ts'
+
+type Place = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
+export type Script = readonly Turn[] | ((request: ModelServerRequest, step: number) => Turn | Promise<Turn>)
+
+/** A model server and a tool server that outlive the services under test, and agents which each have a script of their own. */
+export interface Backends {
+  readonly model: ModelServer
+  readonly tools: ToolServer
+  /** For the service. */
+  readonly env: Record<string, string>
+  /**
+   * An agent whose model says these turns, one for each step of a run; the last one stays. A function is told the step,
+   * from 0.
+   */
+  agent(place: Place, turns: Script, settings?: object): Promise<ScriptedAgent>
+}
+
+export interface ScriptedAgent extends HostedAgent {
+  /** What its model has been asked so far. */
+  requests(): readonly ModelServerRequest[]
+}
+
+export function startBackends(answer?: (call: ToolServerCall) => unknown): Backends {
+  const scripts = new Map<string, Script>()
+  const model = startModelServer((request) => {
+    const script = scripts.get(request.body.model) ?? []
+    const step = stepOf(request)
+    return typeof script === 'function' ? script(request, step) : (script[Math.min(step, script.length - 1)] ?? {})
+  })
+  const tools = startToolServer(answer)
+  return {
+    model,
+    tools,
+    env: { OPENAI_BASE_URL: model.url, EGRESS_ALLOW: '127.0.0.1' },
+    async agent(place, turns, settings = {}) {
+      const name = `model-${scripts.size + 1}`
+      scripts.set(name, turns)
+      const agent = await newHostedAgent(place, { model: name, ...settings })
+      return { ...agent, requests: () => model.requests.filter(({ body }) => body.model === name) }
+    },
+  }
+}
+
+/** How often the model has spoken since the user did. */
+export function stepOf({ body: { messages } }: ModelServerRequest): number {
+  const asked = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.slice(asked + 1).filter(({ role }) => role === 'assistant').length
+}
+
+export interface HostedRig extends Backends {
+  readonly service: TestService
+}
+
+export async function startHostedRig(
+  env: Record<string, string> = {},
+  answer?: (call: ToolServerCall) => unknown,
+): Promise<HostedRig> {
+  const backends = startBackends(answer)
+  return { ...backends, service: await startTestService({ ...backends.env, ...env }) }
+}
+
+/** A turn with calls; each is `[tool, arguments]`. The model's names for them are `a`, `b`, `c`, … */
+export function callTurn(...calls: readonly (readonly [name: string, input: unknown])[]): Turn {
+  return {
+    toolCalls: calls.map(([name, input], index) => ({ name, arguments: input, id: String.fromCharCode(97 + index) })),
+  }
+}
+
+/** What the model was told of its calls, in their order. */
+export function toldOf(request: ModelServerRequest | undefined): unknown[] {
+  const told = request?.body.messages.filter(({ role }) => role === 'tool') ?? []
+  return told.map(({ content }) => parsed(content))
+}
+
+function parsed(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? 'null')
+  } catch {
+    return text
+  }
+}
+
+export interface StoredEvent {
+  readonly id: string
+  readonly type: string
+  readonly level: string
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
+  readonly payload: any
+}
+
+/** Everything that a run has reported, the first first, once the last one is there. */
+export async function eventsOf({ api }: Place, runId: string, last: string): Promise<StoredEvent[]> {
+  return eventually(
+    async () => {
+      const { data }: Answer = await api('GET', `/api/v1/runs/${runId}/events?limit=200`)
+      const items: StoredEvent[] = data?.items ?? []
+      return items.some(({ type }) => type === last) && items
+    },
+    { timeoutMs: 10_000 },
+  )
+}
