@@ -16,6 +16,8 @@ export interface NewHostedRun extends HostedRun {
   readonly startsSession: boolean
   /** This process drives it at once, unless it has to wait for its turn in a session. */
   readonly owner: string | null
+  /** Runs that may wait for their turn in its session. */
+  readonly waitingMax: number
   /** Unix milliseconds. */
   readonly at: number
 }
@@ -28,8 +30,8 @@ export type Begun = 'driven' | 'queued' | 'waiting' | 'exists'
  *
  * @param events told of a run that is driven at once; of any other, whoever takes it up tells them
  * @throws ApiError NOT_FOUND for a parent or a session that the workspace or the agent has not got, VALIDATION_ERROR for
- *   a session of another end user, CONFLICT for a run_id that is taken; NoLongerOurs when the run whose call it is to
- *   carry out is over, or driven by another process
+ *   a session of another end user, RATE_LIMITED for one in which too many wait, CONFLICT for a run_id that is taken;
+ *   NoLongerOurs when the run whose call it is to carry out is over, or driven by another process
  */
 export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly OwnEventRow[]): Promise<Begun> {
   if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
@@ -75,7 +77,20 @@ async function takeTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean>
         external_user_id = coalesce(external_user_id, ${run.externalUserId})
       where session_id = ${run.sessionId}`
   }
-  return turn === null || turn === run.runId
+  if (turn === null || turn === run.runId) return true
+  await checkWaiting(tx, run)
+  return false
+}
+
+/** @throws ApiError RATE_LIMITED */
+async function checkWaiting(tx: TransactionSql, { runId, sessionId, waitingMax }: NewHostedRun): Promise<void> {
+  const [{ others, isRepeat }] = await tx<[{ others: number; isRepeat: boolean }]>`
+    select count(*)::int as others, coalesce(bool_or(run_id = ${runId}), false) as "isRepeat" from (
+      select run_id from hosted_runs where session_id = ${sessionId} and phase = 'waiting' limit ${waitingMax}
+    ) as line`
+  if (others < waitingMax || isRepeat) return
+  const message = `${waitingMax} runs wait for their turn in this session already`
+  throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 5 })
 }
 
 async function insertRun(

@@ -114,7 +114,7 @@ export class CallMaker {
     if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its driver`)
     if (outcome.status === 'completed') return this.finish(call, 'finished', outcome.output!, tookMs)
     const why = outcome.errorMessage ?? outcome.status
-    await this.finish(call, 'failed', failure(`the run of the agent has ${outcome.status}: ${why}`), tookMs)
+    await this.finish(call, 'failed', failure(`the run of the agent has ended as ${outcome.status}: ${why}`), tookMs)
   }
 
   private finishWith(call: Call, outcome: ToolOutcome, tookMs: number): Promise<void> {

@@ -7,7 +7,7 @@ import type { SchemaChecks } from '../model/output-schema.ts'
 import type { Prices } from '../model/prices.ts'
 import { isUnavailable, type Sql } from '../postgres/connect.ts'
 import type { RunEnding } from '../runs/state.ts'
-import { nextCostAtLeast, priceOf } from './budget.ts'
+import { nextCostAtLeast, priceOf, spentUsd } from './budget.ts'
 import { CallMaker, type Children } from './call-maker.ts'
 import { conversationOf } from './conversation.ts'
 import { endRun } from './ending.ts'
@@ -15,7 +15,7 @@ import { ownEvent } from './events.ts'
 import { loadProgress } from './load.ts'
 import { OutputLog } from './output-log.ts'
 import { NoLongerOurs, storeAnswer } from './progress.ts'
-import { askingEvent, finishedEvent, modelEvent, startedEvent } from './reports.ts'
+import { askingEvent, endedEvent, finishedEvent, modelEvent, startedEvent } from './reports.ts'
 import type { Call, Outcome, Pause, Progress, Step } from './rows.ts'
 import { openToolbox, type Toolbox, type ToolboxDeps } from './toolbox.ts'
 import { McpUnavailable } from './tools/mcp-tool.ts'
@@ -313,18 +313,12 @@ export class Driver {
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
     const costUsd = last?.costUsd ?? 0
     const isAnyBelow = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
-    const summary = {
+    const totals = {
       steps: steps.length + (last === null ? 0 : 1),
-      tool_calls: calls.length,
-      cost_usd: this.costUsd + costUsd,
+      toolCalls: calls.length,
+      costUsd: this.costUsd + costUsd,
     }
-    const event = ownEvent(
-      run,
-      at,
-      `run.${status as 'completed'}`,
-      { ...summary, error_message: message ?? undefined, error_detail: errorDetail ?? undefined },
-      status === 'completed' ? 'info' : 'error',
-    )
+    const event = endedEvent(run, at, status, { ...totals, message, errorDetail })
     const ended = await this.store(() =>
       endRun(sql, run, owner, {
         status,
@@ -349,10 +343,13 @@ export class Driver {
 
   /** Ends a run whose next call would cost, or whose last one has cost, more than it may. Null: it may go on. */
   private overBudget(nextUsd: number, last: LastStep | null = null): Promise<Outcome> | null {
-    const { budgetUsd } = this.progress.run.plan.agent
-    if (budgetUsd === null || this.costUsd + nextUsd <= budgetUsd) return null
+    const { run, steps } = this.progress
+    const { budgetUsd, model } = run.plan.agent
+    if (budgetUsd === null) return null
+    const spent = spentUsd(this.deps.prices, model, this.costUsd, steps) + nextUsd
+    if (spent <= budgetUsd) return null
     const message = `the run ${last === null ? 'would pass' : 'has passed'} its budget of ${budgetUsd} USD (budget_usd)`
-    return this.fail('budget_exceeded', message, last, { budget_usd: budgetUsd, spent_usd: this.costUsd + nextUsd })
+    return this.fail('budget_exceeded', message, last, { budget_usd: budgetUsd, spent_usd: spent })
   }
 
   private tools(): Promise<Toolbox> {

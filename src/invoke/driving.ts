@@ -42,6 +42,13 @@ export type Driving = ReturnType<typeof createDriving>
 /** Answers calls that have set a run going: when it is over or paused, as a stream, or at once (contract section 6). */
 export function createDriving(deps: DrivingDeps) {
   const { sql, fleet, ring, connections, waitMs } = deps
+  const close = new AbortController()
+  const closing = close.signal
+
+  /** Said before anything is set going. @throws ApiError UNAVAILABLE, RATE_LIMITED when no stream can be opened */
+  function checkRoom(workspaceId: string, wish: Pick<Wish, 'stream'>): void {
+    if (wish.stream === true) connections.checkRoom(workspaceId)
+  }
 
   async function answer(run: Pick<Invoked, 'runId' | 'sessionId' | 'outcome'>, wish: Wish) {
     if (wish.stream === true) {
@@ -64,7 +71,10 @@ export function createDriving(deps: DrivingDeps) {
   /** Waits, but not for ever: then the caller is told where the run stands. */
   async function settled({ runId, outcome }: Pick<Invoked, 'runId' | 'outcome'>) {
     const patience = new AbortController()
-    const timer = setTimeout(() => patience.abort(), waitMs)
+    const giveUp = () => patience.abort()
+    const timer = setTimeout(giveUp, waitMs)
+    closing.addEventListener('abort', giveUp)
+    if (closing.aborted) giveUp()
     try {
       const done = outcome === null ? LEFT : await orAborted(outcome, patience.signal)
       if (done.kind !== 'left') return done
@@ -74,6 +84,7 @@ export function createDriving(deps: DrivingDeps) {
       throw error
     } finally {
       clearTimeout(timer)
+      closing.removeEventListener('abort', giveUp)
     }
   }
 
@@ -94,5 +105,10 @@ export function createDriving(deps: DrivingDeps) {
     return new Response(body, { headers: STREAM_HEADERS })
   }
 
-  return { answer, stream }
+  /** Tells those who wait where their runs stand: the service is about to end, and goes on with them after its next start. */
+  function release(): void {
+    close.abort()
+  }
+
+  return { checkRoom, answer, stream, release }
 }

@@ -20,6 +20,8 @@ export interface FleetDeps extends Omit<DriverDeps, 'children'> {
 
 /** How often what no signal tells is looked for: runs queued by other processes, runs of processes that are gone. */
 const POLL_MS = 1_000
+/** After rows were passed over because somebody held them. */
+const HELD_RETRY_MS = 10
 const ORPHANS_EVERY = 3
 const ORPHANS_MAX = 1_000
 const STOP_MS = 2_000
@@ -42,7 +44,7 @@ export class Fleet {
   private readonly places: Places
   private readonly sql: Sql
   private readonly log: Log
-  private stopPolling = () => Promise.resolve()
+  private stopPolling: () => Promise<void> = () => Promise.resolve()
   private polls = 0
   /** Runs of ours that nobody drives, and how often they were seen so. */
   private strays = new Map<string, number>()
@@ -58,8 +60,9 @@ export class Fleet {
 
   /** Takes up what earlier processes have left, and goes on looking. */
   start(): void {
-    this.stopPolling = repeat(POLL_MS, () => this.poll())
-    this.poke()
+    const first = this.poll()
+    const stop = repeat(POLL_MS, () => first.then(() => this.poll()))
+    this.stopPolling = () => first.then(stop)
   }
 
   /** Lets go of all runs: the next process goes on with them. */
@@ -205,7 +208,9 @@ export class Fleet {
         this.places.line(line)
         if (claimed.length > 0) onChange()
         await this.takeUp(claimed)
-        if (claimed.length > 0) this.isPoked = true
+        // There are places and there are runs: somebody holds the rows for a moment, to decide or to cancel.
+        if (claimed.length === 0 && shares.size > 0) await Bun.sleep(HELD_RETRY_MS)
+        if (claimed.length > 0 || shares.size > 0) this.isPoked = true
       } catch (error) {
         this.log.warn('hosted runs in line could not be taken up; they are tried again', { error })
       }

@@ -115,17 +115,21 @@ export function createInvocations(deps: InvocationsDeps) {
     }
   }
 
-  async function begin(run: Omit<NewHostedRun, 'owner' | 'at'>, isBackground: boolean): Promise<Invoked> {
+  async function begin(
+    run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>,
+    isBackground: boolean,
+  ): Promise<Invoked> {
     const fleet = deps.fleet()
+    const { queuedMax: waitingMax } = deps
     const { workspaceId, runId, sessionId } = run
     const at = clock.now()
     const hasPlace = fleet.takePlace(workspaceId)
     let begun: Begun
     let progress: Progress | null = null
     try {
-      if (!hasPlace) await checkLine(sql, workspaceId, deps.queuedMax)
+      if (!hasPlace) await checkLine(sql, workspaceId, waitingMax)
       const events = [ownEvent(run, at, 'run.started', {})]
-      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, at }, events)
+      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, waitingMax, at }, events)
       if (begun === 'driven') progress = await progressOf(run)
     } finally {
       if (hasPlace && progress === null) fleet.givePlace(workspaceId)
@@ -142,7 +146,7 @@ export function createInvocations(deps: InvocationsDeps) {
   }
 
   /** What a run has done that has just begun is nothing; a session remembers what was before. */
-  async function progressOf(run: Omit<NewHostedRun, 'owner' | 'at'>) {
+  async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
     const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0 }
     if (run.sessionId === null || run.startsSession) return fresh
     return (await loadProgress(sql, run.runId)) ?? fresh
@@ -189,6 +193,7 @@ export function createInvocations(deps: InvocationsDeps) {
         input: call.input,
         startsSession: false,
         owner,
+        waitingMax: 0,
         at,
       }
       const begun = await beginRun(sql, run, [ownEvent(run, at, 'run.started', { parent_run_id: parent.runId })])

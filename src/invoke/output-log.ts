@@ -199,9 +199,8 @@ export function framesAfter(
   let position = from
   let text = ''
   for (const item of log.items) {
-    if (item.step < position.step) continue
     if (item.kind === 'text') {
-      if (item.step === position.step && position.part > 0) continue
+      if (item.step < position.step || (item.step === position.step && position.part > 0)) continue
       const seen = item.step === position.step && item.attempt === position.attempt ? position.place : 0
       if (item.content.length > seen) {
         const delta = item.content.slice(seen)
@@ -211,17 +210,21 @@ export function framesAfter(
       }
       continue
     }
-    const isPause = item.event === 'awaiting_approval' || item.event === 'awaiting_input'
-    const isSeen =
-      item.step === position.step &&
-      (item.part < position.part || (item.part === position.part && item.place <= position.place && !isPause))
-    if (isSeen) continue
+    if (isSeen(item, position)) continue
     position = { step: item.step, part: item.part, place: item.place, attempt: undefined }
     text += frame(`${item.step}.${item.part}.${item.place}`, item.event, item.data)
   }
   // Also for a reader who has seen the end before.
   const last = log.items.at(-1)
   return { text, position, isOver: last?.kind === 'frame' && last.event !== 'tool' }
+}
+
+function isSeen(item: FrameItem, position: OutputPosition): boolean {
+  // There is one end, and nobody may miss it: not even who has seen text of a step that never came to be stored.
+  if (item.part === 2) return position.part === 2
+  if (item.step !== position.step) return item.step < position.step
+  const isPause = item.event === 'awaiting_approval' || item.event === 'awaiting_input'
+  return item.part < position.part || (item.part === position.part && item.place <= position.place && !isPause)
 }
 
 /** JSON text may have line breaks between its parts where it is a caller's own. */

@@ -84,7 +84,8 @@ export class OutputStream implements Connection {
   }
 
   private drained(): void {
-    if ((this.controller.desiredSize ?? 0) <= 0) return
+    // Also called from within `write`, when nothing is waiting to be sent.
+    if (this.fullSinceMs === 0 || (this.controller.desiredSize ?? 0) <= 0) return
     this.fullSinceMs = 0
     this.flush()
   }
@@ -106,8 +107,10 @@ export class OutputStream implements Connection {
     const { signal } = this.gone
     try {
       while (!signal.aborted && this.log === undefined) {
+        const driven = fleet.outputOf(runId)
+        if (driven !== undefined) return this.take(driven)
         const change = fleet.change(runId, signal)
-        const log = fleet.outputOf(runId) ?? (await this.stored())
+        const log = await this.stored()
         if (log !== undefined && !signal.aborted) this.take(log)
         else await change
       }

@@ -1,5 +1,7 @@
+import type { RawJson } from '../http/raw-json.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { ModelAnswer } from '../model/model.ts'
+import type { RunEnding } from '../runs/state.ts'
 import { ownEvent } from './events.ts'
 import type { Call, HostedRun, Pause } from './rows.ts'
 
@@ -50,6 +52,21 @@ export function askingEvent(run: HostedRun, at: number, pause: Pause): OwnEventR
   }
   const { pauseId: request_id, question, options } = pause
   return ownEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
+}
+
+export interface RunSummary {
+  readonly steps: number
+  readonly toolCalls: number
+  readonly costUsd: number
+  readonly message: string | null
+  readonly errorDetail: RawJson | null
+}
+
+export function endedEvent(run: HostedRun, at: number, status: RunEnding, summary: RunSummary): OwnEventRow {
+  const { steps, toolCalls: tool_calls, costUsd: cost_usd, message, errorDetail } = summary
+  const error = { error_message: message ?? undefined, error_detail: errorDetail ?? undefined }
+  const level = status === 'completed' ? 'info' : 'error'
+  return ownEvent(run, at, `run.${status}`, { steps, tool_calls, cost_usd, ...error }, level)
 }
 
 function toolKeys(call: Call): Record<string, unknown> {

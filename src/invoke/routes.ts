@@ -31,6 +31,7 @@ export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoute
     '/:agentId/invoke',
     async (context) => {
       const { caller, params, body, mint } = context
+      driving.checkRoom(caller.workspaceId, body)
       const invoked = await invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
       return driving.answer(invoked, wishOf(context, body)) as never
     },

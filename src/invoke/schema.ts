@@ -111,6 +111,9 @@ export type DrivenAnswer =
 
 /** Query of `GET /api/v1/runs/:runId/output-stream`: the header `Last-Event-ID`, or `after`, where none can be sent. */
 export const OutputStreamQuery = t.Object(
-  { after: t.Optional(t.String({ maxLength: 100, description: 'The `id` of the last frame that was seen.' })) },
+  {
+    after: t.Optional(t.String({ maxLength: 100, description: 'The `id` of the last frame that was seen.' })),
+    token: t.Optional(t.String({ description: 'A feed token, for browsers; instead of the Authorization header.' })),
+  },
   { additionalProperties: false },
 )

@@ -75,6 +75,19 @@ export class Connections {
     throw new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again')
   }
 
+  /** @throws ApiError UNAVAILABLE, RATE_LIMITED when there is no room for one more */
+  checkRoom(workspaceId: string): void {
+    const { connections, connectionsPerWorkspace } = this.deps.limits
+    if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
+    if (this.open.size >= connections)
+      throw new ApiError('UNAVAILABLE', 'the service has as many open feeds as it may have', { retryAfterSeconds: 10 })
+    if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
+      throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
+        retryAfterSeconds: 10,
+      })
+    }
+  }
+
   add(connection: Connection): void {
     const { workspaceId } = connection.caller.caller
     this.open.add(connection)
@@ -95,18 +108,6 @@ export class Connections {
     clearInterval(this.timer)
     this.forgetRing()
     for (const connection of [...this.open]) connection.end('shutdown')
-  }
-
-  private checkRoom(workspaceId: string): void {
-    const { connections, connectionsPerWorkspace } = this.deps.limits
-    if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
-    if (this.open.size >= connections)
-      throw new ApiError('UNAVAILABLE', 'the service has as many open feeds as it may have', { retryAfterSeconds: 10 })
-    if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
-      throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
-        retryAfterSeconds: 10,
-      })
-    }
   }
 
   private closeDead(deathOf: DeathOf): void {

@@ -78,11 +78,19 @@ export class Sessions {
   async delete(caller: Caller, sessionId: string): Promise<DeletedSession> {
     const { sql } = this.deps
     await this.get(caller, sessionId)
-    await sql`delete from sessions where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
-    const waiting = await sql<{ run_id: string }[]>`
-      select run_id from hosted_runs where session_id = ${sessionId} and phase = 'waiting'`
-    for (const { run_id } of waiting) await this.deps.cancelRun(run_id, 'its session was deleted')
-    return { session_id: sessionId, deleted: true }
+    // The session goes last: a run that waited for a turn in one that is gone would wait for ever.
+    for (;;) {
+      const waiting = await sql.begin(async (tx) => {
+        await tx`select from sessions where session_id = ${sessionId} for update`
+        const runs = await tx<{ run_id: string }[]>`
+          select run_id from hosted_runs where session_id = ${sessionId} and phase = 'waiting'`
+        if (runs.length === 0)
+          await tx`delete from sessions where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
+        return [...runs]
+      })
+      if (waiting.length === 0) return { session_id: sessionId, deleted: true }
+      for (const { run_id } of waiting) await this.deps.cancelRun(run_id, 'its session was deleted')
+    }
   }
 }
 

@@ -7,6 +7,11 @@ import { stampNow } from './invoke-stamps.ts'
 
 const TEXT = 'Your parcel is on its way and will be with you tomorrow.'
 const USAGE = { prompt_tokens: 42, completion_tokens: 12, total_tokens: 54 }
+const QUESTION = {
+  id: 'call_bench',
+  type: 'function',
+  function: { name: 'request_input', arguments: '{"question":"Which parcel do you mean?"}' },
+}
 const TICKER = /^ticker-(\d+)x(\d+)$/
 
 const server = Bun.serve({
@@ -26,8 +31,12 @@ const server = Bun.serve({
 process.stdout.write(`${server.port}\n`)
 
 function completion(model: string) {
-  const message = { role: 'assistant', content: TEXT, refusal: null }
-  return { ...head(model, 'chat.completion'), choices: [{ index: 0, message, finish_reason: 'stop' }], usage: USAGE }
+  const said = { role: 'assistant', content: TEXT, refusal: null }
+  const choice =
+    model === 'asks'
+      ? { message: { ...said, content: null, tool_calls: [QUESTION] }, finish_reason: 'tool_calls' }
+      : { message: said, finish_reason: 'stop' }
+  return { ...head(model, 'chat.completion'), choices: [{ index: 0, ...choice }], usage: USAGE }
 }
 
 function ticking(model: string, count: number, intervalMs: number): ReadableStream {

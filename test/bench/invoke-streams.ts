@@ -12,8 +12,9 @@ export interface StreamPlan {
   readonly path: string
   readonly key: string
   readonly body: string
-  /** Callers at once. */
+  /** Callers at once; they come one after the other within `spreadMs`. */
   readonly connections: number
+  readonly spreadMs: number
   /** Streams of each caller, one after the other. */
   readonly streams: number
 }
@@ -32,7 +33,7 @@ export interface Streamed {
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 
 async function stream(plan: StreamPlan): Promise<Streamed> {
-  const { port, path, key, body, connections, streams } = plan
+  const { port, path, key, body, connections, spreadMs, streams } = plan
   const request =
     `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n` +
     `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
@@ -88,7 +89,8 @@ async function stream(plan: StreamPlan): Promise<Streamed> {
 
   const callers = Array.from({ length: connections }, () => new Caller())
   await Promise.all(
-    callers.map(async (caller) => {
+    callers.map(async (caller, index) => {
+      if (spreadMs > 0) await Bun.sleep((index / connections) * spreadMs)
       await Bun.connect<Caller>({
         hostname: '127.0.0.1',
         port,

@@ -32,16 +32,19 @@ export interface LoadResult {
   readonly max: number
 }
 
-const GENERATOR = join(import.meta.dir, 'load-generator.ts')
-
 /** Sends the load and waits for what came of it. Throws when the server could not be reached. */
-export async function runLoad(load: Load): Promise<LoadResult> {
-  const child = Bun.spawn([process.execPath, GENERATOR], {
-    stdin: new TextEncoder().encode(JSON.stringify(load)),
+export function runLoad(load: Load): Promise<LoadResult> {
+  return runScript('load-generator.ts', load) as Promise<LoadResult>
+}
+
+/** Runs a script of this directory that takes a task and prints what came of it, both as JSON. */
+export async function runScript(name: string, task: object): Promise<unknown> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, name)], {
+    stdin: new TextEncoder().encode(JSON.stringify(task)),
     stdout: 'pipe',
     stderr: 'inherit',
   })
   const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited])
-  if (code !== 0) throw new Error(`the load generator ended with ${code}`)
-  return JSON.parse(text) as LoadResult
+  if (code !== 0) throw new Error(`${name} ended with ${code}`)
+  return JSON.parse(text)
 }

@@ -1,5 +1,6 @@
 import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
+import { measureInvokes } from './invokes.ts'
 import { memoryOf } from './memory.ts'
 import { measureQueries } from './queries.ts'
 import { type Report, whole } from './report.ts'
@@ -37,6 +38,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   sustained: measureSustained,
   feeds: measureFeeds,
   queries: measureQueries,
+  invokes: measureInvokes,
   memory,
 }
 

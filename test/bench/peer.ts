@@ -36,7 +36,8 @@ export async function startPeer(
   await copyFile(join(import.meta.dir, SERVER), join(dir, SERVER))
   const node = join(dir, 'node_modules', 'node', 'bin', 'node')
   const command = [node, join(dir, SERVER), agent.modelUrl, agent.id, agent.instructions]
-  const { port } = await startProgram(command, { ...process.env, NODE_ENV: 'production', MASTRA_TELEMETRY_DISABLED: '1' })
+  // Offline: it looks for nothing in the world.
+  const { port } = await startProgram(command, { PATH: process.env.PATH, NODE_ENV: 'production', MASTRA_OFFLINE: '1' })
   return { name, port }
 }
 

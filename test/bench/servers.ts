@@ -44,7 +44,7 @@ export async function startBenchService(env: Record<string, string> = {}): Promi
   const { pid, url, api, workspaceKey } = started
   const call = async (method: 'GET' | 'POST', path: string, body?: object, key = workspaceKey) => {
     const { status, text, data } = await api(method, path, body, { key })
-    if (status !== 200) throw new Error(`${method} ${path} answered ${status}: ${text}`)
+    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${text}`)
     return data as Record<string, unknown>
   }
   const agents: BenchAgent[] = []

@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
-import { ago, duration } from '../../src/dashboard/page/format.ts'
-import { parseIntact, pretty, textOf } from '../../src/dashboard/page/json.ts'
+import { readArguments } from '../../src/dashboard/page/approval-form.ts'
+import { ago, ahead, duration } from '../../src/dashboard/page/format.ts'
+import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/json.ts'
 import { taskTree } from '../../src/dashboard/page/task-tree.ts'
+import { fillPrompt, placeholdersOf } from '../../src/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the page that need no browser. */
@@ -54,6 +56,42 @@ test('durations and ages are short and never negative', () => {
     '2026-01-31T09:00:00Z',
   ]
   expect(times.map((time) => ago(time, now))).toEqual(['just now', '12 s ago', '5 min ago', '3 h ago'])
+})
+
+test('what expires says when, and never before now', () => {
+  const now = Date.parse('2026-01-31T12:00:00.000Z')
+  const times = ['2026-01-31T11:00:00Z', '2026-01-31T12:00:09.500Z', '2026-01-31T12:05:00Z', '2026-01-31T15:59:00Z']
+  expect(times.map((time) => ahead(time, now))).toEqual(['now', 'in 10 s', 'in 5 min', 'in 3 h'])
+})
+
+test('arguments to decide on show what cannot be seen, and are the same value still', () => {
+  const tricky = {
+    'to\u200b': 'safe\u202eevil\u2066',
+    tags: '\u{e0041}x\u00ad\u2028\u0085\ufeff',
+    seen: 'Grüße, 你好 👍\n',
+  }
+  const text = plain(tricky)
+  expect(text).toContain('"to\\u200b": "safe\\u202eevil\\u2066"')
+  expect(text).toContain('"\\udb40\\udc41x\\u00ad\\u2028\\u0085\\ufeff"')
+  expect(text).toContain('Grüße, 你好 👍\\n')
+  expect(JSON.parse(text)).toEqual(tricky)
+  expect(plain({ a: [1, { b: 'c' }] })).toBe(pretty({ a: [1, { b: 'c' }] }))
+})
+
+test('edited arguments are an object with their digits, or say what is wrong with them', () => {
+  const edited = readArguments(' {"order": 9223372036854775807, "amount": 1.0}')
+  expect('value' in edited && textOf(edited.value)).toBe('{"order":9223372036854775807,"amount":1.0}')
+  for (const text of ['', '{', '{"a": 1,}', '[1]', '"text"', '12345678901234567890', 'null'])
+    expect(readArguments(text)).toEqual({ problem: expect.stringMatching(/JSON/) })
+})
+
+test('the form to invoke asks for just what the prompt of the agent needs', () => {
+  const prompt = 'You help {{CUSTOMER}} in {{ language }}, {{CUSTOMER}}; {{not this}} {{}} {{a.b-c}}'
+  const names = placeholdersOf(prompt)
+  expect(names).toEqual(['CUSTOMER', 'language', 'a.b-c'])
+  const filled = (given: readonly string[]) => fillPrompt(prompt, Object.fromEntries(given.map((name) => [name, 'x'])))
+  expect(filled(names)).toBe('You help x in x, x; {{not this}} {{}} x')
+  for (const name of names) expect(() => filled(names.filter((each) => each !== name))).toThrow(name)
 })
 
 function task(id: string, parent: string | null, minute: number) {

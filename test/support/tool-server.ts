@@ -17,6 +17,8 @@ export interface ToolServer {
   readonly calls: readonly ToolServerCall[]
   /** The definition of a tool that is called here, for the settings of an agent. */
   tool(name: string, settings?: object): object
+  /** Calls that the service gave up before they were answered. */
+  readonly aborted: number
   of(tool: string): readonly ToolServerCall[]
   /** Calls as others would count them: those with the same Idempotency-Key are one. */
   effects(tool: string): number
@@ -29,6 +31,7 @@ export function startToolServer(
   answer: (call: ToolServerCall) => unknown = ({ input }) => ({ took: input }),
 ): ToolServer {
   const calls: ToolServerCall[] = []
+  let aborted = 0
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -39,6 +42,9 @@ export function startToolServer(
       const key = request.headers.get('idempotency-key') ?? ''
       const call: ToolServerCall = { tool, key, input: await request.json(), isAnswered: false }
       calls.push(call)
+      request.signal.addEventListener('abort', () => {
+        if (!call.isAnswered) aborted += 1
+      })
       const said = await answer(call)
       call.isAnswered = true
       return said instanceof Response ? said : Response.json(said ?? null)
@@ -48,6 +54,9 @@ export function startToolServer(
   const of = (tool: string) => calls.filter((call) => call.tool === tool)
   return {
     calls,
+    get aborted() {
+      return aborted
+    },
     of,
     tool: (name, settings = {}) => ({
       type: 'http',

@@ -96,14 +96,13 @@ function rank(path: string): number {
       'invoke',
       'pauses',
       'sessions',
-      'secrets',
       'dashboard',
       'tail',
       'sql',
     ].includes(folder)
   )
     return 2
-  if (folder === 'keys' && /\/(routes|store)\.ts$/.test(path)) return 2
+  if ((folder === 'keys' || folder === 'secrets') && /\/(routes|store)\.ts$/.test(path)) return 2
   return 1
 }
 

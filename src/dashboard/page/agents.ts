@@ -1,21 +1,26 @@
+import type { Api } from './api.ts'
 import type { Agent, Directory } from './directory.ts'
 import { h, keyedList, type Part, setText } from './dom.ts'
 import { ago } from './format.ts'
 import { noAgentsYet } from './hints.ts'
+import { invokePanel } from './invoke.ts'
 
 export interface AgentsViewDeps {
+  readonly api: Api
   readonly directory: Directory
+  readonly signal: AbortSignal
   /** Shows the runs of one agent. */
   readonly showRuns: (agentId: string) => void
 }
 
-/** The agents of the workspace. */
-export function agentsView({ directory, showRuns }: AgentsViewDeps) {
+/** The agents of the workspace, and a form to invoke hosted ones with. */
+export function agentsView({ api, directory, signal, showRuns }: AgentsViewDeps) {
+  const invoke = invokePanel({ api, signal })
   const body = h('tbody')
   const table = h(
     'table',
     {},
-    h('thead', {}, h('tr', {}, ...['Agent', 'Type', 'Status', 'Version', 'Created'].map(columnHead))),
+    h('thead', {}, h('tr', {}, ...['Agent', 'Type', 'Status', 'Version', 'Created', ''].map(columnHead))),
     body,
   )
   const empty = noAgentsYet()
@@ -23,10 +28,15 @@ export function agentsView({ directory, showRuns }: AgentsViewDeps) {
   const show = keyedList<Agent>(
     body,
     ({ agent_id }) => agent_id,
-    (agent) => agentRow(agent, showRuns),
+    (agent) => agentRow(agent, showRuns, invoke.open),
   )
   return {
-    element: h('section', { class: 'panel agents', 'aria-label': 'Agents' }, table, more, empty),
+    element: h(
+      'section',
+      { class: 'agents', 'aria-label': 'Agents' },
+      invoke.element,
+      h('div', { class: 'panel' }, table, more, empty),
+    ),
     async refresh(): Promise<void> {
       await directory.refresh()
       const { agents, isPartial } = directory
@@ -38,16 +48,32 @@ export function agentsView({ directory, showRuns }: AgentsViewDeps) {
   }
 }
 
-function agentRow({ agent_id, created_at }: Agent, showRuns: AgentsViewDeps['showRuns']): Part<Agent> {
+function agentRow(first: Agent, showRuns: AgentsViewDeps['showRuns'], openInvoke: (agent: Agent) => void): Part<Agent> {
+  const { agent_id, created_at } = first
+  let shown = first
   const name = h('a', { href: '#/runs', title: `Runs of agent ${agent_id}` })
   name.addEventListener('click', () => showRuns(agent_id))
   const type = h('td')
   const status = h('span')
   const version = h('td')
   const created = h('time', { datetime: created_at, title: created_at })
+  const invoke = h('button', { type: 'button', class: 'quiet' }, 'Invoke')
+  invoke.addEventListener('click', () => openInvoke(shown))
   return {
-    element: h('tr', {}, h('td', {}, name), type, h('td', {}, status), version, h('td', {}, created)),
+    element: h(
+      'tr',
+      {},
+      h('td', {}, name),
+      type,
+      h('td', {}, status),
+      version,
+      h('td', {}, created),
+      h('td', {}, invoke),
+    ),
     update(agent) {
+      shown = agent
+      invoke.hidden = agent.runtime_type !== 'hosted'
+      invoke.disabled = agent.status === 'paused'
       setText(name, agent.name)
       setText(type, agent.runtime_type)
       setText(status, agent.status)

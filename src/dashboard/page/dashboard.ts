@@ -4,9 +4,11 @@ import { createDirectory } from './directory.ts'
 import { h, setText } from './dom.ts'
 import { healthStrip } from './health.ts'
 import { liveView } from './live.ts'
+import { isPauseKind } from './pause.ts'
 import { runsView } from './runs.ts'
 import { sqlView } from './sql.ts'
 import { totals } from './totals.ts'
+import { waitingView } from './waiting.ts'
 
 export interface DashboardDeps {
   readonly api: Api
@@ -27,11 +29,21 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   const health = healthStrip()
   const sums = totals(api)
   const runs = runsView({ api, directory, refreshSoon: () => void refresh() })
-  const agents = agentsView({ directory, showRuns: runs.filterByAgent })
-  const live = liveView({ api, directory, signal, onActivity: refreshEarly })
-  const views = { runs, live, agents, sql: sqlView(api) }
+  const agents = agentsView({ api, directory, signal, showRuns: runs.filterByAgent })
+  const waiting = waitingView({ api, directory })
+  const live = liveView({
+    api,
+    directory,
+    signal,
+    onActivity(items) {
+      if (items.some(({ run }) => run?.status.startsWith('awaiting_'))) waiting.expectNews()
+      refreshEarly()
+    },
+  })
+  const views = { runs, waiting, live, agents, sql: sqlView(api) }
   const links = {
     runs: link('runs', 'Runs'),
+    waiting: link('waiting', 'Waiting', waiting.badge),
     live: link('live', 'Live'),
     agents: link('agents', 'Agents'),
     sql: link('sql', 'SQL'),
@@ -46,15 +58,18 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   let isEarly = false
 
   function navigate(): void {
-    const [, view = '', id = ''] = location.hash.split('/')
+    const [, view = '', ...rest] = location.hash.split('/')
     current = Object.hasOwn(views, view) ? (view as keyof typeof views) : 'runs'
     for (const name of Object.keys(views) as (keyof typeof views)[]) {
       views[name].element.hidden = name !== current
       if (name === current) links[name].setAttribute('aria-current', 'page')
       else links[name].removeAttribute('aria-current')
     }
-    document.title = `${links[current].textContent} · Agent Run Service`
+    document.title = `${links[current].firstChild?.textContent} · Agent Run Service`
+    const id = (rest.pop() ?? '').toLowerCase()
+    const [kind = ''] = rest
     if (current === 'runs') runs.select(UUID.test(id) ? id : null)
+    if (current === 'waiting') waiting.open(isPauseKind(kind) && UUID.test(id) ? { kind, id } : null)
     void refresh()
   }
 
@@ -65,7 +80,13 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     isEarly = false
     let waitMs = REFRESH_MS
     if (!document.hidden) {
-      const parts = [health.refresh(), sums.refresh(), directory.refresh(), views[current].refresh()]
+      const parts = [
+        health.refresh(),
+        sums.refresh(),
+        directory.refresh(),
+        waiting.refreshBadge(),
+        views[current].refresh(),
+      ]
       const failures = (await Promise.allSettled(parts)).flatMap((part) =>
         part.status === 'rejected' ? [part.reason] : [],
       )
@@ -119,6 +140,6 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
-function link(view: string, title: string): HTMLAnchorElement {
-  return h('a', { href: `#/${view}` }, title)
+function link(view: string, title: string, ...more: readonly Node[]): HTMLAnchorElement {
+  return h('a', { href: `#/${view}` }, title, ...more)
 }

@@ -26,6 +26,16 @@ export function ago(timestamp: string, now: number): string {
   return new Date(timestamp).toLocaleDateString()
 }
 
+/** `in 40 s`, `in 5 min`, `in 3 h`; a date from two days on; `now` for what is due. @param now Unix milliseconds */
+export function ahead(timestamp: string, now: number): string {
+  const seconds = Math.ceil((Date.parse(timestamp) - now) / 1_000)
+  if (seconds <= 0) return 'now'
+  if (seconds < 60) return `in ${seconds} s`
+  if (seconds < 3_600) return `in ${Math.floor(seconds / 60)} min`
+  if (seconds < 2 * 86_400) return `in ${Math.floor(seconds / 3_600)} h`
+  return new Date(timestamp).toLocaleDateString()
+}
+
 /** `14:03:07.120` of the reader's own day and zone. */
 export function timeOfDay(timestamp: string): string {
   const at = new Date(timestamp)

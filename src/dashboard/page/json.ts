@@ -11,6 +11,19 @@ export function pretty(value: unknown): string {
   return JSON.stringify(value, null, 2) ?? ''
 }
 
+/**
+ * {@link pretty} for somebody who decides on it: what cannot be seen, or turns the direction of what can, stands there as
+ * its escape, so that nothing looks like something else. It is the same value still.
+ */
+export function plain(value: unknown): string {
+  // Line breaks between the parts are ours; those in texts are escapes already.
+  return pretty(value).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (unseen) =>
+    Array.from({ length: unseen.length }, (_, at) => `\\u${unseen.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
+      '',
+    ),
+  )
+}
+
 /** JSON on one line, except that a text stands for itself. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')

@@ -10,7 +10,7 @@ export interface LiveDeps {
   readonly directory: Directory
   readonly signal: AbortSignal
   /** Something has happened in the workspace. */
-  readonly onActivity: () => void
+  readonly onActivity: (items: readonly Activity[]) => void
 }
 
 /** Older ones go as new ones come. */
@@ -44,7 +44,7 @@ export function liveView({ api, directory, signal, onActivity }: LiveDeps) {
       if (isPaused) missed += items.length + skipped
       else show(items)
       say()
-      onActivity()
+      onActivity(items)
     },
     onGap: () => list.prepend(h('li', { class: 'hint' }, 'Activity before this line is lost.')),
     onState(connected) {

@@ -1,10 +1,12 @@
 import { LIVE_RUN_STATUSES } from '../../runs/state.ts'
 import { type Api, ApiFailure } from './api.ts'
+import { childrenPanel } from './children.ts'
 import type { Directory } from './directory.ts'
 import { h, setText, textBlock } from './dom.ts'
 import { eventsPanel } from './events.ts'
 import { count, shortId, words } from './format.ts'
 import { pretty } from './json.ts'
+import { hrefOf, type PendingPause } from './pause.ts'
 import { durationOf, type Run } from './run.ts'
 import { tasksPanel } from './tasks.ts'
 
@@ -38,6 +40,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
   const heading = h('h2', { tabindex: '-1' }, 'Run')
   const status = h('span')
   const facts = h('dl', { class: 'facts' })
+  const waits = waitsNotice()
   const problem = h('p', { class: 'problem', role: 'alert' })
   const identity = h('code', { class: 'identity' }, runId)
   const bodies = {
@@ -46,6 +49,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
     error_detail: textBlock('Error detail'),
     metadata: textBlock('Metadata'),
   }
+  const children = childrenPanel({ api, directory, runId })
   const tasks = tasksPanel({ api, runId })
   const events = eventsPanel({ api, runId })
   /** What its list of events has been read up to, by the count in the run's record. */
@@ -58,6 +62,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
     status.className = `status ${run.status}`
     showFacts(facts, run)
     setText(problem, run.error_message ?? '')
+    waits.show(run)
     bodies.input.show(pretty(run.input))
     bodies.output.show(run.output === null ? 'none reported' : pretty(run.output))
     for (const name of ['error_detail', 'metadata'] as const) {
@@ -76,8 +81,10 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
       h('a', { href: '#/runs', class: 'back' }, '← All runs'),
       h('div', { class: 'title' }, heading, status, identity),
       problem,
+      waits.element,
       facts,
       h('div', { class: 'bodies' }, ...Object.values(bodies).map(({ element }) => element)),
+      children.element,
       tasks.element,
       events.element,
     ),
@@ -92,7 +99,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
       const isLive = LIVE_RUN_STATUSES.includes(run.status)
       // One more round after its end, and another one whenever late events have been counted.
       const hasNews = isLive || wasLive || run.event_count !== eventsSeen
-      if (hasNews) await Promise.all([tasks.refresh(run), events.refresh()])
+      if (hasNews) await Promise.all([children.refresh(), tasks.refresh(run), events.refresh()])
       wasLive = isLive
       eventsSeen = run.event_count
     },
@@ -106,6 +113,29 @@ async function find(api: Api, runId: string): Promise<Run | null> {
   } catch (error) {
     if (error instanceof ApiFailure && error.code === 'NOT_FOUND') return null
     throw error
+  }
+}
+
+/** What a hosted run waits for, and where that is decided. */
+function waitsNotice() {
+  const what = h('span')
+  const link = h('a')
+  const element = h('p', { class: 'waits' }, what, link)
+  return {
+    element,
+    show({ run_id, pending }: Run): void {
+      const pause = pending as PendingPause | null
+      element.hidden = pause === null
+      if (pause === null) return
+      const who = pause.run_id === run_id ? 'It waits' : `Run ${shortId(pause.run_id)} below it waits`
+      const isApproval = pause.type === 'approval'
+      setText(
+        what,
+        isApproval ? `${who} for an approval to call ${pause.tool}. ` : `${who} for an answer: ${pause.question} `,
+      )
+      setText(link, isApproval ? 'Look and decide' : 'Answer')
+      link.href = hrefOf(isApproval ? 'approvals' : 'input-requests', pause.id)
+    },
   }
 }
 

@@ -1,0 +1,57 @@
+import type { PendingPause as StoredPause } from '../../invoke/rows.ts'
+import type { ApprovalRecord, InputRequestRecord } from '../../pauses/schema.ts'
+import { type Api, ApiFailure, type OnWire } from './api.ts'
+
+/** What hosted runs wait for. Kinds are named as in the addresses of the API, and of this page. */
+export type Pause = Approval | InputRequest
+export type Approval = OnWire<ApprovalRecord> & { readonly kind: 'approvals'; readonly id: string }
+export type InputRequest = OnWire<InputRequestRecord> & { readonly kind: 'input-requests'; readonly id: string }
+export type PauseKind = Pause['kind']
+/** As it stands in the record of a run. */
+export type PendingPause = OnWire<StoredPause>
+
+/** Of each kind; there may be more. */
+const LISTED_MAX = 50
+
+/** Those that are pending, the newest first. @throws ApiFailure */
+export async function listPending(api: Api): Promise<{ readonly pauses: readonly Pause[]; readonly hasMore: boolean }> {
+  const list = (kind: PauseKind) =>
+    api.get<{ items: readonly (OnWire<ApprovalRecord> | OnWire<InputRequestRecord>)[]; next_cursor: string | null }>(
+      `/api/v1/${kind}`,
+      { status: 'pending', limit: LISTED_MAX },
+    )
+  const [approvals, requests] = await Promise.all([list('approvals'), list('input-requests')])
+  return {
+    pauses: [...approvals.items, ...requests.items].map(pauseOf).sort(newestFirst),
+    hasMore: approvals.next_cursor !== null || requests.next_cursor !== null,
+  }
+}
+
+/** Null for one that is not there: addresses are shared, and outlive what they name. @throws ApiFailure */
+export async function readPause(api: Api, kind: PauseKind, id: string): Promise<Pause | null> {
+  try {
+    return pauseOf(await api.get(`/api/v1/${kind}/${id}`))
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === 'NOT_FOUND') return null
+    throw error
+  }
+}
+
+export function newestFirst(a: Pause, b: Pause): number {
+  return b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id)
+}
+
+/** Where it is decided. */
+export function hrefOf(kind: PauseKind, id: string): string {
+  return `#/waiting/${kind}/${id}`
+}
+
+export function isPauseKind(text: string): text is PauseKind {
+  return text === 'approvals' || text === 'input-requests'
+}
+
+function pauseOf(record: OnWire<ApprovalRecord> | OnWire<InputRequestRecord>): Pause {
+  return 'approval_id' in record
+    ? { ...record, kind: 'approvals', id: record.approval_id }
+    : { ...record, kind: 'input-requests', id: record.request_id }
+}

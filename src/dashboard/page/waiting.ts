@@ -1,0 +1,113 @@
+import type { Api } from './api.ts'
+import type { Directory } from './directory.ts'
+import { h, keyedList, setText } from './dom.ts'
+import { count } from './format.ts'
+import { listPending, newestFirst, type Pause, type PauseKind, readPause } from './pause.ts'
+import { pauseCard } from './pause-card.ts'
+
+export interface WaitingDeps {
+  readonly api: Api
+  readonly directory: Directory
+}
+
+interface Named {
+  readonly kind: PauseKind
+  readonly id: string
+}
+
+/** How often the number of those that wait is asked for while another view is shown. */
+const BADGE_REFRESH_MS = 5_000
+/** Decided ones that still stand here, so that their readers see what has become of them. */
+const DECIDED_SHOWN_MAX = 20
+
+/** What the hosted runs of the workspace wait for, newest first, each with what it takes to decide. */
+export function waitingView({ api, directory }: WaitingDeps) {
+  const list = h('ol', { class: 'pauses' })
+  const none = h('p', { class: 'empty' }, 'No run waits for anybody.')
+  const state = h('p', { class: 'hint', role: 'status' })
+  const badge = h('span', { class: 'badge', hidden: true })
+  const element = h('section', { class: 'waiting', 'aria-label': 'Waiting' }, state, none, list)
+  /** What somebody has asked for, works on or has decided here: it stays, with what has become of it. */
+  const watched = new Map<string, Pause | Named>()
+  const cards = new Map<string, ReturnType<typeof pauseCard>>()
+  let toFocus: string | null = null
+  let isMissing = false
+  let askedAtMs = Number.NEGATIVE_INFINITY
+
+  const watch = (pause: Pause) => void watched.set(pause.id, pause)
+  const show = keyedList<Pause>(
+    list,
+    ({ id }) => id,
+    (pause) => {
+      const card = pauseCard(pause, { api, directory, onTouched: watch, onDecided: watch })
+      cards.set(pause.id, card)
+      return card
+    },
+  )
+  none.hidden = true
+
+  async function refresh(): Promise<void> {
+    askedAtMs = performance.now()
+    const { pauses, hasMore } = await listPending(api)
+    const listed = new Map(pauses.map((pause) => [pause.id, pause]))
+    await bringUpToDate(listed)
+    const shown = new Map(listed)
+    for (const [id, pause] of watched) if ('status' in pause) shown.set(id, pause)
+    show([...shown.values()].sort(newestFirst))
+    for (const id of cards.keys()) if (!shown.has(id)) cards.delete(id)
+    none.hidden = shown.size > 0
+    badge.hidden = pauses.length === 0
+    setText(badge, `${count(pauses.length)}${hasMore ? '+' : ''}`)
+    if (isMissing) setText(state, 'What this address names is not in the workspace of this key.')
+    else setText(state, hasMore ? 'The newest are shown; more come up as these are decided.' : '')
+    focusNamed()
+  }
+
+  /** Reads what is watched and not listed: it has been decided, is older, or is not there. */
+  async function bringUpToDate(listed: ReadonlyMap<string, Pause>): Promise<void> {
+    for (const [id, { kind }] of watched) {
+      if (isDecided(watched.get(id))) continue
+      const pause = listed.get(id) ?? (await readPause(api, kind, id))
+      // Decided here while it was read.
+      if (isDecided(watched.get(id))) continue
+      if (pause !== null) watched.set(id, pause)
+      else isMissing = watched.delete(id)
+    }
+    const decided = [...watched.keys()].filter((id) => isDecided(watched.get(id)))
+    for (const id of decided.slice(0, -DECIDED_SHOWN_MAX)) watched.delete(id)
+  }
+
+  /** Brings the one that the address names before the reader, once. */
+  function focusNamed(): void {
+    const card = toFocus === null || element.hidden ? undefined : cards.get(toFocus)
+    if (card === undefined) return
+    toFocus = null
+    card.focus()
+  }
+
+  return {
+    element,
+    /** How many wait, for the link to this view. */
+    badge,
+    /** Its reader has come here. @param named what the address names */
+    open(named: Named | null): void {
+      for (const [id, pause] of watched) if (!('status' in pause) || isDecided(pause)) watched.delete(id)
+      if (named !== null && !watched.has(named.id)) watched.set(named.id, named)
+      toFocus = named?.id ?? null
+      isMissing = false
+    },
+    refresh,
+    /** Does nothing while the view is shown, and refreshed anyway. */
+    async refreshBadge(): Promise<void> {
+      if (element.hidden && performance.now() - askedAtMs > BADGE_REFRESH_MS) await refresh()
+    },
+    /** A run has begun to wait: the next round asks. */
+    expectNews(): void {
+      askedAtMs = Number.NEGATIVE_INFINITY
+    },
+  }
+}
+
+function isDecided(pause: Pause | Named | undefined): boolean {
+  return pause !== undefined && 'status' in pause && pause.status !== 'pending'
+}

@@ -1,0 +1,234 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { createApi } from '../support/api.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { eventually } from '../support/eventually.ts'
+import { untilStatus } from '../support/hosted.ts'
+import { type Backends, callTurn, startBackends, stepOf } from '../support/hosted-rig.ts'
+import type { Turn } from '../support/model-server.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { type SpawnedService, spawnService, startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** Processes that share one database: a run is driven by one of them at a time, and by another one when that is gone. */
+
+let sql: Sql
+let stores: Record<string, string>
+let backends: Backends
+const gates: (() => void)[] = []
+const letGo = () => {
+  for (const open of gates.splice(0)) open()
+}
+const gate = <T>(value: T) => new Promise<T>((resolve) => gates.push(() => resolve(value)))
+
+/** Conversations that are being answered, and how many of each there have been at once. */
+const open = new Map<string, number>()
+let mostAtOnce = 0
+
+beforeAll(async () => {
+  const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
+  sql = connectPostgres(database.url, { log: createLog('error'), max: 2 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  backends = startBackends(({ tool, input }) => (tool === 'slow' ? gate({ slowly: input }) : { took: input }))
+  stores = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, ...backends.env }
+}, 60_000)
+
+/** Its model takes a moment for each turn, and notes how many ask it the same thing at the same time. */
+function watched(place: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turns: readonly Turn[], takesMs = 40) {
+  const { tool } = backends.tools
+  const script = async (request: Parameters<typeof stepOf>[0]) => {
+    const conversation = JSON.stringify([request.body.model, request.body.messages])
+    const count = (open.get(conversation) ?? 0) + 1
+    open.set(conversation, count)
+    mostAtOnce = Math.max(mostAtOnce, count)
+    await Bun.sleep(takesMs)
+    open.set(conversation, open.get(conversation)! - 1)
+    return turns[stepOf(request)]!
+  }
+  return backends.agent(place, script, { tools: [tool('fetch'), tool('slow')] })
+}
+
+/** The key of the first is the key of all: they share a database. */
+async function inProcess(first?: TestService | SpawnedService): Promise<TestService> {
+  const service = await startTestService(stores)
+  return first === undefined
+    ? service
+    : { ...service, workspaceKey: first.workspaceKey, api: createApi(service.url, first.workspaceKey) }
+}
+
+const STEPS = [
+  callTurn(['fetch', { n: 1 }]),
+  callTurn(['fetch', { n: 2 }]),
+  callTurn(['fetch', { n: 3 }]),
+  { text: 'done' },
+]
+const ownersOf = async (runs: readonly string[]) => {
+  const rows = await sql<{ owner: string | null }[]>`
+    select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'driven'`
+  return rows.map(({ owner }) => owner)
+}
+
+describe('two processes', () => {
+  test('runs of one that is killed are taken up by the other, which asks for nothing that is stored', async () => {
+    const first = await spawnService({ ...stores, LOG_LEVEL: 'silent' })
+    const second = await inProcess(first)
+    const agent = await watched(first, STEPS)
+    const begun = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => agent.invoke({ background: true, input: { message: `m${n}` } })),
+    )
+    const runs: string[] = begun.map(({ data }) => data.run_id)
+    await eventually(() => agent.requests().length > 12, { intervalMs: 1 })
+    expect(await ownersOf(runs)).toHaveLength(1)
+    first.kill('SIGKILL')
+    await first.exited
+    const stored = new Set(
+      (
+        await sql<{ name: string }[]>`
+        select (h.plan->>'user') || ' ' || s.step as name from run_steps s join hosted_runs h using (run_id)`
+      ).map(({ name }) => name),
+    )
+    const before = agent.requests().length
+    for (const run of runs) await untilStatus(second, run, 'completed')
+    const again = agent
+      .requests()
+      .slice(before)
+      .map((request) => {
+        const said = request.body.messages.find(({ role }) => role === 'user')!.content
+        return `${said} ${stepOf(request) + 1}`
+      })
+    expect(again.filter((step) => stored.has(step))).toEqual([])
+    expect(new Set(again).size).toBe(again.length)
+    expect(backends.tools.effects('fetch')).toBe(8 * 3)
+    await second.stop()
+  })
+
+  test('runs of one that is stopped go on in the other at once; whoever waited is told where they stand', async () => {
+    const first = await inProcess()
+    const second = await inProcess(first)
+    const agent = await watched(first, STEPS)
+    const waiting = agent.invoke()
+    await eventually(() => agent.requests().length > 0, { intervalMs: 1 })
+    const startedAt = performance.now()
+    await first.stop()
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    const { status, data } = await waiting
+    expect([status, data.status, data.output]).toEqual([202, 'running', null])
+    expect((await untilStatus(second, data.run_id, 'completed')).output).toEqual({ text: 'done' })
+    await second.stop()
+  })
+
+  test('a run is driven by one of them only, however many look for runs', async () => {
+    mostAtOnce = 0
+    const first = await inProcess()
+    const others = [await inProcess(first), await inProcess(first)]
+    const agent = await watched(first, STEPS, 5)
+    const all = [first, ...others]
+    const runs: string[] = []
+    for (let n = 0; n < 30; n++) {
+      const { api } = all[n % all.length]!
+      const path = `/api/v1/agents/${agent.agentId}/invoke`
+      const { data } = await api('POST', path, { background: true, input: { message: `x${n}` } })
+      runs.push(data.run_id)
+      // As a process does that ends.
+      if (n % 3 === 0)
+        await sql`update hosted_runs set phase = 'queued', owner = null where run_id = ${data.run_id} and phase = 'driven'`
+    }
+    for (const run of runs) await untilStatus(others[0]!, run, 'completed')
+    const steps = await sql`select run_id from run_steps where run_id = any(${runs}::uuid[])`
+    expect(steps).toHaveLength(runs.length * STEPS.length)
+    for (const service of all) await service.stop()
+  })
+
+  test('a run that waits is resumed by whichever process is asked', async () => {
+    const first = await inProcess()
+    const second = await inProcess(first)
+    const agent = await backends.agent(first, [callTurn(['pay', { n: 1 }]), { text: 'paid' }], {
+      tools: [backends.tools.tool('pay', { requires_approval: true })],
+    })
+    const { data } = await agent.invoke()
+    const path = `/api/v1/approvals/${data.awaiting_approval.approval_id}/approve`
+    const [here, there] = await Promise.all([first.api('POST', path, {}), second.api('POST', path, {})])
+    expect([here.status, there.status].sort()).toEqual([200, 409])
+    expect((here.status === 200 ? here : there).data.output).toEqual({ text: 'paid' })
+    expect(backends.tools.of('pay')).toHaveLength(1)
+    for (const service of [first, second]) await service.stop()
+  })
+
+  test('a parent in one and its child in the other pause and end together', async () => {
+    const first = await inProcess()
+    const child = await backends.agent(first, [callTurn(['pay', { n: 2 }]), { text: 'paid' }], {
+      tools: [backends.tools.tool('pay', { requires_approval: true })],
+    })
+    const ask = { type: 'agent', name: 'ask', description: 'a colleague', agent_id: child.agentId }
+    const parent = await backends.agent(first, [callTurn(['ask', { message: 'm' }]), { text: 'all' }], { tools: [ask] })
+    const { data } = await parent.invoke()
+    const second = await inProcess(first)
+    const [{ run_id: childRun }] = (await second.api('GET', `/api/v1/runs/${data.run_id}/children`)).data.items
+    const path = `/api/v1/approvals/${data.awaiting_approval.approval_id}/approve`
+    const answer = await second.api('POST', path, {})
+    expect(answer.data).toMatchObject({ run_id: data.run_id, status: 'completed', output: { text: 'all' } })
+    expect((await first.api('GET', `/api/v1/runs/${childRun}`)).data.status).toBe('completed')
+    // Cancelling reaches a driver in the other process.
+    const slow = await watched(first, [callTurn(['slow', { n: 1 }])])
+    const run = (await slow.invoke({ background: true })).data.run_id
+    await eventually(() => gates.length > 0)
+    const aborted = backends.tools.aborted
+    await second.api('POST', `/api/v1/runs/${run}/cancel`)
+    await untilStatus(first, run, 'cancelled')
+    await eventually(() => backends.tools.aborted > aborted)
+    letGo()
+    for (const service of [first, second]) await service.stop()
+  })
+})
+
+describe('a process that has been taken for dead', () => {
+  test('stops when its run has another owner, and writes nothing more', async () => {
+    const service = await inProcess()
+    const agent = await backends.agent(service, [callTurn(['slow', { n: 1 }], ['slow', { n: 2 }]), { text: 'done' }], {
+      tools: [backends.tools.tool('slow')],
+    })
+    const run = (await agent.invoke({ background: true })).data.run_id
+    await eventually(() => gates.length === 2)
+    const aborted = backends.tools.aborted
+    const other = await strangerTakes(run)
+    // The result of this call can not be stored any more, and the other call is nobody's business here.
+    gates.shift()!()
+    await eventually(() => backends.tools.aborted > aborted, { timeoutMs: 900 })
+    gates.splice(0)
+    const calls = await sql`select status from tool_calls where run_id = ${run}`
+    expect(calls.map(({ status }) => status)).toEqual(['started', 'started'])
+    expect(agent.requests()).toHaveLength(1)
+    expect((await service.api('GET', `/api/v1/runs/${run}`)).data.status).toBe('running')
+    // And when that one dies, too, the first takes it back, and makes the calls whose outcome nobody has stored again.
+    await sql`delete from instances where instance_id = ${other}`
+    await eventually(() => gates.length === 2, { timeoutMs: 10_000 })
+    letGo()
+    expect((await untilStatus(service, run, 'completed')).output).toEqual({ text: 'done' })
+    expect(backends.tools.of('slow').length).toBeGreaterThan(backends.tools.effects('slow'))
+    await service.stop()
+  })
+
+  test('gives up what it does for a run that has another owner within a second or two, even if nothing comes to an end', async () => {
+    const service = await inProcess()
+    const agent = await backends.agent(service, [{ hangs: true }])
+    const run = (await agent.invoke({ background: true })).data.run_id
+    await eventually(() => agent.requests().length === 1)
+    const before = backends.model.aborted
+    const other = await strangerTakes(run)
+    await eventually(() => backends.model.aborted > before)
+    await service.api('POST', `/api/v1/runs/${run}/cancel`)
+    await sql`delete from instances where instance_id = ${other}`
+    await service.stop()
+  })
+})
+
+/** Another process, that is alive as far as anybody knows, has the run. @returns its id */
+async function strangerTakes(run: string): Promise<string> {
+  const other = crypto.randomUUID()
+  await sql`
+    insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+    values (${other}, now(), now(), 'infinity', 1000000)`
+  await sql`update hosted_runs set owner = ${other} where run_id = ${run}`
+  return other
+}

@@ -1,0 +1,274 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { eventually } from '../support/eventually.ts'
+import { LiveStream } from '../support/feeds.ts'
+import { untilStatus } from '../support/hosted.ts'
+import { type Backends, callTurn, eventsOf, startBackends, toldOf } from '../support/hosted-rig.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
+import type { ToolServerCall } from '../support/tool-server.ts'
+
+/** Decisions on approvals that meet each other, a run under way, its end, and restarts. */
+
+let service: TestService
+let sql: Sql
+/** Calls of `slow` are answered once this is called. */
+let letGo = () => {}
+const gates: (() => void)[] = []
+const backends: Backends = startBackends((call: ToolServerCall) => {
+  if (call.tool !== 'slow') return { took: call.input }
+  return new Promise((resolve) => gates.push(() => resolve({ slowly: call.input })))
+})
+
+beforeAll(async () => {
+  service = await startTestService(backends.env)
+  sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 2 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  letGo = () => {
+    for (const open of gates.splice(0)) open()
+  }
+}, 60_000)
+
+const tools = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
+const careful = (turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }], settings: object = {}) =>
+  backends.agent(service, turns, { tools: tools(), ...settings })
+const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, place = service) =>
+  place.api('POST', `/api/v1/approvals/${id}/${decision}`, body)
+const approvalsOf = async (runId: string, place = service) =>
+  (await place.api('GET', `/api/v1/approvals?run_id=${runId}`)).data.items
+const cancel = (runId: string) => service.api('POST', `/api/v1/runs/${runId}/cancel`, { reason: 'enough' })
+
+describe('a second decision', () => {
+  test('is CONFLICT and names the first', async () => {
+    const agent = await careful()
+    const { data } = await agent.invoke()
+    const { approval_id } = data.awaiting_approval
+    await decide(approval_id, 'reject')
+    const { decided_at, decided_by } = (await service.api('GET', `/api/v1/approvals/${approval_id}`)).data
+    for (const second of ['approve', 'reject'] as const) {
+      const { status, error } = await decide(approval_id, second)
+      expect([status, error!.code]).toEqual([409, 'CONFLICT'])
+      expect(error!.message).toBe(`this was rejected already at ${decided_at}, with key ${decided_by}`)
+    }
+  })
+
+  test('at the same moment loses: one wins, the call is made once or not at all', async () => {
+    const agent = await careful()
+    for (let round = 0; round < 10; round++) {
+      const before = backends.tools.of('pay').length
+      const { data } = await agent.invoke()
+      const { approval_id } = data.awaiting_approval
+      const decisions = ['approve', 'reject', 'approve', 'reject', 'approve'] as const
+      const answers = await Promise.all(decisions.map((decision) => decide(approval_id, decision)))
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409])
+      const winner = decisions[answers.findIndex(({ status }) => status === 200)]
+      const approval = (await service.api('GET', `/api/v1/approvals/${approval_id}`)).data
+      expect(approval.status).toBe(winner === 'approve' ? 'approved' : 'rejected')
+      expect(backends.tools.of('pay')).toHaveLength(before + (winner === 'approve' ? 1 : 0))
+      const events = await eventsOf(service, data.run_id, 'run.completed')
+      expect(events.filter(({ type }) => type === 'approval.decided')).toHaveLength(1)
+    }
+  })
+})
+
+test('a decision while other calls of the turn are under way takes effect without a pause', async () => {
+  const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
+  const run = (await agent.invoke({ background: true })).data.run_id
+  const approval = await eventually(async () => (await approvalsOf(run))[0])
+  await eventually(() => gates.length > 0)
+  const paid = backends.tools.of('pay').length
+  const deciding = decide(approval.approval_id, 'approve', { edited_input: { n: 5 } })
+  await eventually(async () => (await approvalsOf(run))[0].status === 'approved')
+  letGo()
+  const { status, data } = await deciding
+  expect([status, data.output]).toEqual([200, { text: 'both' }])
+  expect(backends.tools.of('pay').slice(paid)).toMatchObject([{ input: { n: 5 } }])
+  expect(toldOf(agent.requests().at(-1))).toEqual([{ slowly: { n: 1 } }, { took: { n: 5 } }])
+  const types = (await eventsOf(service, run, 'run.completed')).map(({ type }) => type)
+  expect(types).not.toContain('run.paused')
+})
+
+describe('a run that ends takes its pauses with it', () => {
+  test('cancelled while it waits: the approval is cancelled, and cannot be decided any more', async () => {
+    const agent = await careful()
+    const { data } = await agent.invoke()
+    const { approval_id } = data.awaiting_approval
+    expect((await cancel(data.run_id)).data).toMatchObject({ status: 'cancelled', already: false })
+    const run = (await service.api('GET', `/api/v1/runs/${data.run_id}`)).data
+    expect(run).toMatchObject({ status: 'cancelled', pending: null, error_message: 'enough' })
+    expect((await service.api('GET', `/api/v1/approvals/${approval_id}`)).data.status).toBe('cancelled')
+    expect((await decide(approval_id, 'approve')).error).toEqual({
+      code: 'CONFLICT',
+      message: 'this was cancelled: its run is over',
+    })
+  })
+
+  test('cancelled and approved at the same moment: it is either decided or cancelled, and the run is over', async () => {
+    const agent = await careful()
+    for (let round = 0; round < 10; round++) {
+      const { data } = await agent.invoke()
+      const { approval_id } = data.awaiting_approval
+      const [ended, decided] = await Promise.all([cancel(data.run_id), decide(approval_id, 'approve')])
+      const run = await untilStatus(service, data.run_id, 'completed', 'cancelled')
+      expect(run.pending).toBeNull()
+      const approval = (await service.api('GET', `/api/v1/approvals/${approval_id}`)).data
+      expect(approval.status).toBe(decided.status === 409 ? 'cancelled' : 'approved')
+      if (ended.status === 200) expect(run.status).toBe('cancelled')
+      else expect([ended.status, run.status]).toEqual([409, 'completed'])
+    }
+  })
+
+  test('cancelled while it is driven: the call under way is given up, what waits is cancelled', async () => {
+    const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
+    const invoking = agent.invoke()
+    await eventually(() => gates.length > 0)
+    const listed = await service.api('GET', `/api/v1/approvals?agent_id=${agent.agentId}`)
+    const [approval] = listed.data.items
+    await cancel(approval.run_id)
+    const { status, data } = await invoking
+    expect([status, data.status, data.error_message]).toEqual([200, 'cancelled', 'enough'])
+    expect((await approvalsOf(approval.run_id))[0].status).toBe('cancelled')
+    letGo()
+  })
+
+  test('cancelled in the moment in which it asks: nothing is left pending', async () => {
+    const agent = await careful()
+    const runs: string[] = []
+    for (let round = 0; round < 20; round++) {
+      const requests = agent.requests().length
+      const run = (await agent.invoke({ background: true })).data.run_id
+      runs.push(run)
+      await eventually(() => agent.requests().length > requests, { intervalMs: 1 })
+      await Bun.sleep((round % 10) / 2)
+      await cancel(run)
+    }
+    for (const run of runs) {
+      expect((await untilStatus(service, run, 'cancelled')).pending).toBeNull()
+      const [pending] = await sql`select from pauses where run_id = ${run} and status = 'pending'`
+      expect(pending).toBeUndefined()
+    }
+  })
+
+  test('cancelled while it waits in line', async () => {
+    const place = await startTestService({ ...backends.env, HOSTED_RUNS_AT_ONCE: '1' })
+    const slow = await backends.agent(place, [callTurn(['slow', { n: 1 }]), { text: 'done' }], { tools: tools() })
+    const first = (await slow.invoke({ background: true })).data.run_id
+    await eventually(() => gates.length > 0)
+    const second = await slow.invoke({ background: true })
+    expect([second.status, second.data.status]).toEqual([202, 'queued'])
+    const path = `/api/v1/runs/${second.data.run_id}`
+    expect((await place.api('GET', path)).data.status).toBe('queued')
+    expect((await place.api('POST', `${path}/cancel`)).data.status).toBe('cancelled')
+    letGo()
+    await untilStatus(place, first, 'completed')
+    expect((await place.api('GET', path)).data).toMatchObject({ status: 'cancelled', started_at: null })
+    expect(slow.requests()).toHaveLength(2)
+    await place.stop()
+  })
+})
+
+describe('time', () => {
+  test('a pause that nobody decides on expires: never a rejection, and the run is timed_out', async () => {
+    const place = await startTestService({ ...backends.env, PAUSE_EXPIRES_SECONDS: '1' })
+    const agent = await backends.agent(place, [callTurn(['pay', { n: 1 }], ['pay', { n: 2 }])], { tools: tools() })
+    const before = backends.tools.of('pay').length
+    const { data } = await agent.invoke()
+    const { approval_id, expires_at } = data.awaiting_approval
+    expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(0)
+    const run = await untilStatus(place, data.run_id, 'timed_out')
+    expect(run).toMatchObject({ pending: null, error_message: 'nobody approved in time' })
+    expect(run.error_detail).toEqual({ reason: 'approval_expired', approval_id })
+    const statuses = (await approvalsOf(data.run_id, place)).map(({ status }: { status: string }) => status)
+    expect(statuses.sort()).toEqual(['cancelled', 'expired'])
+    const late = await decide(approval_id, 'approve', {}, place)
+    expect(late.error).toEqual({
+      code: 'CONFLICT',
+      message: `this has expired at ${expires_at}: nobody decided in time`,
+    })
+    expect(backends.tools.of('pay')).toHaveLength(before)
+    const events = await eventsOf(place, data.run_id, 'run.timed_out')
+    expect(events.map(({ type }) => type)).not.toContain('approval.decided')
+    await place.stop()
+  })
+
+  test('what expires is closed to decisions at once, before anybody has noticed', async () => {
+    const agent = await careful()
+    const { data } = await agent.invoke()
+    const { approval_id } = data.awaiting_approval
+    await sql`update pauses set expires_at = now() - interval '1 millisecond' where pause_id = ${approval_id}`
+    expect((await decide(approval_id, 'approve')).error!.message).toContain('nobody decided in time')
+    await untilStatus(service, data.run_id, 'timed_out')
+  })
+
+  test('waiting for a person does not use up timeout_seconds', async () => {
+    const agent = await careful(undefined, { timeout_seconds: 1 })
+    const { data } = await agent.invoke()
+    // As if it had waited for a day.
+    await sql`update runs set started_at = started_at - interval '1 day' where run_id = ${data.run_id}`
+    await eventually(async () => {
+      const [{ used_ms: used }] = await sql<[{ used_ms: number }]>`
+        select used_ms from hosted_runs where run_id = ${data.run_id}`
+      return used < 900
+    })
+    await Bun.sleep(1_100)
+    const { status, data: ended } = await decide(data.awaiting_approval.approval_id, 'approve')
+    expect([status, ended.status]).toEqual([200, 'completed'])
+  })
+})
+
+test('pauses survive a restart of the service, and so do what was shown and what was said', async () => {
+  const first = await startTestService(backends.env)
+  const agent = await backends.agent(first, [callTurn(['pay', { n: 1 }], ['pay', { n: 2 }]), { text: 'kept' }], {
+    tools: tools(),
+  })
+  const { data } = await agent.invoke()
+  const { approval_id } = data.awaiting_approval
+  const second = (await decide(approval_id, 'reject', { comment: 'not this' }, first)).data.awaiting_approval
+  await first.stop()
+  const { dataDir, databaseUrl, clickhouseUrl, workspaceKey } = first
+  const again = await startTestService({
+    ...backends.env,
+    DATA_DIR: dataDir,
+    DATABASE_URL: databaseUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+    BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
+  })
+  expect((await again.api('GET', `/api/v1/runs/${data.run_id}`)).data.pending.id).toBe(second.approval_id)
+  const before = backends.tools.of('pay').length
+  const answer = await decide(second.approval_id, 'approve', {}, again)
+  expect([answer.status, answer.data.output]).toEqual([200, { text: 'kept' }])
+  expect(backends.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 2 } }])
+  expect(agent.requests()).toHaveLength(2)
+  expect(toldOf(agent.requests()[1])).toEqual([
+    { error: 'a person has rejected this call: not this' },
+    { took: { n: 2 } },
+  ])
+  await again.stop()
+})
+
+test('feeds show that a run waits, for what, and that it goes on', async () => {
+  const agent = await careful()
+  const feed = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)
+  const { data } = await agent.invoke()
+  const { approval_id } = data.awaiting_approval
+  await decide(approval_id, 'approve')
+  await feed.until(() => feed.items.some(({ run }) => run?.status === 'completed'))
+  const seen = feed.items.map(({ event, run }) => event?.type ?? `run ${run?.status}`)
+  expect(seen).toEqual([
+    'run running',
+    'run.started',
+    'llm.call',
+    'approval.requested',
+    'run.paused',
+    'run awaiting_approval',
+    'approval.decided',
+    'run running',
+    'tool.call.started',
+    'tool.call.finished',
+    'llm.call',
+    'run.completed',
+    'run completed',
+  ])
+  await feed.close()
+})

@@ -1,0 +1,172 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { newTenant } from '../support/feeds.ts'
+import { OutputReader, untilStatus } from '../support/hosted.ts'
+import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
+import { startTestService } from '../support/service.ts'
+
+/** Questions of a model to its caller (contract section 6). */
+
+let rig: HostedRig
+beforeAll(async () => {
+  rig = await startHostedRig()
+}, 60_000)
+
+const QUESTION = { question: 'Which city?', options: ['Oslo', 'Bergen'] }
+const curious = (turns = [callTurn(['request_input', QUESTION]), { text: 'thanks' }], settings: object = {}) =>
+  rig.agent(rig.service, turns, { allow_input_requests: true, ...settings })
+const answerTo = (id: string, body: object, options = {}) =>
+  rig.service.api('POST', `/api/v1/input-requests/${id}/answer`, body, options)
+const read = async (id: string) => (await rig.service.api('GET', `/api/v1/input-requests/${id}`)).data
+
+describe('a question', () => {
+  test('pauses the run with its options; the answer reaches the model, and the run goes on', async () => {
+    const agent = await curious()
+    const { status, data } = await agent.invoke({ start_session: true })
+    const { request_id } = data.awaiting_input
+    expect(status).toBe(202)
+    expect(data).toEqual({
+      run_id: data.run_id,
+      session_id: data.session_id,
+      status: 'awaiting_input',
+      awaiting_input: { request_id, ...QUESTION, expires_at: null },
+      output: null,
+    })
+    const run = (await rig.service.api('GET', `/api/v1/runs/${data.run_id}`)).data
+    expect(run.status).toBe('awaiting_input')
+    expect(run.pending).toEqual({ type: 'input', id: request_id, run_id: data.run_id, ...QUESTION, expires_at: null })
+    expect(await read(request_id)).toMatchObject({ status: 'pending', ...QUESTION, answer: null, decided_by: null })
+    const answered = await answerTo(
+      request_id,
+      { answer: 'Oslo, "the old one" \u{1f1f3}\u{1f1f4}' },
+      { key: agent.agentKey },
+    )
+    expect([answered.status, answered.data.output]).toEqual([200, { text: 'thanks' }])
+    expect(answered.data.session_id).toBe(data.session_id)
+    expect(toldOf(agent.requests().at(-1))).toEqual(['Oslo, "the old one" \u{1f1f3}\u{1f1f4}'])
+    const record = await read(request_id)
+    expect(record).toMatchObject({ status: 'answered', answer: 'Oslo, "the old one" \u{1f1f3}\u{1f1f4}' })
+    const events = await eventsOf(rig.service, data.run_id, 'run.completed')
+    expect(events.map(({ type }) => type)).toEqual([
+      'run.started',
+      'llm.call',
+      'input.requested',
+      'run.paused',
+      'input.answered',
+      'tool.call.finished',
+      'llm.call',
+      'run.completed',
+    ])
+    expect(events[2]!.payload).toMatchObject({ request_id, ...QUESTION })
+    expect(events[4]!.payload).toMatchObject({
+      request_id,
+      answer: record.answer,
+      decided_by: { key_id: record.decided_by, type: 'agent' },
+    })
+  })
+
+  test('without options has none in any answer', async () => {
+    const agent = await curious([callTurn(['request_input', { question: 'Why?' }])])
+    const { data } = await agent.invoke()
+    expect(Object.keys(data.awaiting_input).sort()).toEqual(['expires_at', 'question', 'request_id'])
+    expect('options' in (await read(data.awaiting_input.request_id))).toBe(false)
+    const run = (await rig.service.api('GET', `/api/v1/runs/${data.run_id}`)).data
+    expect('options' in run.pending).toBe(false)
+  })
+
+  test('is answered once: a second answer is CONFLICT and names the first', async () => {
+    const { data } = await (await curious()).invoke()
+    const { request_id } = data.awaiting_input
+    const answers = await Promise.all(['Oslo', 'Bergen', 'Rome'].map((answer) => answerTo(request_id, { answer })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
+    const { decided_at, decided_by } = await read(request_id)
+    for (const { error, status } of [...answers, await answerTo(request_id, { answer: 'late' })])
+      if (status === 409)
+        expect(error).toEqual({
+          code: 'CONFLICT',
+          message: `this was answered already at ${decided_at}, with key ${decided_by}`,
+        })
+  })
+
+  test('needs an answer: an empty one, or none, is refused and changes nothing', async () => {
+    const { data } = await (await curious()).invoke()
+    const { request_id } = data.awaiting_input
+    for (const body of [{}, { answer: '' }, { answer: 7 }, { answer: 'a', comment: 'b' }]) {
+      const { status, error } = await answerTo(request_id, body)
+      expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+    }
+    expect((await read(request_id)).status).toBe('pending')
+  })
+
+  test('is no approval, and an approval is no question', async () => {
+    const { data } = await (await curious()).invoke()
+    const { request_id } = data.awaiting_input
+    for (const decision of ['approve', 'reject'])
+      expect((await rig.service.api('POST', `/api/v1/approvals/${request_id}/${decision}`, {})).status).toBe(404)
+    expect((await rig.service.api('GET', `/api/v1/approvals/${request_id}`)).status).toBe(404)
+    const listed = await rig.service.api('GET', `/api/v1/approvals?run_id=${data.run_id}`)
+    expect(listed.data.items).toEqual([])
+    const questions = await rig.service.api('GET', `/api/v1/input-requests?status=pending&run_id=${data.run_id}`)
+    expect(questions.data.items).toHaveLength(1)
+  })
+
+  test('of another workspace is not found, of another agent forbidden', async () => {
+    const { data } = await (await curious()).invoke()
+    const { request_id } = data.awaiting_input
+    const { workspaceKey } = await newTenant(rig.service)
+    const { agentKey } = await curious()
+    expect((await answerTo(request_id, { answer: 'a' }, { key: workspaceKey })).error!.code).toBe('NOT_FOUND')
+    expect((await answerTo(request_id, { answer: 'a' }, { key: agentKey })).error!.code).toBe('FORBIDDEN')
+    expect((await read(request_id)).status).toBe('pending')
+  })
+})
+
+test('a model without allow_input_requests is not offered the tool, and cannot use it', async () => {
+  const agent = await curious(undefined, { allow_input_requests: false })
+  const { status, data } = await agent.invoke()
+  expect([status, data.output]).toEqual([200, { text: 'thanks' }])
+  expect(agent.requests()[0]!.body.tools).toBeUndefined()
+  const [told] = toldOf(agent.requests().at(-1)) as [{ error: string }]
+  expect(told.error).toContain('there is no tool "request_input"')
+  const offered = await curious()
+  await offered.invoke()
+  expect(offered.requests()[0]!.body.tools?.map((tool) => tool.function.name)).toEqual(['request_input'])
+})
+
+test('a question and an approval of one turn are waited for together, in the order in which they were asked', async () => {
+  const turns = [callTurn(['request_input', { question: 'Why?' }], ['pay', { n: 1 }]), { text: 'both' }]
+  const agent = await curious(turns, { tools: [rig.tools.tool('pay', { requires_approval: true })] })
+  const { data } = await agent.invoke()
+  const answered = await answerTo(data.awaiting_input.request_id, { answer: 'because' })
+  expect([answered.status, answered.data.status]).toEqual([202, 'awaiting_approval'])
+  expect((await rig.service.api('GET', `/api/v1/runs/${data.run_id}`)).data.status).toBe('awaiting_approval')
+  const { approval_id } = answered.data.awaiting_approval
+  const last = await rig.service.api('POST', `/api/v1/approvals/${approval_id}/approve`, {})
+  expect(last.data.output).toEqual({ text: 'both' })
+  expect(toldOf(agent.requests().at(-1))).toEqual(['because', { took: { n: 1 } }])
+})
+
+test('the answer may be streamed, or given in the background', async () => {
+  const streaming = await curious()
+  const stream = await streaming.stream()
+  const asked = (await stream.all()).at(-1)!
+  expect([asked.event, asked.data]).toMatchObject(['awaiting_input', QUESTION])
+  const path = `/api/v1/input-requests/${asked.data.request_id}/answer`
+  const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { answer: 'Oslo', stream: true } })
+  expect((await rest.all()).at(-1)!.event).toBe('done')
+  expect(rest.said(2)).toBe('thanks')
+  const { data } = await (await curious()).invoke()
+  const answered = await answerTo(data.awaiting_input.request_id, { answer: 'Oslo', background: true })
+  expect(answered.status).toBe(202)
+  await untilStatus(rig.service, data.run_id, 'completed')
+})
+
+test('a question that nobody answers expires, and the run is timed_out', async () => {
+  const service = await startTestService({ ...rig.env, PAUSE_EXPIRES_SECONDS: '1' })
+  const agent = await rig.agent(service, [callTurn(['request_input', QUESTION])], { allow_input_requests: true })
+  const { data } = await agent.invoke()
+  const run = await untilStatus(service, data.run_id, 'timed_out')
+  const { request_id } = data.awaiting_input
+  expect(run.error_detail).toEqual({ reason: 'input_expired', request_id })
+  expect((await service.api('GET', `/api/v1/input-requests/${request_id}`)).data.status).toBe('expired')
+  await service.stop()
+})

@@ -1,0 +1,226 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import { type Activity, LiveStream } from '../support/feeds.ts'
+import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
+import { type ModelServer, startModelServer } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** What a hosted run reports about itself reaches events, feeds and SQL like any other run's (contract section 6). */
+
+let service: TestService
+let model: ModelServer
+let agent: HostedAgent
+
+beforeAll(async () => {
+  model = startModelServer()
+  service = await startTestService({
+    OPENAI_BASE_URL: model.url,
+    EGRESS_ALLOW: '127.0.0.1',
+    MODEL_PRICES: JSON.stringify({ m: { input: 100, output: 1_000 } }),
+  })
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: async (request) => Response.json(await request.json()),
+  })
+  atEnd(() => server.stop(true))
+  const parameters = { type: 'object', properties: { n: { type: 'integer' } } }
+  const url = `http://127.0.0.1:${server.port}`
+  agent = await newHostedAgent(service, {
+    allow_input_requests: true,
+    tools: [{ type: 'http', name: 'count', description: '', parameters, method: 'POST', url }],
+  })
+})
+
+beforeEach(() => model.script({}))
+
+const toolCalls = (...numbers: number[]) => numbers.map((n) => ({ name: 'count', arguments: { n }, id: `call_${n}` }))
+
+interface Event {
+  readonly id: string
+  readonly type: string
+  readonly level: string
+  readonly payload: Record<string, unknown>
+}
+
+async function eventsOf(runId: string): Promise<Event[]> {
+  return (await service.api('GET', `/api/v1/runs/${runId}/events?limit=200`)).data.items
+}
+
+/** The run's own feed from the beginning; it ends by itself once the run is over. */
+async function feedOf(runId: string): Promise<Activity[]> {
+  const stream = await LiveStream.open(service, `/api/v1/runs/${runId}/stream?after=0`)
+  expect(await stream.untilEnded()).toBe('clean')
+  return stream.items
+}
+
+async function query(text: string, params: object): Promise<Record<string, unknown>[]> {
+  const { data, error } = await service.api('POST', '/api/v1/query', { query: text, params })
+  if (error !== null) throw new Error(error.message)
+  return data.rows
+}
+
+/** The types of a run's events must be the same, in the same order, wherever one looks. @returns the events */
+async function everywhere(runId: string, types: readonly string[]): Promise<Event[]> {
+  const events = await eventually(async () => {
+    const found = await eventsOf(runId)
+    return found.length >= types.length && found
+  })
+  const inOrder = [...events].sort(
+    (a, b) => Number((a as never as { seq: number }).seq) - Number((b as never as { seq: number }).seq),
+  )
+  expect(inOrder.map(({ type }) => type)).toEqual([...types])
+  const ids = inOrder.map(({ id }) => id)
+  const feed = await feedOf(runId)
+  expect(feed.filter(({ kind }) => kind === 'event').map(({ event }) => event!.id)).toEqual(ids)
+  await eventually(async () => {
+    const rows = await query('select event_id, type from events where run_id = {run:UUID} order by seq', { run: runId })
+    expect(rows.map(({ event_id }) => event_id)).toEqual(ids)
+  })
+  return inOrder
+}
+
+describe('a run that is completed', () => {
+  test('tells every step, exactly once and in order, in its events, its feed and SQL', async () => {
+    model.script([
+      { text: 'Both.', toolCalls: toolCalls(1, 2), usage: [10, 1] },
+      { toolCalls: toolCalls(3), usage: [20, 2] },
+      { text: 'Six.', usage: [30, 3] },
+    ])
+    const live = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)
+    const { data } = await agent.invoke({ input: { message: 'Count.' } })
+    const tool = ['tool.call.started', 'tool.call.finished']
+    const events = await everywhere(data.run_id, [
+      'run.started',
+      'llm.call',
+      'tool.call.started',
+      ...tool,
+      'tool.call.finished',
+      'llm.call',
+      ...tool,
+      'llm.call',
+      'run.completed',
+    ])
+    const ids = events.map(({ id }) => id)
+    const liveIds = () => live.items.filter(({ kind }) => kind === 'event').map(({ event }) => event!.id)
+    await live.until(() => liveIds().length >= ids.length)
+    expect(liveIds()).toEqual(ids)
+    await live.close()
+
+    const feed = await feedOf(data.run_id)
+    expect(feed[0]).toMatchObject({ kind: 'run', run: { status: 'running' } })
+    expect(feed.at(-1)).toMatchObject({ kind: 'run', run: { status: 'completed', usage: { total_tokens: 66 } } })
+    expect(feed.filter(({ kind }) => kind === 'run')).toHaveLength(2)
+    expect(feed).toHaveLength(events.length + 2)
+
+    await eventually(async () => {
+      const rows = await query(
+        `select status, trigger_type, input.message as message, output.text as text, input_tokens, output_tokens,
+          round(cost_usd, 6) as cost_usd, error_message, parent_run_id from runs where run_id = {run:UUID}`,
+        { run: data.run_id },
+      )
+      expect(rows).toEqual([
+        {
+          status: 'completed',
+          trigger_type: 'sdk',
+          message: 'Count.',
+          text: 'Six.',
+          input_tokens: 60,
+          output_tokens: 6,
+          cost_usd: 0.012,
+          error_message: null,
+          parent_run_id: null,
+        },
+      ])
+    })
+  })
+
+  test('names models, tools, tokens and outcomes by the names of OpenTelemetry', async () => {
+    model.script([{ toolCalls: toolCalls(7), usage: [10, 2] }, { text: 'Seven.' }])
+    const { data } = await agent.invoke()
+    const events = await everywhere(data.run_id, [
+      'run.started',
+      'llm.call',
+      'tool.call.started',
+      'tool.call.finished',
+      'llm.call',
+      'run.completed',
+    ])
+    expect(events[1]!.payload).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.request.model': 'm',
+      'gen_ai.response.model': 'm',
+      'gen_ai.response.id': expect.stringMatching(/^chatcmpl-/),
+      'gen_ai.response.finish_reasons': ['tool_calls'],
+      'gen_ai.usage.input_tokens': 10,
+      'gen_ai.usage.output_tokens': 2,
+      cost_usd: 0.003,
+      step: 1,
+      tool_calls: 1,
+    })
+    const about = {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'count',
+      'gen_ai.tool.call.id': 'call_7',
+    }
+    expect(events[2]!.payload).toEqual({ ...about, step: 1, input: { n: 7 } })
+    expect(events[3]!.payload).toEqual({
+      ...about,
+      step: 1,
+      status: 'finished',
+      output: { n: 7 },
+      latency_ms: expect.any(Number),
+    })
+    expect(events[5]!.payload).toMatchObject({ steps: 2, tool_calls: 1 })
+    expect(events.every(({ level }) => level === 'info')).toBe(true)
+  })
+})
+
+test('a run that fails tells why, at level error; a call that fails is a warning', async () => {
+  model.script([{ toolCalls: [{ name: 'none', arguments: {} }] }, { status: 400 }])
+  const { data } = await agent.invoke()
+  const events = await everywhere(data.run_id, ['run.started', 'llm.call', 'tool.call.finished', 'run.failed'])
+  expect(events[2]).toMatchObject({ level: 'warn', payload: { status: 'failed', 'gen_ai.tool.name': 'none' } })
+  expect(events[3]).toMatchObject({
+    level: 'error',
+    payload: { error_message: data.error_message, error_detail: { reason: 'model_failed' } },
+  })
+  await eventually(async () => {
+    const rows = await query('select status, error_message from runs where run_id = {run:UUID}', { run: data.run_id })
+    expect(rows).toEqual([{ status: 'failed', error_message: data.error_message }])
+  })
+})
+
+test('a run that is cancelled tells so', async () => {
+  model.script({ hangs: true })
+  const { data } = await agent.invoke({ background: true })
+  await service.api('POST', `/api/v1/runs/${data.run_id}/cancel`, { reason: 'enough' })
+  const [, cancelled] = await everywhere(data.run_id, ['run.started', 'run.cancelled'])
+  expect(cancelled).toMatchObject({ level: 'warn', payload: { error_message: 'enough' } })
+})
+
+test('a run that asks its caller tells question and answer; its feed goes on over the pause', async () => {
+  model.script([{ toolCalls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }, { text: 'That.' }])
+  const { data } = await agent.invoke()
+  const { request_id } = data.awaiting_input
+  const feed = await LiveStream.open(service, `/api/v1/runs/${data.run_id}/stream?after=0`)
+  await feed.until(() => feed.items.some(({ run }) => run?.status === 'awaiting_input'))
+  expect(feed.ended).toBeUndefined()
+  await service.api('POST', `/api/v1/input-requests/${request_id}/answer`, { answer: 'This.' })
+  const events = await everywhere(data.run_id, [
+    'run.started',
+    'llm.call',
+    'input.requested',
+    'run.paused',
+    'input.answered',
+    'tool.call.finished',
+    'llm.call',
+    'run.completed',
+  ])
+  expect(events[2]!.payload).toMatchObject({ request_id, question: 'Which?' })
+  expect(events[4]!.payload).toMatchObject({ request_id, question: 'Which?', answer: 'This.' })
+  await feed.untilEnded()
+  const states = feed.items.filter(({ kind }) => kind === 'run').map(({ run }) => run!.status)
+  expect(states).toEqual(['running', 'awaiting_input', 'running', 'completed'])
+})

@@ -1,0 +1,300 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import { type HostedAgent, newHostedAgent, OutputReader, untilStatus } from '../support/hosted.ts'
+import { type ModelServer, startModelServer } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** Invoking with `stream: true`: the frames, exactly as they come (spec section 6, contract section 6). */
+
+let service: TestService
+let model: ModelServer
+let agent: HostedAgent
+let handy: HostedAgent
+/** What the tool server answers next, by the tool's name; else what it was asked. */
+const tools = new Map<string, () => Promise<Response> | Response>()
+
+beforeAll(async () => {
+  model = startModelServer()
+  service = await startTestService({ OPENAI_BASE_URL: model.url, EGRESS_ALLOW: '127.0.0.1' })
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: async (request) =>
+      (await tools.get(new URL(request.url).pathname.slice(1))?.()) ?? Response.json(await request.json()),
+  })
+  atEnd(() => server.stop(true))
+  agent = await newHostedAgent(service)
+  const parameters = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+  handy = await newHostedAgent(service, {
+    allow_input_requests: true,
+    tools: ['alpha', 'beta', 'guarded'].map((name) => ({
+      type: 'http',
+      name,
+      description: '',
+      parameters,
+      method: 'POST',
+      url: `http://127.0.0.1:${server.port}/${name}`,
+      requires_approval: name === 'guarded',
+    })),
+  })
+})
+
+beforeEach(() => {
+  model.script({})
+  tools.clear()
+})
+
+const call = (name: string, args: unknown, id = `call_${name}`) => ({ name, arguments: args, id })
+
+describe('a stream', () => {
+  test('has a frame for each piece of text that the model sends, and one for the end', async () => {
+    const text = ['Hel', 'lo, ', '', 'wörld', ' 🎉', '\n\ndata: x\r', '!']
+    model.script({ text, usage: [3, 4] })
+    const reader = await agent.stream()
+    expect(reader.status).toBe(200)
+    expect(Object.fromEntries(reader.response.headers)).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    })
+    const frames = await reader.all()
+    const run_id = await reader.runId()
+    expect(reader.of('chunk').map(({ data }) => data.delta)).toEqual(text.filter((piece) => piece !== ''))
+    let offset = 0
+    for (const { data } of reader.of('chunk')) {
+      expect(data).toEqual({ run_id, delta: data.delta, step: 1, offset })
+      offset += data.delta.length
+    }
+    expect(frames.at(-1)).toEqual({
+      id: '1.2.0',
+      event: 'done',
+      data: {
+        run_id,
+        output: { text: text.join('') },
+        session_id: null,
+        status: 'completed',
+        usage: { input_tokens: 3, output_tokens: 4, total_tokens: 7 },
+      },
+    })
+    expect(new Set(frames.map(({ id }) => id)).size).toBe(frames.length)
+    expect(model.requests.at(-1)!.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
+  })
+
+  test('passes slow tokens on as they come', async () => {
+    model.script({ text: ['a', 'b', 'c'], intervalMs: 100 })
+    const reader = await agent.stream()
+    await reader.until(() => reader.said() === 'a')
+    expect(reader.ended).toBeUndefined()
+    expect((await service.api('GET', `/api/v1/runs/${await reader.runId()}`)).data.status).toBe('running')
+    await reader.all()
+    expect(reader.of('chunk')).toHaveLength(3)
+  })
+
+  test('is at its headers before the model has said anything', async () => {
+    model.script({ hangs: true })
+    const reader = await agent.stream()
+    await reader.until(() => reader.comments.length > 0)
+    expect([reader.status, reader.frames]).toEqual([200, []])
+    reader.close()
+  })
+
+  test('tells a model that broke off and was asked again: its text begins anew', async () => {
+    model.script([{ text: ['Once', ' upon'], cutAfter: 3 }, { text: ['Another', ' story'] }])
+    const reader = await agent.stream()
+    await reader.all()
+    const chunks = reader.of('chunk').map(({ data }) => [data.offset, data.delta])
+    expect(chunks).toEqual([
+      [0, 'Once'],
+      [4, ' upon'],
+      [0, 'Another'],
+      [7, ' story'],
+    ])
+    expect(reader.said()).toBe('Another story')
+    expect(reader.frames.at(-1)!.data.output).toEqual({ text: 'Another story' })
+  })
+
+  test('ends with an error that says what the provider said', async () => {
+    model.script({ status: 403, errorCode: 'not_allowed' })
+    const [frame, ...more] = await (await agent.stream()).all()
+    expect(more).toEqual([])
+    expect(frame).toMatchObject({
+      event: 'error',
+      data: {
+        run_id: expect.any(String),
+        code: 'model_failed',
+        message: 'the model provider answered 403: The script of the test wants this error (not_allowed)',
+        status: 'failed',
+      },
+    })
+  })
+
+  test('of a run that takes too long ends with an error, whatever was said before', async () => {
+    const slow = await newHostedAgent(service, { timeout_seconds: 1 })
+    model.script({ text: ['a', 'b', 'c'], intervalMs: 700 })
+    const reader = await slow.stream()
+    const frames = await reader.all()
+    expect(frames.at(-1)).toMatchObject({ event: 'error', data: { code: 'timeout', status: 'timed_out' } })
+    expect(reader.said()).toStartWith('a')
+  })
+
+  test('shows nothing of a refusal but the error', async () => {
+    model.script({ refusal: 'No.' })
+    const frames = await (await agent.stream()).all()
+    expect(frames.map(({ event, data }) => [event, data.message])).toEqual([['error', 'the model has refused: No.']])
+  })
+
+  test('that its client leaves does not stop the run', async () => {
+    model.script({ text: ['a', 'b', 'c', 'd'], intervalMs: 50 })
+    const reader = await agent.stream()
+    const runId = await reader.runId()
+    reader.close()
+    const run = await untilStatus(service, runId, 'completed')
+    expect(run.output).toEqual({ text: 'abcd' })
+  })
+
+  test('of a key that is revoked ends at once; the run goes on', async () => {
+    const { data } = await service.api('POST', '/api/v1/keys', { name: 'a' })
+    model.script({ text: ['a', 'b'], intervalMs: 150 })
+    const mine = await agent.stream({}, { key: data.key })
+    const runId = await mine.runId()
+    const other = await OutputReader.ofRun(service, runId)
+    await service.api('POST', `/api/v1/keys/${data.key_id}/revoke`, {})
+    await eventually(() => mine.ended !== undefined)
+    expect(mine.of('done')).toEqual([])
+    expect((await other.all()).at(-1)!.event).toBe('done')
+    expect((await OutputReader.ofRun(service, runId, { key: data.key })).status).toBe(401)
+  })
+})
+
+describe('tools in a stream', () => {
+  const shape = ({
+    event,
+    data: { run_id: _, duration_ms, ...data },
+  }: {
+    event: string
+    data: Record<string, unknown>
+  }) => {
+    if (data.phase !== 'started' && event === 'tool')
+      expect(duration_ms === undefined || Number(duration_ms) >= 0).toBe(true)
+    return [event, data]
+  }
+
+  test('start and finish, with what went in and what came out, between the texts of the steps', async () => {
+    model.script([{ text: 'Let me see. ', toolCalls: [call('alpha', { n: 1 })] }, { text: 'One.' }])
+    const reader = await handy.stream()
+    const frames = await reader.all()
+    const about = { tool_call_id: 'call_alpha', name: 'alpha' }
+    expect(frames.filter(({ event }) => event === 'tool').map(shape)).toEqual([
+      ['tool', { ...about, phase: 'started', input: { n: 1 } }],
+      ['tool', { ...about, phase: 'finished', output: { n: 1 } }],
+    ])
+    expect(frames.map(({ event }) => event)).toEqual(['chunk', 'chunk', 'chunk', 'tool', 'tool', 'chunk', 'done'])
+    expect([reader.said(1), reader.said(2)]).toEqual(['Let me see. ', 'One.'])
+    expect(reader.of('tool').every(({ data }) => data.phase === 'started' || Number.isInteger(data.duration_ms))).toBe(
+      true,
+    )
+    expect(frames.at(-1)!.data.output).toEqual({ text: 'One.' })
+  })
+
+  test('of one answer run at the same time, and each is told once', async () => {
+    const both = Promise.withResolvers<void>()
+    let here = 0
+    for (const name of ['alpha', 'beta'])
+      tools.set(name, async () => {
+        if (++here === 2) both.resolve()
+        await both.promise
+        return Response.json({ name })
+      })
+    model.script([{ toolCalls: [call('alpha', { n: 1 }), call('beta', { n: 2 })] }, { text: 'Both.' }])
+    const reader = await handy.stream()
+    await reader.all()
+    const told = reader.of('tool').map(({ data }) => `${data.name} ${data.phase}`)
+    expect(told.slice(0, 2)).toEqual(['alpha started', 'beta started'])
+    expect(told.slice(2).sort()).toEqual(['alpha finished', 'beta finished'])
+    const [, , first, second] = model.requests.at(-1)!.body.messages.slice(-4)
+    expect([first, second]).toEqual([
+      { role: 'tool', tool_call_id: 'call_alpha', content: '{"name":"alpha"}' },
+      { role: 'tool', tool_call_id: 'call_beta', content: '{"name":"beta"}' },
+    ])
+  })
+
+  test('are told in the order of their ids, however many end together: a reader misses none', async () => {
+    const toolCalls = Array.from({ length: 16 }, (_, n) => call('alpha', { n }, `call_${n}`))
+    model.script([{ toolCalls }, { text: 'Done.' }])
+    const reader = await handy.stream()
+    await reader.all()
+    const places = reader.of('tool').map(({ id }) => Number(id.split('.')[2]))
+    expect(places).toEqual(Array.from({ length: 32 }, (_, n) => n + 1))
+  })
+
+  test('that fail are told, and the model goes on with what it is told', async () => {
+    tools.set('alpha', () => new Response('no such thing', { status: 404 }))
+    model.script([{ toolCalls: [call('alpha', { n: 1 })] }, { text: 'It failed.' }])
+    const reader = await handy.stream()
+    await reader.all()
+    expect(reader.of('tool').at(-1)!.data).toMatchObject({
+      phase: 'failed',
+      output: { error: 'HTTP 404: no such thing' },
+    })
+    expect(model.requests.at(-1)!.body.messages.at(-1)!.content).toBe('{"error":"HTTP 404: no such thing"}')
+    expect(reader.frames.at(-1)!.event).toBe('done')
+  })
+
+  test.each<[string, string, unknown, RegExp]>([
+    [
+      'a tool that there is not',
+      'gamma',
+      { n: 1 },
+      /there is no tool "gamma"; there are: request_input, alpha, beta, guarded/,
+    ],
+    ['arguments that are no JSON', 'alpha', '{"n":', /JSON/],
+    ['arguments that are no object', 'alpha', '[1]', /object/],
+    ['arguments of the wrong type', 'alpha', { n: 'one' }, /n: .*integer/],
+    ['arguments that are missing', 'alpha', {}, /n/],
+  ])('that are asked for with %s are never made, and the model is told', async (_what, name, args, problem) => {
+    let calls = 0
+    for (const each of ['alpha', 'beta'])
+      tools.set(each, () => {
+        calls++
+        return Response.json({})
+      })
+    model.script([{ toolCalls: [call(name, args)] }, { text: 'Sorry.' }])
+    const reader = await handy.stream()
+    await reader.all()
+    expect(reader.of('tool')).toHaveLength(1)
+    expect(reader.of('tool')[0]!.data).toMatchObject({ name, phase: 'failed' })
+    expect(reader.of('tool')[0]!.data.output.error).toMatch(problem)
+    expect(JSON.parse(model.requests.at(-1)!.body.messages.at(-1)!.content!).error).toMatch(problem)
+    expect([calls, reader.frames.at(-1)!.data.output]).toEqual([0, { text: 'Sorry.' }])
+  })
+})
+
+describe('a stream ends when its run waits', () => {
+  test('for an approval, with the call that is to be approved', async () => {
+    model.script([{ text: 'May I?', toolCalls: [call('guarded', { n: 7 })] }])
+    const reader = await handy.stream()
+    const last = (await reader.all()).at(-1)!
+    const [{ approval_id }] = (await service.api('GET', '/api/v1/approvals?status=pending')).data.items
+    expect([last.event, last.data]).toEqual([
+      'awaiting_approval',
+      { run_id: await reader.runId(), approval_id, tool: 'guarded', input: { n: 7 }, expires_at: null },
+    ])
+    expect(reader.said()).toBe('May I?')
+  })
+
+  test('for an answer, with the question and the options, if there are any', async () => {
+    for (const options of [['red', 'blue'], undefined]) {
+      model.script([{ toolCalls: [call('request_input', { question: 'Which?', options })] }])
+      const [frame, ...more] = await (await handy.stream()).all()
+      expect(more).toEqual([])
+      const expected = {
+        run_id: expect.any(String),
+        request_id: expect.any(String),
+        question: 'Which?',
+        expires_at: null,
+      }
+      expect([frame!.event, frame!.data]).toEqual(['awaiting_input', options ? { ...expected, options } : expected])
+    }
+  })
+})

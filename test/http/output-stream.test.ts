@@ -1,0 +1,274 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { newReporter, newTenant } from '../support/feeds.ts'
+import { type HostedAgent, newHostedAgent, type OutputFrame, OutputReader, untilStatus } from '../support/hosted.ts'
+import { type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** `GET /api/v1/runs/:runId/output-stream`: picking up what a run puts out, anywhere, at any time (contract section 6). */
+
+const NO_ID = '00000000-0000-4000-8000-000000000000'
+
+let service: TestService
+let model: ModelServer
+let agent: HostedAgent
+let handy: HostedAgent
+
+beforeAll(async () => {
+  model = startModelServer()
+  service = await startTestService({ OPENAI_BASE_URL: model.url, EGRESS_ALLOW: '127.0.0.1' })
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json({ done: true }) })
+  atEnd(() => server.stop(true))
+  agent = await newHostedAgent(service)
+  handy = await newHostedAgent(service, {
+    tools: ['free', 'guarded'].map((name) => ({
+      type: 'http',
+      name,
+      description: '',
+      parameters: { type: 'object' },
+      method: 'POST',
+      url: `http://127.0.0.1:${server.port}`,
+      requires_approval: name === 'guarded',
+    })),
+  })
+})
+
+beforeEach(() => model.script({}))
+
+const follow = (runId: string, options = {}) => OutputReader.ofRun(service, runId, options)
+const calls = (...names: string[]) => names.map((name, n) => ({ name, arguments: { n }, id: `call_${n}` }))
+/** A run with text before, between and after its tools. */
+const STORY: Turn[] = [
+  { text: ['Let ', 'me ', 'see. '], toolCalls: calls('free', 'free') },
+  { text: ['Once ', 'more. '], toolCalls: calls('free') },
+  { text: ['That ', 'is ', 'it.'] },
+]
+const TEXTS = ['Let me see. ', 'Once more. ', 'That is it.']
+
+/** Text by step and everything else, however the text was cut. */
+function told(frames: readonly OutputFrame[]) {
+  const texts: Record<number, string> = {}
+  for (const { event, data } of frames)
+    if (event === 'chunk') texts[data.step] = (texts[data.step] ?? '').slice(0, data.offset) + data.delta
+  return { texts: Object.values(texts), rest: frames.filter(({ event }) => event !== 'chunk') }
+}
+
+describe('a reader', () => {
+  test('that comes when the run is over is told all of it, and is done', async () => {
+    model.script(STORY)
+    const live = await handy.stream()
+    await live.all()
+    const late = await follow(await live.runId())
+    expect(late.status).toBe(200)
+    expect(late.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const frames = await late.all()
+    expect(frames.filter(({ event }) => event === 'chunk').map(({ data }) => data.delta)).toEqual(TEXTS)
+    expect(told(frames)).toEqual(told(live.frames))
+  })
+
+  test('goes on after any frame it has seen, in the middle of a text, between tools, with nothing twice or left out', async () => {
+    model.script(STORY)
+    const live = await handy.stream()
+    const whole = told(await live.all())
+    expect(whole.texts).toEqual(TEXTS)
+    expect(live.frames.length).toBeGreaterThan(14)
+    for (const [index, { id }] of live.frames.entries()) {
+      const seen = live.frames.slice(0, index + 1)
+      const rest = await (await follow(await live.runId(), { after: id })).all()
+      expect(told([...seen, ...rest]), id).toEqual(whole)
+    }
+  })
+
+  test('that has seen the end is told nothing more, and at once', async () => {
+    const { data } = await agent.invoke()
+    const [, end] = await (await follow(data.run_id)).all()
+    expect(end!.id).toBe('1.2.0')
+    for (const after of [end!.id, '999999999.2.999999999999'])
+      expect(await (await follow(data.run_id, { after })).all(500)).toEqual([])
+  })
+
+  test('of a text that was begun anew is told the new one from its beginning', async () => {
+    model.script([{ text: ['Once', ' upon'], cutAfter: 3 }, { text: ['Another', ' story'] }])
+    const live = await agent.stream()
+    await live.all()
+    const [first] = live.frames
+    const frames = await (await follow(await live.runId(), { after: first!.id })).all()
+    expect(frames[0]!.data).toMatchObject({ delta: 'Another story', offset: 0 })
+  })
+
+  test('comes while the run goes on, from another connection, from the middle, as often as it likes', async () => {
+    model.script({ text: [...'abcdefghij'], intervalMs: 30 })
+    const first = await agent.stream()
+    await first.until(() => first.said().length >= 3)
+    const runId = await first.runId()
+    const [whole, rest] = [await follow(runId), await follow(runId, { after: first.frames[1]!.id })]
+    await Promise.all([first.all(), whole.all(), rest.all()])
+    expect([first.said(), whole.said()]).toEqual(['abcdefghij', 'abcdefghij'])
+    expect(rest.of('chunk')[0]!.data.offset).toBe(2)
+    expect(
+      rest
+        .of('chunk')
+        .map(({ data }) => data.delta)
+        .join(''),
+    ).toBe('cdefghij')
+    expect(whole.frames.at(-1)).toEqual(first.frames.at(-1)!)
+  })
+
+  test('of a run whose model was not asked to stream gets each text in one piece', async () => {
+    model.script({ text: ['a ', 'b ', 'c'], delayMs: 100 })
+    const { data } = await agent.invoke({ background: true })
+    const frames = await (await follow(data.run_id)).all()
+    expect(frames.map(({ event, data }) => [event, data.delta])).toEqual([
+      ['chunk', 'a b c'],
+      ['done', undefined],
+    ])
+  })
+
+  test('of a run in line waits with it', async () => {
+    const narrow = await startTestService({ OPENAI_BASE_URL: model.url, HOSTED_RUNS_AT_ONCE: '1' })
+    const hosted = await newHostedAgent(narrow)
+    const gate = Promise.withResolvers<void>()
+    model.script(async () => {
+      await gate.promise
+      return { text: 'Mine.' }
+    })
+    await hosted.invoke({ background: true })
+    const streamed = await hosted.stream()
+    const { data } = await hosted.invoke({ background: true })
+    const reader = await OutputReader.ofRun(narrow, data.run_id)
+    expect([reader.status, reader.frames]).toEqual([200, []])
+    gate.resolve()
+    await Promise.all([reader.all(), streamed.all()])
+    expect([reader.said(), streamed.said()]).toEqual(['Mine.', 'Mine.'])
+    await narrow.stop()
+  })
+
+  test('of a run that waits for a person is told what for, every time; decided, it goes on from there', async () => {
+    model.script([{ text: 'May I?', toolCalls: calls('free', 'guarded') }, { text: 'Thanks.' }])
+    const live = await handy.stream()
+    const asked = (await live.all()).at(-1)!
+    const runId = await live.runId()
+    const fresh = await (await follow(runId)).all()
+    expect(told(fresh)).toEqual(told(live.frames))
+    expect(await (await follow(runId, { after: asked.id })).all()).toEqual([asked])
+    await service.api('POST', `/api/v1/approvals/${asked.data.approval_id}/approve`, {})
+    const rest = await (await follow(runId, { after: asked.id })).all()
+    expect(rest.map(({ event, data }) => [event, data.phase ?? data.delta ?? data.status])).toEqual([
+      ['tool', 'started'],
+      ['tool', 'finished'],
+      ['chunk', 'Thanks.'],
+      ['done', 'completed'],
+    ])
+    expect((await (await follow(runId)).all()).some(({ event }) => event === 'awaiting_approval')).toBe(false)
+  })
+
+  test('of a run that has failed is told so, also if all it has seen is text that came to nothing', async () => {
+    model.script([{ text: ['Once', ' upon'], cutAfter: 3 }, { status: 400 }])
+    const live = await agent.stream()
+    await live.all()
+    expect(live.frames.map(({ event }) => event)).toEqual(['chunk', 'chunk', 'error'])
+    for (const after of [undefined, live.frames[0]!.id, live.frames[1]!.id]) {
+      const [frame, ...more] = await (await follow(await live.runId(), { after })).all()
+      expect([frame!.event, frame!.data, more]).toEqual(['error', live.frames[2]!.data, []])
+    }
+  })
+})
+
+describe('who may read', () => {
+  let runId: string
+  beforeAll(async () => {
+    model.script({})
+    runId = (await agent.invoke()).data.run_id
+  })
+  const refused = async (path: string, key: string | null = service.workspaceKey, headers = {}) => {
+    const { status, error } = await service.api('GET', `/api/v1/runs/${path}`, undefined, { key, headers })
+    return `${status} ${error?.code} ${error?.message}`
+  }
+
+  test('is the workspace and the agent itself', async () => {
+    expect((await follow(runId, { key: agent.agentKey })).status).toBe(200)
+    const stream = `${runId}/output-stream`
+    expect(await refused(stream, handy.agentKey)).toStartWith('403 FORBIDDEN ')
+    expect(await refused(stream, null)).toStartWith('401 UNAUTHENTICATED ')
+    expect(await refused(stream, (await newTenant(service)).workspaceKey)).toBe('404 NOT_FOUND run does not exist')
+    expect(await refused(`${NO_ID}/output-stream`)).toBe('404 NOT_FOUND run does not exist')
+    expect(await refused('x/output-stream')).toStartWith('400 VALIDATION_ERROR path.runId: expected a UUID')
+  })
+
+  test('is a page with a feed token, for its run or agent only', async () => {
+    const open = async (scope: object, id = runId) => {
+      const { data } = await service.api('POST', '/api/v1/feed-tokens', scope)
+      return OutputReader.open(service, `/api/v1/runs/${id}/output-stream?token=${data.token}`, { key: null })
+    }
+    const other = (await agent.invoke()).data.run_id
+    for (const scope of [{}, { run_id: runId }, { agent_id: agent.agentId }])
+      expect((await (await open(scope)).all()).at(-1)!.event).toBe('done')
+    expect((await open({ run_id: runId }, other)).status).toBe(403)
+    expect((await open({ agent_id: handy.agentId })).status).toBe(403)
+    expect(await refused(`${runId}/output-stream?token=${service.workspaceKey}`, null)).toStartWith('401 ')
+  })
+
+  test('a run that is reported has none of it', async () => {
+    const reporter = await newReporter(service.api)
+    expect(await refused(`${await reporter.start()}/output-stream`)).toBe(
+      '400 VALIDATION_ERROR only runs of hosted agents have an output stream; see …/stream for the feed',
+    )
+  })
+
+  test('a position that is none is refused, in the header or the address; the header counts', async () => {
+    for (const id of ['x', '1', '1.3.0', '1.0.-1', '1.0.0.a.b', '1.0.0.é', `1.0.${'9'.repeat(13)}`]) {
+      if (!id.includes('é'))
+        expect(await refused(`${runId}/output-stream`, undefined, { 'last-event-id': id })).toBe(
+          '400 VALIDATION_ERROR header Last-Event-ID: expected the id of a frame of this stream',
+        )
+      expect(await refused(`${runId}/output-stream?after=${encodeURIComponent(id)}`)).toBe(
+        '400 VALIDATION_ERROR query.after: expected the id of a frame of this stream',
+      )
+    }
+    const both = await OutputReader.open(service, `/api/v1/runs/${runId}/output-stream?after=1.2.0`, { after: '1.1.0' })
+    expect((await both.all()).map(({ event }) => event)).toEqual(['done'])
+    expect(await refused(`${runId}/output-stream?from=1`)).toStartWith('400 VALIDATION_ERROR query.from: ')
+  })
+
+  test('no more than there is room for: a stream that cannot be opened sets nothing going', async () => {
+    const full = await startTestService({ OPENAI_BASE_URL: model.url, FEED_CONNECTIONS: '1' })
+    const hosted = await newHostedAgent(full)
+    model.script({ hangs: true })
+    const first = await hosted.stream()
+    expect(first.status).toBe(200)
+    const { status, error } = await hosted.invoke({ stream: true })
+    expect([status, error!.code]).toEqual([503, 'UNAVAILABLE'])
+    const runs = async () => (await full.api('GET', '/api/v1/runs')).data.items
+    expect(await runs()).toHaveLength(1)
+    await full.api('POST', `/api/v1/runs/${(await runs())[0].run_id}/cancel`, {})
+    await first.all()
+    model.script({})
+    expect((await (await hosted.stream()).all()).at(-1)!.event).toBe('done')
+    await full.stop()
+  })
+})
+
+test('a service that stops ends its streams; after the next start they go on, and so does the run', async () => {
+  model.script({ text: [...'abcdefghijklmnopqrst'], intervalMs: 40 })
+  const first = await startTestService({ OPENAI_BASE_URL: model.url })
+  const reader = await (await newHostedAgent(first)).stream()
+  await reader.until(() => reader.said().length >= 2)
+  const runId = await reader.runId()
+  await first.stop()
+  expect(await reader.all()).not.toBeEmpty()
+  expect(reader.of('done')).toEqual([])
+  const { databaseUrl: DATABASE_URL, clickhouseUrl: CLICKHOUSE_URL, dataDir: DATA_DIR, workspaceKey } = first
+  const second = await startTestService({
+    OPENAI_BASE_URL: model.url,
+    DATABASE_URL,
+    CLICKHOUSE_URL,
+    DATA_DIR,
+    BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
+  })
+  const again = await OutputReader.ofRun(second, runId, { after: reader.frames.at(-1)!.id })
+  await again.all()
+  expect(again.of('chunk')[0]!.data.offset).toBe(0)
+  expect(again.said()).toBe('abcdefghijklmnopqrst')
+  expect((await untilStatus(second, runId, 'completed')).output).toEqual({ text: 'abcdefghijklmnopqrst' })
+  await second.stop()
+})
