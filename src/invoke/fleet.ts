@@ -1,3 +1,4 @@
+import { ApiError } from '../http/errors.ts'
 import type { Log } from '../log.ts'
 import { repeat } from '../ops/repeat.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -124,7 +125,7 @@ export class Fleet {
 
   /**
    * Resolves once the run is over or paused.
-   * @throws the signal's reason when it aborts before
+   * @throws the signal's reason when it aborts before; ApiError NOT_FOUND when its workspace has been erased
    */
   async settled(runId: string, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
@@ -136,7 +137,7 @@ export class Fleet {
       }
       const change = this.change(runId, signal)
       const outcome = await readOutcome(this.sql, runId)
-      if (outcome === null) throw new Error(`run ${runId} does not exist`)
+      if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
       if (outcome.kind !== 'left') return outcome
       await change
     }

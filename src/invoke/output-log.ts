@@ -201,8 +201,11 @@ export function framesAfter(
   for (const item of log.items) {
     if (item.kind === 'text') {
       if (item.step < position.step || (item.step === position.step && position.part > 0)) continue
-      const seen = item.step === position.step && item.attempt === position.attempt ? position.place : 0
-      if (item.content.length > seen) {
+      const isKnown = item.step === position.step
+      const seen = isKnown && item.attempt === position.attempt ? position.place : 0
+      // Text that does not count any more is taken back, even if there is none in its place.
+      const isTakenBack = isKnown && seen === 0 && position.place > 0
+      if (item.content.length > seen || isTakenBack) {
         const delta = item.content.slice(seen)
         const data = encodeJson({ run_id: log.runId, delta, step: item.step, offset: seen })
         position = { step: item.step, part: 0, place: item.content.length, attempt: item.attempt }

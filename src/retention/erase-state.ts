@@ -1,14 +1,15 @@
 import type { Sql } from '../postgres/connect.ts'
 
-/** Of runs, with all their tasks: one statement must not take long, however large they are. */
+/** Of runs, with all their tasks, steps and calls: one statement must not take long, however large they are. */
 const RUNS_PER_STATEMENT = 100
 const ROWS_PER_STATEMENT = 5_000
 /** Calls that were under way may store something once more behind our back; they are few, and soon over. */
 const PASSES_MAX = 10
-const FOREIGN_KEY_VIOLATION = '23503'
+/** Something new refers to what was to be deleted; or a call under way wanted rows of ours while we wanted its. */
+const PASSING_ERRORS: readonly unknown[] = ['23503', '40P01']
 
 /**
- * Tables that hold rows of a workspace, besides `runs` and `tasks`: each before those that its rows refer to. What is
+ * Tables that hold rows of a workspace, besides `runs` and what belongs to them: each before those that its rows refer to. What is
  * counted has a column of that name in `erasures`.
  */
 const TABLES: readonly { readonly table: string; readonly counted?: string }[] = [
@@ -30,14 +31,14 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
 export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
   for (let pass = 1; ; pass++) {
     try {
+      await stopDriving(sql, workspaceId)
       await eraseRuns(sql, workspaceId)
       await eraseIdempotencyKeys(sql, workspaceId)
       await sql`update api_keys set replaced_by = null where workspace_id = ${workspaceId} and replaced_by is not null`
       for (const each of TABLES) await eraseTable(sql, workspaceId, each)
       return
     } catch (error) {
-      // Something new refers to what was to be deleted.
-      if ((error as { code?: unknown }).code !== FOREIGN_KEY_VIOLATION || pass === PASSES_MAX) throw error
+      if (!PASSING_ERRORS.includes((error as { code?: unknown }).code) || pass === PASSES_MAX) throw error
     }
   }
 }
@@ -57,6 +58,13 @@ export async function tablesHolding(sql: Sql, workspaceId: string): Promise<stri
   return holding
 }
 
+/** Whoever drives a run of the workspace finds that it is no longer theirs, and stores nothing more. */
+async function stopDriving(sql: Sql, workspaceId: string): Promise<void> {
+  await sql`
+    update hosted_runs set phase = 'over', owner = null
+    where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven')`
+}
+
 /** Rows are locked by run_id, as every statement on several runs does, so that none wait for each other in a circle. */
 async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
   await untilNone(async () => {
@@ -70,6 +78,14 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
         order by run_id for update
       ), gone_tasks as (
         delete from tasks where run_id in (select run_id from batch) returning 1
+      ), gone_pauses as (
+        delete from pauses where run_id in (select run_id from batch)
+      ), gone_calls as (
+        delete from tool_calls where run_id in (select run_id from batch)
+      ), gone_steps as (
+        delete from run_steps where run_id in (select run_id from batch)
+      ), gone_hosted as (
+        delete from hosted_runs where run_id in (select run_id from batch)
       ), gone_runs as (
         delete from runs where run_id in (select run_id from batch) returning 1
       )

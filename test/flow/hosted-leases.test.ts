@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { mintToken } from '../../src/keys/token.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
-import { createApi } from '../support/api.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, startBackends, stepOf } from '../support/hosted-rig.ts'
 import type { Turn } from '../support/model-server.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { type SpawnedService, spawnService, startTestService, type TestService } from '../support/service.ts'
+import { spawnService, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** Processes that share one database: a run is driven by one of them at a time, and by another one when that is gone. */
@@ -31,7 +31,8 @@ beforeAll(async () => {
   sql = connectPostgres(database.url, { log: createLog('error'), max: 2 })
   atEnd(() => sql.end({ timeout: 1 }))
   backends = startBackends(({ tool, input }) => (tool === 'slow' ? gate({ slowly: input }) : { took: input }))
-  stores = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, ...backends.env }
+  const key = { BOOTSTRAP_WORKSPACE_KEY: mintToken('workspace').text }
+  stores = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, ...key, ...backends.env }
 }, 60_000)
 
 /** Its model takes a moment for each turn, and notes how many ask it the same thing at the same time. */
@@ -49,13 +50,7 @@ function watched(place: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turns
   return backends.agent(place, script, { tools: [tool('fetch'), tool('slow')] })
 }
 
-/** The key of the first is the key of all: they share a database. */
-async function inProcess(first?: TestService | SpawnedService): Promise<TestService> {
-  const service = await startTestService(stores)
-  return first === undefined
-    ? service
-    : { ...service, workspaceKey: first.workspaceKey, api: createApi(service.url, first.workspaceKey) }
-}
+const inProcess = (more: Record<string, string> = {}) => startTestService({ ...stores, ...more })
 
 const STEPS = [
   callTurn(['fetch', { n: 1 }]),
@@ -64,15 +59,20 @@ const STEPS = [
   { text: 'done' },
 ]
 const ownersOf = async (runs: readonly string[]) => {
-  const rows = await sql<{ owner: string | null }[]>`
+  const rows = await sql<{ owner: string }[]>`
     select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'driven'`
   return rows.map(({ owner }) => owner)
+}
+const phasesOf = async (runs: readonly string[]) => {
+  const rows = await sql<{ phase: string }[]>`select phase from hosted_runs where run_id = any(${[...runs]}::uuid[])`
+  return rows.map(({ phase }) => phase)
 }
 
 describe('two processes', () => {
   test('runs of one that is killed are taken up by the other, which asks for nothing that is stored', async () => {
+    // The first has a long lease, as one that was alone; the other one's is short.
+    const second = await inProcess()
     const first = await spawnService({ ...stores, LOG_LEVEL: 'silent' })
-    const second = await inProcess(first)
     const agent = await watched(first, STEPS)
     const begun = await Promise.all(
       Array.from({ length: 8 }, (_, n) => agent.invoke({ background: true, input: { message: `m${n}` } })),
@@ -89,6 +89,7 @@ describe('two processes', () => {
       ).map(({ name }) => name),
     )
     const before = agent.requests().length
+    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'over'), { timeoutMs: 15_000 })
     for (const run of runs) await untilStatus(second, run, 'completed')
     const again = agent
       .requests()
@@ -99,13 +100,14 @@ describe('two processes', () => {
       })
     expect(again.filter((step) => stored.has(step))).toEqual([])
     expect(new Set(again).size).toBe(again.length)
+    expect(mostAtOnce).toBe(1)
     expect(backends.tools.effects('fetch')).toBe(8 * 3)
     await second.stop()
   })
 
   test('runs of one that is stopped go on in the other at once; whoever waited is told where they stand', async () => {
     const first = await inProcess()
-    const second = await inProcess(first)
+    const second = await inProcess()
     const agent = await watched(first, STEPS)
     const waiting = agent.invoke()
     await eventually(() => agent.requests().length > 0, { intervalMs: 1 })
@@ -119,9 +121,9 @@ describe('two processes', () => {
   })
 
   test('a run is driven by one of them only, however many look for runs', async () => {
-    mostAtOnce = 0
-    const first = await inProcess()
-    const others = [await inProcess(first), await inProcess(first)]
+    const few = { HOSTED_RUNS_AT_ONCE: '2' }
+    const first = await inProcess(few)
+    const others = [await inProcess(few), await inProcess(few)]
     const agent = await watched(first, STEPS, 5)
     const all = [first, ...others]
     const runs: string[] = []
@@ -130,19 +132,17 @@ describe('two processes', () => {
       const path = `/api/v1/agents/${agent.agentId}/invoke`
       const { data } = await api('POST', path, { background: true, input: { message: `x${n}` } })
       runs.push(data.run_id)
-      // As a process does that ends.
-      if (n % 3 === 0)
-        await sql`update hosted_runs set phase = 'queued', owner = null where run_id = ${data.run_id} and phase = 'driven'`
     }
     for (const run of runs) await untilStatus(others[0]!, run, 'completed')
     const steps = await sql`select run_id from run_steps where run_id = any(${runs}::uuid[])`
     expect(steps).toHaveLength(runs.length * STEPS.length)
+    expect(mostAtOnce).toBe(1)
     for (const service of all) await service.stop()
   })
 
   test('a run that waits is resumed by whichever process is asked', async () => {
     const first = await inProcess()
-    const second = await inProcess(first)
+    const second = await inProcess()
     const agent = await backends.agent(first, [callTurn(['pay', { n: 1 }]), { text: 'paid' }], {
       tools: [backends.tools.tool('pay', { requires_approval: true })],
     })
@@ -163,7 +163,7 @@ describe('two processes', () => {
     const ask = { type: 'agent', name: 'ask', description: 'a colleague', agent_id: child.agentId }
     const parent = await backends.agent(first, [callTurn(['ask', { message: 'm' }]), { text: 'all' }], { tools: [ask] })
     const { data } = await parent.invoke()
-    const second = await inProcess(first)
+    const second = await inProcess()
     const [{ run_id: childRun }] = (await second.api('GET', `/api/v1/runs/${data.run_id}/children`)).data.items
     const path = `/api/v1/approvals/${data.awaiting_approval.approval_id}/approve`
     const answer = await second.api('POST', path, {})

@@ -140,6 +140,15 @@ describe('a call that needs an approval', () => {
     expect([rejected.status, rejected.error!.code]).toEqual([400, 'VALIDATION_ERROR'])
   })
 
+  test('takes no number that its tool would be handed as another one', async () => {
+    const { approvalId } = await paused(await careful())
+    const body = '{"edited_input": {"n": 9223372036854775807}}'
+    const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
+    expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+    expect(error!.message).toContain('edited_input: the number 9223372036854775807')
+    expect((await read(approvalId)).status).toBe('pending')
+  })
+
   test('is made as it was shown, whatever becomes of the agent in between', async () => {
     const agent = await careful()
     const { approvalId } = await paused(agent)
@@ -216,7 +225,7 @@ describe('how the decision is answered', () => {
     ])
     expect(rest.said(1)).toBe('')
     expect(rest.said(2)).toBe('It is paid.')
-    expect(new Set([...seen, ...frames].map(({ id }) => id)).size).toBe(seen.length + frames.length - 1)
+    expect(new Set([...seen, ...frames].map(({ id }) => id)).size).toBe(seen.length + frames.length)
   })
 
   test('with background, at once', async () => {

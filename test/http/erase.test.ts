@@ -9,7 +9,9 @@ import { createApi } from '../support/api.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveSocket, newReporter, newTenant, numbered, numbersOf, type Tenant } from '../support/feeds.ts'
+import { newHostedAgent } from '../support/hosted.ts'
 import { inParallel } from '../support/in-parallel.ts'
+import { type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
@@ -22,9 +24,16 @@ const AS_OPERATOR = { key: OPERATOR_TOKEN }
 
 let service: TestService
 let stores: Stores
+let model: ModelServer
+/** What every service needs so that hosted agents run. */
+let hosting: { readonly OPENAI_BASE_URL: string }
 
 beforeAll(async () => {
-  service = await startTestService()
+  const asking: Turn = { toolCalls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }
+  const turns: Record<string, Turn> = { ask: asking, hang: { hangs: true }, slow: { delayMs: 1_000 } }
+  model = startModelServer(({ body }) => turns[`${body.messages.at(-1)!.content}`] ?? {})
+  hosting = { OPENAI_BASE_URL: model.url }
+  service = await startTestService(hosting)
   stores = storesOf(service)
 }, START_TIMEOUT_MS)
 
@@ -72,7 +81,10 @@ function filesWith(journalDir: string, text: string): string[] {
   return fs.readdirSync(journalDir).filter((name) => fs.readFileSync(join(journalDir, name)).includes(text))
 }
 
-/** Gives a workspace a row in every table there is. @returns a text that its rows hold */
+/**
+ * Gives a workspace a row in every table there is, with two hosted runs: one is over, one waits for an answer.
+ * @returns a text that its rows hold
+ */
 async function fill(tenant: Tenant, runs = 3): Promise<string> {
   const mark = `mark-${crypto.randomUUID()}`
   const agent = await newReporter(tenant.api)
@@ -85,6 +97,11 @@ async function fill(tenant: Tenant, runs = 3): Promise<string> {
     ])
     if (i % 2 === 0) await agent.end(runId)
   })
+  const hosted = await newHostedAgent(tenant, { allow_input_requests: true })
+  await hosted.invoke({ start_session: true, input: { message: mark } })
+  const { status } = await hosted.invoke({ start_session: true, input: { message: 'ask' } })
+  if (status !== 202) throw new Error('the run does not wait')
+  await tenant.api('PUT', '/api/v1/secrets/MARK', { value: mark })
   await tenant.api('POST', '/api/v1/feed-tokens', {})
   await tenant.api('POST', '/api/v1/queries', { name: mark, query: 'select 1' })
   const { data: key } = await tenant.api(
@@ -142,7 +159,7 @@ describe('erasing a workspace', () => {
     expect(answer.data).toEqual({
       workspace_id: doomed.workspaceId,
       status: 'erased',
-      deleted: { events: 6, runs: 3, tasks: 3, agents: 1, keys: 4 },
+      deleted: { events: 13, runs: 5, tasks: 3, agents: 2, keys: 5 },
     })
     expect(await traces(stores, doomed.workspaceId)).toEqual([])
     expect(filesWith(stores.journalDir, mark)).toEqual([])
@@ -225,6 +242,18 @@ describe('erasing a workspace', () => {
     expect(filesWith(stores.journalDir, mark)).toEqual([])
   })
 
+  test('hosted runs that are under way are given up, and store nothing afterwards', async () => {
+    const doomed = await newTenant(service)
+    const hosted = await newHostedAgent(doomed)
+    const [open, aborted] = [model.open, model.aborted]
+    const calls = ['hang', 'slow'].map((message) => hosted.invoke({ start_session: true, input: { message } }))
+    await eventually(() => model.open === open + 2)
+    expect((await erase(service, doomed.workspaceId)).status).toBe(200)
+    for (const { error } of await Promise.all(calls)) expect(error!.code).toBe('NOT_FOUND')
+    await eventually(() => model.open === open && model.aborted > aborted)
+    expect(await traces(stores, doomed.workspaceId)).toEqual([])
+  })
+
   test('while it is under way the workspace cannot be reactivated', async () => {
     const doomed = await newTenant(service)
     await stores.sql`update workspaces set is_erasing = true, status = 'suspended' where workspace_id = ${doomed.workspaceId}`
@@ -245,7 +274,7 @@ describe('erasing a workspace', () => {
 
   test('every process that shares the stores lets go of what went through its own journal', async () => {
     const { databaseUrl, clickhouseUrl } = service
-    const second = await startTestService({ DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl })
+    const second = await startTestService({ ...hosting, DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl })
     const doomed = await newTenant(service)
     const marks = [await fill(doomed), await fill({ ...doomed, api: createApi(second.url, doomed.workspaceKey) })]
     const journals = [service, second].map(({ dataDir }) => join(dataDir, 'journal'))
@@ -254,7 +283,7 @@ describe('erasing a workspace', () => {
     const { data } = await erase(service, doomed.workspaceId)
     expect(files()).toEqual([])
     expect(await traces(stores, doomed.workspaceId)).toEqual([])
-    expect(data.deleted).toMatchObject({ runs: 6, tasks: 6, agents: 2 })
+    expect(data.deleted).toMatchObject({ runs: 10, tasks: 6, agents: 4 })
     expect((await erase(second, doomed.workspaceId)).data).toEqual(data)
     await second.stop()
   }, 15_000)
@@ -284,7 +313,7 @@ test('it is not answered before every process that is alive has let go', async (
 describe('a start after erasing', () => {
   test('takes what a journal still held that was away meanwhile', async () => {
     const { databaseUrl, clickhouseUrl } = service
-    const env = { DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl }
+    const env = { ...hosting, DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl }
     const away = await startTestService(env)
     const doomed = await newTenant(service)
     const mark = await fill({ ...doomed, api: createApi(away.url, doomed.workspaceKey) })
@@ -324,7 +353,7 @@ test('killed in the middle of erasing and called again, it finishes, and counts 
   const random = seededRandom('erase')
   const [postgres, clickhouse] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
   const dataDir = await temporaryDirectory()
-  const env = { DATABASE_URL: postgres.url, CLICKHOUSE_URL: clickhouse.url, DATA_DIR: dataDir }
+  const env = { ...hosting, DATABASE_URL: postgres.url, CLICKHOUSE_URL: clickhouse.url, DATA_DIR: dataDir }
   const own = { sql: postgres.sql, columnar: clickhouse.client, journalDir: join(dataDir, 'journal') }
   let spawned = await spawnService(env)
   for (let round = 0; round < 2; round++) {
@@ -339,7 +368,7 @@ test('killed in the middle of erasing and called again, it finishes, and counts 
     await spawned.exited
     spawned = await spawnService({ ...env, BOOTSTRAP_WORKSPACE_KEY: spawned.workspaceKey })
     const { data } = await erase(spawned, doomed.workspaceId)
-    expect(data.deleted).toEqual({ events: 240, runs: 120, tasks: 120, agents: 1, keys: 4 })
+    expect(data.deleted).toEqual({ events: 247, runs: 122, tasks: 120, agents: 2, keys: 5 })
     expect(await traces(own, doomed.workspaceId)).toEqual([])
     expect(filesWith(own.journalDir, mark)).toEqual([])
   }

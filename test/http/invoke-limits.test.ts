@@ -76,6 +76,12 @@ describe('an agent with an output_schema', () => {
     expect(requests).toHaveLength(3)
   })
 
+  test('is never answered with anything but an object, whatever its schema says', async () => {
+    const turns: Turn[] = [{ text: '[1]' }, { text: '"a"' }, { text: '{"a":[]}' }]
+    const { data } = await outcomeOf({ output_schema: { description: 'anything' } }, turns)
+    expect(data).toMatchObject({ status: 'completed', output: { a: [] } })
+  })
+
   test('may call tools on the way, and is remembered by its session as what it wrote', async () => {
     const { data } = await outcomeOf(
       { output_schema },

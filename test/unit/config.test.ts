@@ -1,6 +1,5 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { ConfigError, parseConfig } from '../../src/config.ts'
-import { parseEgressAllow } from '../../src/egress/allow-list.ts'
 import { mintToken } from '../../src/keys/token.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {
@@ -59,7 +58,7 @@ test('an empty environment is the documented default', () => {
       openAiApiKey: undefined,
       openAiBaseUrl: undefined,
       modelPrices: {},
-      egressAllow: parseEgressAllow(''),
+      egressAllow: expect.anything(),
       secretsKey: undefined,
       runsAtOnce: 1_000,
       runsAtOncePerWorkspace: 600,
@@ -99,7 +98,8 @@ test('every variable is read', () => {
 })
 
 test('an empty variable is an unset one', () => {
-  expect(parseConfig({ PORT: '', DATABASE_URL: ' ', NATS_URL: '' }, '/')).toEqual(parseConfig({}, '/'))
+  const text = (env: Record<string, string>) => JSON.stringify(parseConfig(env, '/'))
+  expect(text({ PORT: '', DATABASE_URL: ' ', NATS_URL: '', EGRESS_ALLOW: ' ', SECRETS_KEY: '' })).toBe(text({}))
 })
 
 test('every problem is reported at once, by the name of its variable', () => {
@@ -150,6 +150,52 @@ test('a limit on a part is never more than the limit on the body', () => {
   expect(parseConfig({ LIMIT_BODY_BYTES: '2048' }, '/').limits).toMatchObject({
     run_output_bytes: 2048,
     type_length: 200,
+  })
+})
+
+describe('hosted agents', () => {
+  test('take every variable of theirs', () => {
+    const key = 'ab'.repeat(32)
+    const { hosted } = parseConfig({
+      OPENAI_API_KEY: 'sk-x',
+      OPENAI_BASE_URL: 'http://localhost:11434/v1',
+      MODEL_PRICES: '{"m*": {"input": 1, "output": 2.5}}',
+      EGRESS_ALLOW: 'localhost, 10.0.0.0/8',
+      SECRETS_KEY: key,
+      HOSTED_RUNS_AT_ONCE: '7',
+      HOSTED_RUNS_AT_ONCE_PER_WORKSPACE: '6',
+      HOSTED_RUNS_QUEUED: '0',
+      INVOKE_WAIT_SECONDS: '5',
+      PAUSE_EXPIRES_SECONDS: '60',
+    })
+    expect(hosted).toMatchObject({ openAiApiKey: 'sk-x', openAiBaseUrl: 'http://localhost:11434/v1' })
+    expect(hosted).toMatchObject({ runsAtOnce: 7, runsAtOncePerWorkspace: 6, queuedRuns: 0 })
+    expect(hosted).toMatchObject({ waitMs: 5_000, pauseMs: 60_000, modelPrices: { 'm*': { input: 1, output: 2.5 } } })
+    expect(Buffer.from(hosted.secretsKey!).toString('hex')).toBe(key)
+    expect(hosted.egressAllow.hasHost('localhost', 80)).toBe(true)
+  })
+
+  test('may reach no private host unless it is listed', () => {
+    expect(parseConfig({}, '/').hosted.egressAllow.hasHost('localhost', 80)).toBe(false)
+  })
+
+  test.each<[string, string, string]>([
+    ['OPENAI_API_KEY', 'sk two words', 'must be printable ASCII without spaces'],
+    ['OPENAI_BASE_URL', 'localhost:11434', 'must be a URL that begins with http:// or https://'],
+    ['MODEL_PRICES', 'gpt-5=1', 'must be a JSON object like {"gpt-5": {"input": 1.25, "output": 10}}'],
+    ['MODEL_PRICES', '{"m": {"input": -1, "output": 1}}', 'must be a JSON object like'],
+    ['EGRESS_ALLOW', 'localhost,10.0.0.0/40', 'has the entry "10.0.0.0/40": expected hosts'],
+    ['SECRETS_KEY', 'too-short-a-secret', 'must be 32 bytes as base64 or as 64 hexadecimal digits'],
+    ['HOSTED_RUNS_AT_ONCE', '0', 'must be a whole number from 1 to 100000'],
+    ['HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', 'many', 'must be a whole number from 1 to 100000'],
+    ['HOSTED_RUNS_QUEUED', '-1', 'must be a whole number from 0 to 10000000'],
+    ['INVOKE_WAIT_SECONDS', '0', 'must be a whole number from 1 to 86400'],
+    ['PAUSE_EXPIRES_SECONDS', '0', 'must be a whole number from 1 to '],
+  ])('%s=%s is refused', (name, value, problem) => {
+    const problems = problemsOf({ [name]: value })
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toStartWith(`${name} ${problem}`)
+    if (/KEY|URL/.test(name)) expect(problems[0]).not.toContain(value)
   })
 })
 

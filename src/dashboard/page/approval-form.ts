@@ -12,7 +12,7 @@ export function approvalForm({ input }: Pick<Approval, 'input'>, decide: Decide)
   const text = h('textarea', { rows: '8', spellcheck: 'false', autocomplete: 'off' })
   const mistake = h('p', { class: 'problem', role: 'alert' })
   const editor = h('div', {}, labelled('Call it with', text), mistake)
-  const comment = h('textarea', { rows: '1', placeholder: 'optional; a rejection tells it to the model' })
+  const comment = h('textarea', { rows: '1', placeholder: 'optional; told with a rejection' })
   let isEdited = false
 
   function toggle(to: boolean): void {

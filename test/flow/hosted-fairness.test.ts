@@ -1,0 +1,228 @@
+import { describe, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import { newTenant } from '../support/feeds.ts'
+import { untilStatus } from '../support/hosted.ts'
+import { type Backends, callTurn, type ScriptedAgent, startBackends } from '../support/hosted-rig.ts'
+import type { Turn } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Runs that wait in line, whose turn it is, and how a process ends that drives some. */
+
+const gates: (() => void)[] = []
+const letGo = () => {
+  for (const open of gates.splice(0)) open()
+}
+const backends: Backends = startBackends(
+  (call) => new Promise((resolve) => gates.push(() => resolve({ took: call.input }))),
+)
+const start = (env: Record<string, string> = {}) => startTestService({ ...backends.env, ...env })
+const atWork = new Map<string, number>()
+let mostOfOne = 0
+let mostOfAll = 0
+
+/** An agent whose model takes its time, and notes how many runs it works for at once. */
+function busy(place: Parameters<Backends['agent']>[0], takesMs = 20): Promise<ScriptedAgent> {
+  return backends.agent(place, async ({ body }): Promise<Turn> => {
+    const count = (change: number) => {
+      const of = (atWork.get(body.model) ?? 0) + change
+      atWork.set(body.model, of)
+      return of
+    }
+    mostOfOne = Math.max(mostOfOne, count(1))
+    mostOfAll = Math.max(
+      mostOfAll,
+      [...atWork.values()].reduce((sum, each) => sum + each, 0),
+    )
+    await Bun.sleep(takesMs)
+    count(-1)
+    return { text: 'done' }
+  })
+}
+
+async function queue(agent: ScriptedAgent, count: number, options: object = {}): Promise<string[]> {
+  const runs: string[] = []
+  for (let n = 0; n < count; n++) {
+    const { status, data } = await agent.invoke({ background: true }, options)
+    expect(status).toBe(202)
+    runs.push(data.run_id)
+  }
+  return runs
+}
+
+async function statusesOf({ api }: Pick<TestService, 'api'>, agent: ScriptedAgent): Promise<Record<string, number>> {
+  const { data } = await api('GET', `/api/v1/runs?agent_id=${agent.agentId}&limit=200`)
+  const counts: Record<string, number> = {}
+  for (const { status } of data.items) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+describe('the line', () => {
+  test('a workspace that queues fifty runs makes another one wait for no more than its turn', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '2' })
+    const greedy = await busy(service)
+    const tenant = await newTenant(service)
+    const modest = await busy(tenant)
+    await queue(greedy, 50)
+    const { status, data } = await modest.invoke()
+    expect([status, data.output]).toEqual([200, { text: 'done' }])
+    const { completed = 0 } = await statusesOf(service, greedy)
+    expect(completed).toBeLessThan(25)
+    // Nobody is forgotten over it, and no more were driven at once than may be.
+    await eventually(async () => (await statusesOf(service, greedy)).completed === 50, { timeoutMs: 15_000 })
+    expect(mostOfAll).toBeLessThanOrEqual(2)
+    await service.stop()
+  })
+
+  test('a run that has to wait is queued, begins when its turn comes, and reports nothing before', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '1' })
+    const slow = await backends.agent(service, [callTurn(['slow', { n: 1 }]), { text: 'done' }], {
+      tools: [backends.tools.tool('slow')],
+    })
+    const [first, second] = await queue(slow, 2)
+    await eventually(() => gates.length === 1)
+    const waiting = (await service.api('GET', `/api/v1/runs/${second}`)).data
+    expect(waiting).toMatchObject({ status: 'queued', started_at: null })
+    letGo()
+    await untilStatus(service, first!, 'completed')
+    await eventually(() => gates.length === 1)
+    letGo()
+    const run = await untilStatus(service, second!, 'completed')
+    expect(Date.parse(run.started_at)).toBeGreaterThan(Date.parse(run.created_at))
+    await service.stop()
+  })
+
+  test('more than HOSTED_RUNS_QUEUED of a workspace are RATE_LIMITED, and only of that workspace', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '1', HOSTED_RUNS_QUEUED: '3' })
+    const hanging = await backends.agent(service, [{ hangs: true }])
+    const tenant = await newTenant(service)
+    const other = await backends.agent(tenant, [{ text: 'done' }])
+    const runs = await queue(hanging, 4)
+    const refused = await hanging.invoke()
+    expect([refused.status, refused.error!.code]).toEqual([429, 'RATE_LIMITED'])
+    expect(refused.error!.message).toBe('3 runs of this workspace are in line already')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await statusesOf(service, hanging)).queued).toBe(3)
+    const [theirs] = await queue(other, 1)
+    for (const run of runs) await service.api('POST', `/api/v1/runs/${run}/cancel`)
+    await untilStatus(tenant, theirs!, 'completed')
+    await service.stop()
+  })
+
+  test('as many may wait for their turn in one session, not more', async () => {
+    const service = await start({ HOSTED_RUNS_QUEUED: '2' })
+    const hanging = await backends.agent(service, [{ hangs: true }])
+    const first = await hanging.invoke({ background: true, start_session: true })
+    const turn = { background: true, session_id: first.data.session_id }
+    expect((await hanging.invoke(turn)).status).toBe(202)
+    expect((await hanging.invoke(turn)).status).toBe(202)
+    const refused = await hanging.invoke(turn)
+    expect([refused.status, refused.error]).toEqual([
+      429,
+      { code: 'RATE_LIMITED', message: '2 runs wait for their turn in this session already' },
+    ])
+    expect((await hanging.invoke({ background: true })).status).toBe(202)
+    await service.stop()
+  })
+
+  test('no workspace has more runs driven at once than HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '10', HOSTED_RUNS_AT_ONCE_PER_WORKSPACE: '2' })
+    const one = await busy(service)
+    const tenant = await newTenant(service)
+    const other = await busy(tenant)
+    mostOfOne = 0
+    mostOfAll = 0
+    await Promise.all([queue(one, 20), queue(other, 20)])
+    await eventually(async () => (await statusesOf(service, one)).completed === 20, { timeoutMs: 10_000 })
+    await eventually(async () => (await statusesOf(tenant, other)).completed === 20, { timeoutMs: 10_000 })
+    expect(mostOfOne).toBe(2)
+    expect(mostOfAll).toBeGreaterThan(2)
+    await service.stop()
+  })
+
+  test('places come back however a run ends: completed, failed, cancelled, timed out or paused', async () => {
+    const service = await start({ HOSTED_RUNS_AT_ONCE: '2' })
+    const tools = [backends.tools.tool('pay', { requires_approval: true })]
+    const agents = [
+      await backends.agent(service, [{ text: 'done' }]),
+      await backends.agent(service, [{ status: 400 }]),
+      await backends.agent(service, [{ hangs: true }], { timeout_seconds: 1 }),
+      await backends.agent(service, [callTurn(['pay', { n: 1 }])], { tools }),
+      await backends.agent(service, [{ hangs: true }]),
+    ]
+    const runs = (await Promise.all(agents.map((agent) => queue(agent, 3)))).flat()
+    for (const run of runs.slice(-3)) await service.api('POST', `/api/v1/runs/${run}/cancel`)
+    await eventually(
+      async () => {
+        const counts = await Promise.all(agents.map((agent) => statusesOf(service, agent)))
+        expect(counts).toEqual([
+          { completed: 3 },
+          { failed: 3 },
+          { timed_out: 3 },
+          { awaiting_approval: 3 },
+          { cancelled: 3 },
+        ])
+      },
+      { timeoutMs: 10_000 },
+    )
+    // Both places are free: two calls that wait for each other to come can do so at the same time only.
+    const slow = await backends.agent(service, [callTurn(['slow', { n: 1 }]), { text: 'done' }], {
+      tools: [backends.tools.tool('slow')],
+    })
+    await queue(slow, 2)
+    await eventually(() => gates.length === 2)
+    letGo()
+    await eventually(async () => (await statusesOf(service, slow)).completed === 2)
+    await service.stop()
+  })
+})
+
+describe('the end of a process', () => {
+  test('leaves runs under way, in line and asleep to the next start, within three seconds', async () => {
+    const first = await start({ HOSTED_RUNS_AT_ONCE: '4' })
+    const { tool } = backends.tools
+    const tools = [tool('slow'), tool('pay', { requires_approval: true })]
+    let isHanging = true
+    const thinking = await backends.agent(first, () => (isHanging ? { hangs: true } : { text: 'thought' }))
+    const calling = await backends.agent(first, [callTurn(['slow', { n: 1 }]), { text: 'called' }], { tools })
+    const asking = await backends.agent(first, [callTurn(['pay', { n: 1 }]), { text: 'asked' }], { tools })
+    const paused = (await asking.invoke()).data
+    const waiting = [thinking.invoke(), calling.invoke()]
+    const streaming = await thinking.stream()
+    await eventually(() => thinking.requests().length === 2 && gates.length === 1)
+    const runs = await queue(thinking, 3)
+    const startedAt = performance.now()
+    await first.stop()
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    for (const answer of await Promise.all(waiting)) {
+      expect([answer.status, answer.data.status]).toEqual([202, 'running'])
+      runs.push(answer.data.run_id)
+    }
+    expect(await streaming.all()).toEqual([])
+    isHanging = false
+    gates.splice(0)
+    const { dataDir, databaseUrl, clickhouseUrl, workspaceKey } = first
+    const again = await start({
+      DATA_DIR: dataDir,
+      DATABASE_URL: databaseUrl,
+      CLICKHOUSE_URL: clickhouseUrl,
+      BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
+    })
+    await eventually(() => gates.length === 1)
+    letGo()
+    for (const run of runs) await untilStatus(again, run, 'completed')
+    expect(await statusesOf(again, thinking)).toEqual({ completed: 5 })
+    // The same call, under the same key.
+    expect(
+      backends.tools
+        .of('slow')
+        .slice(-2)
+        .map(({ key }) => key),
+    ).toEqual(Array(2).fill(backends.tools.of('slow').at(-1)!.key))
+    const path = `/api/v1/approvals/${paused.awaiting_approval.approval_id}/approve`
+    const approving = again.api('POST', path, {})
+    await eventually(() => gates.length === 1)
+    letGo()
+    expect((await approving).data.output).toEqual({ text: 'asked' })
+    await again.stop()
+  })
+})
