@@ -19,7 +19,7 @@ import { askingEvent, endedEvent, finishedEvent, modelEvent, startedEvent } from
 import type { Call, Outcome, Pause, Progress, Step } from './rows.ts'
 import { openToolbox, type Toolbox, type ToolboxDeps } from './toolbox.ts'
 import { McpUnavailable } from './tools/mcp-tool.ts'
-import { attemptName, callsOf, storableAnswer } from './turn.ts'
+import { attemptName, callsOf, storable, storableAnswer } from './turn.ts'
 import { pauseRun } from './waking.ts'
 
 export interface DriverDeps {
@@ -308,7 +308,8 @@ export class Driver {
   private async end(status: RunEnding, what: End): Promise<Outcome> {
     const { sql, owner, clock, onChange, children } = this.deps
     const { run, steps, calls } = this.progress
-    const { reason, message = null, output = null, remember, last = null, detail = {} } = what
+    const { reason, output = null, remember, last = null, detail = {} } = what
+    const message = what.message === undefined ? null : storable(what.message)
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
     const costUsd = last?.costUsd ?? 0

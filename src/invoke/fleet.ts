@@ -14,6 +14,8 @@ import type { HostedRun, Outcome, Progress } from './rows.ts'
 
 export interface FleetDeps extends Omit<DriverDeps, 'children'> {
   readonly children: Pick<Children, 'begin'>
+  /** One connection for what is looked for every second. */
+  readonly patrol: Sql
   /** Runs that this process drives at once; children ride along. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
@@ -197,7 +199,7 @@ export class Fleet {
     while (this.isPoked && !this.isStopping) {
       this.isPoked = false
       try {
-        const line = await workspacesInLine(this.sql)
+        const line = await workspacesInLine(this.deps.patrol)
         if (line.length === 0) {
           this.places.line([])
           continue
@@ -238,7 +240,7 @@ export class Fleet {
     try {
       await this.compare()
       if (this.polls++ % ORPHANS_EVERY !== 0) return
-      const orphans = await claimOrphans(this.sql, this.deps.owner, ORPHANS_MAX)
+      const orphans = await claimOrphans(this.deps.patrol, this.deps.owner, ORPHANS_MAX)
       if (orphans.length > 0) this.log.info('taking up hosted runs of a process that is gone', { runs: orphans.length })
       await this.takeUp(orphans)
     } catch (error) {
@@ -249,7 +251,7 @@ export class Fleet {
   /** Our runs by the rows: drops those that are not ours any more, takes up those that nobody drives after all. */
   private async compare(): Promise<void> {
     const before = [...this.driven]
-    const ours = await runsOf(this.sql, this.deps.owner)
+    const ours = await runsOf(this.deps.patrol, this.deps.owner)
     const known = new Set(ours.map(({ runId }) => runId))
     // One that was let go of meanwhile may have been taken up anew.
     for (const [runId, driven] of before) if (!known.has(runId) && this.driven.get(runId) === driven) this.drop(runId)

@@ -11,7 +11,7 @@ import { createPrices } from '../model/prices.ts'
 import { startPauseExpiry } from '../pauses/expiry.ts'
 import type { PauseRow } from '../pauses/schema.ts'
 import { answeredAbout, type Decision, Pauses } from '../pauses/store.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
 import { Sessions } from '../sessions/store.ts'
 import { createDriving, type Wish } from './driving.ts'
@@ -38,10 +38,13 @@ export interface HostedDeps {
   readonly onChange: () => void
 }
 
+const END_TIMEOUT_SECONDS = 1
+
 /** Everything that runs hosted agents, put together (contract section 6). */
 export function startHosted(deps: HostedDeps) {
   const { sql, clock, log, limits, config, instanceId: owner, onChange } = deps
   const schemas = createSchemaChecks()
+  const patrol = singleConnection(sql)
   const invocations = createInvocations({
     sql,
     owner,
@@ -56,6 +59,7 @@ export function startHosted(deps: HostedDeps) {
   })
   const fleet: Fleet = new Fleet({
     sql,
+    patrol,
     owner,
     clock,
     log,
@@ -76,6 +80,7 @@ export function startHosted(deps: HostedDeps) {
   const sessions = new Sessions({ sql, cancelRun: invocations.cancel })
   const endExpiry = startPauseExpiry({
     sql,
+    patrol,
     clock,
     log,
     onChange,
@@ -107,6 +112,7 @@ export function startHosted(deps: HostedDeps) {
     stop: async () => {
       await endExpiry()
       await fleet.stop()
+      await patrol.end({ timeout: END_TIMEOUT_SECONDS })
     },
   }
 }

@@ -1,8 +1,7 @@
-import postgres from 'postgres'
 import { ApiError } from '../http/errors.ts'
 import type { RawJson } from '../http/raw-json.ts'
 import type { Log } from '../log.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
 import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
 
@@ -48,6 +47,7 @@ const RELAY_LOCK = 4_706_131
  * would hold back the vacuuming of the whole database.
  */
 export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): OutboxRelay {
+  // The relay's lock belongs to a connection.
   const sql = singleConnection(pool)
   let wake = Promise.withResolvers<void>()
   let poked = true
@@ -126,11 +126,6 @@ export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): 
       return rows
     },
   }
-}
-
-/** Like the pool, but of one connection: the relay's lock belongs to a connection. The library's own LISTEN does the same. */
-function singleConnection(pool: Sql): Sql {
-  return postgres({ ...pool.options, max: 1 } as never) as unknown as Sql
 }
 
 /** `elsewhere`: another process is relaying at this moment. */

@@ -79,18 +79,22 @@ export function createSchemaChecks(): SchemaChecks {
     checkOutput(schema, text) {
       const read = readJson(unfenced(text))
       if ('problem' in read) return read
-      const problem = problemOf(schema, read.value, text.length)
+      // The output of a run is an object (spec section 4), also where the schema would take something else.
+      const problem = problemOf(schema, read.value, text.length) ?? objectProblem(read.value)
       return problem === undefined ? read : { problem }
     },
     checkArguments(schema, text) {
       const read = text.trim() === '' ? { value: {} } : readJson(text)
       if ('problem' in read) return read
       const { value } = read
-      if (!isObject(value)) return { problem: `expected a JSON object; got ${shown(value)}` }
-      const problem = problemOf(schema, value, text.length)
-      return problem === undefined ? { value } : { problem }
+      const problem = objectProblem(value) ?? problemOf(schema, value, text.length)
+      return problem === undefined ? { value: value as Record<string, unknown> } : { problem }
     },
   }
+}
+
+function objectProblem(value: unknown): string | undefined {
+  return isObject(value) ? undefined : `expected a JSON object; got ${shown(value)}`
 }
 
 function tooLarge(schema: Record<string, unknown>, text: string): Check | undefined {

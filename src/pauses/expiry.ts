@@ -9,6 +9,8 @@ import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
 export interface PauseExpiryDeps {
   readonly sql: Sql
+  /** One connection for what is looked for every second. */
+  readonly patrol: Sql
   readonly clock: Clock
   readonly log: Log
   readonly onChange: () => void
@@ -34,8 +36,8 @@ export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
 }
 
 async function expireSome(deps: PauseExpiryDeps): Promise<number> {
-  const { sql, clock } = deps
-  const due = await sql<DuePause[]>`
+  const { patrol, clock } = deps
+  const due = await patrol<DuePause[]>`
     select pause_id as "pauseId", run_id as "runId", type from pauses
     where status = 'pending' and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
   for (const pause of due) await expire(deps, pause)

@@ -68,6 +68,14 @@ export function connectPostgres(url: string, options: ConnectOptions): Sql {
 }
 
 /**
+ * Like the pool, but of one connection, for work that goes on all the time: on the pool it would keep every connection
+ * there is from being idle, and so from being closed. The library's own LISTEN does the same.
+ */
+export function singleConnection(pool: Sql): Sql {
+  return postgres({ ...pool.options, max: 1 } as never) as unknown as Sql
+}
+
+/**
  * The error that a client gets when Postgres cannot do its work at the moment: UNAVAILABLE, with the real one as its
  * cause. Null for any other error. The one place that tells the two apart.
  */

@@ -172,7 +172,7 @@ function postgresSettings(socketDir: string, durable: boolean): string[] {
     timezone: 'UTC',
     log_timezone: 'UTC',
     // Many tests share one server.
-    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' }),
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '500' }),
   }
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }

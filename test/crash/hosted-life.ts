@@ -150,6 +150,20 @@ export function startApprover(call: ReturnType<typeof insistently>, reached: Rea
   }
 }
 
+/** Each call of the run has had one effect, however often it was made: as many keys as calls, each for one call. */
+export function expectEffects({ backends }: World, kind: keyof typeof KINDS, tag: string): void {
+  const inputs = new Map<string, string>()
+  const counts: Record<string, number> = {}
+  for (const { key, tool, input } of backends.tools.calls) {
+    if (input.tag !== tag) continue
+    const said = JSON.stringify([tool, input])
+    if (!inputs.has(key)) counts[tool] = (counts[tool] ?? 0) + 1
+    expect(inputs.get(key) ?? said).toBe(said)
+    inputs.set(key, said)
+  }
+  expect([tag, counts]).toEqual([tag, KINDS[kind].calls])
+}
+
 /** What is stored, and so may not be asked for or done again. */
 export interface Stored {
   readonly steps: ReadonlySet<string>

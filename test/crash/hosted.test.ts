@@ -10,6 +10,7 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import {
   type Agents,
   createWorld,
+  expectEffects,
   expectNothingRepeated,
   insistently,
   KINDS,
@@ -178,7 +179,7 @@ class Campaign {
   async check(): Promise<void> {
     await this.checkRuns()
     await this.checkSessions()
-    this.checkTools()
+    for (const { kind, tag } of this.begun) expectEffects(this.world, kind, tag)
     await this.checkEvents()
     this.service.kill('SIGTERM')
     expect(await this.service.exited).toBe(0)
@@ -205,22 +206,6 @@ class Campaign {
       const said = data.items.map(({ content }: { content: string }) => content)
       expect(said).toEqual(tags.flatMap((tag) => [tag, `${KINDS.talker.output} ${tag}`]))
       expect((await this.call('GET', `/api/v1/sessions/${sessionId}`)).data.active_run_id).toBeNull()
-    }
-  }
-
-  private checkTools(): void {
-    const { calls } = this.world.backends.tools
-    for (const { kind, tag } of this.begun) {
-      const keys = (tool: string) =>
-        new Set(calls.filter((call) => call.tool === tool && call.input.tag === tag).map(({ key }) => key)).size
-      for (const [tool, count] of Object.entries(KINDS[kind].calls))
-        expect([tag, tool, keys(tool)]).toEqual([tag, tool, count])
-    }
-    const inputs = new Map<string, string>()
-    for (const { key, tool, input } of calls) {
-      const said = JSON.stringify([tool, input])
-      expect(inputs.get(key) ?? said).toBe(said)
-      inputs.set(key, said)
     }
   }
 

@@ -194,7 +194,7 @@ describe('a process that has been taken for dead', () => {
     const other = await strangerTakes(run)
     // The result of this call can not be stored any more, and the other call is nobody's business here.
     gates.shift()!()
-    await eventually(() => backends.tools.aborted > aborted, { timeoutMs: 900 })
+    await eventually(() => backends.tools.aborted > aborted, { timeoutMs: 400 })
     gates.splice(0)
     const calls = await sql`select status from tool_calls where run_id = ${run}`
     expect(calls.map(({ status }) => status)).toEqual(['started', 'started'])

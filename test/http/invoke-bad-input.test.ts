@@ -70,6 +70,7 @@ describe('a body of invoke', () => {
       'prompt_variables.A: expected a string of at most 1000000 characters; got 1',
     ],
     ['a session_id that is no uuid', { session_id: 'x' }, 'session_id: expected a UUID; got "x"'],
+    ['a name of a user that no database takes', { start_session: true, external_user_id: 'a\0' }, 'external_user_id: '],
     ['start_session as a text', { start_session: 'true' }, 'start_session: expected true or false; got "true"'],
     ['stream as a number', { stream: 1 }, 'stream: expected true or false; got 1'],
     ['background as a text', { background: 'no' }, 'background: expected true or false; got "no"'],

@@ -190,6 +190,12 @@ describe('what the provider says is told, without the key', () => {
       { status: 429, code: 'a_code' },
     ],
     [
+      'text that no database takes',
+      { status: 400, body: JSON.stringify({ error: { message: 'a\0b \ud800', code: 'c\0d' } }) },
+      'the model provider answered 400: a\uFFFDb \uFFFD (c\uFFFDd)',
+      { status: 400, code: 'c\0d' },
+    ],
+    [
       'a page of its proxy',
       { status: 403, body: '<html><head><style>x</style></head><body><h1>Forbidden</h1></body></html>' },
       'the model provider answered 403: Forbidden',
