@@ -204,11 +204,14 @@ export async function startSink(options: SinkOptions): Promise<Sink> {
   return new Sink(options, await SinkPositionFile.open(join(options.dir, 'sink.position')))
 }
 
-/** Where rows go, in this order: runs and tasks into the table of their latest states and into that of all changes. */
+/**
+ * Where rows go, in this order: what a run did comes before how it is, so that a run that is seen to be over has all that
+ * was reported before. Runs and tasks go into the table of their latest states and into that of all changes.
+ */
 const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
-  ['run', ['runs', 'run_changes']],
-  ['task', ['tasks', 'task_changes']],
   ['event', ['events']],
+  ['task', ['tasks', 'task_changes']],
+  ['run', ['runs', 'run_changes']],
 ]
 
 const INTERVAL_MS = 200

@@ -23,7 +23,7 @@ const STRUCTURE = `n UInt64, ${NAME} String, z Nullable(UInt64), l Array(UInt64)
 beforeAll(async () => {
   ;({ client, backend } = await freshColumnarDatabase())
   directory = await temporaryDirectory()
-}, 20_000)
+})
 
 describe('many blocks are one answer', () => {
   test.each([
@@ -106,7 +106,7 @@ describe('an answer that breaks off', () => {
       )
       if (rows < blocks * 65_409) expect(error).toMatchObject({ type: 'TIMEOUT_EXCEEDED' })
     }
-  }, 20_000)
+  })
 })
 
 test('a query whose answer nobody takes any more is gone within a second', async () => {

@@ -15,7 +15,7 @@ const template = join(dataDir, 'template')
 const ends: (() => Promise<unknown>)[] = []
 afterAll(async () => {
   for (const end of ends.reverse()) await end()
-}, 20_000)
+})
 
 async function start(directory: string): Promise<{ server: EmbeddedPostgres; sql: Sql }> {
   const server = await startEmbeddedPostgres({ dataDir: directory, log })
@@ -55,7 +55,7 @@ test('what was committed is there after a stop and a second start, and the addre
   expect([...(await second.sql`select n from kept`)]).toEqual([{ n: 1 }])
   await second.sql.end()
   await second.server.stop()
-}, 20_000)
+})
 
 test('a database that dies is started again, and the pool finds it', async () => {
   const directory = await copyOfTemplate('dies')
@@ -66,7 +66,7 @@ test('a database that dies is started again, and the pool finds it', async () =>
   await eventually(async () => {
     await sql`insert into kept values (2)`
   })
-}, 20_000)
+})
 
 test('statements fail as unavailable, and soon, while the database is away', async () => {
   const { server, sql } = await start(await copyOfTemplate('away'))
@@ -74,7 +74,7 @@ test('statements fail as unavailable, and soon, while the database is away', asy
   await server.stop()
   const results = await Promise.allSettled(Array.from({ length: 50 }, () => sql`select 1`))
   for (const result of results) expect(result.status === 'rejected' && isUnavailable(result.reason)).toBe(true)
-}, 20_000)
+})
 
 test('a server whose service was killed ends by itself', async () => {
   const directory = await copyOfTemplate('orphan')
@@ -82,7 +82,7 @@ test('a server whose service was killed ends by itself', async () => {
   const pid = postmasterPid(directory)
   service.kill('SIGKILL')
   await eventually(() => !isAlive(pid))
-}, 20_000)
+})
 
 test('an orphan that outlives its service is stopped by the next one, which loses nothing', async () => {
   const directory = await copyOfTemplate('stale')
@@ -96,7 +96,7 @@ test('an orphan that outlives its service is stopped by the next one, which lose
   const { sql } = await start(directory)
   expect(postmasterPid(directory)).not.toBe(pid)
   expect([...(await sql`select n from held`)]).toEqual([{ n: 7 }])
-}, 20_000)
+})
 
 test('a pid file that names somebody else does not keep the database from starting', async () => {
   const directory = await copyOfTemplate('lying')
@@ -104,7 +104,7 @@ test('a pid file that names somebody else does not keep the database from starti
   await writeFile(join(directory, 'postgres', 'cluster', 'postmaster.pid'), `${process.pid}\n`)
   const { sql } = await start(directory)
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
-}, 20_000)
+})
 
 test('a first start that was killed half way leaves nothing in the way of the next', async () => {
   const directory = join(dataDir, 'half')
@@ -112,13 +112,13 @@ test('a first start that was killed half way leaves nothing in the way of the ne
   await mkdir(join(directory, 'postgres', 'cluster.new', 'base'), { recursive: true })
   const { sql } = await start(directory)
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
-}, 20_000)
+})
 
 test('it works in a directory whose path is too long for a unix socket', async () => {
   const directory = await copyOfTemplate('d'.repeat(100))
   const { sql } = await start(directory)
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
-}, 20_000)
+})
 
 test('nobody but its owner may read the password or the data', async () => {
   const home = join(template, 'postgres')
@@ -141,7 +141,7 @@ test('what Postgres says is in the error when it does not start', async () => {
   const directory = await copyOfTemplate('broken')
   await writeFile(join(directory, 'postgres', 'cluster', 'PG_VERSION'), '9\n')
   expect(start(directory)).rejects.toThrow(/did not start: .*database files are incompatible/)
-}, 20_000)
+})
 
 async function copyOfTemplate(name: string, mode = 0o711): Promise<string> {
   const path = join(dataDir, name)

@@ -6,6 +6,7 @@ import { type SpawnedService, spawnService } from '../support/service.ts'
 import { createWorld, expectEffects, insistently, KINDS, startApprover } from './hosted-life.ts'
 
 const KILLS = 3
+const CLIENTS = 4
 const EVENTS = {
   worker: { 'llm.call': 3, 'tool.call.finished': 4, 'approval.decided': 1 },
   parent: { 'llm.call': 2, 'tool.call.finished': 2 },
@@ -21,16 +22,18 @@ test('runs outlive the database: nothing fails because Postgres was away, and no
   const stopApproving = startApprover(call, () => {})
   const runs = new Map<string, keyof typeof KINDS>()
   const stop = new AbortController()
-  const invoking = (async () => {
-    for (let n = 0; !stop.signal.aborted; n++) {
-      const kind = (['worker', 'parent', 'talker'] as const)[n % 3]!
+  let n = 0
+  async function invoke(): Promise<void> {
+    while (!stop.signal.aborted) {
+      const kind = random.pick(['worker', 'parent', 'parent', 'talker'] as const)
       const { data } = await call('POST', `/api/v1/agents/${agents[kind].agentId}/invoke`, {
         background: true,
-        input: { message: `${kind}-${n}` },
+        input: { message: `${kind}-${n++}` },
       })
       runs.set(data.run_id, kind)
     }
-  })()
+  }
+  const invoking = Promise.all(Array.from({ length: CLIENTS }, invoke))
   for (let kill = 0; kill < KILLS; kill++) await killPostgres(service, random, world.backends.model)
   stop.abort()
   await invoking

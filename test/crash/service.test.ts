@@ -125,6 +125,7 @@ async function compare({ api }: SpawnedService, { runs, events, tasks }: Acknowl
       (await sql('select run_id, status from runs')).map((row: Record<string, string>) => [row.run_id, row.status]),
     ),
   ).toEqual(Object.fromEntries(runs))
+  // At once: a run that is seen to be over has all its events.
   expect((await sql('select count() as n from events'))[0].n).toBe(total)
   expect(
     Object.fromEntries(

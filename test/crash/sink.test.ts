@@ -91,4 +91,4 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
   await journal.close()
   await client.close()
   await engine.stop()
-}, 60_000)
+})

@@ -22,4 +22,4 @@ test('the demo reports realistic runs, and SQL holds exactly what was acknowledg
     query: 'select countIf(parent_run_id is not null) as children from runs',
   })
   expect(Number(children.data.rows[0].children)).toBeGreaterThan(0)
-}, 20_000)
+})

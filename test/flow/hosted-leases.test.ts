@@ -33,7 +33,7 @@ beforeAll(async () => {
   backends = startBackends(({ tool, input }) => (tool === 'slow' ? gate({ slowly: input }) : { took: input }))
   const key = { BOOTSTRAP_WORKSPACE_KEY: mintToken('workspace').text }
   stores = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, ...key, ...backends.env }
-}, 60_000)
+})
 
 /** Its model takes a moment for each turn, and notes how many ask it the same thing at the same time. */
 function watched(place: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turns: readonly Turn[], takesMs = 40) {

@@ -28,7 +28,7 @@ let urls: { DATABASE_URL: string; CLICKHOUSE_URL: string }
 beforeAll(async () => {
   const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
   urls = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url }
-}, 60_000)
+})
 
 test('a thousand readers that stall are closed with a cursor, cost bounded memory, and hold up nobody', async () => {
   const service = await spawnService({
@@ -64,7 +64,7 @@ test('a thousand readers that stall are closed with a cursor, cost bounded memor
   for (const reader of late) await reader.hasAll(load.seqs)
   service.kill('SIGTERM')
   expect(await service.exited).toBe(0)
-}, 60_000)
+})
 
 /** A watcher of everything. */
 class Reader {

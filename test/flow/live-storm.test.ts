@@ -22,7 +22,7 @@ beforeAll(async () => {
   const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
   postgres = await meter(database.url)
   clickhouse = await meter(columnar.url)
-}, 60_000)
+})
 
 test('a thousand clients that reconnect at once get exactly what they missed, then live, and no database is asked', async () => {
   const env = {
@@ -64,7 +64,7 @@ test('a thousand clients that reconnect at once get exactly what they missed, th
   for (const client of clients) client.leave()
   service.kill('SIGTERM')
   expect(await service.exited).toBe(0)
-}, 60_000)
+})
 
 /** Agents whose events are known, position by position. */
 class Fleet {

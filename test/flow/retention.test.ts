@@ -136,7 +136,7 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   ])
   await late.close()
   await days.stop()
-}, 30_000)
+})
 
 test("a workspace's shorter limit deletes its events and nobody else's, and its feeds alone hear of a gap", async () => {
   const days = new Days()
@@ -174,7 +174,7 @@ test("a workspace's shorter limit deletes its events and nobody else's, and its 
   service = await days.start(6, { EVENT_RETENTION_DAYS: '3' })
   for (const tenant of tenants()) await eventually(async () => expect(await numbersInSql(tenant)).toEqual([]))
   await days.stop()
-}, 30_000)
+})
 
 test('a page that is read while retention deletes says where the gap ends, and holds nothing from below', async () => {
   const { sql } = await freshDatabase()

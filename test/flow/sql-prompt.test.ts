@@ -337,7 +337,7 @@ describe('the prompt', () => {
     await terminal.next(/│ on │ goes {3}│/)
     terminal.type('\x04')
     expect(await terminal.exited).toBe(0)
-  }, 20_000)
+  })
 
   test('Tab completes tables, columns of the tables named, keywords and commands', async () => {
     const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })

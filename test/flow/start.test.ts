@@ -64,7 +64,7 @@ test('the first start prints an address, a key, and a curl that works; the secon
   expect(second.output().stdout).not.toContain('svc_ws_')
   second.kill('SIGTERM')
   expect(await second.exited).toBe(0)
-}, 30_000)
+})
 
 test('a second instance on the same data directory refuses and names the first; a killed one is no hindrance', async () => {
   const first = await again()
@@ -81,7 +81,7 @@ test('a second instance on the same data directory refuses and names the first; 
   await eventually(() => alive(family).length === 0)
   second.kill('SIGTERM')
   expect(await second.exited).toBe(0)
-}, 20_000)
+})
 
 test('SIGTERM: what was accepted is answered, what was acknowledged is kept, no process is left', async () => {
   const service = await again()
@@ -98,7 +98,7 @@ test('SIGTERM: what was accepted is answered, what was acknowledged is kept, no 
   expect(await service.exited).toBe(0)
   expect(performance.now() - stoppedAt).toBeLessThan(10_000)
   await eventually(() => alive(family).length === 0)
-}, 20_000)
+})
 
 test('SIGTERM during a start ends it at once, in good order', async () => {
   const env = { PORT: '0', DATA_DIR: await temporaryDirectory(), DATABASE_URL: 'postgres://u:p@127.0.0.1:1/db' }
@@ -108,7 +108,7 @@ test('SIGTERM during a start ends it at once, in good order', async () => {
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
   await eventually(() => alive(family).length === 0)
-}, 20_000)
+})
 
 test('a second signal ends the process at once, and its children with it', async () => {
   const service = await again()
@@ -122,7 +122,7 @@ test('a second signal ends the process at once, and its children with it', async
   expect(await service.exited).toBe(1)
   await accepted.answer
   await eventually(() => alive(family).length === 0)
-}, 20_000)
+})
 
 test('a port in use is one clear line, and gives the data directory back', async () => {
   const other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
@@ -172,7 +172,7 @@ test('a database that refuses us is one line, at once, without the password', as
   expect(line).toMatch(/^agent-run-service: DATABASE_URL cannot be used: password authentication failed[^\n]*\n$/)
   expect(line).not.toContain('mistaken')
   expect(performance.now() - startedAt).toBeLessThan(5_000)
-}, 20_000)
+})
 
 test.skipIf(process.platform !== 'linux')(
   'all processes together take less than 500 MB when idle',

@@ -55,7 +55,7 @@ test('a tail misses and repeats nothing while the service is killed, stopped and
   }
   service.kill('SIGTERM')
   await service.exited
-}, 40_000)
+})
 
 test('--since with a duration begins there: with runs and tasks that no event precedes, and without what is older', async () => {
   let ago = 72 * HOUR_MS
@@ -93,7 +93,7 @@ test('--since with a duration begins there: with runs and tasks that no event pr
   expect(await agentTail.exited).toBe(1)
   expect(agentTail.notes()).toContain('With an agent key give --since 0')
   await service.stop()
-}, 20_000)
+})
 
 test('what the service refuses ends a tail with its message: the key, the filter, the revocation', async () => {
   const { api, url, workspaceKey } = await startTestService()
@@ -120,7 +120,7 @@ test('what the service refuses ends a tail with its message: the key, the filter
     spawnTail(url, workspaceKey, '--agnet', 'x').exited.then((code) => expect(code).toBe(2)),
     refused('after: expected the cursor of an activity', url, workspaceKey, '--since', 'yesterday'),
   ])
-}, 20_000)
+})
 
 /** What a tail shows first; it is ended after that. */
 async function firstLines(tail: TailProcess, count: number): Promise<string[]> {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   letGo = () => {
     for (const open of gates.splice(0)) open()
   }
-}, 60_000)
+})
 
 const tools = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
 const careful = (turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }], settings: object = {}) =>

@@ -8,7 +8,7 @@ import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../s
 let rig: HostedRig
 beforeAll(async () => {
   rig = await startHostedRig()
-}, 60_000)
+})
 
 const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, options = {}) =>
   rig.service.api('POST', `/api/v1/approvals/${id}/${decision}`, body, options)

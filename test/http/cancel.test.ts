@@ -3,11 +3,9 @@ import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
 let app: RunsApp
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   app = await runsApp()
-}, START_TIMEOUT_MS)
+})
 
 const cancel = (runId: string, body?: unknown, key = app.workspace.key) =>
   app.call('POST', `/api/v1/runs/${runId}/cancel`, { key, body })

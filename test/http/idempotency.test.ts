@@ -30,7 +30,7 @@ beforeAll(async () => {
   sql = (await freshDatabase()).sql
   app = await startInstance()
   other = await startInstance()
-}, 30_000)
+})
 
 beforeEach(() => {
   calls = []

@@ -9,7 +9,7 @@ import { startTestService } from '../support/service.ts'
 let rig: HostedRig
 beforeAll(async () => {
   rig = await startHostedRig()
-}, 60_000)
+})
 
 const QUESTION = { question: 'Which city?', options: ['Oslo', 'Bergen'] }
 const curious = (turns = [callTurn(['request_input', QUESTION]), { text: 'thanks' }], settings: object = {}) =>

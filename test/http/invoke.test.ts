@@ -331,3 +331,27 @@ describe('places', () => {
     await narrow.stop()
   })
 })
+
+test('the document names the three outcomes of an invocation, and the frames of a stream', async () => {
+  const { paths } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
+  const { requestBody, responses } = paths['/api/v1/agents/{agentId}/invoke'].post
+  const answers = (status: number) =>
+    responses[status].content['application/json'].schema.properties.data.anyOf.map(
+      (each: { required: string[] }) => each.required,
+    )
+  expect(answers(200)[0]).toEqual(['run_id', 'status', 'output', 'session_id', 'usage'])
+  expect(answers(202).flat()).toContainValues(['awaiting_approval', 'awaiting_input'])
+  expect(Object.keys(requestBody.content['application/json'].schema.properties)).toEqual([
+    'input',
+    'prompt_variables',
+    'session_id',
+    'start_session',
+    'external_user_id',
+    'history',
+    'parent_run_id',
+    'stream',
+    'background',
+  ])
+  const { get } = paths['/api/v1/runs/{runId}/output-stream']
+  expect(Object.keys(get.responses[200].content)).toEqual(['text/event-stream'])
+})

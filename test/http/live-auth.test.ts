@@ -19,11 +19,9 @@ import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/s
 /** Who may open a feed, what of it, and for how long (contract sections 2 and 5). */
 
 let service: TestService
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   service = await startTestService()
-}, START_TIMEOUT_MS)
+})
 
 const NO_RUN = '00000000-0000-7000-8000-000000000000'
 const ALL = '/api/v1/stream'

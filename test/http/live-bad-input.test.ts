@@ -15,8 +15,6 @@ let runId: string
 let witness: LiveSocket
 let reported = 0
 
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '12000' })
   tenant = await newTenant(service)
@@ -24,7 +22,7 @@ beforeAll(async () => {
   runId = await agent.start()
   witness = await LiveSocket.open(tenant)
   await watch(witness)
-}, START_TIMEOUT_MS)
+})
 afterAll(() => witness.close())
 
 /** Without the start of the run, which may come late. */

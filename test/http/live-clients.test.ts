@@ -14,11 +14,9 @@ const WS = join(import.meta.dir, '..', '..', 'node_modules', 'ws', 'wrapper.mjs'
 const { default: WsClient } = (await import(WS)) as { default: typeof WsPackage }
 
 let service: TestService
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   service = await startTestService({ PORT: `${freePort()}` })
-}, START_TIMEOUT_MS)
+})
 
 /** Stops the service and starts it again, with the same data and on the same port. */
 async function restart(): Promise<void> {

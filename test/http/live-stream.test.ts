@@ -17,11 +17,9 @@ import { newFleet } from './live-fleet.ts'
 /** The event streams of contract section 5. */
 
 let service: TestService
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '100000' })
-}, START_TIMEOUT_MS)
+})
 
 const ALL = '/api/v1/stream'
 const ofRun = (runId: string) => `/api/v1/runs/${runId}/stream`

@@ -17,11 +17,9 @@ import { newFleet } from './live-fleet.ts'
 /** The WebSocket of contract section 5: what is said on it, and what a subscription gets. */
 
 let service: TestService
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '0' })
-}, START_TIMEOUT_MS)
+})
 
 const epochOf = ({ cursor }: SocketMessage) => cursor!.split('.')[0]
 

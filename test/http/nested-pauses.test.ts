@@ -20,7 +20,7 @@ beforeAll(async () => {
   service = await startTestService({ ...backends.env, PAUSE_EXPIRES_SECONDS: '600' })
   sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 2 })
   atEnd(() => sql.end({ timeout: 1 }))
-}, 60_000)
+})
 
 const pay = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
 const child = (turns = [callTurn(['pay', { n: 1 }]), { text: 'child paid' }]) =>

@@ -28,7 +28,7 @@ beforeAll(async () => {
   })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
   atEnd(() => engine.close())
-}, 30_000)
+})
 
 /** One value of each kind, with how it is written. */
 const VALUES: readonly (readonly [name: string, sql: string, csv: string, ndjson: string])[] = [
@@ -191,7 +191,7 @@ describe('caps', () => {
       await Bun.sleep(bytes < 5 * MIB ? 100 : 0)
     }
     expect(bytes).toBeGreaterThan(20 * MIB)
-  }, 20_000)
+  })
 
   test('of concurrency hold for streams, until they are taken, left or broken off', async () => {
     const streams = [await endless(), await endless()]
@@ -235,7 +235,7 @@ test('hundreds of MB for a client that hardly reads stay where they are: memory 
   expect(await runningOnEngine()).toBe(1)
   reader.leave()
   await eventually(async () => (await runningOnEngine()) === 0, { timeoutMs: 1_000 })
-}, 20_000)
+})
 
 function query(sql: string, format: string, more: object = {}, signal?: AbortSignal): Promise<Response> {
   return fetch(`${service.url}/api/v1/query`, {

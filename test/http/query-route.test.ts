@@ -22,7 +22,7 @@ beforeAll(async () => {
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))
   base = `http://127.0.0.1:${app.server!.port}/api/v1/query`
-}, 20_000)
+})
 
 test('a workspace key gets its answer in the envelope', async () => {
   const { status, body } = await post({ query: 'select {n:UInt8} + 1 as n', params: { n: 1 } })

@@ -5,11 +5,9 @@ import { verdict } from './auth-app.ts'
 import { type RunsApp, runsApp } from './runs-app.ts'
 
 let app: RunsApp
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   app = await runsApp()
-}, START_TIMEOUT_MS)
+})
 
 type Listed = { run_id: string; created_at: string }
 const NO_RUN = '00000000-0000-7000-8000-000000000000'

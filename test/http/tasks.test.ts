@@ -5,12 +5,10 @@ import { type RunsApp, runsApp } from './runs-app.ts'
 
 let app: RunsApp
 let run: string
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   app = await runsApp({ run_input_bytes: 2_000, run_output_bytes: 4_000, task_name_length: 20 })
   run = await app.start()
-}, START_TIMEOUT_MS)
+})
 
 const NO_RUN = '00000000-0000-7000-8000-000000000000'
 const report = (task: object, run_id = run, key?: string) =>

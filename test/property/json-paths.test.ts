@@ -55,7 +55,7 @@ test('a path gives the same value and type, whether it is read from the text or 
     expect(fromText.length).toBe(PAYLOADS)
     expect(values.map(normal), path).toEqual(fromJson.map(normal))
   }
-}, 20_000)
+})
 
 test('paths are found where they may stand, and nowhere else', async () => {
   const found = async (query: string) => (await guard.check(query)).jsonPaths
@@ -84,7 +84,7 @@ test('paths are found where they may stand, and nowhere else', async () => {
     'select arrayMap(payload -> payload.a, [1]) from events',
   ])
     expect(await found(query), query).toBeNull()
-}, 20_000)
+})
 
 /** The items of an array take the type of those in other rows: empty ones that of full ones, whole numbers that of fractions. */
 function normal({ seq, v, t }: Row): Row {

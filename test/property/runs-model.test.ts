@@ -9,11 +9,9 @@ import { type Random, seededRandom } from '../support/random.ts'
 import { type Change, newCaller, storesOn } from '../support/runs.ts'
 
 let sql: Awaited<ReturnType<typeof freshDatabase>>['sql']
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   sql = (await freshDatabase()).sql
-}, START_TIMEOUT_MS)
+})
 
 type Stores = ReturnType<typeof storesOn>
 type Caller = Awaited<ReturnType<typeof newCaller>>

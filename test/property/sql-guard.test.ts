@@ -14,7 +14,7 @@ let guard: SqlGuard
 beforeAll(async () => {
   const { client } = await freshColumnarDatabase()
   guard = createGuard(client, (error) => explainFailure(error, DEFAULT_QUERY_CAPS))
-}, 20_000)
+})
 
 /** Each is wrong wherever an expression may stand. */
 const FORBIDDEN = [
@@ -44,7 +44,7 @@ test('queries of allowed parts pass, whatever their shape, and their normal form
     expect(normal.text).toStartWith('SELECT')
     expect(await guard.check(normal.text)).toEqual(normal as CheckedQuery)
   })
-}, 20_000)
+})
 
 test('one forbidden part is found, wherever it stands', async () => {
   const queries = Array.from({ length: QUERIES }, () => select(random, 2, random.pick(FORBIDDEN)))
@@ -53,7 +53,7 @@ test('one forbidden part is found, wherever it stands', async () => {
     expect(error, query).toBeInstanceOf(ApiError)
     expect((error as ApiError).message, query).not.toContain('Syntax error')
   })
-}, 20_000)
+})
 
 /** A SELECT with subqueries up to `depth` deep; `part` stands in one of its places. */
 function select(r: Random, depth: number, part?: string): string {

@@ -161,6 +161,7 @@ function runRow(): RunRow {
     cost_usd: random.pick([0, -0, 0.1, 1 / 3, 1e-300, -1e21, Number.MAX_VALUE, random.next()]),
     event_count: integer(),
     last_event_at: orNull(integer),
+    pending: orNull(text),
   }
 }
 

@@ -14,11 +14,9 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
 let database: Awaited<ReturnType<typeof freshDatabase>>
-/** Of the stores: long enough for a machine that is busy with other things. */
-const START_TIMEOUT_MS = 60_000
 beforeAll(async () => {
   database = await freshDatabase()
-}, START_TIMEOUT_MS)
+})
 
 async function fixture(runs: number) {
   const { sql } = database
