@@ -155,6 +155,8 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
     if (rows[0].pid !== lock.pid) return 'more'
     const appended = new Set(journal.lastOutboxIds())
     const done = rows.filter((row) => appended.has(row.outbox_id)).map((row) => row.outbox_id)
+    // Before anything else is appended: the journal remembers the ids of its newest records only.
+    if (done.length > 0) await remove(sql, done)
     const {
       run: runs,
       task: tasks,
@@ -165,12 +167,17 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
       tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
       events.length > 0 && journal.appendOwnEvents(events.map(rowOf), events.map(idOf)),
     ])
-    const ids = [...done, ...[...runs, ...tasks, ...events].map(idOf)]
-    await sql`delete from outbox where outbox_id = any(${ids}::bigint[])`
-    return ids.length === rows[0].found && ids.length < ROWS_PER_ROUND ? 'drained' : 'more'
+    const ids = [...runs, ...tasks, ...events].map(idOf)
+    if (ids.length > 0) await remove(sql, ids)
+    const gone = done.length + ids.length
+    return gone === rows[0].found && gone < ROWS_PER_ROUND ? 'drained' : 'more'
   } finally {
     await sql`select pg_advisory_unlock(${RELAY_LOCK})`
   }
+}
+
+async function remove(sql: Sql, ids: readonly number[]): Promise<void> {
+  await sql`delete from outbox where outbox_id = any(${ids}::bigint[])`
 }
 
 function takeLock(sql: Sql) {

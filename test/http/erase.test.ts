@@ -114,7 +114,8 @@ async function fill(tenant: Tenant, runs = 3): Promise<string> {
 }
 
 /** Reports events with rising numbers until it is stopped; each call must be taken. @returns how many */
-function reportOn(tenant: Tenant): () => Promise<number> {
+/** `refused` rejects with what a report is refused with. */
+function reportOn(tenant: Tenant): { stop: () => Promise<number>; refused: Promise<unknown> } {
   let isStopping = false
   const work = (async () => {
     const agent = await newReporter(tenant.api)
@@ -127,10 +128,11 @@ function reportOn(tenant: Tenant): () => Promise<number> {
     }
     return n
   })()
-  return () => {
+  const stop = () => {
     isStopping = true
     return work
   }
+  return { stop, refused: work }
 }
 
 describe('erasing a workspace', () => {
@@ -141,7 +143,7 @@ describe('erasing a workspace', () => {
     await stores.sql`insert into retention_horizons (epoch, workspace_id, seq) values ('e', ${doomed.workspaceId}, 1)`
     const watcher = await LiveSocket.open(other)
     await watcher.subscribe('all', { filter: { kind: 'event' } })
-    const stopReporting = reportOn(other)
+    const reporting = reportOn(other)
     await watcher.until(() => watcher.items('all').length > 20)
     const holding = await eventually(async () => {
       const found = await traces(stores, doomed.workspaceId)
@@ -167,7 +169,7 @@ describe('erasing a workspace', () => {
 
     const taken = watcher.items('all').length
     await watcher.until(() => watcher.items('all').length > taken + 20)
-    const count = await stopReporting()
+    const count = await reporting.stop()
     await watcher.until(() => watcher.items('all').length >= count)
     const numbers = Array.from({ length: count }, (_, n) => n)
     expect(numbersOf(watcher.items('all'))).toEqual(numbers)
@@ -188,13 +190,13 @@ describe('erasing a workspace', () => {
 
   test('ends its keys and feeds at once; asked for twice, or again later, it answers the same', async () => {
     const doomed = await newTenant(service)
-    const stopReporting = reportOn(doomed)
+    const { refused } = reportOn(doomed)
     const socket = await LiveSocket.open(doomed)
     await socket.subscribe('all')
     await socket.until(() => socket.items('all').length > 10)
     const erasing = Promise.all([erase(service, doomed.workspaceId), erase(service, doomed.workspaceId.toUpperCase())])
     expect((await socket.untilClosed()).code).toBe(4003)
-    await expect(stopReporting()).rejects.toThrow(/FORBIDDEN|UNAUTHENTICATED/)
+    await expect(refused).rejects.toThrow(/FORBIDDEN|UNAUTHENTICATED/)
     const [{ data }, second] = await erasing
     expect(data).toMatchObject({ workspace_id: doomed.workspaceId, status: 'erased', deleted: { agents: 1, keys: 2 } })
     expect(data.deleted.events).toBeGreaterThan(0)

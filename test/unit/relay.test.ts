@@ -140,6 +140,23 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
+  test('connections lost again and again append nothing twice, although more comes along each time', async () => {
+    const { runs, caller } = await fixture()
+    const ids: string[] = []
+    const begin = async () => ids.push((await runs.start(caller, { agent_id: caller.agentId }, mint)).run_id)
+    await begin()
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const cut = async () => {
+      if (ids.length < 4) await begin()
+      await cutConnection()
+    }
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes, cut), log })
+    await eventually(async () => ids.length === 4 && (await waiting()) === 0)
+    expect(changes.map(({ row }) => row.run_id)).toEqual(ids)
+    await relay.stop()
+  })
+
   test('a process that dies between append and delete appends nothing twice after its restart', async () => {
     const { runs, tasks, caller } = await fixture()
     const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
