@@ -1,20 +1,55 @@
 import type { Activity } from './activity.ts'
 import type { Filter } from './filter.ts'
+import { Shard } from './shard.ts'
 import type { Subscription } from './subscription.ts'
 
 /** All subscriptions of a workspace whose filters mean the same: what matches is found and encoded once for them. */
 export class Channel {
-  /** Those that have everything up to the hub's position. */
-  readonly live = new Set<Subscription>()
+  /** Those that have everything up to the hub's position, by themselves or in shards. */
+  readonly singles = new Set<Subscription>()
+  readonly shards = new Set<Shard>()
+  liveMembers = 0
   /** How many subscriptions there are, live or not. */
   members = 0
   /** What matched in the round under way. */
   found: Activity[] = []
+  /** By their key, the shards that take the next members. */
+  private readonly filling = new Map<string, Shard>()
 
   constructor(
     readonly workspaceId: string,
     readonly filter: Filter,
   ) {}
+
+  addLive(subscription: Subscription): void {
+    this.liveMembers++
+    const { sharing } = subscription.outlet
+    if (sharing === undefined) this.singles.add(subscription)
+    else this.shardWithRoom(sharing.key).add(subscription)
+  }
+
+  removeLive(subscription: Subscription): void {
+    this.liveMembers--
+    const { shard } = subscription
+    if (shard === undefined) {
+      this.singles.delete(subscription)
+      return
+    }
+    shard.remove(subscription)
+    if (shard.members.size === 0) {
+      this.shards.delete(shard)
+      if (this.filling.get(shard.key) === shard) this.filling.delete(shard.key)
+    } else if (this.filling.get(shard.key)?.hasRoom !== true) this.filling.set(shard.key, shard)
+  }
+
+  private shardWithRoom(key: string): Shard {
+    const known = this.filling.get(key)
+    if (known?.hasRoom) return known
+    const fresh = new Shard(key)
+    this.shards.add(fresh)
+    this.filling.set(key, fresh)
+    return fresh
+  }
 }
 
 /** The channels somebody is subscribed to, found by what they may match. */
@@ -78,7 +113,11 @@ export class Channels {
   /** Every live subscription, as a list of its own: the caller may change the channels. */
   allLive(): Subscription[] {
     const all: Subscription[] = []
-    for (const { byKey } of this.workspaces.values()) for (const { live } of byKey.values()) all.push(...live)
+    for (const { byKey } of this.workspaces.values())
+      for (const { singles, shards } of byKey.values()) {
+        all.push(...singles)
+        for (const { members } of shards) all.push(...members)
+      }
     return all
   }
 }

@@ -60,7 +60,10 @@ export class Hub {
   subscribe({ workspaceId, filter, afterSeq, outlet }: SubscribeOptions): Subscription {
     const channel = this.channels.join(workspaceId, filter)
     const promisedSeq = this.deps.journal.endSeq
-    const subscription: Subscription = { channel, outlet, position: afterSeq, promisedSeq, state: 'behind' }
+    const subscription: Subscription = {
+      ...{ channel, outlet, promisedSeq, state: 'behind', shard: undefined },
+      position: afterSeq,
+    }
     this.members++
     this.replay.add(subscription)
     return subscription
@@ -103,8 +106,8 @@ export class Hub {
     if (position < promisedSeq) return false
     this.position = position
     subscription.state = 'live'
-    if (channel.live.size === 0) this.channels.activate(channel)
-    channel.live.add(subscription)
+    if (channel.liveMembers === 0) this.channels.activate(channel)
+    channel.addLive(subscription)
     this.liveMembers++
     this.someoneLive.resolve()
     outlet.caughtUp()
@@ -113,8 +116,8 @@ export class Hub {
 
   private leave(subscription: Subscription): void {
     const { channel } = subscription
-    channel.live.delete(subscription)
-    if (channel.live.size === 0) this.channels.deactivate(channel)
+    channel.removeLive(subscription)
+    if (channel.liveMembers === 0) this.channels.deactivate(channel)
     this.liveMembers--
   }
 
@@ -150,7 +153,13 @@ export class Hub {
       const packets = packetsOf(this.deps.journal.epoch, channel.found)
       channel.found = []
       for (const packet of packets) {
-        for (const subscription of channel.live) {
+        for (const shard of channel.shards) {
+          for (const subscription of shard.members)
+            if (subscription.outlet.sharing?.isFull === true) this.stall(subscription, packet.firstSeq - 1)
+          shard.send(packet)
+          if (this.turn.isOver) await this.turn.giveWay()
+        }
+        for (const subscription of channel.singles) {
           if (subscription.outlet.send(packet)) subscription.position = packet.lastSeq
           else this.stall(subscription, packet.firstSeq - 1)
           if (this.turn.isOver) await this.turn.giveWay()

@@ -78,9 +78,10 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
       async ({ feed, request, server }) => {
         if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket')
           throw new ApiError('VALIDATION_ERROR', 'open this address with a WebSocket client')
-        const data = new WebSocketConnection(live, feed)
+        if (server === null) throw new Error('no server')
+        const data = new WebSocketConnection(live, feed, server)
         // Bun opens the connection before `upgrade` returns.
-        if (await live.connections.admit(feed, () => server?.upgrade(request, { data: data as never }))) return
+        if (await live.connections.admit(feed, () => server.upgrade(request, { data: data as never }))) return
         throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
       },
       {

@@ -1,6 +1,7 @@
 import type { ApiError } from '../http/errors.ts'
 import type { Channel } from './channel.ts'
 import type { Packet } from './packet.ts'
+import type { Shard } from './shard.ts'
 
 /** Where the activities of a subscription go: part of a connection. Calls come one at a time, in order. */
 export interface Outlet {
@@ -9,12 +10,28 @@ export interface Outlet {
    * `hub.resume` once there is room. Between the two it is sent nothing.
    */
   send(packet: Packet): boolean
+  /** How it is sent packets together with others while it is live; without, by {@link send}. */
+  readonly sharing?: Sharing | undefined
   /** Says that what was accepted after `afterSeq` and up to `resumedSeq` is lost. */
   gap(afterSeq: number, resumedSeq: number): void
   /** All that was accepted before the subscription is sent; what follows comes as it happens. May be called again. */
   caughtUp(): void
   /** Nothing more can be read for it; the outlet unsubscribes. */
   failed(error: ApiError): void
+}
+
+/** An outlet's part in what is sent to several at once. */
+export interface Sharing {
+  /** Outlets of a channel with the same key are sent the same bytes. */
+  readonly key: string
+  /** As when {@link Outlet.send} answers false: it must not be sent anything. */
+  readonly isFull: boolean
+  enter(topic: string): void
+  exit(topic: string): void
+  /** Sends the packet to everyone in the topic. */
+  publish(topic: string, packet: Packet): void
+  /** It has been sent something: its queue may be full now. */
+  sent(): void
 }
 
 /**
@@ -34,4 +51,6 @@ export interface Subscription {
   /** Where the journal ended when it began: it has not caught up before that. */
   readonly promisedSeq: number
   state: SubscriptionState
+  /** While it is live and shares. */
+  shard: Shard | undefined
 }

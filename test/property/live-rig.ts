@@ -96,7 +96,7 @@ function answer(deps: Deps, request: Request, server: Server<WebSocketConnection
     credential: workspaceId,
   } as const
   if (pathname === '/live') {
-    server.upgrade(request, { data: new WebSocketConnection(deps, caller) })
+    server.upgrade(request, { data: new WebSocketConnection(deps, caller, server) })
     return undefined
   }
   const after = request.headers.get('last-event-id') ?? searchParams.get('after') ?? undefined
