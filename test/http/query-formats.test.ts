@@ -276,7 +276,7 @@ async function endless() {
 async function runningOnEngine(): Promise<number> {
   const [{ n }] = await engine.query<{ n: number }>(
     // As they run, and not while they are checked.
-    "select count() as n from system.processes where query like 'WITH events AS %numbers(%'",
+    "select count() as n from system.processes where query like 'SELECT * FROM (SELECT %numbers(%'",
   )
   return n
 }
