@@ -204,12 +204,10 @@ export class Fleet {
           this.places.line([])
           continue
         }
-        const { owner, clock, onChange } = this.deps
-        const at = clock.now()
         const shares = this.places.share(line)
-        const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [ownEvent(run, at, 'run.started', {})])
+        const claimed = await this.claim(shares)
         this.places.line(line)
-        if (claimed.length > 0) onChange()
+        if (claimed.length > 0) this.deps.onChange()
         await this.takeUp(claimed)
         // There are places and there are runs: somebody holds the rows for a moment, to decide or to cancel.
         if (claimed.length === 0 && shares.size > 0) await Bun.sleep(HELD_RETRY_MS)
@@ -220,8 +218,29 @@ export class Fleet {
     }
   }
 
+  /** Takes runs in line for the places that have been taken for them, and gives back those that are left. */
+  private async claim(shares: ReadonlyMap<string, number>): Promise<Claimed[]> {
+    const { owner, clock } = this.deps
+    const at = clock.now()
+    const left = new Map(shares)
+    try {
+      const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [ownEvent(run, at, 'run.started', {})])
+      for (const { workspaceId, isChild } of claimed)
+        if (!isChild) left.set(workspaceId, (left.get(workspaceId) ?? 0) - 1)
+      return claimed
+    } finally {
+      for (const [workspaceId, count] of left) for (let n = 0; n < count; n++) this.places.give(workspaceId)
+    }
+  }
+
+  /** Drives runs that name this process as their owner, in any case: they need not wait for a place. */
+  private takeUpStrays(runs: readonly Claimed[]): Promise<void> {
+    for (const { workspaceId, isChild } of runs) if (!isChild) this.places.force(workspaceId)
+    return this.takeUp(runs)
+  }
+
+  /** @param claimed have their places */
   private async takeUp(claimed: readonly Claimed[]): Promise<void> {
-    for (const { workspaceId, isChild } of claimed) if (!isChild) this.places.force(workspaceId)
     await Promise.all(
       claimed.map(async ({ runId, workspaceId, isChild }) => {
         const progress = await loadProgress(this.sql, runId).catch((error) => {
@@ -242,7 +261,7 @@ export class Fleet {
       if (this.polls++ % ORPHANS_EVERY !== 0) return
       const orphans = await claimOrphans(this.deps.patrol, this.deps.owner, ORPHANS_MAX)
       if (orphans.length > 0) this.log.info('taking up hosted runs of a process that is gone', { runs: orphans.length })
-      await this.takeUp(orphans)
+      await this.takeUpStrays(orphans)
     } catch (error) {
       this.log.warn('hosted runs could not be looked after; it is tried again', { error })
     }
@@ -260,7 +279,9 @@ export class Fleet {
     const seen = new Map(strays.map(({ runId }) => [runId, (this.strays.get(runId) ?? 0) + 1]))
     for (const [runId, times] of this.strays) if (!seen.has(runId) && this.driven.has(runId)) seen.set(runId, times)
     this.strays = seen
-    await this.takeUp(strays.filter(({ runId }) => (seen.get(runId) ?? 0) > 1 && (seen.get(runId) ?? 0) <= STRAYS_MAX))
+    await this.takeUpStrays(
+      strays.filter(({ runId }) => (seen.get(runId) ?? 0) > 1 && (seen.get(runId) ?? 0) <= STRAYS_MAX),
+    )
   }
 }
 

@@ -48,21 +48,19 @@ export class Places {
     return this.waiting.size > 0
   }
 
-  /** The free places, one by one to each workspace in line, beginning after the one that was last. */
+  /** Takes the free places, one by one for each workspace in line, beginning after the one that was last. */
   share(workspaces: readonly string[]): Map<string, number> {
     const line = [...workspaces].sort()
     const from = line.findIndex((workspace) => workspace > this.last)
     const order = from <= 0 ? line : [...line.slice(from), ...line.slice(0, from)]
     const shares = new Map<string, number>()
-    let free = this.total - this.taken
-    for (let given = true; given && free > 0; ) {
+    for (let given = true; given && this.taken < this.total; ) {
       given = false
       for (const workspace of order) {
-        const share = shares.get(workspace) ?? 0
-        if (free <= 0 || this.of(workspace) + share >= this.perWorkspace) continue
-        shares.set(workspace, share + 1)
+        if (this.taken >= this.total || this.of(workspace) >= this.perWorkspace) continue
+        this.force(workspace)
+        shares.set(workspace, (shares.get(workspace) ?? 0) + 1)
         this.last = workspace
-        free--
         given = true
       }
     }

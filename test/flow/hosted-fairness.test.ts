@@ -20,8 +20,8 @@ const atWork = new Map<string, number>()
 let mostOfOne = 0
 let mostOfAll = 0
 
-/** An agent whose model takes its time, and notes how many runs it works for at once. */
-function busy(place: Parameters<Backends['agent']>[0], takesMs = 20): Promise<ScriptedAgent> {
+/** An agent whose model takes 20 ms from when it `begins`, and notes how many runs it works for at once. */
+function busy(place: Parameters<Backends['agent']>[0], begins?: Promise<void>): Promise<ScriptedAgent> {
   return backends.agent(place, async ({ body }): Promise<Turn> => {
     const count = (change: number) => {
       const of = (atWork.get(body.model) ?? 0) + change
@@ -33,7 +33,8 @@ function busy(place: Parameters<Backends['agent']>[0], takesMs = 20): Promise<Sc
       mostOfAll,
       [...atWork.values()].reduce((sum, each) => sum + each, 0),
     )
-    await Bun.sleep(takesMs)
+    await begins
+    await Bun.sleep(20)
     count(-1)
     return { text: 'done' }
   })
@@ -59,10 +60,12 @@ async function statusesOf({ api }: Pick<TestService, 'api'>, agent: ScriptedAgen
 describe('the line', () => {
   test('a workspace that queues fifty runs makes another one wait for no more than its turn', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '2' })
-    const greedy = await busy(service)
+    const begin = Promise.withResolvers<void>()
+    const greedy = await busy(service, begin.promise)
     const tenant = await newTenant(service)
     const modest = await busy(tenant)
     await queue(greedy, 50)
+    begin.resolve()
     const { status, data } = await modest.invoke()
     expect([status, data.output]).toEqual([200, { text: 'done' }])
     const { completed = 0 } = await statusesOf(service, greedy)

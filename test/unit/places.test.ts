@@ -48,7 +48,11 @@ describe('free places', () => {
 
   test('go on after the workspace that had the last one', () => {
     const places = new Places(1, 9)
-    const turns = Array.from({ length: 6 }, () => Object.keys(shares(places, 'a', 'b', 'c'))[0])
+    const turns = Array.from({ length: 6 }, () => {
+      const [turn] = Object.keys(shares(places, 'a', 'b', 'c'))
+      places.give(turn!)
+      return turn
+    })
     expect(turns).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
   })
 
@@ -57,6 +61,14 @@ describe('free places', () => {
     places.force('a')
     places.force('a')
     expect(shares(places, 'a', 'b')).toEqual({ b: 2 })
+  })
+
+  test('are taken by that: nobody else gets them meanwhile', () => {
+    const places = new Places(2, 2)
+    expect(shares(places, 'a')).toEqual({ a: 2 })
+    expect([places.take('b'), shares(places, 'b')]).toEqual([false, {}])
+    places.give('a')
+    expect(places.take('b')).toBe(true)
   })
 
   test('are none when all are taken', () => {
@@ -77,10 +89,7 @@ test('no workspace in line waits for more than one round of the others, whatever
     for (let step = 0; step < 100; step++) {
       const free = total - driven.length
       for (const [workspace, count] of places.share(names)) {
-        for (let i = 0; i < count; i++) {
-          places.force(workspace)
-          driven.push(workspace)
-        }
+        for (let i = 0; i < count; i++) driven.push(workspace)
         waited.set(workspace, -1)
       }
       expect(driven.length).toBeLessThanOrEqual(total)
