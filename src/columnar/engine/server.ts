@@ -33,7 +33,7 @@ const STREAMS_WAITING_MAX = 64
 const DATA_BYTES_MAX = 512 * 1024 * 1024
 const DRAIN_MS = 5_000
 /** Answers to ingest calls come first: the engine may lag, an acknowledgement may not. */
-const NICE = 15
+const NICE = 10
 
 if (import.meta.main) await main()
 
