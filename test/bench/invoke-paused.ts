@@ -24,16 +24,20 @@ export async function measurePaused(modelUrl: string, report: Report): Promise<v
   const { path } = await invoking(service, 'asks')
   const { run_id: runId } = await service.call('POST', path, { background: true })
   const sql = connectPostgres(url, { log: createLog('error'), statementTimeoutMs: INSERT_MS_MAX })
+  // The first invokes make the heap what it is; what as many more of them add is not the paused runs'.
+  await sample()
+  const early = await sample()
   const before = await sample()
   await multiply(sql, String(runId))
   const after = await sample()
   await sql.end()
   const grownMiB = after.residentMiB - before.residentMiB
+  const anywayMiB = before.residentMiB - early.residentMiB
   report.line(`an invoke takes p50 ${ms(before.p50)} without them, ${ms(after.p50)} beside them`)
   report.target(
     `${whole(PAUSED)} paused runs: ${grownMiB.toFixed(1)} MiB more than ${whole(before.residentMiB)}, ` +
-      `target at most ${TARGET_MIB}`,
-    grownMiB <= TARGET_MIB,
+      `without them ${anywayMiB.toFixed(1)} more, target at most ${TARGET_MIB} beyond that`,
+    grownMiB - Math.max(anywayMiB, 0) <= TARGET_MIB,
   )
 
   async function sample() {
