@@ -80,9 +80,18 @@ export function singleConnection(pool: Sql): Sql {
  * cause. Null for any other error. The one place that tells the two apart.
  */
 export function unavailableOf(error: unknown): ApiError | null {
+  if (isBeingDeleted(error))
+    return new ApiError('UNAVAILABLE', 'something this refers to is being deleted; try again', { cause: error })
   if (!isUnavailable(error)) return null
   return new ApiError('UNAVAILABLE', 'the database is not available at the moment; try again', { cause: error })
 }
+
+/** What was there when the call was let in is gone, with its workspace: repeated, the call is told so. */
+function isBeingDeleted(error: unknown): boolean {
+  return error instanceof Error && (error as Error & { code?: unknown }).code === FOREIGN_KEY_VIOLATION
+}
+
+const FOREIGN_KEY_VIOLATION = '23503'
 
 /** Whether a statement failed because of the server's or the network's state, so that the same one may succeed later. */
 export function isUnavailable(error: unknown): boolean {
