@@ -36,18 +36,21 @@ export interface RunRow {
   readonly pending?: string | null
 }
 
-/** An event of the service's own, as the outbox carries it. */
-export interface OwnEventRow {
-  readonly workspace_id: string
+/** An event as the journal and ClickHouse hold it. Times are Unix milliseconds, `payload` is the JSON text of an object. */
+export interface EventRow {
   readonly agent_id: string
   readonly run_id: string
   readonly event_id: string
   readonly type: string
   /** Place in `LEVELS`, from 1. */
   readonly level: number
-  /** JSON text of an object. */
   readonly payload: string
   readonly occurred_at: number
+}
+
+/** An event of the service's own, as the outbox carries it. */
+export interface OwnEventRow extends EventRow {
+  readonly workspace_id: string
 }
 
 export interface TaskRow {

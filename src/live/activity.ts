@@ -2,7 +2,7 @@ import { LEVELS } from '../events/schema.ts'
 import { encodeJson, RawJson } from '../http/raw-json.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { ActivityKind } from '../journal/journal.ts'
-import type { RunRow, TaskRow } from '../journal/rows.ts'
+import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 
 /** One unit of a feed, ready to be sent (contract section 5). */
@@ -20,18 +20,6 @@ export interface RowPlace {
   readonly epoch: string
   readonly seq: number
   readonly receivedAt: number
-}
-
-/** An event as the journal and ClickHouse hold it. Times are Unix milliseconds, `payload` is JSON text. */
-export interface EventRow {
-  readonly agent_id: string
-  readonly run_id: string
-  readonly event_id: string
-  readonly type: string
-  /** Place in {@link LEVELS}, from 1. */
-  readonly level: number
-  readonly payload: string
-  readonly occurred_at: number
 }
 
 export function eventActivity(place: RowPlace, row: EventRow): Activity {

@@ -1,8 +1,8 @@
 import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
 import { ApiError } from '../http/errors.ts'
 import type { ActivityKind } from '../journal/journal.ts'
-import type { RunRow, TaskRow } from '../journal/rows.ts'
-import { type Activity, type EventRow, eventActivity, type RowPlace, runActivity, taskActivity } from './activity.ts'
+import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
+import { type Activity, eventActivity, type RowPlace, runActivity, taskActivity } from './activity.ts'
 import type { Filter } from './filter.ts'
 
 /** What a feed replays from ClickHouse: activity that is older than the journal's own files (contract section 5). */
