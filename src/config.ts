@@ -13,6 +13,8 @@ export interface Limits {
   readonly event_payload_bytes: number
   readonly run_input_bytes: number
   readonly run_output_bytes: number
+  /** The system prompt of a hosted run, its placeholders filled. */
+  readonly prompt_length: number
   readonly type_length: number
   readonly task_name_length: number
   readonly external_id_length: number
@@ -218,6 +220,7 @@ const LIMITS: Record<keyof Limits, readonly [normal: number, min: number, max: n
   event_payload_bytes: [512 * 1024, 2, 256 * MIB],
   run_input_bytes: [3 * MIB, 2, 256 * MIB],
   run_output_bytes: [10 * MIB, 2, 256 * MIB],
+  prompt_length: [1_000_000, 1_000, 100_000_000],
   type_length: [200, 1, 10_000],
   task_name_length: [200, 1, 10_000],
   external_id_length: [255, 1, 2_000],

@@ -1,5 +1,6 @@
 import { Kind, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { codePoints } from './code-points.ts'
 import { RawJson } from './raw-json.ts'
 import { parseTimestamp } from './timestamp.ts'
 
@@ -61,12 +62,6 @@ export function textProblem(text: string, { minLength = 0, maxLength }: TextOpti
   if (text.includes('\0')) return 'expected text without the character U+0000'
   if (!text.isWellFormed()) return 'expected text without lone surrogates'
   return null
-}
-
-function codePoints(text: string): number {
-  let count = 0
-  for (const _ of text) count++
-  return count
 }
 
 interface IntOptions {

@@ -7,7 +7,7 @@ import type { Caller } from '../keys/schema.ts'
 import type { SchemaChecks } from '../model/output-schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { checkSize, checkText } from '../runs/limits.ts'
-import { MissingSecret, type Secrets } from '../secrets/store.ts'
+import { HeadersNotFilled, type Secrets } from '../secrets/store.ts'
 import { type Begun, beginRun, type NewHostedRun } from './begin.ts'
 import type { Children } from './call-maker.ts'
 import { endRun, NOTHING_MORE } from './ending.ts'
@@ -62,7 +62,8 @@ export function createInvocations(deps: InvocationsDeps) {
     const agent = await findAgent(sql, workspaceId, agentId)
     if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
     checkAgent(agent, body)
-    const system = fillPrompt(agent.prompt, body.prompt_variables)
+    const variables = body.prompt_variables ?? {}
+    const system = fillPrompt(agent.prompt, { variables, place: 'prompt_variables', lengthMax: limits.prompt_length })
     if (!deps.hasModel)
       throw new ApiError(
         'UNAVAILABLE',
@@ -109,7 +110,7 @@ export function createInvocations(deps: InvocationsDeps) {
       try {
         await secrets.fill(workspaceId, tool.headers ?? {})
       } catch (error) {
-        if (error instanceof MissingSecret) throw invalid(`tool ${tool.name} of the agent`, error.message)
+        if (error instanceof HeadersNotFilled) throw invalid(`tool ${tool.name} of the agent`, error.message)
         throw error
       }
     }
@@ -165,7 +166,7 @@ export function createInvocations(deps: InvocationsDeps) {
       const variables = stringsOf(call.input)
       let system: string
       try {
-        system = fillPrompt(agent.prompt, variables)
+        system = fillPrompt(agent.prompt, { variables, place: 'arguments', lengthMax: limits.prompt_length })
       } catch (error) {
         return { problem: (error as Error).message }
       }

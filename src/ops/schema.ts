@@ -25,6 +25,7 @@ export const PublishedLimits = t.Object({
   event_payload_bytes: Count,
   run_input_bytes: Count,
   run_output_bytes: Count,
+  prompt_length: Count,
   type_length: Count,
   task_name_length: Count,
   external_id_length: Count,

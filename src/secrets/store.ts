@@ -23,7 +23,7 @@ import type { Sealed, Vault } from './vault.ts'
 export interface Secrets {
   /**
    * Fills `{{secret:NAME}}` in the values of headers. Looks nothing up when there is none.
-   * @throws MissingSecret
+   * @throws HeadersNotFilled
    */
   fill(workspaceId: string, headers: Readonly<Record<string, string>>): Promise<FilledHeaders>
 }
@@ -34,9 +34,9 @@ export interface FilledHeaders {
   redact(text: string): string
 }
 
-/** A secret that headers refer to is not to be had. The message is fit for the model and the caller. */
-export class MissingSecret extends Error {
-  override readonly name = 'MissingSecret'
+/** Headers refer to a secret that is not to be had, or would be too long with it. The message is fit for the model and the caller. */
+export class HeadersNotFilled extends Error {
+  override readonly name = 'HeadersNotFilled'
 }
 
 export interface SecretStoreDeps {
@@ -47,6 +47,9 @@ export interface SecretStoreDeps {
 
 /** Secrets a workspace may have. */
 export const SECRETS_MAX = 1_000
+
+/** A header with its secrets filled in: room for the longest header around the longest secret. Servers take no more. */
+const FILLED_LENGTH_MAX = 16_384
 
 const CURSOR = cursorCodec(t.Tuple([Timestamp, t.String({ maxLength: 64 })]))
 const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
@@ -107,10 +110,7 @@ export class SecretStore implements Secrets {
     const names = new Set(Object.values(headers).flatMap((value) => [...value.matchAll(PLACEHOLDER)].map(([, n]) => n)))
     if (names.size === 0) return { headers: { ...headers }, redact: (text) => text }
     const values = await this.open(workspaceId, [...names])
-    const filled = Object.entries(headers).map(([name, value]) => [
-      name,
-      value.replaceAll(PLACEHOLDER, (_, secret: string) => values.get(secret) ?? ''),
-    ])
+    const filled = Object.entries(headers).map(([name, value]) => [name, filledValue(name, value, values)])
     return { headers: Object.fromEntries(filled), redact: redactor([...values.values()]) }
   }
 
@@ -121,14 +121,27 @@ export class SecretStore implements Secrets {
     const values = new Map<string, string>()
     for (const name of names) {
       const row = rows.find((each) => each.name === name)
-      if (row === undefined) throw new MissingSecret(`secret ${name} does not exist: PUT /api/v1/secrets/${name}`)
+      if (row === undefined) throw new HeadersNotFilled(`secret ${name} does not exist: PUT /api/v1/secrets/${name}`)
       const value = vault.open(row, { workspaceId, name })
       if (value === null)
-        throw new MissingSecret(`secret ${name} was sealed with another SECRETS_KEY: PUT /api/v1/secrets/${name} again`)
+        throw new HeadersNotFilled(
+          `secret ${name} was sealed with another SECRETS_KEY: PUT /api/v1/secrets/${name} again`,
+        )
       values.set(name, value)
     }
     return values
   }
+}
+
+/** The length is added up before anything is filled. @throws HeadersNotFilled */
+function filledValue(name: string, value: string, secrets: ReadonlyMap<string, string>): string {
+  let length = value.length
+  for (const [whole, secret] of value.matchAll(PLACEHOLDER)) length += secrets.get(secret!)!.length - whole.length
+  if (length > FILLED_LENGTH_MAX)
+    throw new HeadersNotFilled(
+      `header ${name}, its secrets filled in, may have at most ${FILLED_LENGTH_MAX} characters`,
+    )
+  return value.replaceAll(PLACEHOLDER, (_, secret: string) => secrets.get(secret)!)
 }
 
 function checkName(name: string): void {

@@ -89,7 +89,10 @@ test('the form to invoke asks for just what the prompt of the agent needs', () =
   const prompt = 'You help {{CUSTOMER}} in {{ language }}, {{CUSTOMER}}; {{not this}} {{}} {{a.b-c}}'
   const names = placeholdersOf(prompt)
   expect(names).toEqual(['CUSTOMER', 'language', 'a.b-c'])
-  const filled = (given: readonly string[]) => fillPrompt(prompt, Object.fromEntries(given.map((name) => [name, 'x'])))
+  const filled = (given: readonly string[]) => {
+    const variables = Object.fromEntries(given.map((name) => [name, 'x']))
+    return fillPrompt(prompt, { variables, place: 'prompt_variables', lengthMax: 100 })
+  }
   expect(filled(names)).toBe('You help x in x, x; {{not this}} {{}} x')
   for (const name of names) expect(() => filled(names.filter((each) => each !== name))).toThrow(name)
 })

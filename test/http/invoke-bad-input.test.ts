@@ -134,6 +134,31 @@ describe('a prompt', () => {
     )
   })
 
+  test('that would be gigabytes once it is filled is refused before it is filled, with the place and the limit', async () => {
+    const greedy = await newHostedAgent(service, { prompt: '{{A}}'.repeat(100_000) })
+    const prompt_variables = { A: 'x'.repeat(20_000) }
+    const before = process.memoryUsage.rss()
+    // Filled, it had 2 GB, and each of these calls its own.
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => greedy.invoke({ prompt_variables }, { key: greedy.agentKey })),
+    )
+    for (const { status, error } of answers)
+      expect(`${status} ${error!.code} ${error!.message}`).toBe(
+        '400 VALIDATION_ERROR prompt_variables: the prompt of the agent, filled with them, may have at most 1000000 characters',
+      )
+    expect(process.memoryUsage.rss() - before).toBeLessThan(1_000_000_000)
+  })
+
+  test('may have as many characters as the limit says once it is filled, not one more', async () => {
+    const text = (length: number) => '\u{1f600}'.repeat(length / 10)
+    const { agentId } = await newHostedAgent(service, { prompt: '{{A}}'.repeat(10) })
+    expect((await invoke(agentId, { prompt_variables: { A: text(1_000_000) } })).status).toBe(200)
+    const [system] = model.requests.at(-1)!.body.messages
+    expect([...system!.content!]).toHaveLength(1_000_000)
+    const refusal = await refused(() => invoke(agentId, { prompt_variables: { A: `${text(1_000_000)}x` } }))
+    expect(refusal).toContain('at most 1000000 characters')
+  })
+
   test('is not filled from what every object has', async () => {
     const asking = await newHostedAgent(service, { prompt: 'Help {{constructor}}' })
     expect(await refused(() => asking.invoke())).toContain('prompt_variables.constructor: required')

@@ -198,6 +198,15 @@ describe('an agent as a tool', () => {
     expect(toldLast()).toContain('{{ROLE}}')
   })
 
+  test('whose prompt would be gigabytes once it is filled is refused, and the model told the limit', async () => {
+    const parent = await parentOf(await newHostedAgent(service, { prompt: '{{A}}'.repeat(100_000) }))
+    script({ parent: [toolCall('ask', { message: 'x', A: 'x'.repeat(20_000) }), {}] })
+    await parent.invoke()
+    expect(toldLast()).toBe(
+      '{"error":"arguments: the prompt of the agent, filled with them, may have at most 1000000 characters"}',
+    )
+  })
+
   test('that calls itself ends at a depth, and every run above it is answered', async () => {
     const agent = await newHostedAgent(service, { model: 'parent' })
     const tools = [{ type: 'agent', name: 'ask', description: 'Asks.', agent_id: agent.agentId }]

@@ -9,7 +9,7 @@ import { unavailableOf } from '../../src/postgres/connect.ts'
 import { eraseState, tablesHolding } from '../../src/retention/erase-state.ts'
 import { redactor } from '../../src/secrets/redact.ts'
 import { secretRoutes } from '../../src/secrets/routes.ts'
-import { MissingSecret, SECRETS_MAX, SecretStore } from '../../src/secrets/store.ts'
+import { HeadersNotFilled, SECRETS_MAX, SecretStore } from '../../src/secrets/store.ts'
 import { createVault, parseSecretsKey } from '../../src/secrets/vault.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
@@ -60,7 +60,7 @@ async function filled(header: string, workspaceId = owner.workspaceId, from = se
 
 async function missing(work: Promise<unknown>): Promise<string> {
   const error = await work.catch((each: unknown) => each)
-  expect(error).toBeInstanceOf(MissingSecret)
+  expect(error).toBeInstanceOf(HeadersNotFilled)
   return (error as Error).message
 }
 
@@ -191,6 +191,14 @@ describe('a placeholder', () => {
       'x-none': '{{NAME}} {secret:PASS} $1 $&',
     })
     expect(headers).toEqual({ 'x-both': 'alice:wonderland wonderland', 'x-none': '{{NAME}} {secret:PASS} $1 $&' })
+  })
+
+  test('makes no header longer than a server takes, whatever it repeats', async () => {
+    await put('LONG', 'x'.repeat(8_192))
+    expect((await filled(`${'y'.repeat(7_986)}{{secret:LONG}}`)).headers.authorization).toHaveLength(16_178)
+    expect(await missing(filled('{{secret:LONG}}'.repeat(500)))).toBe(
+      'header authorization, its secrets filled in, may have at most 16384 characters',
+    )
   })
 
   test('is filled once: a value is not looked into, nor are its dollar signs', async () => {

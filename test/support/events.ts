@@ -9,6 +9,7 @@ export const LIMITS: Limits = {
   event_payload_bytes: 512 * 1024,
   run_input_bytes: 3 * 1024 * 1024,
   run_output_bytes: 10 * 1024 * 1024,
+  prompt_length: 1_000_000,
   type_length: 200,
   task_name_length: 200,
   external_id_length: 255,

@@ -28,6 +28,7 @@ test('an empty environment is the documented default', () => {
       event_payload_bytes: 524_288,
       run_input_bytes: 3_145_728,
       run_output_bytes: 10_485_760,
+      prompt_length: 1_000_000,
       type_length: 200,
       task_name_length: 200,
       external_id_length: 255,

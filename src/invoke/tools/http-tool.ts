@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { HttpTool } from '../../agents/tools.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
-import { type FilledHeaders, MissingSecret, type Secrets } from '../../secrets/store.ts'
+import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
 
 export interface HttpToolDeps {
@@ -77,7 +77,7 @@ function isOutcome(error: unknown): error is Error {
   return (
     error instanceof EgressRefused ||
     error instanceof EgressFailed ||
-    error instanceof MissingSecret ||
+    error instanceof HeadersNotFilled ||
     error instanceof FixedParameter
   )
 }

@@ -1,7 +1,7 @@
 import { CallToolResultSchema, ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
 import type { McpTool } from '../../agents/tools.ts'
 import type { Egress } from '../../egress/egress.ts'
-import { type FilledHeaders, MissingSecret, type Secrets } from '../../secrets/store.ts'
+import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import type { McpLists, McpToolList } from './mcp-lists.ts'
 import { failureText, outcomeOf } from './mcp-outcome.ts'
 import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts, until } from './mcp-session.ts'
@@ -154,7 +154,7 @@ async function filledHeaders(definition: McpTool, secrets: Secrets, workspaceId:
   try {
     return await secrets.fill(workspaceId, definition.headers ?? {})
   } catch (error) {
-    if (!(error instanceof MissingSecret)) throw error
+    if (!(error instanceof HeadersNotFilled)) throw error
     throw new McpUnavailable(about(definition, error.message), { cause: error })
   }
 }
