@@ -82,6 +82,9 @@ TypeRegistry.Set<IntOptions>('QueryInt', (schema, value) =>
   isIntWithin(typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value, schema),
 )
 
+/** A moment inside a list's cursor, Unix milliseconds: within what every store can hold. */
+export const CursorMs = Int({ minimum: 0, maximum: Date.UTC(2300, 0, 1) - 1 })
+
 /** An integer of a query string. Unlike Elysia's coercion, a refusal tells which parameter it was. */
 export function QueryInt(options: IntOptions) {
   return Type.Transform(Type.Unsafe<number>({ ...options, [Kind]: 'QueryInt', type: 'integer' }))

@@ -18,4 +18,7 @@ export function parseCursor(text: string): ParsedCursor | null {
   return match === null ? null : { epoch: match[1] ?? null, seq: Number(match[2]) }
 }
 
+/** The largest position that a cursor can name. */
+export const SEQ_MAX = 10 ** 15 - 1
+
 const CURSOR = /^(?:([\w-]{1,64})\.)?(\d{1,15})$/

@@ -1,6 +1,18 @@
 import { t } from 'elysia'
 import { LEVELS } from '../events/schema.ts'
-import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, TimestampIn, Uuid } from '../http/schema.ts'
+import {
+  Body,
+  FreeForm,
+  Nullable,
+  Page,
+  PageQuery,
+  QueryInt,
+  Text,
+  Timestamp,
+  TimestampIn,
+  Uuid,
+} from '../http/schema.ts'
+import { SEQ_MAX } from '../journal/cursor.ts'
 import { RUN_STATUSES } from './state.ts'
 
 /** What of a run goes over the wire (spec sections 2 and 4, contract section 4). */
@@ -118,7 +130,7 @@ export const ListEvents = t.Object(
   {
     type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one and `*`.' })),
     level: t.Optional(t.UnionEnum(LEVELS, { ...NO_DEFAULT, description: 'This level or a higher one.' })),
-    after_seq: t.Optional(t.Integer({ minimum: 0, description: 'Only events after this `seq`.' })),
+    after_seq: t.Optional(QueryInt({ minimum: 0, maximum: SEQ_MAX, description: 'Only events after this `seq`.' })),
     ...PageQuery,
   },
   { additionalProperties: false },

@@ -5,7 +5,7 @@ import type { RunRef } from '../events/schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { EMPTY_OBJECT } from '../http/raw-json.ts'
-import { Uuid } from '../http/schema.ts'
+import { CursorMs, Uuid } from '../http/schema.ts'
 import { parseTimestamp } from '../http/timestamp.ts'
 import type { Mint } from '../ids.ts'
 import type { Caller } from '../keys/schema.ts'
@@ -45,7 +45,7 @@ export type RunStore = ReturnType<typeof createRunStore>
 /** A page ends with the run that takes its free-form members past this: 200 runs may hold 13 MiB each. */
 const PAGE_BYTES_MAX = 8 << 20
 
-const listCursor = cursorCodec(t.Tuple([t.Integer(), Uuid]))
+const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
 /** Runs as callers start, end and read them (contract section 4). Errors are ApiErrors with the codes named there. */
 export function createRunStore({ sql, clock, limits, directory, cancelHosted, onChange }: RunStoreDeps) {

@@ -5,7 +5,7 @@ import { shown } from '../http/validation-message.ts'
 
 /** Secrets of a workspace, for headers of tools (contract section 6). Nothing here ever carries a value out. */
 
-const NAME = '^[A-Z][A-Z0-9_]{0,63}$'
+export const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'
 const NAME_IN_WORDS = 'at most 64 capital letters, digits and "_", a letter first'
 /** A shorter one could not be struck out of an answer without striking out half of the answer. */
 export const VALUE_LENGTH_MIN = 4
@@ -28,7 +28,12 @@ export type PutSecret = typeof PutSecret.static
 
 /** `:name` of a path. Judged by {@link secretNameProblem}, which says more than that a pattern does not match. */
 export const SecretParams = t.Object({
-  name: Type.Unsafe<string>({ [Kind]: 'JudgedLater', type: 'string', pattern: NAME, description: NAME_IN_WORDS }),
+  name: Type.Unsafe<string>({
+    [Kind]: 'JudgedLater',
+    type: 'string',
+    pattern: SECRET_NAME,
+    description: NAME_IN_WORDS,
+  }),
 })
 
 export const SecretRecord = t.Object({ name: t.String(), created_at: Timestamp, updated_at: Timestamp })
@@ -57,7 +62,7 @@ export function toSecretRecord(row: SecretRow): SecretRecord {
 
 /** What keeps a text from being the name of a secret; null if nothing does. */
 export function secretNameProblem(name: string): string | null {
-  return new RegExp(NAME).test(name) ? null : `expected ${NAME_IN_WORDS}; got ${shown(name)}`
+  return new RegExp(SECRET_NAME).test(name) ? null : `expected ${NAME_IN_WORDS}; got ${shown(name)}`
 }
 
 /** What keeps a value from being a secret, without repeating it; null if nothing does. */

@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import type { Clock } from '../clock.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
-import { Timestamp } from '../http/schema.ts'
+import { CursorMs } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { redactor } from './redact.ts'
@@ -10,6 +10,7 @@ import {
   type DeletedSecret,
   type ListSecrets,
   type PutSecret,
+  SECRET_NAME,
   type SecretPage,
   type SecretRecord,
   type SecretRow,
@@ -51,7 +52,7 @@ export const SECRETS_MAX = 1_000
 /** A header with its secrets filled in: room for the longest header around the longest secret. Servers take no more. */
 const FILLED_LENGTH_MAX = 16_384
 
-const CURSOR = cursorCodec(t.Tuple([Timestamp, t.String({ maxLength: 64 })]))
+const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })]))
 const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
 
 /**
@@ -88,12 +89,12 @@ export class SecretStore implements Secrets {
 
   async list({ workspaceId }: Caller, { limit = PAGE_LIMIT_DEFAULT, cursor }: ListSecrets): Promise<SecretPage> {
     const { sql } = this.deps
-    const [at, name] = cursor === undefined ? [] : CURSOR.decode(cursor)
+    const after = cursor === undefined ? undefined : CURSOR.decode(cursor)
     const rows = await sql<SecretRow[]>`
       select name, created_at, updated_at from secrets where workspace_id = ${workspaceId}
-        ${at === undefined ? sql`` : sql`and (created_at, name) < (${at}, ${name as string})`}
+        ${after === undefined ? sql`` : sql`and (created_at, name) < (${new Date(after[0])}, ${after[1]})`}
       order by created_at desc, name desc limit ${limit + 1}`
-    const page = pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.toISOString(), row.name]))
+    const page = pageOf(rows, limit, (row) => CURSOR.encode([row.created_at.getTime(), row.name]))
     return { items: page.items.map(toSecretRecord), next_cursor: page.next_cursor }
   }
 

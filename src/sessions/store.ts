@@ -1,7 +1,6 @@
-import { t } from 'elysia'
 import { ApiError } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
-import { Uuid } from '../http/schema.ts'
+import { Int, Uuid } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import {
@@ -23,7 +22,9 @@ export interface SessionsDeps {
 }
 
 const CURSOR = cursorCodec(Uuid)
-const MESSAGE_CURSOR = cursorCodec(t.Integer())
+/** What the column can hold. */
+const POSITION_MAX = 2 ** 31 - 1
+const MESSAGE_CURSOR = cursorCodec(Int({ minimum: 0, maximum: POSITION_MAX }))
 
 /** Sessions: what hosted agents remember of conversations (spec section 2, contract section 6). */
 export class Sessions {

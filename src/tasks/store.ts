@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Limits } from '../config.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
-import { Uuid } from '../http/schema.ts'
+import { CursorMs, Uuid } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable, reportable } from '../runs/access.ts'
@@ -26,7 +26,7 @@ export type TaskStore = ReturnType<typeof createTaskStore>
 /** A page ends with the task that takes its free-form members past this. */
 const PAGE_BYTES_MAX = 8 << 20
 
-const listCursor = cursorCodec(t.Tuple([t.Integer(), Uuid]))
+const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
 /** Tasks of runs as callers report and read them (contract section 4). */
 export function createTaskStore({ sql, clock, limits, directory, onChange }: TaskStoreDeps) {
