@@ -13,15 +13,20 @@ export function allowedMethods(routes: RouteTable, path: string): string[] {
   return [...methods].sort()
 }
 
-/** Compares segment by segment; `:name` stands for any one segment, a closing `*` for all that follow. */
+/** Compares segment by segment, a slash at the end aside; `:name` stands for any one segment, a closing `*` for all that follow. */
 function matches(pattern: string, path: string): boolean {
   const expected = segmentsOf(pattern)
   const found = segmentsOf(path)
   const isOpen = expected.at(-1) === '*'
   if (isOpen ? found.length < expected.length : found.length !== expected.length) return false
-  return expected.every((segment, index) => segment === '*' || segment.startsWith(':') || segment === found[index])
+  return expected.every((segment, index) => matchesSegment(segment, found[index]!))
+}
+
+function matchesSegment(expected: string, found: string): boolean {
+  if (expected === '*') return true
+  return expected.startsWith(':') ? found !== '' : expected === found
 }
 
 function segmentsOf(path: string): string[] {
-  return path.split('/').filter((segment) => segment !== '')
+  return (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path).split('/')
 }

@@ -88,12 +88,15 @@ export function createShell(deps: ShellDeps) {
       finished(begun, 204)
       return ownResponse(begun, new Response(null, { status: 204 }))
     }
-    finished(begun, 404)
-    const message =
-      allowed.length > 0
-        ? `${shown(path)} does not take ${request.method}; it takes ${allowed.join(', ')}`
-        : `no route ${request.method} ${shown(path)}; GET /docs lists them all`
-    return errorResponse(begun, new ApiError('NOT_FOUND', message), deps.limits.body_bytes)
+    const refused =
+      allowed.length > 0 && !allowed.includes(request.method)
+        ? new ApiError(
+            'METHOD_NOT_ALLOWED',
+            `${shown(path)} does not take ${request.method}; it takes ${allowed.join(', ')}`,
+          )
+        : new ApiError('NOT_FOUND', `no route ${request.method} ${shown(path)}; GET /docs lists them all`)
+    finished(begun, refused.status)
+    return errorResponse(begun, refused, deps.limits.body_bytes)
   }
 
   return shell

@@ -112,6 +112,7 @@ const ERROR_MEANING: Record<keyof typeof STATUS_OF, string> = {
   UNAUTHENTICATED: 'The key is missing, invalid or revoked.',
   FORBIDDEN: 'The key is of the wrong type or scope, or its workspace is suspended.',
   NOT_FOUND: 'There is no such thing in the workspace of the key.',
+  METHOD_NOT_ALLOWED: 'The path exists, but takes other methods: `Allow` names them.',
   CONFLICT: 'The state of the thing, or an Idempotency-Key, does not allow it.',
   PAYLOAD_TOO_LARGE: 'The body is over the limit of `GET /api/v1/limits`.',
   RATE_LIMITED: 'Too many requests; `Retry-After` says when to come back.',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../src/http/errors.ts'
-import { errorOf, post, startHttpApp } from '../support/http-app.ts'
+import { converse, errorOf, post, startHttpApp } from '../support/http-app.ts'
 
 const app = startHttpApp({
   unavailableOf: (error) =>
@@ -36,14 +36,41 @@ describe('every answer is the envelope', () => {
     })
   })
 
-  test('a known path with another method is NOT_FOUND and names the methods it takes', async () => {
+  test('a known path with another method is METHOD_NOT_ALLOWED and names the methods it takes', async () => {
     const response = await fetch(`${app.url}/things/${ID}`, { method: 'PUT' })
     expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS, PATCH')
     expect(await errorOf(response)).toEqual({
-      status: 404,
-      code: 'NOT_FOUND',
+      status: 405,
+      code: 'METHOD_NOT_ALLOWED',
       message: `"/things/${ID}" does not take PUT; it takes GET, HEAD, OPTIONS, PATCH`,
     })
+  })
+
+  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])(
+    '%p of a path that only takes POST is refused with Allow',
+    async (method) => {
+      const response = await fetch(`${app.url}/echo`, { method })
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST'])
+      expect(response.headers.get('x-request-id')).toMatch(ULID)
+      if (method !== 'HEAD') expect((await errorOf(response)).code).toBe('METHOD_NOT_ALLOWED')
+    },
+  )
+
+  test('a body that comes with a method nobody takes is skipped, and the connection goes on', async () => {
+    const refused = `PUT /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{"a":`
+    const next = `GET /things HTTP/1.1\r\nHost: localhost\r\n\r\n`
+    const { text } = await converse(app.port, [refused, next], { isEnough: (text) => text.includes('HTTP/1.1 200') })
+    expect(text).toContain('HTTP/1.1 405')
+  })
+
+  test.each([
+    ['an empty parameter', '/things//'],
+    ['more segments', `/things/${ID}/more`],
+  ])('a path that no route has, %s, is NOT_FOUND with every method', async (_name, path) => {
+    for (const method of ['GET', 'PUT']) {
+      const response = await fetch(app.url + path, { method })
+      expect([response.status, response.headers.get('allow')]).toEqual([404, null])
+    }
   })
 
   test('OPTIONS tells the methods, HEAD answers as GET does without its body', async () => {
