@@ -31,6 +31,7 @@ import { createOpenAiModel } from './model/openai.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
+import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import type { Progress } from './ops/progress.ts'
 import { repeat } from './ops/repeat.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
@@ -156,7 +157,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const history = withinRetention(createHistory({ columnar, epoch: journal.epoch }), horizons)
   const hub = new Hub({ journal, history, log })
   teardown.add('live feeds', () => hub.stop())
-  const connections = new Connections({ ring, limits: config.feeds, log })
+  const feedLimits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
+  const connections = new Connections({ ring, limits: feedLimits, log })
   const days = config.eventRetentionDays
   const endRetention = startRetention({
     sql,

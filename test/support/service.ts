@@ -76,10 +76,14 @@ const MAIN = join(import.meta.dir, '..', '..', 'src', 'main.ts')
  *
  * @throws Error with what it printed, when it ends before it is ready
  */
-export async function spawnService(env: Record<string, string> = {}): Promise<SpawnedService> {
+export async function spawnService(
+  env: Record<string, string> = {},
+  options: RunOptions = {},
+): Promise<SpawnedService> {
   const dataDir = env.DATA_DIR ?? (await temporaryDirectory())
   const workspaceKey = env.BOOTSTRAP_WORKSPACE_KEY ?? mintToken('workspace').text
-  const child = runMain({ PORT: '0', OPERATOR_TOKEN, ...env, DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey })
+  const own = { DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey }
+  const child = runMain({ PORT: '0', OPERATOR_TOKEN, ...env, ...own }, options)
   const url = await Promise.race([
     child.printed(/ready at (\S+)/),
     child.exited.then((code) => {
@@ -89,9 +93,15 @@ export async function spawnService(env: Record<string, string> = {}): Promise<Sp
   return { ...child, url, workspaceKey, dataDir, api: createApi(url, workspaceKey) }
 }
 
+export interface RunOptions {
+  /** How many files the process may have open, `ulimit -n`. */
+  readonly openFiles?: number
+}
+
 /** Runs `main.ts` with these variables and no others of ours; for tests of starts that fail, too. */
-export function runMain(env: Record<string, string>) {
-  const child = Bun.spawn([process.execPath, MAIN], {
+export function runMain(env: Record<string, string>, { openFiles }: RunOptions = {}) {
+  const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
+  const child = Bun.spawn([...limited, process.execPath, MAIN], {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdin: 'ignore',
     stdout: 'pipe',

@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { withinOpenFiles } from '../../src/ops/open-files.ts'
+import { newAgent } from '../support/api.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { LiveSocket } from '../support/feeds.ts'
+import { inParallel } from '../support/in-parallel.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { spawnService } from '../support/service.ts'
+
+/** Feeds and the descriptors that a process may have. */
+
+const OPEN_FILES = 400
+/** Less a quarter for everything else. */
+const FEEDS = 300
+
+test('feeds leave descriptors for everything else: more are refused, and the start says so in one line', async () => {
+  const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
+  const env = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, RATE_LIMIT_READS_PER_MINUTE: '0' }
+  const service = await spawnService(env, { openFiles: OPEN_FILES })
+  const { stderr } = service.output()
+  const said = stderr.split('\n').filter((line) => line.includes('FEED_CONNECTIONS'))
+  expect(said.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'warn', feed_connections: 50_000, open_files: OPEN_FILES, capped_to: FEEDS },
+  ])
+  const sockets = Array.from({ length: FEEDS }, (_, n) => n)
+  await inParallel(sockets, () => LiveSocket.open(service), 10)
+  const refused = await service.api('GET', '/api/v1/stream')
+  expect([refused.status, refused.error?.code]).toEqual([503, 'UNAVAILABLE'])
+  const { agentId, agentKey } = await newAgent(service.api)
+  const started = await service.api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+  expect(started.status).toBe(200)
+  service.kill('SIGTERM')
+  expect(await service.exited).toBe(0)
+})
+
+test('a limit with room for all feeds, and one that cannot be told, change nothing', () => {
+  const lines: string[] = []
+  const log = createLog('warn', (line) => lines.push(line))
+  const limits = { connections: 750, connectionsPerWorkspace: 100, slowConsumerMs: 1 }
+  expect(withinOpenFiles(limits, 1_000, log)).toEqual(limits)
+  expect(withinOpenFiles(limits, undefined, log)).toEqual(limits)
+  expect(lines).toEqual([])
+  expect(withinOpenFiles(limits, 100_000, log)).toEqual(limits)
+  expect(withinOpenFiles({ ...limits, connections: 100_000 }, 100_000, log).connections).toBe(99_000)
+  expect(withinOpenFiles(limits, 1, log).connections).toBe(1)
+  expect(lines).toHaveLength(2)
+})
