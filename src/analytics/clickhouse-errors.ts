@@ -18,6 +18,7 @@ const CODES: Readonly<Record<ErrorCode, readonly [code: number, type: string]>> 
   PAYLOAD_TOO_LARGE: [307, 'TOO_MANY_BYTES'],
   UNAVAILABLE: [210, 'NETWORK_ERROR'],
   NOT_FOUND: [60, 'UNKNOWN_TABLE'],
+  METHOD_NOT_ALLOWED: [48, 'NOT_IMPLEMENTED'],
   CONFLICT: [36, 'BAD_ARGUMENTS'],
   INTERNAL: [1002, 'UNKNOWN_EXCEPTION'],
 }
