@@ -14,7 +14,7 @@ export class EventBlock {
   rows = 0
   spans: Span[] = []
   /** Outbox ids of the rows that came from there: they go into the frame, for recovery. */
-  readonly outboxIds: number[] = []
+  readonly outboxIds: string[] = []
   private readonly eventId = new Bytes()
   private readonly type = new Bytes()
   private readonly level = new Bytes()
@@ -61,7 +61,7 @@ export class EventBlock {
   }
 
   /** Adds events of the service's own, which come from the outbox: few, so that this need not be fast. */
-  addOwn(rows: readonly OwnEventRow[], outboxIds: readonly number[]): void {
+  addOwn(rows: readonly OwnEventRow[], outboxIds: readonly string[]): void {
     for (const row of rows) {
       this.eventId.string(row.event_id)
       this.type.string(row.type)

@@ -62,7 +62,7 @@ const TASK_COLUMNS: Columns<TaskRow> = [
 export class RecordBlock<Row extends RunRow | TaskRow> {
   readonly records: Row[] = []
   /** Outbox ids of the records: they go into the frame, for recovery. */
-  readonly outboxIds: number[] = []
+  readonly outboxIds: string[] = []
   bytes = 0
 
   constructor(private readonly columns: Columns<Row>) {}
@@ -88,7 +88,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     }))
   }
 
-  add(records: readonly Row[], outboxIds: readonly number[]): void {
+  add(records: readonly Row[], outboxIds: readonly string[]): void {
     for (const record of records) {
       this.records.push(record)
       this.bytes += FIXED_BYTES_PER_ROW + (record.input?.length ?? 0) + (record.output?.length ?? 0)

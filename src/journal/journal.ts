@@ -22,14 +22,14 @@ export interface Journal {
   appendEvents(batch: EventBatch): Promise<Appended>
 
   /**
-   * Appends records from the outbox, in the order given. `outboxIds` are kept in the frame, so that a crash between
+   * Appends records from the outbox, in the order given. `outboxIds` (UUIDs) are kept in the frame, so that a crash between
    * this append and the delete of the outbox rows can be told from one before it ({@link lastOutboxIds}).
    */
-  appendRuns(rows: readonly RunRow[], outboxIds: readonly number[]): Promise<Appended>
-  appendTasks(rows: readonly TaskRow[], outboxIds: readonly number[]): Promise<Appended>
-  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly number[]): Promise<Appended>
+  appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly string[]): Promise<Appended>
   /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
-  lastOutboxIds(): readonly number[]
+  lastOutboxIds(): readonly string[]
 
   /**
    * Frames that hold rows after `afterSeq` and are durable now, in order, up to about `maxBytes`; empty when there are

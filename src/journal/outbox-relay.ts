@@ -132,7 +132,10 @@ export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): 
 type Outcome = 'drained' | 'more' | 'elsewhere' | 'failed'
 
 interface OutboxRow {
+  /** The order, and the primary key; given again by a database that was set back. */
   readonly outbox_id: number
+  /** Never given again. */
+  readonly entry_id: string
   readonly kind: Change['kind']
   readonly body: RawJson
   /** Rows that the round would have read, had they all been small. */
@@ -154,30 +157,36 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
     // Reconnected in between: the rows were read without the lock.
     if (rows[0].pid !== lock.pid) return 'more'
     const appended = new Set(journal.lastOutboxIds())
-    const done = rows.filter((row) => appended.has(row.outbox_id)).map((row) => row.outbox_id)
+    const done = rows.filter((row) => appended.has(row.entry_id))
     // Before anything else is appended: the journal remembers the ids of its newest records only.
     if (done.length > 0) await remove(sql, done)
     const {
       run: runs,
       task: tasks,
       event: events,
-    } = pickRound(rows.filter((row) => !appended.has(row.outbox_id)).map(parse))
+    } = pickRound(rows.filter((row) => !appended.has(row.entry_id)).map(parse))
     await allSettled([
       runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
       tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
       events.length > 0 && journal.appendOwnEvents(events.map(rowOf), events.map(idOf)),
     ])
-    const ids = [...runs, ...tasks, ...events].map(idOf)
-    if (ids.length > 0) await remove(sql, ids)
-    const gone = done.length + ids.length
+    const ids = new Set([...runs, ...tasks, ...events].map(idOf))
+    if (ids.size > 0)
+      await remove(
+        sql,
+        rows.filter((row) => ids.has(row.entry_id)),
+      )
+    const gone = done.length + ids.size
     return gone === rows[0].found && gone < ROWS_PER_ROUND ? 'drained' : 'more'
   } finally {
     await sql`select pg_advisory_unlock(${RELAY_LOCK})`
   }
 }
 
-async function remove(sql: Sql, ids: readonly number[]): Promise<void> {
-  await sql`delete from outbox where outbox_id = any(${ids}::bigint[])`
+async function remove(sql: Sql, rows: readonly OutboxRow[]): Promise<void> {
+  await sql`
+    delete from outbox where outbox_id = any(${rows.map((row) => row.outbox_id)}::bigint[])
+      and entry_id = any(${rows.map((row) => row.entry_id)}::uuid[])`
 }
 
 function takeLock(sql: Sql) {
@@ -187,11 +196,11 @@ function takeLock(sql: Sql) {
 
 function readOldest(sql: Sql) {
   return sql<OutboxRow[]>`
-    select outbox_id, kind, body, found, pg_backend_pid() as pid from (
-      select outbox_id, kind, body, count(*) over () as found,
+    select outbox_id, entry_id, kind, body, found, pg_backend_pid() as pid from (
+      select outbox_id, entry_id, kind, body, count(*) over () as found,
         sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
           as bytes_before
-      from (select outbox_id, kind, body from outbox order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
+      from (select outbox_id, entry_id, kind, body from outbox order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
     ) as o
     where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
     order by outbox_id`
@@ -203,7 +212,7 @@ async function allSettled(appends: readonly unknown[]): Promise<void> {
 }
 
 interface ChangeOf<Kind, Row> {
-  readonly id: number
+  readonly id: string
   readonly kind: Kind
   readonly row: Row
 }
@@ -217,8 +226,8 @@ interface Round {
   readonly event: ChangeOf<'event', OwnEventRow>[]
 }
 
-function parse({ outbox_id, kind, body }: OutboxRow): Change {
-  return { id: outbox_id, kind, row: JSON.parse(body.text) }
+function parse({ entry_id, kind, body }: OutboxRow): Change {
+  return { id: entry_id, kind, row: JSON.parse(body.text) }
 }
 
 /** The places of the kinds in a commit. */
@@ -250,6 +259,6 @@ function rowOf<Row>(change: { readonly row: Row }): Row {
   return change.row
 }
 
-function idOf(change: { readonly id: number }): number {
+function idOf(change: { readonly id: string }): string {
   return change.id
 }

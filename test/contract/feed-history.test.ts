@@ -146,8 +146,8 @@ test('an installation of before replays the last states it has, each once, and e
   const [runBlock, taskBlock] = [RecordBlock.ofRuns(), RecordBlock.ofTasks()]
   const run = runRow(runs[0], { status: 'completed' })
   const task = taskRow(runs[0])
-  runBlock.add([{ ...run, status: 'running' }, run], [1, 2])
-  taskBlock.add([task], [3])
+  runBlock.add([{ ...run, status: 'running' }, run], [])
+  taskBlock.add([task], [])
   const [runPieces, taskPieces] = [runBlock.build(1, NOW, 'old'), taskBlock.build(3, NOW, 'old')]
   await client.insertNative('runs', runPieces, 'old-0-3', signal)
   await client.insertNative('tasks', taskPieces, 'old-0-3', signal)
@@ -243,7 +243,7 @@ async function appendRuns(rows: readonly RunRow[]) {
   if (rows.length > 0)
     await journal.appendRuns(
       rows,
-      rows.map(() => random.int(1, 1e9)),
+      rows.map(() => crypto.randomUUID()),
     )
 }
 
@@ -251,7 +251,7 @@ async function appendTasks(rows: readonly TaskRow[]) {
   if (rows.length > 0)
     await journal.appendTasks(
       rows,
-      rows.map(() => random.int(1, 1e9)),
+      rows.map(() => crypto.randomUUID()),
     )
 }
 

@@ -97,7 +97,7 @@ test('the newest state of a run and of a task is the one that counts, with and w
     parent_run_id: null,
     tags: [],
   }
-  blocks.add([started, run], [1, 2])
+  blocks.add([started, run], [])
   await client.insertNative('runs', blocks.build(1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
   const [state] = await client.query<Record<string, unknown>>('select * from runs final')
   expect(state).toMatchObject({
@@ -134,7 +134,7 @@ test('the newest state of a run and of a task is the one that counts, with and w
     updated_at: 2,
   }
   const tasks = RecordBlock.ofTasks()
-  tasks.add([task, { ...task, status: 'failed', error_message: 'no', parent_task_id: run.run_id }], [3, 4])
+  tasks.add([task, { ...task, status: 'failed', error_message: 'no', parent_task_id: run.run_id }], [])
   await client.insertNative('tasks', tasks.build(3, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
   const rows = await client.query<Record<string, unknown>>(
     'select status, error_message, parent_task_id, input, output, seq from tasks final',
@@ -148,7 +148,7 @@ test('of a run that an earlier version wrote no events are counted, and every ch
   const { client } = await freshColumnarDatabase()
   const { event_count, last_event_at, ...earlier } = run
   const blocks = RecordBlock.ofRuns()
-  blocks.add([earlier, run], [1, 2])
+  blocks.add([earlier, run], [])
   await client.insertNative('run_changes', blocks.build(1, 1_700_000_000_456, 'epoch-1'), 'token', NO_SIGNAL)
   const rows = await client.query<Record<string, unknown>>('select * from run_changes order by seq')
   expect(rows).toMatchObject([

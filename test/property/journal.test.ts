@@ -213,13 +213,14 @@ test('outbox ids of the last frames are known after reopening', async () => {
     created_at: 1,
     updated_at: 1,
   }
-  await journal.appendTasks([task, task], [41, 42])
-  expect(journal.lastOutboxIds()).toEqual([41, 42])
+  const ids = [crypto.randomUUID(), crypto.randomUUID()]
+  await journal.appendTasks([task, task], ids)
+  expect(journal.lastOutboxIds()).toEqual(ids)
   // A new segment has begun since.
   while (fs.readdirSync(dir).filter((name) => name.endsWith('.segment')).length < 2) await append(journal, [1])
   await journal.close()
   const reopened = await open(dir)
-  expect(reopened.lastOutboxIds()).toEqual([41, 42])
+  expect(reopened.lastOutboxIds()).toEqual(ids)
   expect(reopened.epoch).toBe(journal.epoch)
   await reopened.close()
 })

@@ -49,7 +49,7 @@ export function noting(
         const value = Reflect.get(target, name)
         return typeof value === 'function' ? value.bind(target) : value
       }
-      return async (rows: readonly (RunRow | TaskRow)[], outboxIds: readonly number[]) => {
+      return async (rows: readonly (RunRow | TaskRow)[], outboxIds: readonly string[]) => {
         const kind = name === 'appendRuns' ? 'run' : 'task'
         const appended = await target[name](rows as never, outboxIds)
         changes.push(...rows.map((row) => ({ kind, row }) as Change))

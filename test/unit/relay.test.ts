@@ -179,6 +179,21 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
+  test('a database that was set back gives the numbers of its outbox rows again, and nothing is taken for what was appended before', async () => {
+    const { runs, caller, sql } = await fixture()
+    const { journal } = await openJournal()
+    const changes: Change[] = []
+    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const ids: string[] = []
+    for (let round = 0; round < 3; round++) {
+      await sql`truncate outbox restart identity`
+      ids.push((await runs.start(caller, { agent_id: caller.agentId }, mint)).run_id)
+      await relay.flush()
+    }
+    expect(changes.map(({ row }) => row.run_id)).toEqual(ids)
+    await relay.stop()
+  })
+
   test('several processes on one database append each change once', async () => {
     const random = seededRandom('relay: several processes')
     const { journal } = await openJournal()

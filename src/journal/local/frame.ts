@@ -6,25 +6,31 @@ import type { ActivityKind, Frame, Span } from '../journal.ts'
  * The layout of a frame in a segment file. All integers are little-endian.
  *
  * ```
- *  0  magic "ARJ1"            20  kind (u8), 3 bytes zero      40  first seq (f64)
+ *  0  magic "ARJ1"            20  kind (u8), form of ids (u8)  40  first seq (f64)
  *  4  head length (u32)       24  rows (u32)                   48  received at, Unix ms (f64)
  *  8  block length (u32)      28  spans (u32)                  56  spans: 12 words of ids, rows (u32) each
- * 12  CRC-32 of the head      32  outbox ids (u32)                 outbox ids (f64 each)
+ * 12  CRC-32 of the head      32  outbox ids (u32)                 outbox ids (16 bytes each)
  *     (bytes 4–11, then 20–)  36  padding after the block (u32)    then the block, then padding
  * 16  CRC-32 of the block
  * ```
+ *
+ * Form 0 of outbox ids is what earlier versions wrote: 8 bytes each (f64), numbers that a restored database gives again.
  *
  * The head has a checksum of its own, so that a damaged block can be stepped over by a length that is known to be right.
  */
 
 export const FRAME_HEAD_BYTES_MIN = 56
 const SPAN_BYTES = 52
+const UUID_BYTES = 16
+/** Bytes of an outbox id, by form. */
+const ID_BYTES = [8, UUID_BYTES] as const
+const FORM_OF_UUIDS = 1
 const MAGIC = Buffer.from('ARJ1')
 const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
 
 /** A frame that is being written. */
 export interface FrameDraft extends Omit<Frame, 'block'> {
-  readonly outboxIds: readonly number[]
+  readonly outboxIds: readonly string[]
   readonly blockBytes: number
   /** Bytes to leave free behind the block: a commit ends on a page of the disk. */
   padding: number
@@ -32,15 +38,15 @@ export interface FrameDraft extends Omit<Frame, 'block'> {
 
 /** A frame with what only recovery needs. */
 export interface StoredFrame extends Frame {
-  readonly outboxIds: readonly number[]
+  readonly outboxIds: readonly string[]
 }
 
 export function frameBytes(draft: FrameDraft): number {
-  return headBytes(draft.spans.length, draft.outboxIds.length) + draft.blockBytes + draft.padding
+  return headBytes(draft.spans.length, draft.outboxIds.length * UUID_BYTES) + draft.blockBytes + draft.padding
 }
 
-function headBytes(spans: number, outboxIds: number): number {
-  return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + outboxIds * 8
+function headBytes(spans: number, idBytes: number): number {
+  return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + idBytes
 }
 
 /**
@@ -48,7 +54,7 @@ function headBytes(spans: number, outboxIds: number): number {
  * @returns the block, a view into `target`
  */
 export function writeFrame(target: Buffer, at: number, draft: FrameDraft, pieces: readonly Buffer[]): Buffer {
-  const head = headBytes(draft.spans.length, draft.outboxIds.length)
+  const head = headBytes(draft.spans.length, draft.outboxIds.length * UUID_BYTES)
   const block = target.subarray(at + head, at + head + draft.blockBytes)
   let filled = 0
   for (const piece of pieces) filled += piece.copy(block, filled)
@@ -56,7 +62,7 @@ export function writeFrame(target: Buffer, at: number, draft: FrameDraft, pieces
   target.writeUInt32LE(head, at + 4)
   target.writeUInt32LE(draft.blockBytes, at + 8)
   target.writeUInt32LE(crc32(block), at + 16)
-  target.writeUInt32LE(KINDS.indexOf(draft.kind), at + 20)
+  target.writeUInt32LE(KINDS.indexOf(draft.kind) | (FORM_OF_UUIDS << 8), at + 20)
   target.writeUInt32LE(draft.rows, at + 24)
   target.writeUInt32LE(draft.spans.length, at + 28)
   target.writeUInt32LE(draft.outboxIds.length, at + 32)
@@ -65,7 +71,7 @@ export function writeFrame(target: Buffer, at: number, draft: FrameDraft, pieces
   target.writeDoubleLE(draft.receivedAt, at + 48)
   let place = at + FRAME_HEAD_BYTES_MIN
   for (const span of draft.spans) place = writeSpan(target, place, span)
-  for (const id of draft.outboxIds) place = target.writeDoubleLE(id, place)
+  for (const id of draft.outboxIds) place += target.write(id.replaceAll('-', ''), place, 'hex')
   target.writeUInt32LE(headCrc(target, at, head), at + 12)
   return block
 }
@@ -96,7 +102,7 @@ export function readFrame(bytes: Buffer, at: number): FrameRead {
   const head = bytes.readUInt32LE(at + 4)
   const spans = bytes.readUInt32LE(at + 28)
   const outboxIds = bytes.readUInt32LE(at + 32)
-  if (head !== headBytes(spans, outboxIds)) return { status: 'bad', end: undefined }
+  if (head !== headBytes(spans, outboxIds * (ID_BYTES[bytes[at + 21]] ?? 0))) return { status: 'bad', end: undefined }
   if (left < head) return { status: 'short', need: head }
   if (bytes.readUInt32LE(at + 12) !== headCrc(bytes, at, head)) return { status: 'bad', end: undefined }
   const blockEnd = at + head + bytes.readUInt32LE(at + 8)
@@ -111,7 +117,7 @@ function readHead(bytes: Buffer, at: number, spans: number, outboxIds: number): 
   const words = new Uint32Array(12)
   const idsAt = at + FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES
   return {
-    kind: KINDS[bytes.readUInt32LE(at + 20)],
+    kind: KINDS[bytes[at + 20]],
     rows: bytes.readUInt32LE(at + 24),
     firstSeq: bytes.readDoubleLE(at + 40),
     receivedAt: bytes.readDoubleLE(at + 48),
@@ -125,8 +131,19 @@ function readHead(bytes: Buffer, at: number, spans: number, outboxIds: number): 
         rows: bytes.readUInt32LE(place + 48),
       }
     }),
-    outboxIds: Array.from({ length: outboxIds }, (_, index) => bytes.readDoubleLE(idsAt + index * 8)),
+    outboxIds: Array.from({ length: outboxIds }, (_, index) => readId(bytes, idsAt, index, bytes[at + 21])),
   }
+}
+
+function readId(bytes: Buffer, idsAt: number, index: number, form: number): string {
+  const at = idsAt + index * ID_BYTES[form]
+  if (form === FORM_OF_UUIDS) return uuidOf(bytes.toString('hex', at, at + UUID_BYTES))
+  // As the migration of the outbox names the rows of then.
+  return uuidOf(bytes.readDoubleLE(at).toString(16).padStart(32, '0'))
+}
+
+function uuidOf(hex: string): string {
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
 /** When the rows of a frame were accepted, from the first bytes of its head; undefined when this is no frame. */

@@ -59,7 +59,7 @@ export class LocalJournal implements Journal {
   private startCommits: (() => void) | undefined
   private closed = false
   /** Of the newest frame of each kind. */
-  private readonly outboxIds = new Map<Frame['kind'], readonly number[]>()
+  private readonly outboxIds = new Map<Frame['kind'], readonly string[]>()
   private readonly tail: FrameTail
   private readonly consumers = new Consumers()
   private readonly pool = new PagePool()
@@ -93,7 +93,7 @@ export class LocalJournal implements Journal {
     return this.segments.bytes
   }
 
-  lastOutboxIds(): readonly number[] {
+  lastOutboxIds(): readonly string[] {
     return [...this.outboxIds.values()].flat()
   }
 
@@ -105,15 +105,15 @@ export class LocalJournal implements Journal {
     return this.committed('event', first, this.events.rows - first)
   }
 
-  appendRuns(rows: readonly RunRow[], outboxIds: readonly number[]): Promise<Appended> {
+  appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended> {
     return this.appendRecords('run', this.runs, rows, outboxIds)
   }
 
-  appendTasks(rows: readonly TaskRow[], outboxIds: readonly number[]): Promise<Appended> {
+  appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended> {
     return this.appendRecords('task', this.tasks, rows, outboxIds)
   }
 
-  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly number[]): Promise<Appended> {
+  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly string[]): Promise<Appended> {
     const refusal = this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const first = this.events.rows
@@ -214,7 +214,7 @@ export class LocalJournal implements Journal {
     kind: 'run' | 'task',
     block: RecordBlock<Row>,
     rows: readonly Row[],
-    outboxIds: readonly number[],
+    outboxIds: readonly string[],
   ): Promise<Appended> {
     const refusal = this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
