@@ -22,7 +22,7 @@ const CARRIERS = new Set(['task', 'events'])
 
 /**
  * The value of a request body. Like `JSON.parse`, but the free-form objects of the body (and of its `task` and `events`)
- * arrive as {@link RawJson}, nesting is bounded, and errors say where.
+ * arrive as {@link RawJson}, nesting is bounded, no member stands there twice, and errors say where.
  *
  * @param bytes valid UTF-8
  * @param maxDepth levels of nesting allowed
@@ -88,7 +88,10 @@ class Reader {
     if (this.bytes[this.at] === CLOSE_BRACE) return this.end(object)
     for (;;) {
       if (this.bytes[this.at] !== QUOTE) throw new JsonSyntaxError(this.at, "a member name or '}'")
+      const nameAt = this.at
       const name = this.string()
+      // Which of the two counts would be for each reader of the body to say.
+      if (Object.hasOwn(object, name)) throw new JsonSyntaxError(nameAt, 'each member name once')
       this.at = skipColon(this.bytes, this.at)
       const value = this.member(name, depth - 1, role)
       // Plain assignment would set the prototype instead of a member.

@@ -3,6 +3,7 @@ import Ajv2019 from 'ajv/dist/2019.js'
 import Ajv2020 from 'ajv/dist/2020.js'
 import { shown } from '../http/validation-message.ts'
 import { BoundedMap } from '../keys/bounded-map.ts'
+import { inexactIn } from './exact-json.ts'
 import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
 
 /** Checks what a model wrote against JSON Schemas (contract section 6: `output_schema`, `parameters` of tools). */
@@ -13,7 +14,10 @@ export interface SchemaChecks {
    *   characters
    */
   checkOutput(schema: Record<string, unknown>, text: string): { readonly value: unknown } | SchemaProblem
-  /** @param text arguments of a tool call as the model wrote them; nothing at all is taken for no arguments */
+  /**
+   * What a tool would get as something else than was written is a problem, whatever the schema says.
+   * @param text arguments of a tool call as the model wrote them; nothing at all is taken for no arguments
+   */
   checkArguments(
     schema: Record<string, unknown>,
     text: string,
@@ -87,10 +91,15 @@ export function createSchemaChecks(): SchemaChecks {
       const read = text.trim() === '' ? { value: {} } : readJson(text)
       if ('problem' in read) return read
       const { value } = read
-      const problem = objectProblem(value) ?? problemOf(schema, value, text.length)
+      const problem = objectProblem(value) ?? inexactProblem(text) ?? problemOf(schema, value, text.length)
       return problem === undefined ? { value: value as Record<string, unknown> } : { problem }
     },
   }
+}
+
+function inexactProblem(text: string): string | undefined {
+  const inexact = inexactIn(text)
+  return inexact && cut(`${inexact.place}: ${inexact.problem}`)
 }
 
 function objectProblem(value: unknown): string | undefined {

@@ -12,6 +12,7 @@ import { knownParameters } from '../invoke/toolbox.ts'
 import { failure } from '../invoke/turn.ts'
 import { lockFamily, showNext, wake } from '../invoke/waking.ts'
 import type { Caller } from '../keys/schema.ts'
+import { inexactIn } from '../model/exact-json.ts'
 import type { SchemaChecks } from '../model/output-schema.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { checkSize } from '../runs/limits.ts'
@@ -104,9 +105,8 @@ export class Pauses {
     if (edited === null) return
     const { sql, limits, schemas } = this.deps
     checkSize('edited_input', edited, limits.run_input_bytes)
-    const inexact = inexactNumberIn(edited)
-    if (inexact !== undefined)
-      throw invalid('edited_input', `the number ${inexact} cannot be handed to a tool exactly: send it as a text`)
+    const inexact = inexactIn(edited.text, 'edited_input')
+    if (inexact !== undefined) throw invalid(inexact.place, inexact.problem)
     const [row] = await sql<{ plan: RawJson }[]>`select plan from hosted_runs where run_id = ${pause.run_id}`
     const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
     const tool = agent.tools.find(({ name }) => name === pause.tool)
@@ -115,12 +115,6 @@ export class Pauses {
     const checked = schemas.checkArguments(parameters, edited.text)
     if ('problem' in checked) throw invalid('edited_input', checked.problem)
   }
-}
-
-/** A number that would come out as another one when the call is made: what is approved is what has to run. */
-function inexactNumberIn({ text }: RawJson): string | undefined {
-  const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/(?<![\d.])-?\d+(?![\d.eE])/g) ?? []
-  return numbers.find((number) => !Number.isSafeInteger(Number(number)))
 }
 
 /**

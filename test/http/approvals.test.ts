@@ -140,13 +140,41 @@ describe('a call that needs an approval', () => {
     expect([rejected.status, rejected.error!.code]).toEqual([400, 'VALIDATION_ERROR'])
   })
 
-  test('takes no number that its tool would be handed as another one', async () => {
+  test.each([
+    ['{"n": 9223372036854775807}', 'n: the number 9223372036854775807 cannot be handed to a tool exactly'],
+    ['{"n": 9007199254740993.0}', 'n: the number 9007199254740993.0 cannot be handed to a tool exactly'],
+    ['{"n": 1, "of": {"all": [2, 1e400]}}', 'of.all[1]: the number 1e400 cannot be handed to a tool exactly'],
+    ['{"n": 1e-400}', 'n: the number 1e-400 cannot be handed to a tool exactly, it would arrive as 0'],
+    ['{"n": 1, "n": 100}', 'n: the member is there twice'],
+    ['{"n": 1, "of": [{"a": 1, "\\u0061": 2}]}', 'of[0].a: the member is there twice'],
+    ['{"n": 1, "of": "\\ud83d"}', 'of: text with a lone surrogate'],
+  ])('takes nothing that its tool would be handed as something else: %s', async (edited, message) => {
     const { approvalId } = await paused(await careful())
-    const body = '{"edited_input": {"n": 9223372036854775807}}'
+    const body = `{"edited_input": ${edited}}`
     const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
-    expect(error!.message).toContain('edited_input: the number 9223372036854775807')
+    expect(error!.message).toStartWith(`edited_input.${message}`)
     expect((await read(approvalId)).status).toBe('pending')
+  })
+
+  test('takes no body that says twice what it is to run on', async () => {
+    const { approvalId } = await paused(await careful())
+    const body = '{"edited_input": {"n": 1}, "edited_input": {"n": 100}}'
+    const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
+    expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+    expect(error!.message).toBe('body: not valid JSON: expected each member name once at line 1 column 28; got "\\""')
+    expect((await read(approvalId)).status).toBe('pending')
+  })
+
+  test('is not asked for, and not made, when the model wrote what its tool would be handed as something else', async () => {
+    for (const args of ['{"n": 1e400}', '{"n": 9223372036854775807}', '{"n": 1, "n": 100}']) {
+      const turn = { toolCalls: [{ name: 'pay', arguments: args, id: 'a' }] }
+      const agent = await careful({}, [turn, { text: 'sorry' }])
+      const before = rig.tools.of('pay').length
+      expect((await agent.invoke()).data.output).toEqual({ text: 'sorry' })
+      expect(toldOf(agent.requests().at(-1))).toEqual([{ error: expect.stringMatching(/^n: the (number|member) /) }])
+      expect(rig.tools.of('pay')).toHaveLength(before)
+    }
   })
 
   test('is made as it was shown, whatever becomes of the agent in between', async () => {

@@ -18,6 +18,15 @@ function attempt<T>(read: () => T): { value: T } | 'refused' {
   }
 }
 
+function isTwice(text: string): boolean {
+  try {
+    parseJson(encode(text), 100)
+    return false
+  } catch (error) {
+    return (error as Error).message.includes('each member name once')
+  }
+}
+
 describe(`the JSON reader (SEED=${SEED})`, () => {
   test('reads what JSON.parse reads, for any document', () => {
     fc.assert(
@@ -39,11 +48,25 @@ describe(`the JSON reader (SEED=${SEED})`, () => {
           const at = place % (text.length + 1)
           const broken = text.slice(0, at) + insert + text.slice(at + (place % 2))
           if (!broken.isWellFormed()) return
-          expect(attempt(() => parseJson(encode(broken), 100))).toEqual(attempt(() => JSON.parse(broken)))
+          const read = attempt(() => parseJson(encode(broken), 100))
+          // It may have come to name a member twice, of which JSON.parse keeps one.
+          if (read === 'refused' && isTwice(broken)) return
+          expect(read).toEqual(attempt(() => JSON.parse(broken)))
         },
       ),
       RUNS,
     )
+  })
+
+  test('refuses an object that names a member twice, however its name is spelled', () => {
+    for (const [text, at] of [
+      ['{"a":1,"a":1}', 8],
+      ['{"a":1, "\\u0061":1}', 9],
+      ['{"__proto__":1,"b":{},"__proto__":2}', 23],
+    ] as const)
+      expect(() => parseJson(encode(text), 100)).toThrow(
+        `body: not valid JSON: expected each member name once at line 1 column ${at}; got "\\""`,
+      )
   })
 
   test('keeps free-form objects as they were sent', () => {

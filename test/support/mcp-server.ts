@@ -42,11 +42,19 @@ export interface McpServerOptions {
   intercept?: (method: string | undefined, request: Request) => Promise<Response | undefined> | Response | undefined
 }
 
+interface Seen {
+  readonly http: string
+  readonly method: string | undefined
+  readonly headers: Headers
+  /** The body as it came over the wire. */
+  readonly text: string
+}
+
 /** A real MCP server, of the SDK's, over streamable HTTP; everything it is asked is noted. */
 export interface TestMcpServer {
   readonly url: string
   readonly options: McpServerOptions
-  readonly seen: readonly { readonly http: string; readonly method: string | undefined; readonly headers: Headers }[]
+  readonly seen: readonly Seen[]
   /** How often a method of JSON-RPC came in. */
   count(method: string): number
   /** Ids of the sessions that are open. */
@@ -66,14 +74,14 @@ export function textResult(text: string): CallToolResult {
 }
 
 export function startMcpServer(options: McpServerOptions): TestMcpServer {
-  const seen: { http: string; method: string | undefined; headers: Headers }[] = []
+  const seen: Seen[] = []
   const transports = new Map<string, WebStandardStreamableHTTPServerTransport>()
   const sessions = new Set<string>()
 
   async function answer(request: Request): Promise<Response> {
     const text = await request.text()
     const method = text.startsWith('{') ? (JSON.parse(text).method as string | undefined) : undefined
-    seen.push({ http: request.method, method, headers: request.headers })
+    seen.push({ http: request.method, method, headers: request.headers, text })
     const intercepted = await options.intercept?.(method, request)
     if (intercepted !== undefined) return intercepted
     const again = new Request(request.url, {

@@ -7,6 +7,8 @@ export interface ToolServerCall {
   readonly key: string
   // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
   readonly input: any
+  /** The arguments as they came over the wire. */
+  readonly text: string
   /** It has been answered. */
   isAnswered: boolean
 }
@@ -40,7 +42,8 @@ export function startToolServer(
     async fetch(request) {
       const tool = new URL(request.url).pathname.slice(1)
       const key = request.headers.get('idempotency-key') ?? ''
-      const call: ToolServerCall = { tool, key, input: await request.json(), isAnswered: false }
+      const text = await request.text()
+      const call: ToolServerCall = { tool, key, input: JSON.parse(text), text, isAnswered: false }
       calls.push(call)
       request.signal.addEventListener('abort', () => {
         if (!call.isAnswered) aborted += 1

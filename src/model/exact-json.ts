@@ -1,0 +1,123 @@
+/**
+ * JSON that a tool gets as it was written. Arguments are parsed and written again on their way to a tool, which rounds
+ * numbers (`9007199254740993`, `1e400`), keeps one of two members with the same name, and cannot carry half of a
+ * character. What a person approves has to be what runs, so that such a text is refused instead.
+ */
+
+export interface Inexact {
+  /** As in `items[2].price`, the root before it. */
+  readonly place: string
+  readonly problem: string
+}
+
+/** An object or array that has begun and not ended. */
+interface Open {
+  /** Undefined for an array. */
+  readonly names: Set<string> | undefined
+  name: string
+  index: number
+}
+
+/** Where the next string, number or end of an object or array begins: everything else says nothing here. */
+const NEXT = /["{}[\],\d-]/g
+const NUMBER = /-?\d[\d.eE+-]*/y
+const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+
+/**
+ * The first part of a JSON text that would reach a tool as something else; undefined if there is none.
+ * @param text valid JSON
+ * @param root what places begin with
+ */
+export function inexactIn(text: string, root = ''): Inexact | undefined {
+  const open: Open[] = []
+  const found = (problem: string): Inexact => ({ place: placeOf(open, root), problem })
+  let isName = false
+  for (let at = nextAt(text, 0); at < text.length; at = nextAt(text, at)) {
+    const char = text[at]
+    if (char === '"') {
+      const end = endOfString(text, at)
+      const value = stringOf(text.slice(at, end))
+      at = end
+      const inner = open.at(-1)
+      if (isName && inner?.names !== undefined) {
+        inner.name = value
+        isName = false
+        if (inner.names.has(value)) return found('the member is there twice')
+        inner.names.add(value)
+      }
+      if (!value.isWellFormed()) return found('text with a lone surrogate, which is half of a character')
+      continue
+    }
+    if (char === '{' || char === '[') {
+      open.push({ names: char === '{' ? new Set() : undefined, name: '', index: 0 })
+      isName = char === '{'
+    } else if (char === '}' || char === ']') {
+      open.pop()
+    } else if (char === ',') {
+      const inner = open.at(-1)!
+      inner.index++
+      isName = inner.names !== undefined
+    } else {
+      NUMBER.lastIndex = at
+      const number = NUMBER.exec(text)![0]
+      at += number.length
+      const problem = numberProblem(number)
+      if (problem !== undefined) return found(problem)
+      continue
+    }
+    at++
+  }
+  return undefined
+}
+
+function nextAt(text: string, from: number): number {
+  NEXT.lastIndex = from
+  return NEXT.exec(text)?.index ?? text.length
+}
+
+/** @param at the opening quote */
+function endOfString(text: string, at: number): number {
+  for (let end = at; ; ) {
+    end = text.indexOf('"', end + 1)
+    let backslashes = 0
+    while (text[end - 1 - backslashes] === '\\') backslashes++
+    if (backslashes % 2 === 0) return end + 1
+  }
+}
+
+function stringOf(quoted: string): string {
+  return quoted.includes('\\') ? JSON.parse(quoted) : quoted.slice(1, -1)
+}
+
+function numberProblem(number: string): string | undefined {
+  const arrives = JSON.stringify(Number(number))
+  if (arrives === number || (arrives !== 'null' && decimalOf(arrives) === decimalOf(number))) return undefined
+  return `the number ${shortened(number)} cannot be handed to a tool exactly, it would arrive as ${arrives}: send it as a text`
+}
+
+/** The value of a number as its sign, its digits and the place of the last one: alike for all spellings of the value. */
+function decimalOf(number: string): string {
+  const [, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(number)!
+  const digits = whole + fraction
+  // Not by regular expressions: trimming the end with one takes quadratic time.
+  let start = 0
+  let end = digits.length
+  while (digits[start] === '0') start++
+  while (end > start && digits[end - 1] === '0') end--
+  if (start === end) return `${sign}0`
+  return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`
+}
+
+const SHOWN_MAX = 60
+
+function shortened(text: string): string {
+  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX).toWellFormed()}…`
+}
+
+/** Well-formed, and short unless the text is nested deeply. */
+function placeOf(open: readonly Open[], root: string): string {
+  const path = open
+    .map(({ names, name, index }) => (names === undefined ? `[${index}]` : `.${shortened(name)}`))
+    .join('')
+  return (root === '' ? path.replace(/^\./, '') : root + path).toWellFormed()
+}
