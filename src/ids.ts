@@ -8,6 +8,17 @@ export interface Mint {
   ulid(): string
 }
 
+/** What tells a run from all others: callers choose run_ids, and each is unique within its workspace only. */
+export interface RunIdentity {
+  readonly workspaceId: string
+  readonly runId: string
+}
+
+/** A {@link RunIdentity} as the key of a map. */
+export function runKey(workspaceId: string, runId: string): string {
+  return workspaceId + runId
+}
+
 const nextUlid = monotonicFactory()
 
 export const mint: Mint = {

@@ -150,7 +150,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
 
   const directory = createRunDirectory({ sql })
   const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar }))
-  directory.onRunStarted(({ runId }) => ids.runStarted(runId))
+  directory.onRunStarted((run) => ids.runStarted(run))
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const horizons = new Horizons(sql, journal.epoch)
   await horizons.load()

@@ -1,3 +1,4 @@
+import { runKey } from '../ids.ts'
 import type { Span } from '../journal/journal.ts'
 
 /** A growing run of bytes: the material of `Native` blocks. Little-endian throughout, as ClickHouse wants it. */
@@ -113,14 +114,15 @@ const wordsOfRun = new Map<string, Uint32Array>()
 
 /** The ids of a span as words (see {@link uuidWords}): workspace, agent, run. Remembered for the runs of the moment. */
 export function spanWords(span: Omit<Span, 'rows'>): Uint32Array {
-  let words = wordsOfRun.get(span.runId)
+  const key = runKey(span.workspaceId, span.runId)
+  let words = wordsOfRun.get(key)
   if (words === undefined) {
     if (wordsOfRun.size >= RUNS_REMEMBERED) wordsOfRun.clear()
     words = new Uint32Array(12)
     words.set(uuidWords(span.workspaceId), 0)
     words.set(uuidWords(span.agentId), 4)
     words.set(uuidWords(span.runId), 8)
-    wordsOfRun.set(span.runId, words)
+    wordsOfRun.set(key, words)
   }
   return words
 }

@@ -107,7 +107,8 @@ export class EventBlock {
   /** Calls for one run that follow each other share a span. */
   private addSpan({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
     const last = this.spans[this.spans.length - 1]
-    if (last?.runId === runId) this.spans[this.spans.length - 1] = { ...last, rows: last.rows + rows }
+    if (last?.runId === runId && last.workspaceId === workspaceId)
+      this.spans[this.spans.length - 1] = { ...last, rows: last.rows + rows }
     else this.spans.push({ workspaceId, agentId, runId, rows })
   }
 

@@ -1,3 +1,4 @@
+import { type RunIdentity, runKey } from '../ids.ts'
 import type { RunRef } from './schema.ts'
 
 /** Where the event ids of runs can be looked up that this process does not remember. */
@@ -33,7 +34,7 @@ export interface Claim {
  * use from ClickHouse, once it holds everything acknowledged so far. The least recently used runs are forgotten.
  */
 export class EventIdIndex {
-  /** In order of use, oldest first. */
+  /** Keyed like the other maps by {@link runKey}; in order of use, oldest first. */
   private readonly runs = new Map<string, KnownRun>()
   private readonly loading = new Map<string, Promise<void>>()
   /** Calls to runs too large to be known go one after the other, each asking for its own ids. */
@@ -46,8 +47,8 @@ export class EventIdIndex {
   ) {}
 
   /** This process created the run: it has no events yet. */
-  runStarted(runId: string): void {
-    this.remember(runId, new Set())
+  runStarted({ workspaceId, runId }: RunIdentity): void {
+    this.remember(runKey(workspaceId, runId), new Set())
   }
 
   /**
@@ -55,10 +56,11 @@ export class EventIdIndex {
    * Answers at once when the run is known.
    */
   claim(run: RunRef, ids: readonly (string | undefined)[]): Claim | Promise<Claim> {
-    const known = this.runs.get(run.runId)
-    if (known === undefined) return this.claimUnknown(run, ids)
-    this.runs.delete(run.runId)
-    this.runs.set(run.runId, known)
+    const key = runKey(run.workspaceId, run.runId)
+    const known = this.runs.get(key)
+    if (known === undefined) return this.claimUnknown(key, run, ids)
+    this.runs.delete(key)
+    this.runs.set(key, known)
     const before = known.ids.size
     const claimed: string[] = []
     const fresh = ids.map((id) => {
@@ -75,11 +77,11 @@ export class EventIdIndex {
       fresh,
       duplicates: duplicatesOf(fresh),
       settled: known.onTheWay,
-      appended: (append) => this.follow(run.runId, known, claimed, append),
+      appended: (append) => this.follow(key, known, claimed, append),
     }
   }
 
-  private follow(runId: string, known: KnownRun, claimed: readonly string[], append: Promise<unknown>): void {
+  private follow(key: string, known: KnownRun, claimed: readonly string[], append: Promise<unknown>): void {
     const settled = append.then(
       () => {},
       (error) => {
@@ -92,35 +94,35 @@ export class EventIdIndex {
     const done = () => {
       if (known.onTheWay !== all) return
       known.onTheWay = undefined
-      if (known.ids.size > this.bounds.idsPerRun && this.runs.get(runId) === known) this.forget(runId, known)
+      if (known.ids.size > this.bounds.idsPerRun && this.runs.get(key) === known) this.forget(key, known)
     }
     all.then(done, done)
   }
 
-  private async claimUnknown(run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
-    if (!this.turns.has(run.runId)) {
-      let loading = this.loading.get(run.runId)
+  private async claimUnknown(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
+    if (!this.turns.has(key)) {
+      let loading = this.loading.get(key)
       if (loading === undefined) {
-        loading = this.load(run).finally(() => this.loading.delete(run.runId))
-        this.loading.set(run.runId, loading)
+        loading = this.load(key, run).finally(() => this.loading.delete(key))
+        this.loading.set(key, loading)
       }
       await loading
-      if (this.runs.has(run.runId)) return this.claim(run, ids)
+      if (this.runs.has(key)) return this.claim(run, ids)
     }
-    return this.claimByAsking(run, ids)
+    return this.claimByAsking(key, run, ids)
   }
 
-  private async load(run: RunRef): Promise<void> {
+  private async load(key: string, run: RunRef): Promise<void> {
     const ids = await this.source.all(run, this.bounds.idsPerRun + 1)
-    if (ids.length <= this.bounds.idsPerRun) this.remember(run.runId, new Set(ids))
+    if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
   }
 
-  private async claimByAsking(run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
-    const before = this.turns.get(run.runId)
+  private async claimByAsking(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
+    const before = this.turns.get(key)
     const turn = Promise.withResolvers<void>()
-    this.turns.set(run.runId, turn.promise)
+    this.turns.set(key, turn.promise)
     const end = () => {
-      if (this.turns.get(run.runId) === turn.promise) this.turns.delete(run.runId)
+      if (this.turns.get(key) === turn.promise) this.turns.delete(key)
       turn.resolve()
     }
     try {
@@ -150,22 +152,22 @@ export class EventIdIndex {
     }
   }
 
-  private remember(runId: string, ids: Set<string>): void {
-    this.runs.set(runId, { ids, onTheWay: undefined })
+  private remember(key: string, ids: Set<string>): void {
+    this.runs.set(key, { ids, onTheWay: undefined })
     this.size += ids.size
     this.makeRoom()
   }
 
   /** Forgets the longest unused runs, but none with appends on their way: those are in no store yet. */
   private makeRoom(): void {
-    for (const [runId, known] of this.runs) {
+    for (const [key, known] of this.runs) {
       if (this.size <= this.bounds.ids && this.runs.size <= this.bounds.runs) return
-      if (known.onTheWay === undefined) this.forget(runId, known)
+      if (known.onTheWay === undefined) this.forget(key, known)
     }
   }
 
-  private forget(runId: string, known: KnownRun): void {
-    this.runs.delete(runId)
+  private forget(key: string, known: KnownRun): void {
+    this.runs.delete(key)
     this.size -= known.ids.size
   }
 }

@@ -45,7 +45,7 @@ export function createEventIngest(deps: EventIngestDeps) {
     try {
       scan.scan(body, deps.limits, options.partial)
       deps.takeBudget(caller, scan.count)
-      const found = deps.runs.find(scan.runId)
+      const found = deps.runs.find(caller.workspaceId, scan.runId)
       const run = checkAccess(caller, found instanceof Promise ? await found : found)
       if (scan.hasIds || options.mint !== undefined) claim = await deps.ids.claim(run, idsOf(scan, options.mint))
       accepted = scan.count - (claim?.duplicates ?? 0)
@@ -71,8 +71,7 @@ export function createEventIngest(deps: EventIngestDeps) {
 }
 
 function checkAccess(caller: Caller, run: RunRef | null): RunRef {
-  if (run === null || run.workspaceId !== caller.workspaceId)
-    throw new ApiError('NOT_FOUND', 'run_id: run does not exist')
+  if (run === null) throw new ApiError('NOT_FOUND', 'run_id: run does not exist')
   if (run.agentId !== caller.agentId)
     throw new ApiError('FORBIDDEN', 'run_id: the run belongs to another agent than the key')
   if (run.runtimeType === 'hosted') {

@@ -1,5 +1,6 @@
 import { t } from 'elysia'
 import { FreeForm, Nullable, Timestamp, Uuid } from '../http/schema.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { EventScan } from './scan.ts'
 
 /** Event levels in rising order; their places (from 1) are the values of the `level` enum in ClickHouse. */
@@ -9,9 +10,7 @@ export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
 
 /** The run that events belong to, as the journal needs it. Never changes once the run exists, so it is safe to cache. */
-export interface RunRef {
-  readonly runId: string
-  readonly workspaceId: string
+export interface RunRef extends RunIdentity {
   readonly agentId: string
   readonly runtimeType: 'external' | 'hosted'
 }

@@ -65,7 +65,7 @@ async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<bool
 async function takeTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
   const [session] = await tx<{ external_user_id: string | null; turn_run_id: string | null }[]>`
     select external_user_id, turn_run_id from sessions
-    where session_id = ${run.sessionId} and workspace_id = ${run.workspaceId} and agent_id = ${run.agentId}
+    where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId} and agent_id = ${run.agentId}
     for update`
   if (session === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
   const { external_user_id: user, turn_run_id: turn } = session
@@ -75,7 +75,7 @@ async function takeTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean>
     await tx`
       update sessions set turn_run_id = coalesce(turn_run_id, ${run.runId}::uuid),
         external_user_id = coalesce(external_user_id, ${run.externalUserId})
-      where session_id = ${run.sessionId}`
+      where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId}`
   }
   if (turn === null || turn === run.runId) return true
   await checkWaiting(tx, run)
@@ -83,14 +83,25 @@ async function takeTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean>
 }
 
 /** @throws ApiError RATE_LIMITED */
-async function checkWaiting(tx: TransactionSql, { runId, sessionId, waitingMax }: NewHostedRun): Promise<void> {
+async function checkWaiting(
+  tx: TransactionSql,
+  { runId, workspaceId, sessionId, waitingMax }: NewHostedRun,
+): Promise<void> {
   const [{ others, isRepeat }] = await tx<[{ others: number; isRepeat: boolean }]>`
     select count(*)::int as others, coalesce(bool_or(run_id = ${runId}), false) as "isRepeat" from (
-      select run_id from hosted_runs where session_id = ${sessionId} and phase = 'waiting' limit ${waitingMax}
+      select run_id from hosted_runs
+      where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting' limit ${waitingMax}
     ) as line`
   if (others < waitingMax || isRepeat) return
   const message = `${waitingMax} runs wait for their turn in this session already`
   throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 5 })
+}
+
+interface BeginOutcome {
+  readonly parent_found: boolean
+  readonly inserted: boolean
+  /** Of the run that had this run_id before. */
+  readonly existing: 'external' | 'hosted' | null
 }
 
 async function insertRun(
@@ -101,13 +112,16 @@ async function insertRun(
 ): Promise<Begun> {
   const isDriven = phase === 'driven'
   const at = new Date(run.at)
-  const [outcome] = await sql<{ parent_found: boolean; inserted: boolean; owner: string | null }[]>`
+  const [outcome] = await sql<BeginOutcome[]>`
     with parent as (
       select ${run.parentRunId}::uuid is null or exists (
-        select from runs p where p.run_id = ${run.parentRunId} and p.workspace_id = ${run.workspaceId}
+        select from runs p where p.workspace_id = ${run.workspaceId} and p.run_id = ${run.parentRunId}
       ) as found
     ), above as (
-      select from hosted_runs where run_id = ${run.parentRunId} and owner = ${run.owner} and phase = 'driven' for share
+      select from hosted_runs
+      where workspace_id = ${run.workspaceId} and run_id = ${run.parentRunId} and owner = ${run.owner}
+        and phase = 'driven'
+      for share
     ), moved as (
       insert into runs as r (
         run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, parent_run_id, session_id,
@@ -117,7 +131,7 @@ async function insertRun(
         ${isDriven ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
         ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isDriven ? at : null}::timestamptz
       from parent where found and (${run.parentCallId}::uuid is null or exists (select from above))
-      on conflict (run_id) do nothing
+      on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), hosted as (
       insert into hosted_runs (
@@ -130,11 +144,12 @@ async function insertRun(
       ${logged(sql, isDriven ? events : [], 'first', 'moved')}
     )
     select (select found from parent) as parent_found, exists (select from moved) as inserted,
-      (select workspace_id::text from runs where run_id = ${run.runId}) as owner`
+      (
+        select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
+      ) as existing`
   if (outcome?.parent_found !== true) throw new ApiError('NOT_FOUND', 'parent run does not exist')
   if (outcome.inserted) return phase
-  if (outcome.owner === null && run.parentCallId !== null) throw new NoLongerOurs()
-  if (outcome.owner !== null && outcome.owner !== run.workspaceId)
-    throw new ApiError('CONFLICT', 'run_id is taken by another run')
+  if (outcome.existing === null && run.parentCallId !== null) throw new NoLongerOurs()
+  if (outcome.existing === 'external') throw new ApiError('CONFLICT', 'run_id is taken by another run')
   return 'exists'
 }

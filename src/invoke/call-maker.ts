@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { RawJson } from '../http/raw-json.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { SchemaChecks } from '../model/output-schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { OutputLog } from './output-log.ts'
@@ -19,9 +20,9 @@ export interface Children {
    */
   begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
   /** Resolves once the run is over, or asleep. Rejects when the signal aborts. */
-  settled(runId: string, signal: AbortSignal): Promise<Outcome>
+  settled(run: RunIdentity, signal: AbortSignal): Promise<Outcome>
   /** Lets go of runs that have ended with the one above them. */
-  drop(runIds: readonly string[]): void
+  drop(runs: readonly RunIdentity[]): void
 }
 
 export interface CallMakerDeps {
@@ -105,10 +106,11 @@ export class CallMaker {
 
   private async askAgent(call: Call, entry: ToolboxEntry & { kind: 'agent' }): Promise<void> {
     const { children, progress, signal, store } = this.deps
+    const { workspaceId } = progress.run
     const startedMs = performance.now()
     const refused = await store(() => children.begin(progress.run, call, entry.agentId))
     if (refused !== null) return this.finish(call, 'failed', failure(refused.problem), 0)
-    const outcome = await store(() => children.settled(call.childRunId!, signal))
+    const outcome = await store(() => children.settled({ workspaceId, runId: call.childRunId! }, signal))
     if (outcome.kind === 'paused') return
     const tookMs = performance.now() - startedMs
     if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its driver`)

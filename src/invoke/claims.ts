@@ -1,3 +1,4 @@
+import type { RunIdentity } from '../ids.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../runs/rows.ts'
@@ -5,9 +6,7 @@ import { logged } from './rows.ts'
 
 /** How runs come to the process that drives them. A claim is a row that names the process; no two can have it. */
 
-export interface Claimed {
-  readonly runId: string
-  readonly workspaceId: string
+export interface Claimed extends RunIdentity {
   readonly agentId: string
   /** It has not been driven before. */
   readonly isFirst: boolean
@@ -50,27 +49,34 @@ export async function claimQueued(
     const queued = await tx<Claimed[]>`
       select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
         r.started_at is null as "isFirst", h.parent_call_id is not null as "isChild"
-      from hosted_runs h join runs r on r.run_id = h.run_id
-      where h.run_id in (
-        select q.run_id from unnest(${workspaces}::uuid[], ${[...places.values()]}::int[]) as p (workspace_id, places),
+      from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
+      where (h.workspace_id, h.run_id) in (
+        select p.workspace_id, q.run_id
+        from unnest(${workspaces}::uuid[], ${[...places.values()]}::int[]) as p (workspace_id, places),
           lateral (
             select run_id from hosted_runs
             where phase = 'queued' and workspace_id = p.workspace_id and parent_call_id is null
             order by queued_at, run_id limit p.places
           ) q
         union all
-        (select run_id from hosted_runs where phase = 'queued' and parent_call_id is not null
+        (select workspace_id, run_id from hosted_runs where phase = 'queued' and parent_call_id is not null
          order by queued_at limit ${CHILDREN_MAX})
       )
       for update of h skip locked`
     if (queued.length === 0) return []
     await tx`
       with ours as (
-        update hosted_runs set phase = 'driven', owner = ${owner}
-        where run_id = any(${queued.map((run) => run.runId)}::uuid[]) returning run_id
+        update hosted_runs h set phase = 'driven', owner = ${owner}
+        from unnest(
+          ${queued.map((run) => run.workspaceId)}::uuid[], ${queued.map((run) => run.runId)}::uuid[]
+        ) as i (workspace_id, run_id)
+        where h.workspace_id = i.workspace_id and h.run_id = i.run_id
+        returning h.workspace_id, h.run_id
       ), moved as (
         update runs r set status = 'running', started_at = coalesce(r.started_at, ${new Date(at)}), pending = null
-        from ours where r.run_id = ours.run_id and r.status in ('queued', 'awaiting_approval', 'awaiting_input')
+        from ours
+        where r.workspace_id = ours.workspace_id and r.run_id = ours.run_id
+          and r.status in ('queued', 'awaiting_approval', 'awaiting_input')
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${logged(tx, [], 'first', 'moved')}`
@@ -86,8 +92,8 @@ const CHILDREN_MAX = 1_000
 export async function claimOrphans(sql: Sql, owner: string, limit: number): Promise<Claimed[]> {
   return sql<Claimed[]>`
     update hosted_runs h set owner = ${owner}
-    where h.run_id in (
-      select o.run_id from hosted_runs o
+    where (h.workspace_id, h.run_id) in (
+      select o.workspace_id, o.run_id from hosted_runs o
       where o.phase = 'driven' and o.owner <> ${owner}
         and not exists (select from instances i where i.instance_id = o.owner and i.lease_until > now())
       limit ${limit} for update skip locked

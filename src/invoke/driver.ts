@@ -143,7 +143,7 @@ export class Driver {
       onChange()
       return { kind: 'paused', pending }
     }
-    const progress = await this.store(() => loadProgress(sql, run.runId))
+    const progress = await this.store(() => loadProgress(sql, run))
     if (progress === null) throw new NoLongerOurs()
     this.progress = progress
     return null

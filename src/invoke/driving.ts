@@ -1,4 +1,5 @@
 import { ApiError } from '../http/errors.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import { orAborted } from './fleet.ts'
@@ -50,13 +51,13 @@ export function createDriving(deps: DrivingDeps) {
     if (wish.stream === true) connections.checkRoom(workspaceId)
   }
 
-  async function answer(run: Pick<Invoked, 'runId' | 'sessionId' | 'outcome'>, wish: Wish) {
+  async function answer(run: Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'>, wish: Wish) {
     if (wish.stream === true) {
       wish.keepOpen()
       return stream(await ring.authenticateFeed(wish.key), run, wish.after)
     }
     if (wish.background === true) {
-      const outcome = await standing(run.runId)
+      const outcome = await standing(run)
       // It may be over by now; whoever wants it in the background is told the same every time.
       const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : IN_LINE)
       wish.setStatus(status)
@@ -69,7 +70,8 @@ export function createDriving(deps: DrivingDeps) {
   }
 
   /** Waits, but not for ever: then the caller is told where the run stands. */
-  async function settled({ runId, outcome }: Pick<Invoked, 'runId' | 'outcome'>) {
+  async function settled(run: Pick<Invoked, keyof RunIdentity | 'outcome'>) {
+    const { outcome } = run
     const patience = new AbortController()
     const giveUp = () => patience.abort()
     const timer = setTimeout(giveUp, waitMs)
@@ -78,9 +80,9 @@ export function createDriving(deps: DrivingDeps) {
     try {
       const done = outcome === null ? LEFT : await orAborted(outcome, patience.signal)
       if (done.kind !== 'left') return done
-      return await fleet.settled(runId, patience.signal)
+      return await fleet.settled(run, patience.signal)
     } catch (error) {
-      if (patience.signal.aborted) return standing(runId)
+      if (patience.signal.aborted) return standing(run)
       throw error
     } finally {
       clearTimeout(timer)
@@ -88,8 +90,8 @@ export function createDriving(deps: DrivingDeps) {
     }
   }
 
-  async function standing(runId: string) {
-    const outcome = await readOutcome(sql, runId)
+  async function standing(run: RunIdentity) {
+    const outcome = await readOutcome(sql, run)
     if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
     return outcome
   }
@@ -97,10 +99,10 @@ export function createDriving(deps: DrivingDeps) {
   /** The output of a run, to whoever may see it. @throws ApiError as {@link Connections.admit} */
   async function stream(
     caller: FeedCaller,
-    { runId, sessionId }: Pick<Invoked, 'runId' | 'sessionId'>,
+    { workspaceId, runId, sessionId }: Pick<Invoked, keyof RunIdentity | 'sessionId'>,
     after: OutputPosition | undefined,
   ): Promise<Response> {
-    const open = () => new OutputStream(deps, { caller, runId, sessionId, after })
+    const open = () => new OutputStream(deps, { caller, run: { workspaceId, runId }, sessionId, after })
     const { body } = await connections.admit(caller, open)
     return new Response(body, { headers: STREAM_HEADERS })
   }

@@ -1,13 +1,11 @@
 import { LEVELS } from '../events/schema.ts'
 import { encodeJson } from '../http/raw-json.ts'
-import { mint } from '../ids.ts'
+import { mint, type RunIdentity } from '../ids.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 
 /** What hosted runs report about themselves (contract section 6). `gen_ai.*` keys are OpenTelemetry's. */
 
-export interface EventOwner {
-  readonly runId: string
-  readonly workspaceId: string
+export interface EventOwner extends RunIdentity {
   readonly agentId: string
 }
 

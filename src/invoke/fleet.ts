@@ -1,4 +1,5 @@
 import { ApiError } from '../http/errors.ts'
+import { type RunIdentity, runKey } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { repeat } from '../ops/repeat.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -32,7 +33,7 @@ const STRAYS_MAX = 5
 
 interface Driven {
   readonly driver: Driver
-  readonly workspaceId: string
+  readonly run: RunIdentity
   readonly isChild: boolean
   readonly done: Promise<Outcome>
 }
@@ -42,6 +43,7 @@ interface Driven {
  * wait as rows. What a process drives is noted in the rows, so that another one takes over when it is gone.
  */
 export class Fleet {
+  /** By {@link runKey}, like `listeners` and `strays`. */
   private readonly driven = new Map<string, Driven>()
   private readonly listeners = new Map<string, Set<() => void>>()
   private readonly places: Places
@@ -103,42 +105,43 @@ export class Fleet {
 
   /** Drives a run that names this process as its owner, and has a place unless it is a child. */
   adopt(progress: Progress): Promise<Outcome> {
-    const { runId, workspaceId, parentCallId } = progress.run
+    const { run } = progress
+    const { runId, workspaceId, parentCallId } = run
     const driver = new Driver({ ...this.deps, children: this.children }, progress)
-    const done = this.drive(driver, progress.run)
-    this.driven.set(runId, { driver, workspaceId, isChild: parentCallId !== null, done })
+    const done = this.drive(driver, run)
+    this.driven.set(runKey(workspaceId, runId), { driver, run, isChild: parentCallId !== null, done })
     // A child that its parent has begun while that was let go of.
     if (this.isStopping) driver.drop()
-    this.tell(runId)
+    this.tell(run)
     return done
   }
 
   /** What a run puts out, if this process drives it. */
-  outputOf(runId: string): OutputLog | undefined {
-    const output = this.driven.get(runId)?.driver.output
+  outputOf(run: RunIdentity): OutputLog | undefined {
+    const output = this.drivenRun(run)?.driver.output
     return output?.isClosed === true ? undefined : output
   }
 
   /** Lets go of a run that somebody else has ended. */
-  drop(runId: string): void {
-    this.driven.get(runId)?.driver.drop()
-    this.tell(runId)
+  drop(run: RunIdentity): void {
+    this.drivenRun(run)?.driver.drop()
+    this.tell(run)
   }
 
   /**
    * Resolves once the run is over or paused.
    * @throws the signal's reason when it aborts before; ApiError NOT_FOUND when its workspace has been erased
    */
-  async settled(runId: string, signal: AbortSignal): Promise<Outcome> {
+  async settled(run: RunIdentity, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
       signal.throwIfAborted()
-      const driven = this.driven.get(runId)
+      const driven = this.drivenRun(run)
       if (driven !== undefined) {
         const done = await orAborted(driven.done, signal)
         if (done.kind !== 'left') return done
       }
-      const change = this.change(runId, signal)
-      const outcome = await readOutcome(this.sql, runId)
+      const change = this.change(run, signal)
+      const outcome = await readOutcome(this.sql, run)
       if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
       if (outcome.kind !== 'left') return outcome
       await change
@@ -146,15 +149,16 @@ export class Fleet {
   }
 
   /** Resolves when something may have changed about a run: it is taken up, let go of, or nobody has said so for a while. */
-  change(runId: string, signal: AbortSignal): Promise<void> {
+  change({ workspaceId, runId }: RunIdentity, signal: AbortSignal): Promise<void> {
+    const key = runKey(workspaceId, runId)
     return new Promise((resolve) => {
-      const listeners = this.listeners.get(runId) ?? new Set()
-      this.listeners.set(runId, listeners)
+      const listeners = this.listeners.get(key) ?? new Set()
+      this.listeners.set(key, listeners)
       const changed = () => {
         clearTimeout(timer)
         signal.removeEventListener('abort', changed)
         listeners.delete(changed)
-        if (listeners.size === 0) this.listeners.delete(runId)
+        if (listeners.size === 0) this.listeners.delete(key)
         resolve()
       }
       const timer = setTimeout(changed, POLL_MS)
@@ -175,21 +179,25 @@ export class Fleet {
 
   private readonly children: Children = {
     begin: (...call) => this.deps.children.begin(...call),
-    drop: (runIds) => {
-      for (const runId of runIds) this.drop(runId)
+    drop: (runs) => {
+      for (const run of runs) this.drop(run)
     },
-    settled: (runId, signal) => this.settled(runId, signal),
+    settled: (run, signal) => this.settled(run, signal),
   }
 
-  private tell(runId: string): void {
-    for (const listener of this.listeners.get(runId) ?? []) listener()
+  private drivenRun({ workspaceId, runId }: RunIdentity): Driven | undefined {
+    return this.driven.get(runKey(workspaceId, runId))
+  }
+
+  private tell({ workspaceId, runId }: RunIdentity): void {
+    for (const listener of this.listeners.get(runKey(workspaceId, runId)) ?? []) listener()
   }
 
   private async drive(driver: Driver, run: HostedRun): Promise<Outcome> {
     const outcome = await driver.drive()
-    this.driven.delete(run.runId)
+    this.driven.delete(runKey(run.workspaceId, run.runId))
     if (run.parentCallId === null) this.places.give(run.workspaceId)
-    this.tell(run.runId)
+    this.tell(run)
     // Whoever has waited for its place or its turn.
     if (this.places.isAnyInLine || run.sessionId !== null) this.poke()
     return outcome
@@ -242,9 +250,10 @@ export class Fleet {
   /** @param claimed have their places */
   private async takeUp(claimed: readonly Claimed[]): Promise<void> {
     await Promise.all(
-      claimed.map(async ({ runId, workspaceId, isChild }) => {
-        const progress = await loadProgress(this.sql, runId).catch((error) => {
-          this.log.warn('a hosted run could not be read; it is taken up later', { runId, error })
+      claimed.map(async (run) => {
+        const { runId, workspaceId, isChild } = run
+        const progress = await loadProgress(this.sql, run).catch((error) => {
+          this.log.warn('a hosted run could not be read; it is taken up later', { workspaceId, runId, error })
           return null
         })
         if (progress !== null) void this.adopt(progress)
@@ -271,17 +280,16 @@ export class Fleet {
   private async compare(): Promise<void> {
     const before = [...this.driven]
     const ours = await runsOf(this.deps.patrol, this.deps.owner)
-    const known = new Set(ours.map(({ runId }) => runId))
+    const strays = new Map(ours.map((run) => [runKey(run.workspaceId, run.runId), run]))
     // One that was let go of meanwhile may have been taken up anew.
-    for (const [runId, driven] of before) if (!known.has(runId) && this.driven.get(runId) === driven) this.drop(runId)
-    const strays = ours.filter(({ runId }) => !this.driven.has(runId))
+    for (const [key, driven] of before) if (!strays.has(key) && this.driven.get(key) === driven) this.drop(driven.run)
+    for (const key of strays.keys()) if (this.driven.has(key)) strays.delete(key)
     // At the first sight it may just be beginning; a run that strays again and again is left to the next process.
-    const seen = new Map(strays.map(({ runId }) => [runId, (this.strays.get(runId) ?? 0) + 1]))
-    for (const [runId, times] of this.strays) if (!seen.has(runId) && this.driven.has(runId)) seen.set(runId, times)
+    const seen = new Map([...strays.keys()].map((key) => [key, (this.strays.get(key) ?? 0) + 1]))
+    for (const [key, times] of this.strays) if (!seen.has(key) && this.driven.has(key)) seen.set(key, times)
     this.strays = seen
-    await this.takeUpStrays(
-      strays.filter(({ runId }) => (seen.get(runId) ?? 0) > 1 && (seen.get(runId) ?? 0) <= STRAYS_MAX),
-    )
+    const due = [...strays].filter(([key]) => (seen.get(key) ?? 0) > 1 && (seen.get(key) ?? 0) <= STRAYS_MAX)
+    await this.takeUpStrays(due.map(([, run]) => run))
   }
 }
 

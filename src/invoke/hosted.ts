@@ -84,8 +84,8 @@ export function startHosted(deps: HostedDeps) {
     clock,
     log,
     onChange,
-    onEnded: (runId) => {
-      fleet.drop(runId)
+    onEnded: (run) => {
+      fleet.drop(run)
       fleet.poke()
     },
   })
@@ -94,7 +94,7 @@ export function startHosted(deps: HostedDeps) {
   /** Decides, and answers about the run that somebody has invoked. */
   async function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
     const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
-    const seen = wish.stream === true ? await loadProgress(sql, run.runId) : null
+    const seen = wish.stream === true ? await loadProgress(sql, run) : null
     const after = seen === null ? undefined : endOf(OutputLog.of(seen))
     await pauses.decide(caller, type, pauseId, decision)
     fleet.poke()

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Limits } from '../config.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { EMPTY_OBJECT, RawJson } from '../http/raw-json.ts'
-import type { Mint } from '../ids.ts'
+import type { Mint, RunIdentity } from '../ids.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { SchemaChecks } from '../model/output-schema.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -39,6 +39,7 @@ export interface InvocationsDeps {
 
 /** A run that was invoked, and how it stands once its driver lets go of it, if this process drives it. */
 export interface Invoked {
+  readonly workspaceId: string
   readonly runId: string
   readonly sessionId: string | null
   /** It was invoked before, by the same call. */
@@ -135,7 +136,7 @@ export function createInvocations(deps: InvocationsDeps) {
     } finally {
       if (hasPlace && progress === null) fleet.givePlace(workspaceId)
     }
-    const invoked = { runId, sessionId, isRepeat: begun === 'exists' }
+    const invoked = { workspaceId, runId, sessionId, isRepeat: begun === 'exists' }
     if (begun === 'exists') return { ...invoked, outcome: null }
     onChange()
     if (progress === null) {
@@ -150,17 +151,19 @@ export function createInvocations(deps: InvocationsDeps) {
   async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
     const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0 }
     if (run.sessionId === null || run.startsSession) return fresh
-    return (await loadProgress(sql, run.runId)) ?? fresh
+    return (await loadProgress(sql, run)) ?? fresh
   }
 
   /** The run that carries out a call of another one. */
   const children: Pick<Children, 'begin'> = {
     async begin(parent: HostedRun, call: Call, agentId: string) {
       const runId = call.childRunId!
-      if (deps.fleet().outputOf(runId) !== undefined) return null
-      const [existing] = await sql`select from hosted_runs where run_id = ${runId}`
+      const { workspaceId } = parent
+      if (deps.fleet().outputOf({ workspaceId, runId }) !== undefined) return null
+      const [existing] = await sql`
+        select from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId}`
       if (existing !== undefined) return null
-      const agent = await findAgent(sql, parent.workspaceId, agentId)
+      const agent = await findAgent(sql, workspaceId, agentId)
       const problem = await problemOf(agent, parent)
       if (agent === null || problem !== null) return { problem: problem ?? NO_AGENT }
       const variables = stringsOf(call.input)
@@ -182,7 +185,7 @@ export function createInvocations(deps: InvocationsDeps) {
       const at = clock.now()
       const run: NewHostedRun = {
         runId,
-        workspaceId: parent.workspaceId,
+        workspaceId,
         agentId,
         rootRunId: parent.rootRunId,
         parentCallId: call.callId,
@@ -222,8 +225,8 @@ export function createInvocations(deps: InvocationsDeps) {
    * Ends a hosted run and those that carry out its calls: the model call and the tools under way are given up.
    * @returns false when it was over already
    */
-  async function cancel(runId: string, reason: string | null): Promise<boolean> {
-    const run = await findRun(sql, runId)
+  async function cancel(identity: RunIdentity, reason: string | null): Promise<boolean> {
+    const run = await findRun(sql, identity)
     if (run === null) return false
     const at = clock.now()
     const ended = await endRun(sql, run, null, {
@@ -237,7 +240,7 @@ export function createInvocations(deps: InvocationsDeps) {
     if (ended === null) return false
     onChange()
     const fleet = deps.fleet()
-    for (const each of [runId, ...ended.below]) fleet.drop(each)
+    for (const each of [run, ...ended.below]) fleet.drop(each)
     fleet.poke()
     return true
   }

@@ -1,4 +1,5 @@
 import type { RawJson } from '../http/raw-json.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { RunStatus } from '../runs/state.ts'
 import { type Outcome, type PendingPause, pendingFrom } from './rows.ts'
@@ -16,10 +17,11 @@ interface OutcomeRow {
 }
 
 /** How a hosted run stands; null when there is none. */
-export async function readOutcome(sql: Sql, runId: string): Promise<Outcome | null> {
+export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Outcome | null> {
   const [row] = await sql<OutcomeRow[]>`
     select r.status, h.phase, r.output, r.error_message, r.error_detail, r.pending, r.input_tokens, r.output_tokens
-    from runs r join hosted_runs h on h.run_id = r.run_id where r.run_id = ${runId}`
+    from runs r join hosted_runs h on h.workspace_id = r.workspace_id and h.run_id = r.run_id
+    where r.workspace_id = ${workspaceId} and r.run_id = ${runId}`
   if (row === undefined) return null
   const { status, output } = row
   if (status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'timed_out') {

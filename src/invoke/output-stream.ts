@@ -1,3 +1,4 @@
+import type { RunIdentity } from '../ids.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import type { CloseReason, Connection, Connections } from '../live/connections.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -16,7 +17,7 @@ export interface OutputStreamDeps {
 
 export interface OutputStreamOptions {
   readonly caller: FeedCaller
-  readonly runId: string
+  readonly run: RunIdentity
   readonly sessionId: string | null
   /** What the client has seen. */
   readonly after?: OutputPosition | undefined
@@ -103,13 +104,13 @@ export class OutputStream implements Connection {
   /** Finds out where the run is: driven here, over or asleep, or on its way to a driver. */
   private async follow(): Promise<void> {
     const { fleet } = this.deps
-    const { runId } = this.options
+    const { run } = this.options
     const { signal } = this.gone
     try {
       while (!signal.aborted && this.log === undefined) {
-        const driven = fleet.outputOf(runId)
+        const driven = fleet.outputOf(run)
         if (driven !== undefined) return this.take(driven)
-        const change = fleet.change(runId, signal)
+        const change = fleet.change(run, signal)
         const log = await this.stored()
         if (log !== undefined && !signal.aborted) this.take(log)
         else await change
@@ -124,10 +125,10 @@ export class OutputStream implements Connection {
   /** The output of a run that nobody drives at the moment. */
   private async stored(): Promise<OutputLog | undefined> {
     const { sql } = this.deps
-    const { runId, sessionId } = this.options
-    const outcome = await readOutcome(sql, runId)
+    const { run, sessionId } = this.options
+    const outcome = await readOutcome(sql, run)
     if (outcome === null || outcome.kind === 'left') return undefined
-    const progress = await loadProgress(sql, runId)
+    const progress = await loadProgress(sql, run)
     if (progress === null) return undefined
     const log = OutputLog.of(progress)
     log.close(outcome, sessionId)

@@ -30,7 +30,8 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
   const [outcome] = await sql<{ driven: boolean }[]>`
     with driven as (
       update hosted_runs set used_ms = ${answer.usedMs}
-      where run_id = ${run.runId} and owner = ${owner} and phase = 'driven' returning workspace_id
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      returning workspace_id
     ), stored as (
       insert into run_steps (
         run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
@@ -39,7 +40,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         ${step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)}::json, ${step.remark},
         ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${at}
       from driven
-      on conflict (run_id, step) do nothing returning workspace_id
+      on conflict (workspace_id, run_id, step) do nothing returning workspace_id
     ), called as (
       insert into tool_calls (
         call_id, run_id, workspace_id, step, position, tool_call_id, tool, input, status, child_run_id, output,
@@ -73,7 +74,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
     ), counted as (
       update runs set input_tokens = input_tokens + ${step.inputTokens}::bigint,
         output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = cost_usd + ${answer.costUsd}::float8
-      where run_id = ${run.runId} and exists (select from stored)
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
     ), logged as (
       ${logged(sql, answer.events, 'none', 'stored')}
     )
@@ -95,10 +96,14 @@ export async function storeStart(
 ): Promise<void> {
   const [outcome] = await sql<{ driven: boolean }[]>`
     with driven as (
-      select from hosted_runs where run_id = ${run.runId} and owner = ${owner} and phase = 'driven' for update
+      select from hosted_runs
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      for update
     ), started as (
       update tool_calls set status = 'started', started_at = ${new Date(start.at)}, started_frame = ${start.frame}
-      where call_id = ${start.callId} and status = 'ready' and exists (select from driven) returning call_id
+      where workspace_id = ${run.workspaceId} and call_id = ${start.callId} and status = 'ready'
+        and exists (select from driven)
+      returning call_id
     ), logged as (
       ${logged(sql, start.events, 'none', 'started')}
     )
@@ -123,11 +128,13 @@ export async function storeResult(sql: Sql, run: HostedRun, owner: string, resul
   const [outcome] = await sql<{ driven: boolean }[]>`
     with driven as (
       update hosted_runs set used_ms = ${result.usedMs}
-      where run_id = ${run.runId} and owner = ${owner} and phase = 'driven' returning run_id
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      returning run_id
     ), done as (
       update tool_calls set status = ${result.status}, output = ${result.output}::json,
         finished_at = ${new Date(result.at)}, duration_ms = ${result.durationMs}, finished_frame = ${result.frame}
-      where call_id = ${result.callId} and status not in ('finished', 'failed') and exists (select from driven)
+      where workspace_id = ${run.workspaceId} and call_id = ${result.callId} and status not in ('finished', 'failed')
+        and exists (select from driven)
       returning call_id
     ), logged as (
       ${logged(sql, result.events, 'none', 'done')}

@@ -61,7 +61,7 @@ export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoute
         )
       const { session_id } = await runs.get(feed.caller, run.runId)
       server?.timeout(request, 0)
-      return driving.stream(feed, { runId: run.runId, sessionId: session_id }, afterOf(request, query.after)) as never
+      return driving.stream(feed, { ...run, sessionId: session_id }, afterOf(request, query.after)) as never
     },
     {
       params: RunParams,

@@ -1,5 +1,6 @@
 import { parseJson } from '../http/json-reader.ts'
 import { encodeJson, RawJson } from '../http/raw-json.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { ModelToolCall } from '../model/model.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
@@ -8,9 +9,7 @@ import type { RunStatus } from '../runs/state.ts'
 import type { HistoryMessage, RunPlan } from './plan.ts'
 
 /** A run of a hosted agent, as far as it never changes. */
-export interface HostedRun {
-  readonly runId: string
-  readonly workspaceId: string
+export interface HostedRun extends RunIdentity {
   readonly agentId: string
   /** The run that somebody has invoked: itself, or the one at the top of its parents. */
   readonly rootRunId: string

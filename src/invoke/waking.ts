@@ -1,4 +1,5 @@
 import { encodeJson, RawJson } from '../http/raw-json.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../runs/rows.ts'
@@ -32,18 +33,22 @@ export async function pauseRun(
   return (await sql.begin(async (transaction) => {
     const tx = transaction as unknown as TransactionSql
     const [driven] = await tx`
-      select from hosted_runs where run_id = ${run.runId} and owner = ${owner} and phase = 'driven' for update`
+      select from hosted_runs
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      for update`
     if (driven === undefined) return null
-    const pending = await pendingFor(tx, run.runId)
+    const pending = await pendingFor(tx, run)
     if (pending === null) return 'decided'
     const events = sleep.events(pending)
     await tx`
       with asleep as (
-        update hosted_runs set phase = 'paused', owner = null, used_ms = ${sleep.usedMs} where run_id = ${run.runId}
+        update hosted_runs set phase = 'paused', owner = null, used_ms = ${sleep.usedMs}
+        where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
         returning run_id
       ), moved as (
         update runs r set status = ${statusOf(pending)}, pending = ${json(pending)}::json
-        where r.run_id = ${run.runId} and r.status = 'running' and exists (select from asleep)
+        where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and r.status = 'running'
+          and exists (select from asleep)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${logged(tx, events, 'last', 'moved')}`
@@ -52,57 +57,73 @@ export async function pauseRun(
 }
 
 /** What the run waits for, of its own or of its children; null if any of its calls can go on. */
-async function pendingFor(tx: TransactionSql, runId: string): Promise<PendingPause | null> {
+async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<PendingPause | null> {
+  const { workspaceId, runId } = run
   const calls = await tx<{ status: string; child_run_id: string | null }[]>`
     select status, child_run_id from tool_calls
-    where run_id = ${runId} and status not in ('finished', 'failed') order by position`
+    where workspace_id = ${workspaceId} and run_id = ${runId} and status not in ('finished', 'failed')
+    order by position`
   const children = calls.flatMap(({ child_run_id: child, status }) =>
     child !== null && status === 'started' ? child : [],
   )
   if (calls.some(({ status, child_run_id: child }) => status !== 'held' && (status !== 'started' || child === null)))
     return null
   const asleep = await tx<{ run_id: string; pending: RawJson }[]>`
-    select h.run_id, r.pending from hosted_runs h join runs r on r.run_id = h.run_id
-    where h.run_id = any(${children}::uuid[]) and h.phase = 'paused' for share of h`
+    select h.run_id, r.pending
+    from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
+    where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and h.phase = 'paused'
+    for share of h`
   if (asleep.length < children.length) return null
-  const [own] = await loadPauses(tx as unknown as Sql, runId)
+  const [own] = await loadPauses(tx as unknown as Sql, run)
   if (own !== undefined) return pendingOf(runId, own)
   const first = asleep.find(({ run_id }) => run_id === children[0])
   return first === undefined ? null : pendingFrom(first.pending)
 }
 
-interface Family {
+/** A run and those above it, from the top down. */
+export interface Family {
+  readonly workspaceId: string
+  readonly runs: readonly FamilyRun[]
+}
+
+interface FamilyRun {
   readonly run_id: string
   readonly phase: string
 }
 
-/** The run and those above it, from the top down, locked. */
-export async function lockFamily(tx: TransactionSql, runId: string): Promise<readonly Family[]> {
+/** The run and those above it, locked from the top down. */
+export async function lockFamily(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Family> {
   const chain = await tx<{ run_id: string; height: number }[]>`
     with recursive chain (run_id, height) as (
       select ${runId}::uuid, 0
       union all
       select c.run_id, chain.height + 1
-      from chain join hosted_runs h on h.run_id = chain.run_id join tool_calls c on c.call_id = h.parent_call_id
+      from chain
+      join hosted_runs h on h.workspace_id = ${workspaceId} and h.run_id = chain.run_id
+      join tool_calls c on c.workspace_id = h.workspace_id and c.call_id = h.parent_call_id
     )
     select run_id, height from chain order by height desc`
-  const family: Family[] = []
+  const runs: FamilyRun[] = []
   for (const { run_id } of chain) {
-    const [row] = await tx<Family[]>`select run_id, phase from hosted_runs where run_id = ${run_id} for update`
-    if (row !== undefined) family.push(row)
+    const [row] = await tx<FamilyRun[]>`
+      select run_id, phase from hosted_runs where workspace_id = ${workspaceId} and run_id = ${run_id} for update`
+    if (row !== undefined) runs.push(row)
   }
-  return family
+  return { workspaceId, runs }
 }
 
 /** Puts paused runs of a family in line to be driven again. The rows are locked. */
-export async function wake(tx: TransactionSql, family: readonly Family[]): Promise<void> {
-  const asleep = family.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
+export async function wake(tx: TransactionSql, { workspaceId, runs }: Family): Promise<void> {
+  const asleep = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
-      update hosted_runs set phase = 'queued' where run_id = any(${asleep}::uuid[]) returning run_id
+      update hosted_runs set phase = 'queued'
+      where workspace_id = ${workspaceId} and run_id = any(${asleep}::uuid[]) returning run_id
     ), moved as (
       update runs r set status = 'running', pending = null
-      from awake where r.run_id = awake.run_id and r.status in ('awaiting_approval', 'awaiting_input')
+      from awake
+      where r.workspace_id = ${workspaceId} and r.run_id = awake.run_id
+        and r.status in ('awaiting_approval', 'awaiting_input')
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
     ${logged(tx, [], 'first', 'moved')}`
@@ -114,14 +135,14 @@ export async function wake(tx: TransactionSql, family: readonly Family[]): Promi
  */
 export async function showNext(
   tx: TransactionSql,
-  family: readonly Family[],
+  { workspaceId, runs }: Family,
   decidedId: string,
   next: PendingPause,
 ): Promise<void> {
   await tx`
     with moved as (
       update runs r set status = ${statusOf(next)}, pending = ${json(next)}::json
-      where r.run_id = any(${family.map(({ run_id }) => run_id)}::uuid[])
+      where r.workspace_id = ${workspaceId} and r.run_id = any(${runs.map(({ run_id }) => run_id)}::uuid[])
         and r.status in ('awaiting_approval', 'awaiting_input') and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )

@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { RawJson } from '../http/raw-json.ts'
+import { runKey } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
@@ -241,11 +242,11 @@ function pickRound(changes: readonly Change[]): Round {
   const round: Round = { run: [], task: [], event: [] }
   const lastPlaces = new Map<string, number>()
   for (const change of changes) {
-    const { run_id } = change.row
+    const run = runKey(change.row.workspace_id, change.row.run_id)
     const place = PLACES[change.kind]
-    if (place < (lastPlaces.get(run_id) ?? 0)) lastPlaces.set(run_id, HELD)
+    if (place < (lastPlaces.get(run) ?? 0)) lastPlaces.set(run, HELD)
     else {
-      lastPlaces.set(run_id, place)
+      lastPlaces.set(run, place)
       ;(round[change.kind] as Change[]).push(change)
     }
   }

@@ -49,7 +49,7 @@ export class FeedTokens {
     if (named !== undefined) await this.checkAgent(caller, named)
     const agentId = named ?? caller.agentId
     if (run_id === undefined) return { agentId, runId: null }
-    const run = readable(caller, await this.deps.directory.find(run_id.toLowerCase()))
+    const run = readable(caller, await this.deps.directory.find(caller.workspaceId, run_id.toLowerCase()))
     if (agentId !== null && run.agentId !== agentId) throw invalid('run_id', 'expected a run of the agent in agent_id')
     return { agentId, runId: run.runId }
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { RawJson } from '../http/raw-json.ts'
+import type { RunIdentity } from '../ids.ts'
 import { type Ended, type Ending, type EndingRun, endLocked, lockToEnd, NOTHING_MORE } from '../invoke/ending.ts'
 import { ownEvent } from '../invoke/events.ts'
 import { findRun } from '../invoke/load.ts'
@@ -15,7 +16,7 @@ export interface PauseExpiryDeps {
   readonly log: Log
   readonly onChange: () => void
   /** Told of runs that have ended because nobody decided. */
-  readonly onEnded: (runId: string) => void
+  readonly onEnded: (run: RunIdentity) => void
 }
 
 const POLL_MS = 1_000
@@ -38,21 +39,20 @@ export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
 async function expireSome(deps: PauseExpiryDeps): Promise<number> {
   const { patrol, clock } = deps
   const due = await patrol<DuePause[]>`
-    select pause_id as "pauseId", run_id as "runId", type from pauses
+    select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId", type from pauses
     where status = 'pending' and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
   for (const pause of due) await expire(deps, pause)
   return due.length
 }
 
-interface DuePause {
+interface DuePause extends RunIdentity {
   readonly pauseId: string
-  readonly runId: string
   readonly type: 'approval' | 'input'
 }
 
 /** Both at once: a pause that has expired without the end of its run would leave that waiting for ever. */
 async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause: DuePause): Promise<void> {
-  const run = await findRun(sql, pause.runId)
+  const run = await findRun(sql, pause)
   if (run === null) return
   const at = clock.now()
   const ended = (await sql.begin(async (transaction) => {
@@ -60,11 +60,11 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
     await lockToEnd(tx, run)
     const { count } = await tx`
       update pauses set status = 'expired', decided_at = ${new Date(at)}
-      where pause_id = ${pause.pauseId} and status = 'pending'`
+      where workspace_id = ${run.workspaceId} and pause_id = ${pause.pauseId} and status = 'pending'`
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
   })) as Ended | null
   if (ended === null) return
-  for (const runId of [pause.runId, ...ended.below]) onEnded(runId)
+  for (const each of [run, ...ended.below]) onEnded(each)
   onChange()
 }
 

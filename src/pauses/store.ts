@@ -4,6 +4,7 @@ import { ApiError, invalid } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../http/page.ts'
 import { RawJson } from '../http/raw-json.ts'
 import { Uuid } from '../http/schema.ts'
+import type { RunIdentity } from '../ids.ts'
 import { ownEvent } from '../invoke/events.ts'
 import { loadPauses } from '../invoke/load.ts'
 import type { RunPlan } from '../invoke/plan.ts'
@@ -60,7 +61,7 @@ export class Pauses {
   async get(caller: Caller, type: PauseRow['type'], pauseId: string): Promise<PauseRow> {
     const [row] = await this.deps.sql<PauseRow[]>`
       ${selected(this.deps.sql)}
-      where p.pause_id = ${pauseId} and p.workspace_id = ${caller.workspaceId} and p.type = ${type}`
+      where p.workspace_id = ${caller.workspaceId} and p.pause_id = ${pauseId} and p.type = ${type}`
     if (row === undefined)
       throw new ApiError('NOT_FOUND', `${type === 'approval' ? 'approval' : 'input request'} does not exist`)
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
@@ -74,24 +75,27 @@ export class Pauses {
    */
   async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<void> {
     const { sql, clock, onChange } = this.deps
+    const { workspaceId } = caller
     const pause = await this.get(caller, type, pauseId)
-    if (decision.status === 'approved') await this.checkEdited(pause, decision.editedInput)
+    const run = { workspaceId, runId: pause.run_id }
+    if (decision.status === 'approved') await this.checkEdited(workspaceId, pause, decision.editedInput)
     const at = clock.now()
     const decided = (await sql.begin(async (transaction) => {
       const tx = transaction as unknown as TransactionSql
-      const family = await lockFamily(tx, pause.run_id)
+      const family = await lockFamily(tx, run)
       const [row] = await tx`
         update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
           comment = ${'comment' in decision ? decision.comment : null},
           edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
           answer = ${decision.status === 'answered' ? decision.answer : null}
-        where pause_id = ${pauseId} and status = 'pending' and (expires_at is null or expires_at > ${new Date(at)})
+        where workspace_id = ${workspaceId} and pause_id = ${pauseId} and status = 'pending'
+          and (expires_at is null or expires_at > ${new Date(at)})
         returning pause_id`
       if (row === undefined) return false
-      await apply(tx, pause, decision)
+      await apply(tx, workspaceId, pause, decision)
       const events = [decisionEvent(caller, pause, decision, at)]
       await tx`with it as (select 1) ${logged(tx, events, 'none', 'it')}`
-      const [next] = await loadPauses(tx as unknown as Sql, pause.run_id)
+      const [next] = await loadPauses(tx as unknown as Sql, run)
       if (next === undefined) await wake(tx, family)
       else await showNext(tx, family, pauseId, pendingOf(pause.run_id, next))
       return true
@@ -101,13 +105,14 @@ export class Pauses {
   }
 
   /** What a person makes of the arguments has to be what the tool takes, as far as that is known here. */
-  private async checkEdited(pause: PauseRow, edited: RawJson | null): Promise<void> {
+  private async checkEdited(workspaceId: string, pause: PauseRow, edited: RawJson | null): Promise<void> {
     if (edited === null) return
     const { sql, limits, schemas } = this.deps
     checkSize('edited_input', edited, limits.run_input_bytes)
     const inexact = inexactIn(edited.text, 'edited_input')
     if (inexact !== undefined) throw invalid(inexact.place, inexact.problem)
-    const [row] = await sql<{ plan: RawJson }[]>`select plan from hosted_runs where run_id = ${pause.run_id}`
+    const [row] = await sql<{ plan: RawJson }[]>`
+      select plan from hosted_runs where workspace_id = ${workspaceId} and run_id = ${pause.run_id}`
     const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
     const tool = agent.tools.find(({ name }) => name === pause.tool)
     const parameters = tool && knownParameters(tool)
@@ -121,24 +126,31 @@ export class Pauses {
  * The run that whoever decides is answered about: the one that somebody has invoked, unless the key is one of an agent
  * below it, which must not read it.
  */
-export function answeredAbout({ agentId }: Caller, pause: PauseRow): { runId: string; sessionId: string | null } {
-  if (agentId !== null && agentId !== pause.root_agent_id) return { runId: pause.run_id, sessionId: null }
-  return { runId: pause.root_run_id, sessionId: pause.root_session_id }
+export function answeredAbout(
+  { workspaceId, agentId }: Caller,
+  pause: PauseRow,
+): RunIdentity & { sessionId: string | null } {
+  if (agentId !== null && agentId !== pause.root_agent_id) return { workspaceId, runId: pause.run_id, sessionId: null }
+  return { workspaceId, runId: pause.root_run_id, sessionId: pause.root_session_id }
 }
 
 function selected(sql: Sql) {
   return sql`
     select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
       p.question, p.options, p.answer, p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
-    from pauses p join hosted_runs h on h.run_id = p.run_id join hosted_runs root on root.run_id = h.root_run_id`
+    from pauses p
+    join hosted_runs h on h.workspace_id = p.workspace_id and h.run_id = p.run_id
+    join hosted_runs root on root.workspace_id = h.workspace_id and root.run_id = h.root_run_id`
 }
 
 /** What the decision means for the call: it runs on exactly what was shown, or on what the person made of it. */
-async function apply(tx: TransactionSql, pause: PauseRow, decision: Decision): Promise<void> {
+async function apply(tx: TransactionSql, workspaceId: string, pause: PauseRow, decision: Decision): Promise<void> {
   const { call_id } = pause
   if (decision.status === 'approved') {
     const input = decision.editedInput ?? pause.input
-    await tx`update tool_calls set status = 'ready', input = ${input}::json where call_id = ${call_id} and status = 'held'`
+    await tx`
+      update tool_calls set status = 'ready', input = ${input}::json
+      where workspace_id = ${workspaceId} and call_id = ${call_id} and status = 'held'`
     return
   }
   const [status, output] =
@@ -146,7 +158,8 @@ async function apply(tx: TransactionSql, pause: PauseRow, decision: Decision): P
       ? ['answered', RawJson.of(decision.answer)]
       : ['rejected', failure(`a person has rejected this call${decision.comment ? `: ${decision.comment}` : ''}`)]
   await tx`
-    update tool_calls set status = ${status}, output = ${output}::json where call_id = ${call_id} and status = 'held'`
+    update tool_calls set status = ${status}, output = ${output}::json
+    where workspace_id = ${workspaceId} and call_id = ${call_id} and status = 'held'`
 }
 
 function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: number) {

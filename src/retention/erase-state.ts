@@ -65,29 +65,29 @@ async function stopDriving(sql: Sql, workspaceId: string): Promise<void> {
     where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven')`
 }
 
-/** Rows are locked by run_id, as every statement on several runs does, so that none wait for each other in a circle. */
+/** Rows are locked by workspace and run_id, as every statement on several runs does, so that none wait for each other in a circle. */
 async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
   await untilNone(async () => {
     const [gone] = await sql<[{ count: number }]>`
       with batch as materialized (
         select run_id from runs
-        where run_id in (
+        where workspace_id = ${workspaceId} and run_id in (
           select run_id from runs where workspace_id = ${workspaceId}
           order by created_at desc, run_id desc limit ${RUNS_PER_STATEMENT}
         )
         order by run_id for update
       ), gone_tasks as (
-        delete from tasks where run_id in (select run_id from batch) returning 1
+        delete from tasks where workspace_id = ${workspaceId} and run_id in (select run_id from batch) returning 1
       ), gone_pauses as (
-        delete from pauses where run_id in (select run_id from batch)
+        delete from pauses where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
       ), gone_calls as (
-        delete from tool_calls where run_id in (select run_id from batch)
+        delete from tool_calls where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
       ), gone_steps as (
-        delete from run_steps where run_id in (select run_id from batch)
+        delete from run_steps where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
       ), gone_hosted as (
-        delete from hosted_runs where run_id in (select run_id from batch)
+        delete from hosted_runs where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
       ), gone_runs as (
-        delete from runs where run_id in (select run_id from batch) returning 1
+        delete from runs where workspace_id = ${workspaceId} and run_id in (select run_id from batch) returning 1
       )
       update erasures set
         runs = runs + (select count(*) from gone_runs), tasks = tasks + (select count(*) from gone_tasks)

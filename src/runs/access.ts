@@ -3,11 +3,12 @@ import { ApiError } from '../http/errors.ts'
 import type { Caller } from '../keys/schema.ts'
 
 /**
- * The run, if the caller may read it: its workspace's for a workspace key, its own agent's for an agent key.
- * @throws ApiError NOT_FOUND for no run or one of another workspace, FORBIDDEN for another agent's (contract section 2)
+ * The run, if the caller may read it: any for a workspace key, its own agent's for an agent key.
+ * @param run as the directory has it for the caller's workspace
+ * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (contract section 2)
  */
 export function readable(caller: Caller, run: RunRef | null): RunRef {
-  if (run === null || run.workspaceId !== caller.workspaceId) throw new ApiError('NOT_FOUND', 'run does not exist')
+  if (run === null) throw new ApiError('NOT_FOUND', 'run does not exist')
   if (caller.agentId !== null && caller.agentId !== run.agentId) {
     throw new ApiError('FORBIDDEN', 'this run belongs to another agent than this key')
   }

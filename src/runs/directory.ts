@@ -1,10 +1,14 @@
 import type { RunRef } from '../events/schema.ts'
+import { type RunIdentity, runKey } from '../ids.ts'
 import { createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 export interface RunDirectory {
-  /** The run's immutable facts, at once when they are cached; null when there is no such run. `runId` in lower case. */
-  find(runId: string): RunRef | Promise<RunRef | null>
+  /**
+   * The run's immutable facts, at once when they are cached; null when the workspace has no such run.
+   * @param runId in lower case
+   */
+  find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null>
   /** Notes a run that this process has just created, and tells the listeners. */
   started(ref: RunRef): void
   /** `listener` hears of every run this process creates, before its caller does. */
@@ -12,6 +16,7 @@ export interface RunDirectory {
 }
 
 const RUNS_CACHED_MAX = 50_000
+const IDENTITY_BYTES = 72
 
 /**
  * Who owns a run, for the hot path: every reported event, task and ending asks. A run's owner never changes, so the
@@ -28,55 +33,60 @@ export function createRunDirectory({
   const entries = new Map<string, RunRef>()
   const pending = new Map<string, Promise<RunRef | null>>()
   const listeners: ((ref: RunRef) => void)[] = []
-  const lookups = createBatcher<string, RunRef | null>({
-    run: (runIds) => lookUp(sql, runIds),
-    keyOf: (runId) => runId,
-    bytesOf: (runId) => runId.length,
+  const lookups = createBatcher<RunIdentity, RunRef | null>({
+    run: (runs) => lookUp(sql, runs),
+    keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+    bytesOf: () => IDENTITY_BYTES,
   })
 
-  function remember(ref: RunRef): void {
-    entries.delete(ref.runId)
-    entries.set(ref.runId, ref)
+  function remember(key: string, ref: RunRef): void {
+    entries.delete(key)
+    entries.set(key, ref)
     if (entries.size > runsCachedMax) entries.delete(entries.keys().next().value as string)
   }
 
-  async function lookUpOnce(runId: string): Promise<RunRef | null> {
+  async function lookUpOnce(key: string, run: RunIdentity): Promise<RunRef | null> {
     try {
-      const ref = await lookups.submit(runId)
-      if (ref !== null) remember(ref)
+      const ref = await lookups.submit(run)
+      if (ref !== null) remember(key, ref)
       return ref
     } finally {
-      pending.delete(runId)
+      pending.delete(key)
     }
   }
 
-  function miss(runId: string): Promise<RunRef | null> {
-    const known = pending.get(runId)
+  function miss(key: string, run: RunIdentity): Promise<RunRef | null> {
+    const known = pending.get(key)
     if (known !== undefined) return known
-    const lookup = lookUpOnce(runId)
-    pending.set(runId, lookup)
+    const lookup = lookUpOnce(key, run)
+    pending.set(key, lookup)
     return lookup
   }
 
   return {
-    find(runId) {
-      const ref = entries.get(runId)
-      if (ref === undefined) return miss(runId)
-      remember(ref)
+    find(workspaceId, runId) {
+      const key = runKey(workspaceId, runId)
+      const ref = entries.get(key)
+      if (ref === undefined) return miss(key, { workspaceId, runId })
+      remember(key, ref)
       return ref
     },
     started(ref) {
-      remember(ref)
+      remember(runKey(ref.workspaceId, ref.runId), ref)
       for (const listener of listeners) listener(ref)
     },
     onRunStarted: (listener) => void listeners.push(listener),
   }
 }
 
-async function lookUp(sql: Sql, runIds: readonly string[]): Promise<(RunRef | null)[]> {
+async function lookUp(sql: Sql, runs: readonly RunIdentity[]): Promise<(RunRef | null)[]> {
   const rows = await sql<RunRef[]>`
-    select run_id as "runId", workspace_id as "workspaceId", agent_id as "agentId", runtime_type as "runtimeType"
-    from runs where run_id = any(${runIds as string[]}::uuid[])`
-  const found = new Map(rows.map((row) => [row.runId, row]))
-  return runIds.map((runId) => found.get(runId) ?? null)
+    select r.run_id as "runId", r.workspace_id as "workspaceId", r.agent_id as "agentId",
+      r.runtime_type as "runtimeType"
+    from unnest(
+      ${runs.map((run) => run.workspaceId)}::uuid[], ${runs.map((run) => run.runId)}::uuid[]
+    ) as i (workspace_id, run_id)
+    join runs r on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
+  const found = new Map(rows.map((row) => [runKey(row.workspaceId, row.runId), row]))
+  return runs.map(({ workspaceId, runId }) => found.get(runKey(workspaceId, runId)) ?? null)
 }

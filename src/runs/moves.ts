@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { RawJson } from '../http/raw-json.ts'
+import { runKey } from '../ids.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { durationMs, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
@@ -28,9 +29,11 @@ export function createRunMoves(sql: Sql): Batcher<RunMove, RunEnded> {
       const outcomes = await update(sql, moves)
       const unmoved = moves.filter((_, index) => outcomes[index].completed_at === null)
       const standing = unmoved.length === 0 ? new Map<string, StandingRun>() : await findStanding(sql, unmoved)
-      return moves.map((move, index) => toResult(move, outcomes[index], standing.get(move.runId)))
+      return moves.map((move, index) =>
+        toResult(move, outcomes[index], standing.get(runKey(move.workspaceId, move.runId))),
+      )
     },
-    keyOf: (move) => move.runId,
+    keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
     bytesOf: (move) => (move.output?.text.length ?? 0) + (move.errorDetail?.text.length ?? 0) + 500,
   })
 }
@@ -42,7 +45,8 @@ interface MoveOutcome {
 }
 
 /**
- * Rows are locked by run_id first, so that two statements that move the same ones never wait for each other in a circle.
+ * Rows are locked by workspace and run_id first, so that two statements that move the same ones never wait for each other
+ * in a circle.
  * An ending never comes before the start, whatever the clocks say.
  */
 async function update(sql: Sql, moves: readonly RunMove[]): Promise<readonly MoveOutcome[]> {
@@ -56,13 +60,14 @@ async function update(sql: Sql, moves: readonly RunMove[]): Promise<readonly Mov
         ${moves.map((move) => new Date(move.at).toISOString())}::timestamptz[]
       ) with ordinality as i (run_id, workspace_id, status, output, error_message, error_detail, at, n)
     ), locked as materialized (
-      select i.* from runs r join item i on i.run_id = r.run_id order by r.run_id for no key update of r
+      select i.* from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
+      order by r.workspace_id, r.run_id for no key update of r
     ), moved as (
       update runs r set
         status = i.status, output = i.output, error_message = i.error_message,
         error_detail = i.error_detail, completed_at = greatest(i.at, r.started_at)
       from locked i
-      where r.run_id = i.run_id and r.workspace_id = i.workspace_id
+      where r.workspace_id = i.workspace_id and r.run_id = i.run_id
         and r.status || '>' || i.status = any(${RUN_MOVES as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), logged as (
@@ -70,10 +75,12 @@ async function update(sql: Sql, moves: readonly RunMove[]): Promise<readonly Mov
       select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
       from moved r join agents a on a.agent_id = r.agent_id
     )
-    select r.started_at, r.completed_at from item i left join moved r on r.run_id = i.run_id order by i.n`
+    select r.started_at, r.completed_at 
+    from item i left join moved r on r.workspace_id = i.workspace_id and r.run_id = i.run_id order by i.n`
 }
 
 interface StandingRun {
+  readonly workspace_id: string
   readonly run_id: string
   readonly status: RunStatus
   readonly started_at: Date | null
@@ -83,12 +90,12 @@ interface StandingRun {
 /** A second statement, because the first one's snapshot may be older than the ending that stood in its way. */
 async function findStanding(sql: Sql, moves: readonly RunMove[]): Promise<Map<string, StandingRun>> {
   const rows = await sql<StandingRun[]>`
-    select r.run_id, r.status, r.started_at, r.completed_at
+    select r.workspace_id, r.run_id, r.status, r.started_at, r.completed_at
     from runs r
     join unnest(
       ${moves.map((move) => move.runId)}::uuid[], ${moves.map((move) => move.workspaceId)}::uuid[]
-    ) as i (run_id, workspace_id) on r.run_id = i.run_id and r.workspace_id = i.workspace_id`
-  return new Map(rows.map((row) => [row.run_id, row]))
+    ) as i (run_id, workspace_id) on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
+  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id), row]))
 }
 
 function toResult(move: RunMove, outcome: MoveOutcome, standing: StandingRun | undefined): RunEnded | ApiError {

@@ -87,7 +87,7 @@ export function startStaleRuns({
 async function timeOut(sql: Sql, now: number): Promise<number> {
   const rows = await sql`
     with silent as materialized (
-      select r.run_id, a.stale_after_seconds
+      select r.workspace_id, r.run_id, a.stale_after_seconds
       from agents a
       cross join lateral (
         select ${new Date(now)}::timestamptz - make_interval(secs => a.stale_after_seconds) as silent_since
@@ -96,15 +96,19 @@ async function timeOut(sql: Sql, now: number): Promise<number> {
       where a.stale_after_seconds is not null and r.runtime_type = 'external'
         and r.status in ${sql(LIVE_RUN_STATUSES)}
         and greatest(r.created_at, r.started_at, r.last_event_at) < d.silent_since
-        and not exists (select from tasks t where t.run_id = r.run_id and t.updated_at >= d.silent_since)
-      order by r.run_id limit ${RUNS_PER_STATEMENT}
+        and not exists (select 
+          from tasks t
+          where t.workspace_id = r.workspace_id and t.run_id = r.run_id and t.updated_at >= d.silent_since
+        )
+      order by r.workspace_id, r.run_id limit ${RUNS_PER_STATEMENT}
       for no key update of r skip locked
     ), moved as (
       update runs r set
         status = 'timed_out', completed_at = greatest(${new Date(now)}::timestamptz, r.started_at),
         error_message = 'silent for more than ' || s.stale_after_seconds || ' s: no event, no task, no change of state'
       from silent s
-      where r.run_id = s.run_id and r.status || '>timed_out' = any(${RUN_MOVES as string[]}::text[])
+      where r.workspace_id = s.workspace_id and r.run_id = s.run_id
+        and r.status || '>timed_out' = any(${RUN_MOVES as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), logged as (
       insert into outbox (workspace_id, kind, body)

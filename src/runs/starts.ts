@@ -1,6 +1,7 @@
 import type { RunRef } from '../events/schema.ts'
 import { ApiError } from '../http/errors.ts'
 import type { RawJson } from '../http/raw-json.ts'
+import { runKey } from '../ids.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
@@ -35,7 +36,7 @@ export function createRunStarts(sql: Sql): Batcher<NewRun, StartedRun> {
       const existing = repeats.length === 0 ? new Map<string, ExistingRun>() : await findExisting(sql, repeats)
       return runs.map((run, index) => toResult(run, outcomes[index], existing))
     },
-    keyOf: (run) => run.runId,
+    keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
     bytesOf: (run) => run.input.text.length + run.metadata.text.length + 500,
   })
 }
@@ -47,7 +48,7 @@ interface InsertOutcome {
   readonly inserted: boolean
 }
 
-/** Rows go in by run_id, so that two processes that insert the same ones never wait for each other in a circle. */
+/** Rows go in by workspace and run_id, so that two processes that insert the same ones never wait for each other in a circle. */
 async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly InsertOutcome[]> {
   return sql<InsertOutcome[]>`
     with item as (
@@ -61,9 +62,9 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
       ) with ordinality as i (run_id, workspace_id, agent_id, trigger_type, external_run_id, parent_run_id, tags,
                               metadata, input, start_hash, at, n)
     ), checked as (
-      select i.n, i.run_id, a.version, a.runtime_type,
+      select i.n, a.version, a.runtime_type,
         i.parent_run_id is null or exists (
-          select from runs p where p.run_id = i.parent_run_id and p.workspace_id = i.workspace_id
+          select from runs p where p.workspace_id = i.workspace_id and p.run_id = i.parent_run_id
         ) as parent_found
       from item i
       join agents a on a.agent_id = i.agent_id and a.workspace_id = i.workspace_id and a.status <> 'archived'
@@ -77,8 +78,8 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
         decode(i.start_hash, 'hex'), i.at, i.at
       from item i join checked c on c.n = i.n
       where c.runtime_type = 'external' and c.parent_found
-      order by i.run_id
-      on conflict (run_id) do nothing
+      order by i.workspace_id, i.run_id
+      on conflict (workspace_id, run_id) do nothing
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), logged as (
       insert into outbox (workspace_id, kind, body)
@@ -86,7 +87,8 @@ async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly Inser
       from inserted r join agents a on a.agent_id = r.agent_id
     )
     select c.runtime_type, c.parent_found, r.run_id is not null as inserted
-    from item i left join checked c on c.n = i.n left join inserted r on r.run_id = i.run_id
+    from item i left join checked c on c.n = i.n
+      left join inserted r on r.workspace_id = i.workspace_id and r.run_id = i.run_id
     order by i.n`
 }
 
@@ -102,9 +104,12 @@ interface ExistingRun {
 
 async function findExisting(sql: Sql, runs: readonly NewRun[]): Promise<Map<string, ExistingRun>> {
   const rows = await sql<ExistingRun[]>`
-    select run_id, workspace_id, encode(start_hash, 'hex') as start_hash
-    from runs where run_id = any(${runs.map((run) => run.runId)}::uuid[])`
-  return new Map(rows.map((row) => [row.run_id, row]))
+    select r.run_id, r.workspace_id, encode(r.start_hash, 'hex') as start_hash
+    from unnest(
+      ${runs.map((run) => run.workspaceId)}::uuid[], ${runs.map((run) => run.runId)}::uuid[]
+    ) as i (workspace_id, run_id)
+    join runs r on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
+  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id), row]))
 }
 
 function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, ExistingRun>): StartedRun | ApiError {
@@ -120,10 +125,7 @@ function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, Exi
     runtimeType: outcome.runtime_type,
   }
   if (outcome.inserted) return { ref, created: true }
-  const found = existing.get(run.runId)
-  // The same words for a run of another workspace: that it exists there must not show.
-  const same = found?.workspace_id === run.workspaceId && found.start_hash === startHash(run)
-  return same
+  return existing.get(runKey(run.workspaceId, run.runId))?.start_hash === startHash(run)
     ? { ref, created: false }
     : new ApiError('CONFLICT', 'run_id is taken by a run that was started otherwise')
 }

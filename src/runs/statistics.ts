@@ -1,4 +1,5 @@
 import { ApiError } from '../http/errors.ts'
+import { type RunIdentity, runKey } from '../ids.ts'
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -113,8 +114,7 @@ async function openPosition(sql: Sql, epoch: string): Promise<number> {
   return seq
 }
 
-interface Tally {
-  readonly workspaceId: string
+interface Tally extends RunIdentity {
   events: number
   /** Unix milliseconds. */
   lastAt: number
@@ -136,8 +136,9 @@ async function gather(journal: Journal, position: number, tallies: Map<string, T
 function tally(tallies: Map<string, Tally>, { kind, spans, receivedAt }: Frame): void {
   if (kind !== 'event') return
   for (const { runId, workspaceId, rows } of spans) {
-    const known = tallies.get(runId)
-    if (known === undefined) tallies.set(runId, { workspaceId, events: rows, lastAt: receivedAt })
+    const key = runKey(workspaceId, runId)
+    const known = tallies.get(key)
+    if (known === undefined) tallies.set(key, { workspaceId, runId, events: rows, lastAt: receivedAt })
     else {
       known.events += rows
       known.lastAt = Math.max(known.lastAt, receivedAt)
@@ -147,11 +148,11 @@ function tally(tallies: Map<string, Tally>, { kind, spans, receivedAt }: Frame):
 
 /**
  * Adds the tallies to their runs and moves the position from `from` to `to`, both or neither. False when the position is
- * no longer at `from`: another process that follows the same journal was faster. Rows are locked by run_id, as every
- * statement on several runs does, so that none wait for each other in a circle.
+ * no longer at `from`: another process that follows the same journal was faster. Rows are locked by workspace and run_id,
+ * as every statement on several runs does, so that none wait for each other in a circle.
  */
 async function write(sql: Sql, epoch: string, from: number, to: number, tallies: Map<string, Tally>): Promise<boolean> {
-  const all = [...tallies]
+  const all = [...tallies.values()]
   const rows = await sql`
     with advanced as (
       update journal_consumers set seq = ${to}
@@ -159,18 +160,18 @@ async function write(sql: Sql, epoch: string, from: number, to: number, tallies:
       returning seq
     ), item as (
       select * from unnest(
-        ${all.map(([runId]) => runId)}::uuid[], ${all.map(([, { workspaceId }]) => workspaceId)}::uuid[],
-        ${all.map(([, { events }]) => events)}::bigint[],
-        ${all.map(([, { lastAt }]) => new Date(lastAt).toISOString())}::timestamptz[]
+        ${all.map(({ runId }) => runId)}::uuid[], ${all.map(({ workspaceId }) => workspaceId)}::uuid[],
+        ${all.map(({ events }) => events)}::bigint[],
+        ${all.map(({ lastAt }) => new Date(lastAt).toISOString())}::timestamptz[]
       ) as i (run_id, workspace_id, events, last_at)
     ), locked as materialized (
-      select i.* from runs r join item i on i.run_id = r.run_id
+      select i.* from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
       where exists (select from advanced)
-      order by r.run_id for no key update of r
+      order by r.workspace_id, r.run_id for no key update of r
     ), counted as (
       update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at)
       from locked i
-      where r.run_id = i.run_id and r.workspace_id = i.workspace_id
+      where r.workspace_id = i.workspace_id and r.run_id = i.run_id
     )
     select from advanced`
   return rows.length === 1

@@ -7,7 +7,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { EMPTY_OBJECT } from '../http/raw-json.ts'
 import { CursorMs, Uuid } from '../http/schema.ts'
 import { parseTimestamp } from '../http/timestamp.ts'
-import type { Mint } from '../ids.ts'
+import type { Mint, RunIdentity } from '../ids.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable, reportable } from './access.ts'
@@ -35,7 +35,7 @@ export interface RunStoreDeps {
   readonly limits: Limits
   readonly directory: RunDirectory
   /** Ends a run that the service drives itself; false when it is over. */
-  readonly cancelHosted: (runId: string, reason: string | null) => Promise<boolean>
+  readonly cancelHosted: (run: RunIdentity, reason: string | null) => Promise<boolean>
   /** Called after each commit that has put something into the outbox. */
   readonly onChange: () => void
 }
@@ -89,7 +89,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
   /** @throws ApiError PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
   async function complete(caller: Caller, body: CompleteRun): Promise<RunEnded> {
     checkSize('output', body.output, limits.run_output_bytes)
-    const run = reportable(caller, await directory.find(body.run_id.toLowerCase()))
+    const run = reportable(caller, await directory.find(caller.workspaceId, body.run_id.toLowerCase()))
     return end(run, 'completed', { output: body.output ?? EMPTY_OBJECT })
   }
 
@@ -97,7 +97,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
   async function fail(caller: Caller, body: FailRun): Promise<RunEnded> {
     checkText('error_message', body.error_message, limits.run_output_bytes)
     checkSize('error_detail', body.error_detail, limits.run_output_bytes)
-    const run = reportable(caller, await directory.find(body.run_id.toLowerCase()))
+    const run = reportable(caller, await directory.find(caller.workspaceId, body.run_id.toLowerCase()))
     return end(run, 'failed', { errorMessage: body.error_message, errorDetail: body.error_detail ?? EMPTY_OBJECT })
   }
 
@@ -107,7 +107,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
     const run = await find(caller, runId)
     const errorMessage = body.reason ?? null
     if (run.runtimeType === 'external') return end(run, 'cancelled', { errorMessage })
-    const isDone = await cancelHosted(run.runId, errorMessage)
+    const isDone = await cancelHosted(run, errorMessage)
     // Says how the run stands, as for one that has ended before.
     return { ...(await end(run, 'cancelled', { errorMessage })), already: !isDone }
   }
@@ -117,14 +117,14 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
    * @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE
    */
   async function find(caller: Caller, runId: string): Promise<RunRef> {
-    return readable(caller, await directory.find(runId.toLowerCase()))
+    return readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
   async function get(caller: Caller, runId: string): Promise<RunRecord> {
     const ref = await find(caller, runId)
     const [run] = await sql<StoredRun[]>`
-      select ${sql.unsafe(STORED_RUN)} from runs r where r.run_id = ${ref.runId} and r.workspace_id = ${ref.workspaceId}`
+      select ${sql.unsafe(STORED_RUN)} from runs r where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}`
     if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
     return toRunRecord(run)
   }
@@ -133,7 +133,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
   async function status(caller: Caller, runId: string): Promise<RunStatus> {
     const ref = await find(caller, runId)
     const [run] = await sql<{ status: RunStatus }[]>`
-      select status from runs where run_id = ${ref.runId} and workspace_id = ${ref.workspaceId}`
+      select status from runs where workspace_id = ${ref.workspaceId} and run_id = ${ref.runId}`
     if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
     return run.status
   }

@@ -1,6 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
 import { Int, Uuid } from '../http/schema.ts'
+import type { RunIdentity } from '../ids.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import {
@@ -18,7 +19,7 @@ import {
 export interface SessionsDeps {
   readonly sql: Sql
   /** Ends a run that waits for its turn in a session that is deleted. */
-  readonly cancelRun: (runId: string, reason: string) => Promise<unknown>
+  readonly cancelRun: (run: RunIdentity, reason: string) => Promise<unknown>
 }
 
 const CURSOR = cursorCodec(Uuid)
@@ -67,7 +68,8 @@ export class Sessions {
     const after = cursor === undefined ? 0 : MESSAGE_CURSOR.decode(cursor)
     const rows = await sql<(Omit<MessageRecord, 'created_at'> & { readonly created_at: Date })[]>`
       select position, role, content, run_id, created_at from session_messages
-      where session_id = ${sessionId} and position > ${after} order by position limit ${limit + 1}`
+      where workspace_id = ${caller.workspaceId} and session_id = ${sessionId} and position > ${after}
+      order by position limit ${limit + 1}`
     const page = pageOf(rows, limit, (row) => MESSAGE_CURSOR.encode(row.position))
     return { ...page, items: page.items.map((row) => ({ ...row, created_at: row.created_at.toISOString() })) }
   }
@@ -78,19 +80,22 @@ export class Sessions {
    */
   async delete(caller: Caller, sessionId: string): Promise<DeletedSession> {
     const { sql } = this.deps
+    const { workspaceId } = caller
     await this.get(caller, sessionId)
     // The session goes last: a run that waited for a turn in one that is gone would wait for ever.
     for (;;) {
       const waiting = await sql.begin(async (tx) => {
-        await tx`select from sessions where session_id = ${sessionId} for update`
+        await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`
         const runs = await tx<{ run_id: string }[]>`
-          select run_id from hosted_runs where session_id = ${sessionId} and phase = 'waiting'`
+          select run_id from hosted_runs
+          where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting'`
         if (runs.length === 0)
-          await tx`delete from sessions where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
+          await tx`delete from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId}`
         return [...runs]
       })
       if (waiting.length === 0) return { session_id: sessionId, deleted: true }
-      for (const { run_id } of waiting) await this.deps.cancelRun(run_id, 'its session was deleted')
+      for (const { run_id } of waiting)
+        await this.deps.cancelRun({ workspaceId, runId: run_id }, 'its session was deleted')
     }
   }
 }

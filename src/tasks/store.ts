@@ -41,7 +41,7 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
     checkText('task.error_message', task.error_message, limits.run_output_bytes)
     checkSize('task.input', task.input, limits.run_input_bytes)
     checkSize('task.output', task.output, limits.run_output_bytes)
-    const run = reportable(caller, await directory.find(run_id.toLowerCase()))
+    const run = reportable(caller, await directory.find(caller.workspaceId, run_id.toLowerCase()))
     const reported = await upserts.submit({
       runId: run.runId,
       taskId: task.id.toLowerCase(),
@@ -61,7 +61,7 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
 
   /** The tasks of a run, newest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
   async function list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
-    const run = readable(caller, await directory.find(runId.toLowerCase()))
+    const run = readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
     // `bytes_before` and `found` belong to the page before it is cut by size.
@@ -74,7 +74,7 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
           select ${sql.unsafe(STORED_TASK)}, coalesce(octet_length(t.input::text), 0)
             + coalesce(octet_length(t.output::text), 0) + coalesce(octet_length(t.error_message), 0) as bytes
           from tasks t
-          where t.run_id = ${run.runId} and t.workspace_id = ${run.workspaceId}
+          where t.workspace_id = ${run.workspaceId} and t.run_id = ${run.runId}
             ${createdAt === null ? sql`` : sql`and (t.created_at, t.task_id) < (${new Date(createdAt)}, ${taskId}::uuid)`}
           order by t.created_at desc, t.task_id desc limit ${limit + 1}
         ) page

@@ -1,4 +1,5 @@
 import type { RawJson } from '../http/raw-json.ts'
+import { runKey } from '../ids.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { TASK_ROW } from './rows.ts'
@@ -40,7 +41,7 @@ export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
 }
 
 function keyOf(report: TaskReport): string {
-  return `${report.runId}/${report.taskId}`
+  return runKey(report.workspaceId, report.runId) + report.taskId
 }
 
 interface UpsertOutcome {
@@ -69,8 +70,8 @@ async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonl
                               error_message, created_at, updated_at)
       select i.run_id, i.task_id, i.workspace_id, i.agent_id, i.parent_task_id, i.name, i.status, i.input, i.output,
         i.error_message, i.at, i.at
-      from item i order by i.run_id, i.task_id
-      on conflict (run_id, task_id) do update set
+      from item i order by i.workspace_id, i.run_id, i.task_id
+      on conflict (workspace_id, run_id, task_id) do update set
         parent_task_id = coalesce(excluded.parent_task_id, t.parent_task_id), name = excluded.name,
         status = excluded.status, input = coalesce(excluded.input, t.input),
         output = coalesce(excluded.output, t.output),
@@ -84,18 +85,26 @@ async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonl
       select t.workspace_id, 'task', ${sql.unsafe(TASK_ROW)} from applied t
     )
     select t.task_id is not null as applied, coalesce(t.created, false) as created
-    from item i left join applied t on t.run_id = i.run_id and t.task_id = i.task_id
+    from item i left join applied t
+      on t.workspace_id = i.workspace_id and t.run_id = i.run_id and t.task_id = i.task_id
     order by i.n`
+}
+
+interface StandingTask {
+  readonly workspace_id: string
+  readonly run_id: string
+  readonly task_id: string
+  readonly status: TaskStatus
 }
 
 /** A second statement, because the first one's snapshot may be older than the status that stood in its way. */
 async function findStanding(sql: Sql, reports: readonly TaskReport[]): Promise<Map<string, TaskStatus>> {
-  const rows = await sql<{ run_id: string; task_id: string; status: TaskStatus }[]>`
-    select t.run_id, t.task_id, t.status
+  const rows = await sql<StandingTask[]>`
+    select t.workspace_id, t.run_id, t.task_id, t.status
     from tasks t
     join unnest(
       ${reports.map((report) => report.runId)}::uuid[], ${reports.map((report) => report.taskId)}::uuid[],
       ${reports.map((report) => report.workspaceId)}::uuid[]
     ) as i (run_id, task_id, workspace_id) using (run_id, task_id, workspace_id)`
-  return new Map(rows.map((row) => [`${row.run_id}/${row.task_id}`, row.status]))
+  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id) + row.task_id, row.status]))
 }

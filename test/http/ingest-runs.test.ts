@@ -94,13 +94,12 @@ describe('run/start', () => {
     expect(changes).toHaveLength(1)
   })
 
-  test('a run_id of another workspace does not show: the same CONFLICT as for any taken one', async () => {
+  test('a run_id of another workspace is free in this one', async () => {
     const other = await app.newWorkspace()
-    const theirs = await app.start({}, await app.newAgent(other.workspaceId))
-    const mine = await app.start({ input: { mine: true } })
-    const forTheirs = await start({ run_id: theirs })
-    expect(verdict(forTheirs)).toBe('409 CONFLICT')
-    expect(forTheirs.error).toEqual((await start({ run_id: mine })).error)
+    const theirs = await app.start({ input: { theirs: true } }, await app.newAgent(other.workspaceId))
+    expect((await start({ run_id: theirs, input: { mine: true } })).data).toEqual({ run_id: theirs })
+    expect((await app.read(`runs/${theirs}`)).data.input).toEqual({ mine: true })
+    expect((await app.read(`runs/${theirs}`, other.key)).data.input).toEqual({ theirs: true })
   })
 
   test('another agent of the workspace is FORBIDDEN, one of another workspace or none NOT_FOUND', async () => {

@@ -27,7 +27,7 @@ test('a run seen from its start is known without asking; ids repeat within a cal
   const { source, asked } = storeOf(new Map())
   const index = new EventIdIndex(source)
   const run = runRef()
-  index.runStarted(run.runId)
+  index.runStarted(run)
   const first = await index.claim(run, ['a', undefined, 'a', 'b'])
   expect(first).toMatchObject({ fresh: [true, true, false, true], duplicates: 1 })
   first.appended(DONE)
@@ -35,10 +35,23 @@ test('a run seen from its start is known without asking; ids repeat within a cal
   expect(asked).toEqual({ all: 0, among: 0 })
 })
 
+test('runs of two workspaces with the same run_id have nothing to do with each other', async () => {
+  const run = runRef()
+  const other = { ...runRef(), runId: run.runId }
+  for (const bounds of [undefined, SMALL]) {
+    const index = new EventIdIndex(storeOf(new Map()).source, bounds)
+    index.runStarted(run)
+    ;(await index.claim(run, ['a', 'b', 'c', 'd', 'e'])).appended(DONE)
+    index.runStarted(other)
+    expect(await index.claim(other, ['a', 'b'])).toMatchObject({ duplicates: 0, settled: undefined })
+    await Bun.sleep(0)
+  }
+})
+
 test('a duplicate is not settled before the append it repeats, and fails with it', async () => {
   const index = new EventIdIndex(storeOf(new Map()).source)
   const run = runRef()
-  index.runStarted(run.runId)
+  index.runStarted(run)
   const append = Promise.withResolvers<void>()
   ;(await index.claim(run, ['a'])).appended(append.promise)
   const repeat = await index.claim(run, ['a'])
@@ -84,7 +97,7 @@ test('memory is bounded: the longest unused runs are forgotten and fetched again
   const runs = Array.from({ length: 6 }, () => runRef())
   const way = Promise.withResolvers<void>()
   for (const [i, run] of runs.entries()) {
-    index.runStarted(run.runId)
+    index.runStarted(run)
     stored.set(run.runId, new Set(['a', 'b']))
     ;(await index.claim(run, ['a', 'b'])).appended(i === 0 ? way.promise : DONE)
     await Bun.sleep(0)

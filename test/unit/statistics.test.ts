@@ -28,7 +28,7 @@ async function fixture(runs: number) {
   const refs: RunRef[] = []
   for (let index = 0; index < runs; index++) {
     const { run_id } = await stores.runs.start(caller, { agent_id: caller.agentId }, mint)
-    refs.push((await stores.directory.find(run_id)) as RunRef)
+    refs.push((await stores.directory.find(caller.workspaceId, run_id)) as RunRef)
   }
   const wanted = new Map(refs.map(({ runId }) => [runId, 0]))
   async function report(run: RunRef, events: number): Promise<void> {
