@@ -74,7 +74,7 @@ export function createApp(deps: AppDeps) {
     .use(queryRoutes({ guards, analytics: deps.analytics }))
     .use(catalogueRoutes({ guards, analytics: deps.analytics }))
     .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
-    .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries }))
+    .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries, analytics: deps.analytics }))
     .use(opsRoutes({ ...deps.ops, routes: () => shell.routes as readonly DescribedRoute[] }))
     .use(dashboardRoutes())
 }

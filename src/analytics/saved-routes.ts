@@ -1,5 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import type { Analytics } from './analytics.ts'
+import { answerQuery } from './formats.ts'
 import {
   CreateSavedQuery,
   DeletedQuery,
@@ -16,6 +18,7 @@ import { QueryAnswer } from './schema.ts'
 export interface SavedQueryRoutesDeps {
   readonly guards: Guards
   readonly savedQueries: SavedQueries
+  readonly analytics: Analytics
 }
 
 const PREFIX = '/api/v1/queries'
@@ -62,12 +65,16 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
 }
 
 /** Apart from the others, because it spends the budget of queries. */
-function runRoute({ guards, savedQueries }: SavedQueryRoutesDeps) {
+function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
   return new Elysia({ prefix: PREFIX }).use(guards.workspaceKey('queries')).post(
     '/:queryId/run',
     ({ caller, params, body, request, server }) => {
-      server?.timeout(request, savedQueries.idleSeconds)
-      return savedQueries.run(caller, params.queryId, body, request.signal)
+      server?.timeout(request, analytics.idleSeconds)
+      const answer = savedQueries
+        .question(caller, params.queryId, body)
+        .then((question): Promise<unknown> => answerQuery(analytics, caller, question, request.signal))
+      // Elysia knows a response of its own apart from data by the type of the promise.
+      return answer as Promise<QueryAnswer> | Promise<Response>
     },
     {
       params: SavedQueryParams,

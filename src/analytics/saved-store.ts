@@ -18,7 +18,7 @@ import {
   type SavedQueryRow,
   toSavedQuery,
 } from './saved-schema.ts'
-import type { QueryAnswer, RunQuery } from './schema.ts'
+import type { RunQuery } from './schema.ts'
 
 export interface SavedQueriesDeps {
   readonly sql: Sql
@@ -36,11 +36,6 @@ type Params = NonNullable<RunQuery['params']>
 /** Queries that a workspace keeps by name (contract section 7). They are kept as text, and checked again with every run. */
 export class SavedQueries {
   constructor(private readonly deps: SavedQueriesDeps) {}
-
-  /** How long a run may keep a client waiting for its answer. */
-  get idleSeconds(): number {
-    return this.deps.analytics.idleSeconds
-  }
 
   /**
    * @throws ApiError VALIDATION_ERROR for a query that the guard refuses; CONFLICT when the name is taken or the workspace
@@ -121,13 +116,13 @@ export class SavedQueries {
   }
 
   /**
-   * Answers what {@link Analytics.run} does for the query as it is saved now.
-   * @throws ApiError NOT_FOUND, and whatever that throws
+   * The query as it is saved now, with the values that this run gives.
+   * @throws ApiError NOT_FOUND
    */
-  async run(caller: Caller, queryId: string, request: RunSavedQuery, signal: AbortSignal): Promise<QueryAnswer> {
+  async question(caller: Caller, queryId: string, request: RunSavedQuery): Promise<RunQuery> {
     const { query, params } = await this.get(caller, queryId)
     const defaults = params.parse() as Params
-    return this.deps.analytics.run(caller, { ...request, query, params: { ...defaults, ...request.params } }, signal)
+    return { ...request, query, params: { ...defaults, ...request.params } }
   }
 }
 

@@ -14,7 +14,7 @@ setDefaultTimeout(30_000)
 const PATH = '/api/v1/queries'
 const UUID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/
 const { url: databaseUrl } = await freshDatabase()
-const { api, url } = await startTestService({ DATABASE_URL: databaseUrl })
+const { api, url, workspaceKey } = await startTestService({ DATABASE_URL: databaseUrl })
 let named = 0
 
 describe('a saved query', () => {
@@ -207,6 +207,37 @@ describe('a run', () => {
     expect(ran.data.rows).toHaveLength(3)
     expect({ ...ran.data, statistics: null }).toEqual({ ...asked.data, statistics: null })
     expect(Object.keys(ran.data.statistics)).toEqual(Object.keys(asked.data.statistics))
+  })
+
+  test.each([
+    ['ndjson', 'application/x-ndjson'],
+    ['csv', 'text/csv; charset=utf-8; header=present'],
+    ['parquet', 'application/vnd.apache.parquet'],
+    ['arrow', 'application/vnd.apache.arrow.stream'],
+  ])('answers in %s as the query itself does', async (format, contentType) => {
+    const query = 'select number as n, toString(number) as t from numbers({n:UInt16}) order by n'
+    const { data } = await save({ query, params: { n: 3 } })
+    const bytes = async (path: string, body: object) => {
+      const headers = { authorization: `Bearer ${workspaceKey}`, 'content-type': 'application/json' }
+      const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify({ ...body, format }) })
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, contentType])
+      expect(response.headers.get('x-complete-through')).toContain('.')
+      return Buffer.from(await response.arrayBuffer())
+    }
+    // More than a JSON answer may have: 12,000 rows.
+    const params = { n: 12_000 }
+    const ran = await bytes(`${PATH}/${data.query_id}/run`, { params })
+    const asked = await bytes('/api/v1/query', { query, params })
+    expect(Buffer.compare(ran, asked)).toBe(0)
+    if (format === 'ndjson') expect(ran.toString().trimEnd().split('\n')).toHaveLength(12_000)
+    expect((await bytes(`${PATH}/${data.query_id}/run`, {})).length).toBeLessThan(ran.length)
+  })
+
+  test('in a format that there is not is refused, and a query that fails is an error of the envelope', async () => {
+    const { data } = await save({ query: 'select throwIf({n:UInt8} = 1) as a', params: { n: 1 } })
+    const path = `${PATH}/${data.query_id}/run`
+    expect((await api('POST', path, { format: 'xml' })).error?.message).toContain('format')
+    expect(verdict(await api('POST', path, { format: 'csv' }))).toBe('400 VALIDATION_ERROR')
   })
 
   test('takes given values instead of the saved ones of their names', async () => {
