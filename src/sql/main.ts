@@ -1,9 +1,10 @@
-import { HELP, isBinary, readArgs, SqlError, type SqlOptions } from './args.ts'
+import { type Format, HELP, isBinary, readArgs, SqlError, type SqlOptions } from './args.ts'
 import { historyPath, openHistory } from './history.ts'
-import { type Output, ReaderGone, toFile, toStream } from './output.ts'
+import { type FileOutput, type Output, ReaderGone, toFile, toStream } from './output.ts'
 import { runPrompt } from './prompt.ts'
+import { rowsOfParquet } from './row-count.ts'
 import { createSqlService } from './service.ts'
-import { createSession, type Note, type Session } from './session.ts'
+import { createSession, type Note, rowsText, type Session, size } from './session.ts'
 import { splitStatements } from './statements.ts'
 import type { TableLook } from './table.ts'
 import { createPaint, printable } from './text.ts'
@@ -22,16 +23,25 @@ async function main(): Promise<void> {
   if (query === undefined && file === undefined && isTerminal) return converse(options)
   if (output === undefined && stdout.isTTY === true && isBinary(format))
     throw new SqlError(`${format} is nothing to look at: give --output <path>`, 2)
-  const target = output === undefined ? toStream(stdout) : toFile(output)
+  const written = output === undefined ? undefined : toFile(output)
+  const target = written ?? toStream(stdout)
+  const note = createNote(noColor)
   const session = createSession({
     service: createSqlService(options),
     output: target,
-    note: createNote(noColor),
+    note,
     look: () => lookOf(output === undefined && stdout.isTTY === true, noColor),
     view: { format, timing: false, params },
   })
-  await runAll(await readQuery(options), session, target)
+  const rows = await runAll(await readQuery(options), session, target)
   await target.end()
+  if (written !== undefined) note(await tellOf(written, format, rows), 'dim')
+}
+
+/** What is to be said of a file: nobody sees what went into it. */
+async function tellOf({ path, bytes }: FileOutput, format: Format, rows: number | undefined): Promise<string> {
+  const counted = format === 'parquet' ? await rowsOfParquet(path) : rows
+  return `wrote ${counted === undefined ? '' : `${rowsText(counted)}, `}${size(bytes)} to ${path}`
 }
 
 async function converse(options: SqlOptions): Promise<void> {
@@ -57,17 +67,21 @@ async function converse(options: SqlOptions): Promise<void> {
   await runPrompt({ input: stdin, output: stdout, session, schema, history, note }, stop.signal)
 }
 
-async function runAll(text: string, session: Session, output: Output): Promise<void> {
+/** @returns the rows of all answers together; undefined where they cannot be counted as they come */
+async function runAll(text: string, session: Session, output: Output): Promise<number | undefined> {
   const { complete, rest } = splitStatements(text)
   const statements = rest === '' ? complete : [...complete, rest]
   const { format } = session.view
   if (statements.length === 0) throw new SqlError('no query: give one in quotes, with --file, or through a pipe', 2)
   if (statements.length > 1 && isBinary(format))
     throw new SqlError(`a ${format} file holds the answer to one query; there are ${statements.length}`, 2)
+  let rows: number | undefined = 0
   for (const [i, statement] of statements.entries()) {
     if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
-    await session.run(statement)
+    const more = await session.run(statement)
+    rows = rows === undefined || more === undefined ? undefined : rows + more
   }
+  return rows
 }
 
 async function readQuery({ query, file }: SqlOptions): Promise<string> {

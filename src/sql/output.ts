@@ -18,11 +18,24 @@ export function toStream(stream: NodeJS.WriteStream): Output {
   }
 }
 
+/** A file that answers are written into. */
+export interface FileOutput extends Output {
+  readonly path: string
+  /** How many are written so far. */
+  readonly bytes: number
+}
+
 /** The file is made with the first thing written, so that a query that fails leaves an earlier answer alone. */
-export function toFile(path: string): Output {
+export function toFile(path: string): FileOutput {
   let file: ReturnType<typeof createWriteStream> | undefined
+  let bytes = 0
   return {
+    path,
+    get bytes() {
+      return bytes
+    },
     write(chunk) {
+      bytes += Buffer.byteLength(chunk)
       if (file === undefined) {
         file = createWriteStream(path)
         file.on('error', () => {})

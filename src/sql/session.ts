@@ -2,6 +2,7 @@ import { count, duration } from '../dashboard/page/format.ts'
 import type { Answer } from './answer.ts'
 import type { Format } from './args.ts'
 import type { Output } from './output.ts'
+import { createRowCount } from './row-count.ts'
 import type { Params, Question, SqlService } from './service.ts'
 import { renderTable, renderVertical, type TableLook } from './table.ts'
 import type { Style } from './text.ts'
@@ -30,8 +31,11 @@ export interface SessionDeps {
 /** Asks, and shows the answer as the view says. */
 export interface Session {
   readonly view: View
-  /** @throws SqlError, ReaderGone; what `signal` was aborted with */
-  run(statement: string, signal?: AbortSignal): Promise<void>
+  /**
+   * @returns the rows of the answer; undefined where they cannot be counted as they come
+   * @throws SqlError, ReaderGone; what `signal` was aborted with
+   */
+  run(statement: string, signal?: AbortSignal): Promise<number | undefined>
   /** Shows what is no answer. */
   print(text: (look: TableLook) => string): Promise<void>
 }
@@ -49,12 +53,18 @@ export function createSession({ service, output, note, look, view }: SessionDeps
     else await showRows(answer)
     if (answer.truncated)
       note(`CUT at ${count(answer.rows.length)} rows: there are more. Aggregate, or narrow it.`, 'yellow')
+    return answer.rows.length
   }
   const download = async (question: Question, signal?: AbortSignal) => {
     const chunks = await service.download(question, view.format, signal)
     // An answer without a byte is an answer.
     await output.write('')
-    for await (const chunk of chunks) await output.write(chunk)
+    const counted = createRowCount(view.format)
+    for await (const chunk of chunks) {
+      counted?.add(chunk)
+      await output.write(chunk)
+    }
+    return counted?.rows
   }
   return {
     view,
@@ -62,23 +72,29 @@ export function createSession({ service, output, note, look, view }: SessionDeps
     async run(query, signal) {
       const startedAt = performance.now()
       const show = ['table', 'vertical', 'json'].includes(view.format) ? ask : download
-      await show({ query, params: view.params }, signal)
+      const rows = await show({ query, params: view.params }, signal)
       if (view.timing) note(`${(performance.now() - startedAt).toFixed(1)} ms until all of it was here`, 'dim')
+      return rows
     },
   }
 }
 
 function summary({ rows, statistics, complete_through }: Answer): string {
   return [
-    `${count(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}`,
+    rowsText(rows.length),
     duration(statistics.elapsed_ms),
     size(statistics.bytes_read),
     `complete through ${complete_through}`,
   ].join(', ')
 }
 
-/** @param bytes of the rows */
-function size(bytes: number): string {
+/** `1 row`, `1,204 rows` */
+export function rowsText(rows: number): string {
+  return `${count(rows)} ${rows === 1 ? 'row' : 'rows'}`
+}
+
+/** `73 bytes`, `1.2 kB` */
+export function size(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`
   return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }

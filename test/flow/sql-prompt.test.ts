@@ -87,11 +87,34 @@ tool.call  warn   7       NULL
     const query = 'SELECT type, payload.tokens::Int64 AS tokens FROM events WHERE level = {level:String}'
     const asked = [query, '--param', 'level=warn', '--format', format, '--output', path, '--wait-for', String(lastSeq)]
     const { exitCode, stdout, stderr } = await runSql(service, asked)
-    expect([exitCode, stdout, stderr]).toEqual([0, '', ''])
+    expect([exitCode, stdout]).toEqual([0, ''])
+    expect(stderr).toBe(`wrote 1 row, ${shownSize((await stat(path)).size)} to ${path}\n`)
     const engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
     atEnd(() => engine.close())
     const rows = await engine.query(`SELECT * FROM file({path:String}, '${name}')`, { params: { path } })
     expect(rows).toEqual([{ type: 'tool.call', tokens: 7 }])
+  })
+
+  test.each([
+    ['parquet', 20_000],
+    ['arrow', 20_000],
+    ['csv', 20_000],
+    ['ndjson', 20_000],
+    ['json', 3],
+    ['table', 3],
+    ['vertical', 3],
+    ['csv', 0],
+    ['ndjson', 0],
+    ['arrow', 0],
+    ['parquet', 0],
+  ])('what was written into a file of %s with %i rows is told on standard error', async (format, rows) => {
+    const path = join(await temporaryDirectory(), 'answer')
+    const query = `SELECT number, 'two\nlines, "quoted"' AS text FROM numbers(${rows})`
+    const { exitCode, stdout, stderr } = await runSql(service, [query, '--format', format, '--output', path])
+    expect([exitCode, stdout]).toEqual([0, ''])
+    expect(stderr.split('\n').at(-2)).toBe(
+      `wrote ${rows.toLocaleString()} rows, ${shownSize((await stat(path)).size)} to ${path}`,
+    )
   })
 
   test('statements come from an argument, a pipe or a file, one after the other', async () => {
@@ -179,7 +202,8 @@ describe('answers that a service gives', () => {
     expect(Buffer.compare(piped.bytes, bytes)).toBe(0)
     const output = join(await temporaryDirectory(), 'answer.parquet')
     const filed = await runSql(asked, ['SELECT 1', '--format', 'parquet', '--output', output])
-    expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', ''])
+    // What is not Parquet has no rows that could be told.
+    expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300.0 kB to ${output}\n`])
     expect(Buffer.compare(await readFile(output), bytes)).toBe(0)
     expect(asked.queries).toEqual([
       { query: 'SELECT 1', params: { a: '1' }, format: 'arrow', wait_for: 'e.7' },
@@ -387,3 +411,7 @@ describe('the prompt', () => {
     return Number(await response.text())
   }
 })
+
+function shownSize(bytes: number): string {
+  return bytes < 1_000 ? `${bytes} bytes` : `${(bytes / 1_000).toFixed(1)} kB`
+}
