@@ -6,7 +6,6 @@ import { createAnalytics } from './analytics/analytics.ts'
 import { SavedQueries } from './analytics/saved-store.ts'
 import { createApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
-import type { ColumnarClient } from './columnar/client.ts'
 import { startSink } from './columnar/sink.ts'
 import type { Config } from './config.ts'
 import { createEgress } from './egress/egress.ts'
@@ -20,10 +19,12 @@ import { mint } from './ids.ts'
 import { startHosted } from './invoke/hosted.ts'
 import { openLocalJournal } from './journal/local/journal.ts'
 import { startOutboxRelay } from './journal/outbox-relay.ts'
+import { decideStart } from './journal/start.ts'
 import { KeyRing } from './keys/key-ring.ts'
 import { KeyStore } from './keys/store.ts'
 import { Connections } from './live/connections.ts'
 import { FeedTokens, sweepFeedTokens } from './live/feed-tokens.ts'
+import { withGaps } from './live/gaps.ts'
 import { createHistory } from './live/history.ts'
 import { Hub } from './live/hub.ts'
 import type { Log } from './log.ts'
@@ -122,7 +123,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       dir: journalDir,
       maxBytes: config.journalMaxBytes,
       keepBytes: config.journalKeepBytes,
-      startAfter: () => lastLoadedSeq(columnar),
+      decideStart: (found) => decideStart(found, { dir: journalDir, sql, columnar }),
       clock,
       log,
       onCommit: metrics.journalCommitted,
@@ -154,7 +155,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const horizons = new Horizons(sql, journal.epoch)
   await horizons.load()
-  const history = withinRetention(createHistory({ columnar, epoch: journal.epoch }), horizons)
+  const stored = createHistory({ columnar, epoch: journal.epoch })
+  const history = withinRetention(withGaps(stored, journal), horizons)
   const hub = new Hub({ journal, history, log })
   teardown.add('live feeds', () => hub.stop())
   const feedLimits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
@@ -277,12 +279,4 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     freshKey: first?.freshKey ?? null,
     stop: () => teardown.run(),
   }
-}
-
-/** Where the journal that filled this ClickHouse had come to. */
-async function lastLoadedSeq(columnar: ColumnarClient): Promise<number> {
-  const [{ seq }] = await columnar.query<{ seq: number }>(
-    'select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks)) as seq',
-  )
-  return seq
 }

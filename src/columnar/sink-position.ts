@@ -31,6 +31,13 @@ export class SinkPositionFile {
     return new SinkPositionFile(file, { loadedSeq, inFlightSeq }, newest?.readDoubleLE(0) ?? 0)
   }
 
+  /** What the file says, without keeping it open. */
+  static async read(path: string): Promise<SinkPosition> {
+    const file = await SinkPositionFile.open(path)
+    await file.close()
+    return file.get()
+  }
+
   get(): SinkPosition {
     return this.last
   }

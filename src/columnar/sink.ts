@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { ActivityKind, Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
-import { SinkPositionFile } from './sink-position.ts'
+import { type SinkPosition, SinkPositionFile } from './sink-position.ts'
 
 /** What the sink needs of ClickHouse. */
 export interface NativeInserter {
@@ -90,13 +90,16 @@ export class Sink implements SinkProgress {
   private async run(): Promise<void> {
     const { signal } = this.stopping
     const { loadedSeq, inFlightSeq } = this.position.get()
-    if (inFlightSeq > loadedSeq) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq))
+    if (inFlightSeq > loadedSeq) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq)
     while (!signal.aborted) {
       const loaded = this.loadedSeq()
       await this.options.journal.waitPast(loaded, signal)
       if (signal.aborted) return
       const started = performance.now()
-      await this.load(await this.readBatch(loaded))
+      const { endSeq } = this.options.journal
+      const batch = await this.readBatch(loaded)
+      if (batch.length === 0) await this.skipTo(endSeq)
+      else await this.load(batch, lastSeqOf(batch[batch.length - 1]))
       const rest = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
       if (rest > 0) await this.pause(rest)
     }
@@ -108,10 +111,13 @@ export class Sink implements SinkProgress {
     let bytes = 0
     let rows = 0
     let position = afterSeq
+    const { journal } = this.options
     while (bytes < BATCH_BYTES_MAX && rows < BATCH_ROWS_MAX) {
-      const frames = await this.options.journal.read(position, Math.min(READ_BYTES, BATCH_BYTES_MAX - bytes))
+      const frames = await journal.read(position, Math.min(READ_BYTES, BATCH_BYTES_MAX - bytes))
       if (frames.length === 0) break
       for (const frame of frames) {
+        // A batch is of one epoch, which its token names.
+        if (batch.length > 0 && journal.epochAt(frame.firstSeq) !== journal.epochAt(batch[0].firstSeq)) return batch
         batch.push(frame)
         bytes += frame.block.length
         rows += frame.rows
@@ -134,17 +140,26 @@ export class Sink implements SinkProgress {
     return batch
   }
 
-  /** Tries until the batch is in ClickHouse or the sink is stopped. */
-  private async load(batch: readonly Frame[]): Promise<void> {
+  /** Passes over rows that the journal gave a position and lacks: it has said so. */
+  private async skipTo(seq: number): Promise<void> {
+    await this.position.set({ loadedSeq: seq, inFlightSeq: seq })
+    this.options.journal.release('sink', seq)
+    this.wake(seq)
+  }
+
+  /**
+   * Tries until the batch is in ClickHouse or the sink is stopped.
+   * @param inFlightSeq the end of the batch: its last row, unless that has been damaged since it was sent first
+   */
+  private async load(batch: readonly Frame[], inFlightSeq: number): Promise<void> {
     if (batch.length === 0) return
     const { signal } = this.stopping
     const loadedSeq = this.loadedSeq()
-    const inFlightSeq = lastSeqOf(batch[batch.length - 1])
     await this.position.set({ loadedSeq, inFlightSeq })
     const started = performance.now()
     for (let attempt = 0; !signal.aborted; attempt++) {
       try {
-        await this.insert(batch, `${this.epoch}-${loadedSeq}-${inFlightSeq}`)
+        await this.insert(batch, `${this.options.journal.epochAt(batch[0].firstSeq)}-${loadedSeq}-${inFlightSeq}`)
         break
       } catch (error) {
         if (signal.aborted) return
@@ -201,7 +216,16 @@ export class Sink implements SinkProgress {
 
 /** Starts loading at once, after what a predecessor left unfinished. */
 export async function startSink(options: SinkOptions): Promise<Sink> {
-  return new Sink(options, await SinkPositionFile.open(join(options.dir, 'sink.position')))
+  return new Sink(options, await SinkPositionFile.open(positionPath(options.dir)))
+}
+
+/** Where the sink of the journal in `dir` has come to, while none runs. */
+export function readSinkPosition(dir: string): Promise<SinkPosition> {
+  return SinkPositionFile.read(positionPath(dir))
+}
+
+function positionPath(dir: string): string {
+  return join(dir, 'sink.position')
 }
 
 /**

@@ -10,10 +10,19 @@ import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
 export interface Journal {
   /** Names this log. Another epoch means another log: its positions say nothing about ours. */
   readonly epoch: string
-  /** The `seq` of the last durable row; 0 for an empty log. */
+  /** Every epoch whose rows {@link read} may give, in order; the last one is {@link epoch}. */
+  readonly epochs: readonly Epoch[]
+  /** The last position that was given: the `seq` of the last durable row, or the end of a gap; 0 for an empty log. */
   readonly endSeq: number
-  /** The oldest row that {@link read} can still give; past {@link endSeq} when there is none. Older ones are in ClickHouse. */
+  /**
+   * The oldest row of this epoch that {@link read} can still give; past {@link endSeq} when there is none. Older ones are in
+   * ClickHouse. Rows of earlier epochs that consumers have yet to read stand before it; feeds do not show them.
+   */
   readonly startSeq: number
+  /** Positions that were given and whose rows are missing, in order; none touches another. */
+  readonly gaps: readonly Gap[]
+  /** The epoch that a position belongs to. */
+  epochAt(seq: number): string
 
   /**
    * Appends the events of one call. Resolves once they are on stable storage.
@@ -33,7 +42,7 @@ export interface Journal {
 
   /**
    * Frames that hold rows after `afterSeq` and are durable now, in order, up to about `maxBytes`; empty when there are
-   * none. A frame comes whole, even if some of its rows are at or before `afterSeq`. Its block may be overwritten once
+   * none: then what lies between `afterSeq` and the end as it was at the call is a gap. A frame comes whole, even if some of its rows are at or before `afterSeq`. Its block may be overwritten once
    * every registered consumer has released its rows: a reader that is none copies what it keeps.
    */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]>
@@ -73,8 +82,27 @@ export interface Journal {
   /** {@link drop} for rows accepted on days (UTC) before that of `beforeMs`, Unix milliseconds. */
   expire(beforeMs: number): Promise<void>
 
+  /**
+   * Resolves when an append would be taken.
+   * @throws ApiError UNAVAILABLE when it would not
+   */
+  check(): Promise<void>
   /** Resolves what has been accepted, then refuses further appends and closes the files. */
   close(): Promise<void>
+}
+
+/** A life of the journal: positions from `firstSeq` on, until the next epoch begins, are its own. */
+export interface Epoch {
+  readonly epoch: string
+  readonly firstSeq: number
+}
+
+/** Rows after `afterSeq`, up to `throughSeq`, are not in the journal any more although their positions were given. */
+export interface Gap {
+  readonly afterSeq: number
+  readonly throughSeq: number
+  /** Those up to here are in ClickHouse; later ones are lost. */
+  readonly loadedSeq: number
 }
 
 export type ActivityKind = 'event' | 'task' | 'run'

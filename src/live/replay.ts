@@ -124,7 +124,7 @@ export class Replay {
   private async readFiles(position: number): Promise<readonly Frame[] | null> {
     const { journal } = this.deps
     try {
-      return await journal.read(position, CHUNK_BYTES)
+      return upToHole(await journal.read(position, CHUNK_BYTES))
     } catch (error) {
       // The file was dropped before it could be opened.
       if (position + 1 < journal.startSeq) return null
@@ -242,6 +242,12 @@ function collect(rows: readonly FrameRows[], { workspaceId, filter }: Channel, a
   const found: Activity[] = []
   for (const frame of rows) frame.matches(workspaceId, filter, afterSeq, found)
   return found
+}
+
+/** The frames up to the first that does not follow on the one before: what comes behind a hole is a chunk of its own. */
+function upToHole(frames: readonly Frame[]): readonly Frame[] {
+  const behind = frames.findIndex((frame, index) => index > 0 && frame.firstSeq !== lastSeqOf(frames[index - 1], 0) + 1)
+  return behind < 0 ? frames : frames.slice(0, behind)
 }
 
 function lastSeqOf(frame: Frame | undefined, otherwise: number): number {

@@ -39,7 +39,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   const { sql, journal, log, intervalMs = INTERVAL_MS } = deps
   const stopping = new AbortController()
   const { signal } = stopping
-  let position = await openPosition(sql, journal.epoch)
+  let position = await openPosition(sql, journal)
   let hurry = Promise.withResolvers<void>()
   let flushes: { seq: number; done: PromiseWithResolvers<void> }[] = []
   signal.addEventListener('abort', () => hurry.resolve())
@@ -61,13 +61,13 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
         const started = performance.now()
         const written = await write(sql, journal.epoch, position, seen, tallies)
         dueMs = performance.now() + Math.max(intervalMs, REST_PER_WORK * (performance.now() - started))
-        position = written ? seen : await openPosition(sql, journal.epoch)
+        position = written ? seen : await openPosition(sql, journal)
         journal.release(CONSUMER, position)
       } catch (error) {
         log.warn('run statistics: cannot count events; trying again', { error })
         await Bun.sleep(intervalMs)
         // Whether the write was committed is not known.
-        position = await openPosition(sql, journal.epoch).catch(() => position)
+        position = await openPosition(sql, journal).catch(() => position)
       }
       seen = position
       tallies = new Map()
@@ -105,9 +105,12 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   }
 }
 
-async function openPosition(sql: Sql, epoch: string): Promise<number> {
+/** Where counting goes on. A new epoch goes on from where the one before it was, whose rows may not all be counted yet. */
+async function openPosition(sql: Sql, { epoch, epochs }: Journal): Promise<number> {
   await sql`
-    insert into journal_consumers (epoch, consumer, seq) values (${epoch}, ${CONSUMER}, 0)
+    insert into journal_consumers (epoch, consumer, seq)
+    select ${epoch}, ${CONSUMER}, coalesce(
+      (select seq from journal_consumers where epoch = ${epochs.at(-2)?.epoch ?? null} and consumer = ${CONSUMER}), 0)
     on conflict (epoch, consumer) do nothing`
   const [{ seq }] = await sql<{ seq: number }[]>`
     select seq from journal_consumers where epoch = ${epoch} and consumer = ${CONSUMER}`
@@ -124,8 +127,10 @@ interface Tally extends RunIdentity {
 async function gather(journal: Journal, position: number, tallies: Map<string, Tally>): Promise<number> {
   let seq = position
   while (tallies.size < RUNS_PER_WRITE_MAX) {
+    const { endSeq } = journal
     const frames = await journal.read(seq, READ_BYTES)
-    if (frames.length === 0) break
+    // What is left up to there is a gap.
+    if (frames.length === 0) return Math.max(seq, endSeq)
     for (const frame of frames) tally(tallies, frame)
     const last = frames[frames.length - 1]
     seq = last.firstSeq + last.rows - 1

@@ -68,15 +68,13 @@ async function marksAfter(journal: LocalJournal, afterSeq: number): Promise<Map<
   }
 }
 
-const lastSegment = (dir: string) =>
-  join(
-    dir,
-    fs
-      .readdirSync(dir)
-      .filter((name) => name.endsWith('.segment'))
-      .sort()
-      .at(-1)!,
-  )
+const segmentsOf = (dir: string) =>
+  fs
+    .readdirSync(dir)
+    .filter((name) => name.endsWith('.segment'))
+    .sort()
+    .map((name) => join(dir, name))
+const lastSegment = (dir: string) => segmentsOf(dir).at(-1)!
 
 describe(`the local journal (SEED=${SEED})`, () => {
   test('whatever is appended concurrently is read back once, in order, across reopenings, from any position', async () => {
@@ -113,6 +111,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
     const first = await open(dir, { segmentBytes: 1e9 })
     await append(first, [1, 2])
     const kept = fs.statSync(lastSegment(dir)).size
+    const acknowledged = fs.readFileSync(join(dir, 'acknowledged'))
     await append(first, [3, 4, 5])
     await first.close()
     const whole = fs.readFileSync(lastSegment(dir))
@@ -120,7 +119,9 @@ describe(`the local journal (SEED=${SEED})`, () => {
       const cut = kept + random.int(0, whole.length - kept - 1)
       // What the disk holds behind the cut after a power failure is anybody's guess.
       const rubbish = Buffer.from(Array.from({ length: random.int(0, 199) }, () => random.int(0, 255)))
+      for (const path of segmentsOf(dir).slice(1)) fs.rmSync(path)
       fs.writeFileSync(lastSegment(dir), Buffer.concat([whole.subarray(0, cut), rubbish]))
+      fs.writeFileSync(join(dir, 'acknowledged'), acknowledged)
       const journal = await open(dir, { segmentBytes: 1e9 })
       const survivors = [...(await marksAfter(journal, 0)).values()]
       // The torn call may be there whole, when only the padding behind it was lost; never in part.

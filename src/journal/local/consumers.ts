@@ -1,3 +1,6 @@
+/** The consumer that loads rows into ClickHouse. */
+export const SINK = 'sink'
+
 /** How far a consumer has come. */
 export interface Released {
   readonly seq: number
@@ -14,6 +17,11 @@ export class Consumers {
 
   release(consumer: string, seq: number): void {
     this.released.set(consumer, { seq, atMs: performance.now() })
+  }
+
+  /** How far a consumer has come; 0 for one that is not registered. */
+  seqOf(consumer: string): number {
+    return this.released.get(consumer)?.seq ?? 0
   }
 
   get count(): number {

@@ -1,5 +1,6 @@
 import type { Frame } from '../journal.ts'
 import type { Segment, Segments } from './segments.ts'
+import { type ReadPlace, startOf } from './walk.ts'
 
 /**
  * What consumers read from: the newest frames in memory, older ones from the segment files. Consumers that keep up never
@@ -13,7 +14,7 @@ export class FrameTail {
   private bytes = 0
   private wakers: (() => void)[] = []
   /** Where in a segment reading can begin, in rising order: readers that are behind come again and again. */
-  private readonly places = new WeakMap<Segment, Place[]>()
+  private readonly places = new WeakMap<Segment, ReadPlace[]>()
 
   /**
    * @param bytesMax what to keep in memory; the latest commit in any case
@@ -113,13 +114,12 @@ export class FrameTail {
   private async readSegments(afterSeq: number, maxBytes: number): Promise<Frame[]> {
     for (const segment of [...this.segments.all]) {
       if (segment.lastSeq <= afterSeq) continue
-      let at = this.places.get(segment)?.findLast(({ seq }) => seq <= afterSeq)?.at ?? 0
-      while (at < segment.bytes) {
-        const read = await this.segments.read(segment, at, Math.max(maxBytes, READ_BYTES_MIN))
-        at = read.at
-        const last = read.frames.at(-1)
-        if (last === undefined) continue
-        this.remember(segment, { seq: last.firstSeq + last.rows - 1, at })
+      let place =
+        this.places.get(segment)?.findLast(({ nextSeq }) => nextSeq - 1 <= afterSeq) ?? startOf(segment.firstSeq)
+      while (place.at < segment.bytes) {
+        const read = await this.segments.read(segment, place, Math.max(maxBytes, READ_BYTES_MIN))
+        place = read.place
+        this.remember(segment, place)
         const found = read.frames.filter((frame) => frame.firstSeq + frame.rows - 1 > afterSeq)
         if (found.length > 0) return found
       }
@@ -127,19 +127,13 @@ export class FrameTail {
     return []
   }
 
-  private remember(segment: Segment, place: Place): void {
+  private remember(segment: Segment, place: ReadPlace): void {
     const places = this.places.get(segment) ?? []
-    const below = places.findLastIndex(({ seq }) => seq <= place.seq)
+    const below = places.findLastIndex(({ nextSeq }) => nextSeq <= place.nextSeq)
     if (place.at - (places[below]?.at ?? 0) < PLACE_DISTANCE_BYTES) return
     places.splice(below + 1, 0, place)
     this.places.set(segment, places)
   }
-}
-
-/** Rows after `seq` stand at byte `at` of their segment or behind it. */
-interface Place {
-  readonly seq: number
-  readonly at: number
 }
 
 interface Commit {

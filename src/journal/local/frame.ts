@@ -1,32 +1,31 @@
 import { crc32 } from 'node:zlib'
 import { spanWords, uuidFromWords } from '../../columnar/bytes.ts'
 import type { ActivityKind, Frame, Span } from '../journal.ts'
+import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
 
 /**
  * The layout of a frame in a segment file. All integers are little-endian.
  *
  * ```
- *  0  magic "ARJ1"            20  kind (u8), form of ids (u8)  40  first seq (f64)
- *  4  head length (u32)       24  rows (u32)                   48  received at, Unix ms (f64)
- *  8  block length (u32)      28  spans (u32)                  56  spans: 12 words of ids, rows (u32) each
- * 12  CRC-32 of the head      32  outbox ids (u32)                 outbox ids (16 bytes each)
- *     (bytes 4–11, then 20–)  36  padding after the block (u32)    then the block, then padding
- * 16  CRC-32 of the block
+ *  0  marker: "ARJ2", epoch (8 bytes, keyed)   56  kind (u8), 3 bytes zero       80  first seq (f64)
+ * 12  head length (u32)                        60  rows (u32)                    88  received at, Unix ms (f64)
+ * 16  check of this head (16 bytes, keyed)     64  spans (u32)                   96  spans: 12 words of ids, rows (u32)
+ * 32  check of the frame before (16 bytes)     68  outbox ids (u32)                  outbox ids (16 bytes each)
+ * 48  block length (u32)                       72  padding after the block (u32)     then the block, then padding
+ * 52  CRC-32 of the block                      76  4 bytes zero
  * ```
  *
- * Form 0 of outbox ids is what earlier versions wrote: 8 bytes each (f64), numbers that a restored database gives again.
- *
- * The head has a checksum of its own, so that a damaged block can be stepped over by a length that is known to be right.
+ * The head has a check of its own, so that a damaged block can be stepped over by a length that is known to be right. The
+ * check covers the frame's place and the check of the frame before, see {@link FrameSeal}.
  */
 
-export const FRAME_HEAD_BYTES_MIN = 56
-const SPAN_BYTES = 52
+export const FRAME_HEAD_BYTES_MIN = 96
+export const SPAN_BYTES = 52
 const UUID_BYTES = 16
-/** Bytes of an outbox id, by form. */
-const ID_BYTES = [8, UUID_BYTES] as const
-const FORM_OF_UUIDS = 1
-const MAGIC = Buffer.from('ARJ1')
-const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
+export const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
+const HEAD_LENGTH_AT = MARKER_BYTES
+const CHECK_AT = 16
+const BEFORE_AT = CHECK_AT + CHECK_BYTES
 
 /** A frame that is being written. */
 export interface FrameDraft extends Omit<Frame, 'block'> {
@@ -42,38 +41,54 @@ export interface StoredFrame extends Frame {
 }
 
 export function frameBytes(draft: FrameDraft): number {
-  return headBytes(draft.spans.length, draft.outboxIds.length * UUID_BYTES) + draft.blockBytes + draft.padding
+  return headBytes(draft.spans.length, draft.outboxIds.length) + draft.blockBytes + draft.padding
 }
 
-function headBytes(spans: number, idBytes: number): number {
-  return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + idBytes
+function headBytes(spans: number, outboxIds: number): number {
+  return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + outboxIds * UUID_BYTES
+}
+
+/** Where a frame is being written: its byte in the segment, and the check of the frame before it there. */
+export interface FramePlace {
+  readonly seal: FrameSeal
+  readonly at: number
+  readonly before: Buffer
 }
 
 /**
- * Writes the frame at `at`, its block put together from `pieces`.
- * @returns the block, a view into `target`
+ * Writes the frame to `at` of `target`, its block put together from `pieces`.
+ * @returns the block, a view into `target`, and the check that the next frame names
  */
-export function writeFrame(target: Buffer, at: number, draft: FrameDraft, pieces: readonly Buffer[]): Buffer {
-  const head = headBytes(draft.spans.length, draft.outboxIds.length * UUID_BYTES)
-  const block = target.subarray(at + head, at + head + draft.blockBytes)
+export function writeFrame(
+  target: Buffer,
+  at: number,
+  draft: FrameDraft,
+  pieces: readonly Buffer[],
+  { seal, at: place, before }: FramePlace,
+): { block: Buffer; check: Buffer } {
+  const head = target.subarray(at, at + headBytes(draft.spans.length, draft.outboxIds.length))
+  const block = target.subarray(at + head.length, at + head.length + draft.blockBytes)
   let filled = 0
   for (const piece of pieces) filled += piece.copy(block, filled)
-  MAGIC.copy(target, at)
-  target.writeUInt32LE(head, at + 4)
-  target.writeUInt32LE(draft.blockBytes, at + 8)
-  target.writeUInt32LE(crc32(block), at + 16)
-  target.writeUInt32LE(KINDS.indexOf(draft.kind) | (FORM_OF_UUIDS << 8), at + 20)
-  target.writeUInt32LE(draft.rows, at + 24)
-  target.writeUInt32LE(draft.spans.length, at + 28)
-  target.writeUInt32LE(draft.outboxIds.length, at + 32)
-  target.writeUInt32LE(draft.padding, at + 36)
-  target.writeDoubleLE(draft.firstSeq, at + 40)
-  target.writeDoubleLE(draft.receivedAt, at + 48)
-  let place = at + FRAME_HEAD_BYTES_MIN
-  for (const span of draft.spans) place = writeSpan(target, place, span)
-  for (const id of draft.outboxIds) place += target.write(id.replaceAll('-', ''), place, 'hex')
-  target.writeUInt32LE(headCrc(target, at, head), at + 12)
-  return block
+  seal.marker.copy(head)
+  head.writeUInt32LE(head.length, HEAD_LENGTH_AT)
+  before.copy(head, BEFORE_AT)
+  head.writeUInt32LE(draft.blockBytes, 48)
+  head.writeUInt32LE(crc32(block), 52)
+  head.writeUInt32LE(KINDS.indexOf(draft.kind), 56)
+  head.writeUInt32LE(draft.rows, 60)
+  head.writeUInt32LE(draft.spans.length, 64)
+  head.writeUInt32LE(draft.outboxIds.length, 68)
+  head.writeUInt32LE(draft.padding, 72)
+  head.writeUInt32LE(0, 76)
+  head.writeDoubleLE(draft.firstSeq, 80)
+  head.writeDoubleLE(draft.receivedAt, 88)
+  let end = FRAME_HEAD_BYTES_MIN
+  for (const span of draft.spans) end = writeSpan(head, end, span)
+  for (const id of draft.outboxIds) end += head.write(id.replaceAll('-', ''), end, 'hex')
+  const check = checkOf(seal, place, head)
+  check.copy(head, CHECK_AT)
+  return { block, check }
 }
 
 function writeSpan(target: Buffer, at: number, span: Span): number {
@@ -82,76 +97,96 @@ function writeSpan(target: Buffer, at: number, span: Span): number {
   return target.writeUInt32LE(span.rows, at + 48)
 }
 
-function headCrc(bytes: Buffer, at: number, head: number): number {
-  return crc32(bytes.subarray(at + 20, at + head), crc32(bytes.subarray(at + 4, at + 12)))
+function checkOf(seal: FrameSeal, place: number, head: Buffer): Buffer {
+  return seal.check(place, head.subarray(0, CHECK_AT), head.subarray(BEFORE_AT))
+}
+
+/** What a head says that has proved to be sound. */
+export interface SoundHead {
+  readonly firstSeq: number
+  readonly rows: number
+  /** Its own check, and that of the frame before it. */
+  readonly check: Buffer
+  readonly before: Buffer
+  /** Where in the bytes the next frame starts. */
+  readonly end: number
 }
 
 export type FrameRead =
-  /** A sound frame; `end` is where the next one starts. */
-  | { readonly status: 'frame'; readonly frame: StoredFrame; readonly end: number }
+  | { readonly status: 'frame'; readonly head: SoundHead; readonly frame: StoredFrame }
   /** The bytes end before the frame does; `need` bytes from its start would show more. */
   | { readonly status: 'short'; readonly need: number }
-  /** Not a frame, or damaged; `end` is known when only the block is. */
-  | { readonly status: 'bad'; readonly end: number | undefined }
+  /** The block is damaged, the head is not. */
+  | { readonly status: 'damaged'; readonly head: SoundHead }
+  /** Not a frame of this segment at this place, or one whose head is damaged. */
+  | { readonly status: 'none' }
 
-/** Reads the frame that starts at `at`. */
-export function readFrame(bytes: Buffer, at: number): FrameRead {
+/**
+ * Reads the frame that starts at `at` of `bytes`.
+ * @param place of the frame in its segment, a byte
+ */
+export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, place: number): FrameRead {
   const left = bytes.length - at
   if (left < FRAME_HEAD_BYTES_MIN) return { status: 'short', need: FRAME_HEAD_BYTES_MIN }
-  if (bytes.compare(MAGIC, 0, 4, at, at + 4) !== 0) return { status: 'bad', end: undefined }
-  const head = bytes.readUInt32LE(at + 4)
-  const spans = bytes.readUInt32LE(at + 28)
-  const outboxIds = bytes.readUInt32LE(at + 32)
-  if (head !== headBytes(spans, outboxIds * (ID_BYTES[bytes[at + 21]] ?? 0))) return { status: 'bad', end: undefined }
-  if (left < head) return { status: 'short', need: head }
-  if (bytes.readUInt32LE(at + 12) !== headCrc(bytes, at, head)) return { status: 'bad', end: undefined }
-  const blockEnd = at + head + bytes.readUInt32LE(at + 8)
-  const end = blockEnd + bytes.readUInt32LE(at + 36)
+  if (bytes.compare(seal.marker, 0, MARKER_BYTES, at, at + MARKER_BYTES) !== 0) return { status: 'none' }
+  const length = bytes.readUInt32LE(at + HEAD_LENGTH_AT)
+  const spans = bytes.readUInt32LE(at + 64)
+  const outboxIds = bytes.readUInt32LE(at + 68)
+  if (length !== headBytes(spans, outboxIds)) return { status: 'none' }
+  if (left < length) return { status: 'short', need: length }
+  const bytesOfHead = bytes.subarray(at, at + length)
+  const check = checkOf(seal, place, bytesOfHead)
+  if (!check.equals(bytesOfHead.subarray(CHECK_AT, BEFORE_AT))) return { status: 'none' }
+  const blockEnd = at + length + bytes.readUInt32LE(at + 48)
+  const end = blockEnd + bytes.readUInt32LE(at + 72)
   if (bytes.length < end) return { status: 'short', need: end - at }
-  const block = bytes.subarray(at + head, blockEnd)
-  if (crc32(block) !== bytes.readUInt32LE(at + 16)) return { status: 'bad', end }
-  return { status: 'frame', end, frame: { ...readHead(bytes, at, spans, outboxIds), block } }
+  const described = readHead(bytesOfHead, spans, outboxIds)
+  const before = Buffer.from(bytesOfHead.subarray(BEFORE_AT, BEFORE_AT + CHECK_BYTES))
+  const head = { firstSeq: described.firstSeq, rows: described.rows, check, before, end }
+  const block = bytes.subarray(at + length, blockEnd)
+  if (crc32(block) !== bytes.readUInt32LE(at + 52)) return { status: 'damaged', head }
+  return { status: 'frame', head, frame: { ...described, block } }
 }
 
-function readHead(bytes: Buffer, at: number, spans: number, outboxIds: number): Omit<StoredFrame, 'block'> {
-  const words = new Uint32Array(12)
-  const idsAt = at + FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES
+function readHead(head: Buffer, spans: number, outboxIds: number): Omit<StoredFrame, 'block'> {
   return {
-    kind: KINDS[bytes[at + 20]],
-    rows: bytes.readUInt32LE(at + 24),
-    firstSeq: bytes.readDoubleLE(at + 40),
-    receivedAt: bytes.readDoubleLE(at + 48),
-    spans: Array.from({ length: spans }, (_, index) => {
-      const place = at + FRAME_HEAD_BYTES_MIN + index * SPAN_BYTES
-      for (let i = 0; i < 12; i++) words[i] = bytes.readUInt32LE(place + i * 4)
-      return {
-        workspaceId: uuidFromWords(words, 0),
-        agentId: uuidFromWords(words, 4),
-        runId: uuidFromWords(words, 8),
-        rows: bytes.readUInt32LE(place + 48),
-      }
-    }),
-    outboxIds: Array.from({ length: outboxIds }, (_, index) => readId(bytes, idsAt, index, bytes[at + 21])),
+    kind: KINDS[head.readUInt32LE(56)],
+    rows: head.readUInt32LE(60),
+    firstSeq: head.readDoubleLE(80),
+    receivedAt: head.readDoubleLE(88),
+    spans: readSpans(head, FRAME_HEAD_BYTES_MIN, spans),
+    outboxIds: readIds(head, FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES, outboxIds),
   }
 }
 
-function readId(bytes: Buffer, idsAt: number, index: number, form: number): string {
-  const at = idsAt + index * ID_BYTES[form]
-  if (form === FORM_OF_UUIDS) return uuidOf(bytes.toString('hex', at, at + UUID_BYTES))
-  // As the migration of the outbox names the rows of then.
-  return uuidOf(bytes.readDoubleLE(at).toString(16).padStart(32, '0'))
+/** `count` spans from byte `at` on. */
+export function readSpans(bytes: Buffer, at: number, count: number): Span[] {
+  const words = new Uint32Array(12)
+  return Array.from({ length: count }, (_, index) => {
+    const place = at + index * SPAN_BYTES
+    for (let i = 0; i < 12; i++) words[i] = bytes.readUInt32LE(place + i * 4)
+    return {
+      workspaceId: uuidFromWords(words, 0),
+      agentId: uuidFromWords(words, 4),
+      runId: uuidFromWords(words, 8),
+      rows: bytes.readUInt32LE(place + 48),
+    }
+  })
 }
 
-function uuidOf(hex: string): string {
+function readIds(bytes: Buffer, at: number, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => {
+    const place = at + index * UUID_BYTES
+    return uuidOf(bytes.toString('hex', place, place + UUID_BYTES))
+  })
+}
+
+/** A UUID from its 32 hexadecimal digits. */
+export function uuidOf(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
-/** When the rows of a frame were accepted, from the first bytes of its head; undefined when this is no frame. */
-export function receivedAtOf(head: Buffer): number | undefined {
-  return head.compare(MAGIC, 0, 4, 0, 4) === 0 ? head.readDoubleLE(48) : undefined
-}
-
-/** The next place at or after `from` that looks like the start of a frame; -1 when there is none. */
-export function findFrame(bytes: Buffer, from: number): number {
-  return bytes.indexOf(MAGIC, from)
+/** When the rows of the first frame were accepted, from the first bytes of its head. */
+export function receivedAtOf(head: Buffer): number {
+  return head.readDoubleLE(88)
 }

@@ -1,58 +1,42 @@
-import fs from 'node:fs'
-import { join } from 'node:path'
 import type { Clock } from '../../clock.ts'
-import { EventBlock } from '../../columnar/event-block.ts'
-import { RecordBlock } from '../../columnar/record-block.ts'
+import type { RecordBlock } from '../../columnar/record-block.ts'
 import type { EventBatch } from '../../events/schema.ts'
 import { ApiError } from '../../http/errors.ts'
-import type { Log } from '../../log.ts'
-import type { Appended, Frame, Journal } from '../journal.ts'
+import type { Appended, Epoch, Frame, Gap, Journal } from '../journal.ts'
 import type { OwnEventRow, RunRow, TaskRow } from '../rows.ts'
-import { Consumers } from './consumers.ts'
-import { type FrameDraft, frameBytes, writeFrame } from './frame.ts'
+import type { Consumers } from './consumers.ts'
 import { FrameTail } from './frame-tail.ts'
 import { PagePool } from './pages.ts'
-import { dayOf, Segments } from './segments.ts'
+import { openParts, type Parts, type PartsOptions } from './parts.ts'
+import { type Commit, PendingRows } from './pending.ts'
+import { dayOf, type Segments } from './segments.ts'
+import { WriteProbe } from './write-probe.ts'
 
-export interface LocalJournalOptions {
-  readonly dir: string
+export interface LocalJournalOptions extends Omit<PartsOptions, 'segmentBytes'> {
   /** Appends are refused while consumers have yet to read more than this. */
   readonly maxBytes: number
   /** How much of what every consumer has read is kept, for feeds that resume. */
   readonly keepBytes: number
   /** Commits slow down while consumers that do come on have yet to read more than this. */
   readonly paceBytes?: number
+  /** See {@link PartsOptions}. */
   readonly segmentBytes?: number
   /** How much of what is newest stays in memory for consumers to read. */
   readonly tailBytes?: number
-  /**
-   * Asked when the journal is empty: where its positions are to begin. ClickHouse may hold rows of a journal that was
-   * lost, and there the highest `seq` of a record wins.
-   */
-  readonly startAfter?: () => Promise<number>
   readonly clock: Clock
-  readonly log: Log
   /** Told how long each commit took on the disk, in milliseconds. */
   readonly onCommit?: (milliseconds: number, bytes: number) => void
 }
 
 /** Opens the journal in `dir`, creating it on first use. One process at a time may have it open. */
 export async function openLocalJournal(options: LocalJournalOptions): Promise<LocalJournal> {
-  fs.mkdirSync(options.dir, { recursive: true })
-  const segments = await Segments.open({
-    dir: options.dir,
-    segmentBytes: options.segmentBytes ?? SEGMENT_BYTES,
-    log: options.log,
-  })
-  const endSeq = segments.all.length > 0 ? segments.endSeq : ((await options.startAfter?.()) ?? 0)
-  return new LocalJournal(options, segments, readEpoch(options.dir), endSeq)
+  const { parts, endSeq } = await openParts({ segmentBytes: SEGMENT_BYTES, ...options })
+  return new LocalJournal(options, parts, endSeq)
 }
 
 /** The journal in segment files of one machine, with group commit: one write to the disk serves all that wait for it. */
 export class LocalJournal implements Journal {
-  private readonly events = new EventBlock()
-  private readonly runs = RecordBlock.ofRuns()
-  private readonly tasks = RecordBlock.ofTasks()
+  private readonly pending = new PendingRows()
   private waiting: Waiter[] = []
   private committing: Promise<void> | undefined
   /** Starts the commits that `committing` stands for; undefined once they have started. */
@@ -61,18 +45,28 @@ export class LocalJournal implements Journal {
   /** Of the newest frame of each kind. */
   private readonly outboxIds = new Map<Frame['kind'], readonly string[]>()
   private readonly tail: FrameTail
-  private readonly consumers = new Consumers()
+  private readonly segments: Segments
+  private readonly consumers: Consumers
+  private readonly probe: WriteProbe
   private readonly pool = new PagePool()
   /** Workspaces whose events are refused. */
   private readonly refused = new Set<string>()
   private cuts: PromiseWithResolvers<number>[] = []
+  readonly epoch: string
+  /** The position of this epoch's first row. */
+  private readonly epochSeq: number
 
   constructor(
     private readonly options: LocalJournalOptions,
-    private readonly segments: Segments,
-    readonly epoch: string,
+    private readonly parts: Parts,
     private durableSeq: number,
   ) {
+    const { segments, consumers, identity } = parts
+    this.segments = segments
+    this.consumers = consumers
+    this.epoch = identity.epoch
+    this.epochSeq = identity.epochs[identity.epochs.length - 1].firstSeq
+    this.probe = new WriteProbe(options.dir)
     this.tail = new FrameTail(segments, options.tailBytes ?? TAIL_BYTES, (memory, lastSeq) =>
       this.reuse(memory, lastSeq),
     )
@@ -85,6 +79,26 @@ export class LocalJournal implements Journal {
   }
 
   get startSeq(): number {
+    return Math.max(this.epochSeq, this.filesStartSeq)
+  }
+
+  get epochs(): readonly Epoch[] {
+    return this.parts.identity.epochs
+  }
+
+  get gaps(): readonly Gap[] {
+    return this.parts.gaps.all
+  }
+
+  epochAt(seq: number): string {
+    return this.parts.identity.epochAt(seq)
+  }
+
+  check(): Promise<void> {
+    return this.closed ? Promise.reject(shuttingDown()) : this.probe.check()
+  }
+
+  private get filesStartSeq(): number {
     return this.segments.all[0]?.firstSeq ?? this.durableSeq + 1
   }
 
@@ -100,24 +114,26 @@ export class LocalJournal implements Journal {
   appendEvents(batch: EventBatch): Promise<Appended> {
     const refusal = this.refused.has(batch.run.workspaceId) ? noWorkspace() : this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
-    const first = this.events.rows
-    this.events.add(batch, this.options.clock.now())
-    return this.committed('event', first, this.events.rows - first)
+    const { events } = this.pending
+    const first = events.rows
+    events.add(batch, this.options.clock.now())
+    return this.committed('event', first, events.rows - first)
   }
 
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended> {
-    return this.appendRecords('run', this.runs, rows, outboxIds)
+    return this.appendRecords('run', this.pending.runs, rows, outboxIds)
   }
 
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended> {
-    return this.appendRecords('task', this.tasks, rows, outboxIds)
+    return this.appendRecords('task', this.pending.tasks, rows, outboxIds)
   }
 
   appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly string[]): Promise<Appended> {
     const refusal = this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
-    const first = this.events.rows
-    this.events.addOwn(rows, outboxIds)
+    const { events } = this.pending
+    const first = events.rows
+    events.addOwn(rows, outboxIds)
     return this.committed('event', first, rows.length)
   }
 
@@ -183,7 +199,7 @@ export class LocalJournal implements Journal {
     const seq = Math.min(throughSeq, this.consumers.slowest.seq)
     this.tail.forget(seq)
     await this.segments.dropThrough(seq)
-    return this.startSeq > throughSeq
+    return this.filesStartSeq > throughSeq
   }
 
   async expire(beforeMs: number): Promise<void> {
@@ -199,15 +215,12 @@ export class LocalJournal implements Journal {
     while (this.committing !== undefined) await this.committing
     this.tail.wake()
     await this.segments.close()
+    await this.parts.acknowledged.close()
   }
 
   /** Memory that has left the tail is used again once every registered consumer has done with it. */
   private reuse(memory: Buffer, lastSeq: number): void {
     if (this.consumers.count > 0 && this.consumers.slowest.seq >= lastSeq) this.pool.give(memory)
-  }
-
-  private get pendingBytes(): number {
-    return this.events.bytes + this.runs.bytes + this.tasks.bytes
   }
 
   private appendRecords<Row extends RunRow | TaskRow>(
@@ -225,7 +238,7 @@ export class LocalJournal implements Journal {
 
   private refusal(): ApiError | undefined {
     if (this.closed) return shuttingDown()
-    if (this.pendingBytes > PENDING_BYTES_MAX) {
+    if (this.pending.bytes > PENDING_BYTES_MAX) {
       return new ApiError('UNAVAILABLE', 'the disk does not keep up; send the call again', { retryAfterSeconds: 1 })
     }
     if (this.segments.bytes > this.options.maxBytes && this.backlogBytes > this.options.maxBytes) {
@@ -241,7 +254,7 @@ export class LocalJournal implements Journal {
     this.waiting.push({ kind, first, rows, resolve, reject })
     if (this.committing === undefined) this.scheduleCommits()
     // A large one starts at once, so that the disk works while the rest of this tick's requests are read.
-    if (this.startCommits !== undefined && this.pendingBytes > EARLY_COMMIT_BYTES) this.startCommits()
+    if (this.startCommits !== undefined && this.pending.bytes > EARLY_COMMIT_BYTES) this.startCommits()
     return promise
   }
 
@@ -292,66 +305,55 @@ export class LocalJournal implements Journal {
     }
   }
 
-  /** Writes everything collected so far. Records stand before events: a run's start goes ahead of what it reports. */
+  /** Writes everything collected so far. */
   private async commit(): Promise<void> {
     const receivedAt = this.options.clock.now()
-    const waiting = this.waiting
-    this.waiting = []
-    const first = { run: this.durableSeq + 1, task: 0, event: 0 }
-    first.task = first.run + this.runs.rows
-    first.event = first.task + this.tasks.rows
-    const endSeq = first.event + this.events.rows - 1
-    const { buffer, frames, drafts } = this.build(first, receivedAt)
-    const started = performance.now()
+    let waiting: readonly Waiter[] = []
+    let bytes = this.pending.bytes
     try {
-      await this.segments.write(buffer, first.run, endSeq, receivedAt)
+      const place = this.segments.place(this.durableSeq + 1, receivedAt)
+      const known = place instanceof Promise ? await place : place
+      waiting = this.takeWaiting()
+      const commit = this.pending.build(this.durableSeq + 1, receivedAt, this.epoch, known, this.pool)
+      bytes = commit.buffer.length
+      const started = performance.now()
+      await this.segments.write(commit.buffer, commit.endSeq, receivedAt, commit.check)
+      this.options.onCommit?.(performance.now() - started, bytes)
+      this.acknowledge(commit, waiting)
     } catch (error) {
-      this.options.log.error('journal: a write failed; its calls were refused', { error })
-      const refusal = new ApiError('UNAVAILABLE', 'the journal could not be written; send the call again', {
-        cause: error,
-      })
-      for (const waiter of waiting) waiter.reject(refusal)
-      return
+      // Those whose turn had not come are refused as well: nothing of them is written.
+      if (waiting.length === 0) {
+        waiting = this.takeWaiting()
+        this.pending.clear()
+      }
+      this.refuseAll(waiting, bytes, error)
     }
-    this.options.onCommit?.(performance.now() - started, buffer.length)
+  }
+
+  private takeWaiting(): Waiter[] {
+    const { waiting } = this
+    this.waiting = []
+    return waiting
+  }
+
+  private acknowledge({ buffer, frames, first, endSeq, outboxIds }: Commit, waiting: readonly Waiter[]): void {
+    this.parts.acknowledged.note(endSeq)
+    this.probe.succeeded()
     this.durableSeq = endSeq
-    for (const { kind, outboxIds } of drafts) if (outboxIds.length > 0) this.outboxIds.set(kind, outboxIds)
+    for (const [kind, ids] of outboxIds) if (ids.length > 0) this.outboxIds.set(kind, ids)
     this.tail.push(frames, buffer)
     for (const { kind, first: offset, rows, resolve } of waiting) {
       resolve({ firstSeq: first[kind] + offset, lastSeq: first[kind] + offset + rows - 1 })
     }
   }
 
-  private build(first: Record<Frame['kind'], number>, receivedAt: number) {
-    const drafts = [this.runs, this.tasks, this.events]
-      .map((block, index) => ({ block, kind: (['run', 'task', 'event'] as const)[index] }))
-      .filter(({ block }) => block.rows > 0)
-      .map(({ block, kind }) => {
-        const pieces = block.build(first[kind], receivedAt, this.epoch)
-        const draft: FrameDraft = {
-          kind,
-          firstSeq: first[kind],
-          rows: block.rows,
-          receivedAt,
-          spans: block.spans,
-          outboxIds: [...block.outboxIds],
-          blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
-          padding: 0,
-        }
-        return { draft, pieces }
-      })
-    const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
-    const buffer = this.pool.take(used)
-    drafts[drafts.length - 1].draft.padding = buffer.length - used
-    const frames: Frame[] = []
-    let at = 0
-    for (const { draft, pieces } of drafts) {
-      const { kind, firstSeq, rows, spans } = draft
-      frames.push({ kind, firstSeq, rows, receivedAt, spans, block: writeFrame(buffer, at, draft, pieces) })
-      at += frameBytes(draft)
-    }
-    for (const block of [this.runs, this.tasks, this.events]) block.clear()
-    return { buffer, frames, drafts: drafts.map(({ draft }) => draft) }
+  private refuseAll(waiting: readonly Waiter[], bytes: number, error: unknown): void {
+    this.probe.failed(bytes)
+    this.options.log.error('journal: a write failed; its calls were refused', { error })
+    const refusal = new ApiError('UNAVAILABLE', 'the journal could not be written; send the call again', {
+      cause: error,
+    })
+    for (const waiter of waiting) waiter.reject(refusal)
   }
 }
 
@@ -384,16 +386,3 @@ const REST_MS_MAX = 100
 /** At this rate a tenth above the bound makes each commit rest for 20 ms. */
 const REST_MS_PER_PACE = 200
 const FOLLOW_BYTES = 4 * 1024 * 1024
-
-/** The name of the log in this directory, made with it. */
-function readEpoch(dir: string): string {
-  const path = join(dir, 'epoch')
-  if (!fs.existsSync(path)) {
-    const file = fs.openSync(`${path}.new`, 'w')
-    fs.writeSync(file, Bun.randomUUIDv7().slice(-12))
-    fs.fsyncSync(file)
-    fs.closeSync(file)
-    fs.renameSync(`${path}.new`, path)
-  }
-  return fs.readFileSync(path, 'utf8').trim()
-}

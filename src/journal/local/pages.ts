@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 
 /** Unit of writes: what disks and file systems want for direct writes, and what they write anyway. */
-const PAGE_BYTES = 4096
+export const PAGE_BYTES = 4096
 const POOLED_BYTES_MIN = 8 * 1024
 const POOLED_BYTES_MAX = 32 * 1024 * 1024
 

@@ -1,9 +1,13 @@
 import fs from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Log } from '../../log.ts'
-import { FRAME_HEAD_BYTES_MIN, findFrame, readFrame, receivedAtOf, type StoredFrame } from './frame.ts'
+import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
+import { FRAME_HEAD_BYTES_MIN, type FramePlace, receivedAtOf, type StoredFrame } from './frame.ts'
+import { isOldSegment, oldReceivedAtOf } from './old-frame.ts'
+import { PAGE_BYTES } from './pages.ts'
+import { type FrameSeal, NO_CHECK } from './seal.ts'
+import { type FrameFormat, OLD_FORMAT, type ReadPlace, resume, sealedFormat, startOf, walk } from './walk.ts'
 
 /** A file of frames. `bytes` counts what is durable; whatever stands behind that was never acknowledged. */
 export interface Segment {
@@ -14,12 +18,22 @@ export interface Segment {
   bytes: number
   /** When its rows were accepted, see {@link dayOf}; undefined for an empty segment. */
   day: number | undefined
+  readonly seal: FrameSeal
+  readonly format: FrameFormat
+  /** The check of its last frame, for the next one. */
+  check: Buffer
 }
 
 export interface SegmentsOptions {
   readonly dir: string
   /** A segment that has grown past this is closed and the next one begun. */
   readonly segmentBytes: number
+  /** What seals the frames of the segment that begins at `firstSeq`. */
+  readonly sealOf: (firstSeq: number) => FrameSeal
+  /** Told when rows are found missing: those after `afterSeq`, up to `throughSeq`. */
+  readonly onGap: (afterSeq: number, throughSeq: number) => void
+  /** Positions up to here have been acknowledged. */
+  readonly acknowledgedSeq: number
   readonly log: Log
 }
 
@@ -28,10 +42,20 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / 86_400_000)
 }
 
+/** The names of the segments in `dir`, in order. */
+export function segmentNames(dir: string): string[] {
+  return fs
+    .readdirSync(dir)
+    .filter((name) => SEGMENT_NAME.test(name))
+    .sort()
+}
+
 /**
- * The segment files of one journal. Writes are synchronous to the disk (`O_DSYNC`), so that a write that has returned is
- * on stable storage. A segment holds rows of one day, so that retention can drop it whole. Knows nothing of what the
- * frames mean.
+ * The segment files of one journal. A segment holds rows of one day, so that retention can drop it whole, and of one epoch.
+ * Knows nothing of what the frames mean.
+ *
+ * Reading goes from frame to frame. Behind damage it goes on where the head says, when that is sound; otherwise at the
+ * next frame whose keyed check proves that it was written to that very place. Bytes that callers report can never be that.
  */
 export class Segments {
   /** Frames of the last two segments; the journal takes what it needs from them. */
@@ -47,14 +71,8 @@ export class Segments {
 
   /** Opens the directory, cuts off a torn tail, and sets damaged frames of the last segment aside. */
   static async open(options: SegmentsOptions): Promise<Segments> {
-    fs.mkdirSync(options.dir, { recursive: true })
     const segments = new Segments(options)
-    const names = fs.readdirSync(options.dir).filter((name) => SEGMENT_NAME.test(name))
-    for (const name of names.sort()) {
-      const path = join(options.dir, name)
-      const bytes = fs.statSync(path).size
-      segments.list.push({ path, firstSeq: Number.parseInt(name, 10), lastSeq: 0, bytes, day: readDay(path) })
-    }
+    for (const name of segmentNames(options.dir)) segments.list.push(segments.openSegment(join(options.dir, name)))
     segments.list.forEach((segment, index) => {
       const next = segments.list[index + 1]
       if (next !== undefined) segment.lastSeq = next.firstSeq - 1
@@ -63,7 +81,7 @@ export class Segments {
     segments.bytes = segments.list.reduce((sum, segment) => sum + segment.bytes, 0)
     // The records before a crash may have been the last of their segment.
     const previous = segments.list.at(-2)
-    if (previous !== undefined) segments.recovered.unshift(...(await segments.read(previous, 0, previous.bytes)).frames)
+    if (previous !== undefined) segments.recovered.unshift(...(await segments.readAll(previous)))
     return segments
   }
 
@@ -78,14 +96,30 @@ export class Segments {
   }
 
   /**
-   * Writes frames that hold the rows `firstSeq` to `lastSeq`; resolves once they are on stable storage. On failure
-   * nothing of them counts, and the next write goes to a new segment.
-   *
-   * @param receivedAt when the rows were accepted, Unix milliseconds
+   * Where the frames with the rows from `firstSeq` on go, which are accepted at `receivedAt`. Call {@link write} before
+   * asking again.
    */
-  async write(frames: Buffer, firstSeq: number, lastSeq: number, receivedAt: number): Promise<void> {
+  place(firstSeq: number, receivedAt: number): FramePlace | Promise<FramePlace> {
     const day = dayOf(receivedAt)
-    const segment = await this.writable(firstSeq, day)
+    const last = this.list.at(-1)
+    const isRoomy = last !== undefined && last.bytes < this.options.segmentBytes && (last.day ?? day) === day
+    const isInLine = last !== undefined && (last.bytes > 0 || last.firstSeq === firstSeq)
+    if (!isRoomy || !isInLine || this.sealed) return this.create(firstSeq).then(placeIn)
+    if (this.file !== undefined) return placeIn(last)
+    return openForWrites(last.path, 0).then((file) => {
+      this.file = file
+      return placeIn(last)
+    })
+  }
+
+  /**
+   * Writes frames that hold the rows up to `lastSeq` to where {@link place} said; resolves once they are on stable
+   * storage. On failure nothing of them counts, and the next write goes to a new segment.
+   *
+   * @param check of the last frame
+   */
+  async write(frames: Buffer, lastSeq: number, receivedAt: number, check: Buffer): Promise<void> {
+    const segment = this.list[this.list.length - 1]
     try {
       await writeAll(this.file!, frames, segment.bytes)
     } catch (error) {
@@ -95,7 +129,8 @@ export class Segments {
     segment.bytes += frames.length
     this.bytes += frames.length
     segment.lastSeq = lastSeq
-    segment.day = day
+    segment.day = dayOf(receivedAt)
+    segment.check = check
   }
 
   /**
@@ -104,8 +139,7 @@ export class Segments {
    */
   async begin(firstSeq: number): Promise<void> {
     const last = this.list.at(-1)
-    if (last === undefined || last.bytes === 0) return
-    this.sealed = true
+    if (last === undefined || (last.bytes === 0 && last.firstSeq === firstSeq)) return
     await this.create(firstSeq)
   }
 
@@ -129,67 +163,70 @@ export class Segments {
   }
 
   async close(): Promise<void> {
-    await this.file?.close()
+    const { file } = this
     this.file = undefined
+    await file?.close()
   }
 
-  /** The frames of a segment from byte `at` on, in order; stops at `limit` bytes read or the end of what is durable. */
-  async read(segment: Segment, at: number, limit: number): Promise<{ frames: StoredFrame[]; at: number }> {
+  /** The frames of a segment from `place` on, in order; stops at `limit` bytes read or the end of what is durable. */
+  async read(segment: Segment, place: ReadPlace, limit: number): Promise<{ frames: StoredFrame[]; place: ReadPlace }> {
+    // Rows may be appended while this reads.
+    const { lastSeq, bytes: end } = segment
+    const rest = end - place.at
     const file = await open(segment.path, 'r')
     try {
-      const bytes = await readBytes(file, at, Math.min(limit, segment.bytes - at))
-      const { frames, end, need } = this.parse(segment, bytes, at)
-      if (frames.length > 0 || need === 0) return { frames, at: end }
-      // One frame larger than the limit: read it whole.
-      const whole = await readBytes(file, end, Math.min(need, segment.bytes - end))
-      const again = this.parse(segment, whole, end)
-      if (again.frames.length === 0 && again.end === end)
-        return { frames: [], at: this.skipDamage(segment, whole, end) }
-      return { frames: again.frames, at: again.end }
+      let bytes = await readBytes(file, place.at, Math.min(limit, rest))
+      let found = walk(segment.format, bytes, place)
+      if (found.frames.length === 0 && found.stop === 'short' && found.need <= rest) {
+        // One frame larger than the limit: read it whole.
+        bytes = await readBytes(file, place.at, found.need)
+        found = walk(segment.format, bytes, place)
+      }
+      const [first] = found.frames
+      if (first !== undefined) {
+        this.noteGap(lastSeq, place.nextSeq, first.firstSeq)
+        if (found.place.at >= end) this.noteGap(lastSeq, found.place.nextSeq, lastSeq + 1)
+        // A write that failed half-way may have left rows that a later segment holds for good.
+        return { frames: found.frames.filter(({ firstSeq }) => firstSeq <= lastSeq), place: found.place }
+      }
+      // Damage, or a file that is shorter than it was.
+      const toEnd = await readBytes(file, place.at, rest)
+      const next = found.behind ??
+        resume(segment.format, toEnd, place) ?? { at: end, nextSeq: lastSeq + 1, before: null }
+      this.quarantine(segment, toEnd.subarray(0, next.at - place.at), place.at)
+      this.noteGap(lastSeq, place.nextSeq, next.nextSeq)
+      return { frames: [], place: next }
     } finally {
       await file.close()
     }
   }
 
-  /** The sound frames of `bytes`, which stand at `base` in the segment. Damage is set aside and stepped over. */
-  private parse(segment: Segment, bytes: Buffer, base: number): { frames: StoredFrame[]; end: number; need: number } {
-    const frames: StoredFrame[] = []
-    let at = 0
-    while (at < bytes.length) {
-      const read = readFrame(bytes, at)
-      if (read.status === 'short') return { frames, end: base + at, need: read.need }
-      if (read.status === 'frame') {
-        // A write that failed half-way may have left rows that a later segment holds for good.
-        if (segment.lastSeq === 0 || read.frame.firstSeq <= segment.lastSeq) frames.push(read.frame)
-        at = read.end
-      } else {
-        const next = read.end ?? findFrame(bytes, at + 1)
-        const end = next < 0 || next > bytes.length ? bytes.length : next
-        this.quarantine(segment, bytes.subarray(at, end), base + at)
-        at = end
-      }
-    }
-    return { frames, end: base + at, need: 0 }
+  /** @param lastSeq of the segment: what is behind it is no row of its own */
+  private noteGap(lastSeq: number, expectedSeq: number, foundSeq: number): void {
+    this.options.onGap(expectedSeq - 1, Math.min(lastSeq, foundSeq - 1))
   }
 
-  /** A frame that claims more bytes than its segment has: its head is damaged beyond what its checksum shows. */
-  private skipDamage(segment: Segment, bytes: Buffer, at: number): number {
-    const next = findFrame(bytes, 1)
-    const end = next < 0 ? bytes.length : next
-    this.quarantine(segment, bytes.subarray(0, end), at)
-    return at + end
+  private async readAll(segment: Segment): Promise<StoredFrame[]> {
+    const frames: StoredFrame[] = []
+    let place = startOf(segment.firstSeq)
+    while (place.at < segment.bytes) {
+      const read = await this.read(segment, place, segment.bytes)
+      frames.push(...read.frames)
+      place = read.place
+    }
+    return frames
   }
 
   private quarantine(segment: Segment, bytes: Buffer, at: number): void {
     const path = `${segment.path}.${at}.damaged`
-    if (fs.existsSync(path)) return
-    fs.writeFileSync(path, bytes)
-    this.options.log.error('journal: a damaged frame was set aside; every other frame is intact', {
-      segment: segment.path,
-      at,
-      bytes: bytes.length,
-      copy: path,
-    })
+    if (fs.existsSync(path) || bytes.length === 0) return
+    const details = { segment: segment.path, at, bytes: bytes.length, copy: path }
+    this.options.log.error('journal: a damaged frame was set aside; every other frame is intact', details)
+    try {
+      fs.writeFileSync(path, bytes, { mode: 0o600 })
+    } catch (error) {
+      this.options.log.error('journal: no copy could be made of a damaged frame', { copy: path, error })
+    }
   }
 
   /** Finds the end of what was acknowledged in the last segment. Only its tail can be torn: writes go one by one. */
@@ -197,49 +234,69 @@ export class Segments {
     const segment = this.list.at(-1)
     if (segment === undefined) return
     const bytes = fs.readFileSync(segment.path)
-    let at = 0
-    let sound = 0
-    const damaged: [number, number][] = []
-    while (at < bytes.length) {
-      const read = readFrame(bytes, at)
-      if (read.status === 'frame') {
-        this.recovered.push(read.frame)
-        segment.lastSeq = read.frame.firstSeq + read.frame.rows - 1
-        at = sound = read.end
-        continue
+    let place = startOf(segment.firstSeq)
+    let damaged: ReadPlace | undefined
+    let sound = place
+    for (;;) {
+      const found = walk(segment.format, bytes.subarray(place.at), place)
+      if (found.frames.length > 0) {
+        this.recovered.push(...found.frames)
+        if (damaged !== undefined) this.quarantine(segment, bytes.subarray(damaged.at, place.at), damaged.at)
+        this.options.onGap(sound.nextSeq - 1, found.frames[0].firstSeq - 1)
+        damaged = undefined
+        sound = found.place
       }
-      const next = read.status === 'bad' && read.end !== undefined ? read.end : findFrame(bytes, at + 1)
-      const end = next < 0 || next > bytes.length ? bytes.length : next
-      damaged.push([at, end])
-      at = end
+      if (found.stop === 'end') break
+      damaged ??= found.place
+      const next = found.behind ?? resume(segment.format, bytes.subarray(found.place.at), found.place)
+      if (next === undefined) break
+      place = next
     }
-    for (const [from, to] of damaged) if (to <= sound) this.quarantine(segment, bytes.subarray(from, to), from)
+    segment.lastSeq = sound.at === 0 ? 0 : sound.nextSeq - 1
+    segment.check = sound.before ?? NO_CHECK
+    if (sound.at === 0) segment.day = undefined
+    await this.cutTail(segment, bytes, sound.at)
+  }
+
+  private async cutTail(segment: Segment, bytes: Buffer, sound: number): Promise<void> {
     segment.bytes = sound
-    if (sound === 0) segment.day = undefined
-    if (sound < bytes.length) {
+    // Writes go to whole pages, and old segments are not written to.
+    if (sound % PAGE_BYTES !== 0 || segment.format === OLD_FORMAT) this.sealed = true
+    if (sound === bytes.length) return
+    if (this.endSeq < this.options.acknowledgedSeq) this.quarantine(segment, bytes.subarray(sound), sound)
+    else {
       this.options.log.warn('journal: cut off a torn tail that was never acknowledged', {
         segment: segment.path,
         bytes: bytes.length - sound,
       })
-      await truncate(segment.path, sound)
     }
+    await truncate(segment.path, sound)
   }
 
-  /** The segment that takes the next write, its file open. */
-  private async writable(firstSeq: number, day: number): Promise<Segment> {
-    const last = this.list.at(-1)
-    const isRoomy = last !== undefined && last.bytes < this.options.segmentBytes && (last.day ?? day) === day
-    if (!isRoomy || this.sealed) return this.create(firstSeq)
-    this.file ??= await openForWrites(last.path, 0)
-    return last
+  private openSegment(path: string): Segment {
+    const firstSeq = Number.parseInt(path.slice(path.lastIndexOf('/') + 1), 10)
+    const head = readStart(path, FRAME_HEAD_BYTES_MIN)
+    const isOld = isOldSegment(head)
+    const seal = this.options.sealOf(firstSeq)
+    const format = isOld ? OLD_FORMAT : sealedFormat(seal)
+    const receivedAt =
+      head.length < FRAME_HEAD_BYTES_MIN ? Number.NaN : isOld ? oldReceivedAtOf(head) : receivedAtOf(head)
+    const day = receivedAt > 0 && receivedAt < UNIX_MS_MAX ? dayOf(receivedAt) : undefined
+    return { path, firstSeq, lastSeq: 0, bytes: fs.statSync(path).size, day, seal, format, check: NO_CHECK }
   }
 
   private async create(firstSeq: number): Promise<Segment> {
+    this.sealed = true
     await this.close()
-    const path = join(this.options.dir, `${String(firstSeq).padStart(16, '0')}.segment`)
+    const { dir, sealOf } = this.options
+    // An empty one holds nothing but a position, and this one's is known better.
+    if (this.list.at(-1)?.bytes === 0) fs.rmSync(this.list.pop()!.path, { force: true })
+    const path = join(dir, `${String(firstSeq).padStart(16, '0')}.segment`)
     this.file = await openForWrites(path, fs.constants.O_CREAT | fs.constants.O_TRUNC)
-    await syncDir(this.options.dir)
-    const segment: Segment = { path, firstSeq, lastSeq: 0, bytes: 0, day: undefined }
+    await syncDir(dir)
+    const seal = sealOf(firstSeq)
+    const empty = { lastSeq: 0, bytes: 0, day: undefined, check: NO_CHECK }
+    const segment: Segment = { path, firstSeq, ...empty, seal, format: sealedFormat(seal) }
     this.list.push(segment)
     this.sealed = false
     return segment
@@ -254,78 +311,15 @@ export class Segments {
     } catch (error) {
       this.options.log.error('journal: could not cut a failed write', { segment: segment.path, error })
     }
-    // An empty one would stand in the way of its successor, which begins at the same position.
-    if (segment.bytes === 0) this.list.pop()
   }
+}
+
+function placeIn({ seal, bytes, check }: Segment): FramePlace {
+  return { seal, at: bytes, before: check }
 }
 
 const SEGMENT_NAME = /^\d{16}\.segment$/
 /** Of damage that was set aside. */
 const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
-const WRITE_SYNCED = fs.constants.O_WRONLY | (fs.constants.O_DSYNC ?? fs.constants.O_SYNC)
-const PAST_THE_CACHE = fs.constants.O_DIRECT ?? 0
-
-/**
- * Writes go past the page cache where the file system allows it: filling fresh cache pages cost ten times the processor
- * time of the write itself (measured on ext4: 965 µs against 100 µs a megabyte), and nobody reads them back.
- */
-async function openForWrites(path: string, flags: number): Promise<fs.promises.FileHandle> {
-  try {
-    return await open(path, WRITE_SYNCED | PAST_THE_CACHE | flags, 0o600)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EINVAL') throw error
-    return await open(path, WRITE_SYNCED | flags, 0o600)
-  }
-}
-
-/** `fs.write` as it is: the promise form of a handle costs the event loop twice as much. */
-const write = promisify(fs.write)
-
-async function writeAll(file: fs.promises.FileHandle, bytes: Buffer, at: number): Promise<void> {
-  let written = 0
-  while (written < bytes.length) {
-    const { bytesWritten } = await write(file.fd, bytes, written, bytes.length - written, at + written)
-    written += bytesWritten
-  }
-}
-
-async function readBytes(file: fs.promises.FileHandle, at: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafeSlow(Math.max(length, 0))
-  let filled = 0
-  while (filled < bytes.length) {
-    const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, at + filled)
-    if (bytesRead === 0) return bytes.subarray(0, filled)
-    filled += bytesRead
-  }
-  return bytes
-}
-
-/** The day of the first frame; undefined when there is none. */
-function readDay(path: string): number | undefined {
-  const head = Buffer.alloc(FRAME_HEAD_BYTES_MIN)
-  const file = fs.openSync(path, 'r')
-  const bytesRead = fs.readSync(file, head, 0, head.length, 0)
-  fs.closeSync(file)
-  const receivedAt = bytesRead < head.length ? undefined : receivedAtOf(head)
-  return receivedAt === undefined ? undefined : dayOf(receivedAt)
-}
-
-async function truncate(path: string, bytes: number): Promise<void> {
-  const file = await open(path, 'r+')
-  try {
-    await file.truncate(bytes)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
-
-/** Makes a new file's name durable. */
-async function syncDir(dir: string): Promise<void> {
-  const handle = await open(dir, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
+/** The largest moment that JavaScript knows. */
+const UNIX_MS_MAX = 8.64e15

@@ -1,0 +1,82 @@
+import fs from 'node:fs'
+import { promisify } from 'node:util'
+import { crc32 } from 'node:zlib'
+import type { Log } from '../../log.ts'
+
+const fdatasync = promisify(fs.fdatasync)
+
+/**
+ * How far positions have been acknowledged: the newest frames cannot tell that themselves once they are damaged or cut off.
+ *
+ * Written with each commit, before it is acknowledged, but not waited for on the disk: that would double what a commit
+ * costs. The end of the process, however it ends, costs nothing of it; a power failure at most the last second.
+ * Two slots are written in turn, so that a torn write leaves the one before it readable.
+ */
+export class AcknowledgedFile {
+  private syncedAtMs = Number.NEGATIVE_INFINITY
+  private syncing: Promise<unknown> | undefined
+  private readonly slot = Buffer.alloc(SLOT_BYTES)
+  private failing = false
+  private turn = 0
+  private closed = false
+
+  private constructor(
+    private readonly file: number,
+    private last: number,
+    private readonly log: Log,
+  ) {}
+
+  static open(path: string, log: Log): AcknowledgedFile {
+    const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
+    const bytes = Buffer.alloc(SLOT_BYTES * 2)
+    const bytesRead = fs.readSync(file, bytes, 0, bytes.length, 0)
+    // The space is taken once, so that a full disk does not keep later writes away.
+    if (bytesRead < bytes.length) fs.writeSync(file, bytes, 0, bytes.length, 0)
+    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isSound)
+    return new AcknowledgedFile(file, Math.max(0, ...slots.map((slot) => slot.readDoubleLE(0))), log)
+  }
+
+  get seq(): number {
+    return this.last
+  }
+
+  /** Notes that everything up to `seq` is durable and about to be acknowledged. */
+  note(seq: number): void {
+    this.last = seq
+    this.slot.writeDoubleLE(seq, 0)
+    this.slot.writeUInt32LE(crc32(this.slot.subarray(0, 8)), 8)
+    this.turn = 1 - this.turn
+    try {
+      fs.writeSync(this.file, this.slot, 0, SLOT_BYTES, this.turn * SLOT_BYTES)
+      this.failing = false
+    } catch (error) {
+      if (!this.failing) this.log.warn('journal: cannot note how far positions are acknowledged', { error })
+      this.failing = true
+    }
+    if (this.syncing === undefined && performance.now() - this.syncedAtMs > SYNC_INTERVAL_MS) this.sync()
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return
+    this.closed = true
+    await this.syncing
+    await fdatasync(this.file).catch(() => {})
+    fs.closeSync(this.file)
+  }
+
+  private sync(): void {
+    this.syncing = fdatasync(this.file)
+      .catch((error) => this.log.warn('journal: cannot sync how far positions are acknowledged', { error }))
+      .finally(() => {
+        this.syncedAtMs = performance.now()
+        this.syncing = undefined
+      })
+  }
+}
+
+const SLOT_BYTES = 16
+const SYNC_INTERVAL_MS = 1_000
+
+function isSound(slot: Buffer): boolean {
+  return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(8) === crc32(slot.subarray(0, 8))
+}

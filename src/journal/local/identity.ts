@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { StartError } from '../../ops/start-error.ts'
+import type { Epoch } from '../journal.ts'
+import { replaceFile } from './files.ts'
+import { FrameSeal } from './seal.ts'
+
+interface Stored {
+  /** Hexadecimal; see {@link FrameSeal}. Never shown. */
+  readonly key: string
+  /** In order; the last one is that of now. */
+  readonly epochs: readonly Epoch[]
+}
+
+const KEY_BYTES = 32
+const NAME = 'epoch'
+
+/**
+ * Which log this directory holds: the names of its epochs, and the key that seals its frames. It is kept twice, because
+ * without it no frame could be told from forged ones.
+ */
+export class Identity {
+  private constructor(
+    private readonly dir: string,
+    private stored: Stored,
+  ) {}
+
+  /**
+   * @param hasSegments whether there are frames already
+   * @throws StartError when there are frames and neither copy can be read
+   */
+  static open(dir: string, hasSegments: boolean): Identity {
+    const copies = [NAME, `${NAME}.copy`].map((name) => readStored(join(dir, name)))
+    const found = copies.find((stored) => stored !== undefined)
+    if (found === undefined && hasSegments) {
+      throw new StartError(
+        `${join(dir, NAME)} cannot be read, and neither can its copy: put it back from a backup; without it what the journal holds cannot be read`,
+      )
+    }
+    const identity = new Identity(dir, found ?? { key: newKey(), epochs: [{ epoch: newEpoch(), firstSeq: 1 }] })
+    if (copies.some((stored) => stored !== found) || found === undefined) identity.save()
+    return identity
+  }
+
+  get epoch(): string {
+    return this.stored.epochs[this.stored.epochs.length - 1].epoch
+  }
+
+  get epochs(): readonly Epoch[] {
+    return this.stored.epochs
+  }
+
+  /** The epoch that a position belongs to. */
+  epochAt(seq: number): string {
+    const { epochs } = this.stored
+    return (epochs.findLast(({ firstSeq }) => firstSeq <= seq) ?? epochs[0]).epoch
+  }
+
+  /** What seals the frames of the segment that begins at `firstSeq`. */
+  sealOf(firstSeq: number): FrameSeal {
+    return new FrameSeal(Buffer.from(this.stored.key, 'hex'), this.epochAt(firstSeq), firstSeq)
+  }
+
+  /** Begins a new epoch; durable once it returns. What the epochs before hold keeps its name. */
+  begin(firstSeq: number): void {
+    const before = this.stored.epochs.filter((epoch) => epoch.firstSeq < firstSeq)
+    this.stored = { ...this.stored, epochs: [...before, { epoch: newEpoch(), firstSeq }] }
+    this.save()
+  }
+
+  private save(): void {
+    const text = JSON.stringify(this.stored)
+    const whole = `${text}\n${crc32(text)}\n`
+    for (const name of [NAME, `${NAME}.copy`]) replaceFile(join(this.dir, name), whole)
+  }
+}
+
+function newEpoch(): string {
+  return Bun.randomUUIDv7().slice(-12)
+}
+
+function newKey(): string {
+  return randomBytes(KEY_BYTES).toString('hex')
+}
+
+/** Undefined when the file is missing or damaged. */
+function readStored(path: string): Stored | undefined {
+  if (!fs.existsSync(path)) return undefined
+  const [text, check] = fs.readFileSync(path, 'utf8').split('\n')
+  // Earlier versions stored the name alone.
+  if (OLD_CONTENT.test(text)) return { key: newKey(), epochs: [{ epoch: text, firstSeq: 1 }] }
+  return check !== undefined && Number(check) === crc32(text) ? JSON.parse(text) : undefined
+}
+
+const OLD_CONTENT = /^[\da-f]{12}$/

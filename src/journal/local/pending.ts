@@ -1,0 +1,75 @@
+import { EventBlock } from '../../columnar/event-block.ts'
+import { RecordBlock } from '../../columnar/record-block.ts'
+import type { Frame } from '../journal.ts'
+import { type FrameDraft, type FramePlace, frameBytes, writeFrame } from './frame.ts'
+import type { PagePool } from './pages.ts'
+
+/** The frames of one commit, laid out for the disk. */
+export interface Commit {
+  readonly buffer: Buffer
+  readonly frames: readonly Frame[]
+  /** The check of the last frame. */
+  readonly check: Buffer
+  /** The position of the first row of each kind. */
+  readonly first: Record<Frame['kind'], number>
+  readonly endSeq: number
+  readonly outboxIds: ReadonlyMap<Frame['kind'], readonly string[]>
+}
+
+/** Rows that wait for the next commit. */
+export class PendingRows {
+  readonly events = new EventBlock()
+  readonly runs = RecordBlock.ofRuns()
+  readonly tasks = RecordBlock.ofTasks()
+
+  get bytes(): number {
+    return this.events.bytes + this.runs.bytes + this.tasks.bytes
+  }
+
+  /** Lays out everything collected so far, and begins anew. Records stand before events: a run's start goes ahead of what it reports. */
+  build(firstSeq: number, receivedAt: number, epoch: string, place: FramePlace, pool: PagePool): Commit {
+    const first = { run: firstSeq, task: firstSeq + this.runs.rows, event: firstSeq + this.runs.rows + this.tasks.rows }
+    const endSeq = first.event + this.events.rows - 1
+    const drafts = this.drafts(first, receivedAt, epoch)
+    const used = drafts.reduce((sum, { draft }) => sum + frameBytes(draft), 0)
+    const buffer = pool.take(used)
+    drafts[drafts.length - 1].draft.padding = buffer.length - used
+    const frames: Frame[] = []
+    let at = 0
+    let { before: check } = place
+    for (const { draft, pieces } of drafts) {
+      const { kind, rows, spans } = draft
+      const written = writeFrame(buffer, at, draft, pieces, { seal: place.seal, at: place.at + at, before: check })
+      frames.push({ kind, firstSeq: draft.firstSeq, rows, receivedAt, spans, block: written.block })
+      check = written.check
+      at += frameBytes(draft)
+    }
+    const outboxIds = new Map(drafts.map(({ draft }) => [draft.kind, draft.outboxIds]))
+    this.clear()
+    return { buffer, frames, check, first, endSeq, outboxIds }
+  }
+
+  clear(): void {
+    for (const block of [this.runs, this.tasks, this.events]) block.clear()
+  }
+
+  private drafts(first: Record<Frame['kind'], number>, receivedAt: number, epoch: string) {
+    return [this.runs, this.tasks, this.events]
+      .map((block, index) => ({ block, kind: (['run', 'task', 'event'] as const)[index] }))
+      .filter(({ block }) => block.rows > 0)
+      .map(({ block, kind }) => {
+        const pieces = block.build(first[kind], receivedAt, epoch)
+        const draft: FrameDraft = {
+          kind,
+          firstSeq: first[kind],
+          rows: block.rows,
+          receivedAt,
+          spans: block.spans,
+          outboxIds: [...block.outboxIds],
+          blockBytes: pieces.reduce((sum, piece) => sum + piece.length, 0),
+          padding: 0,
+        }
+        return { draft, pieces }
+      })
+  }
+}
