@@ -19,6 +19,8 @@ export interface ApiErrorOptions {
   cause?: unknown
   /** Seconds until a retry makes sense; sent as `Retry-After`. Required in practice for UNAVAILABLE and RATE_LIMITED. */
   retryAfterSeconds?: number
+  /** The call has done something before it was refused: a repeat with its `Idempotency-Key` must not do it again. */
+  hasEffect?: boolean
 }
 
 /**
@@ -28,6 +30,7 @@ export interface ApiErrorOptions {
 export class ApiError extends Error {
   readonly status: number
   readonly retryAfterSeconds: number | undefined
+  readonly hasEffect: boolean
 
   constructor(
     readonly code: ErrorCode,
@@ -37,6 +40,7 @@ export class ApiError extends Error {
     super(message, { cause: options.cause })
     this.name = 'ApiError'
     this.status = STATUS_OF[code]
+    this.hasEffect = options.hasEffect ?? this.status >= STATUS_OF.INTERNAL
     this.retryAfterSeconds = options.retryAfterSeconds ?? (code === 'UNAVAILABLE' ? 1 : undefined)
   }
 }

@@ -3,7 +3,7 @@ import type { Mint } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { dataText } from './answer.ts'
-import { ApiError, invalid, STATUS_OF } from './errors.ts'
+import { ApiError, invalid } from './errors.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
@@ -140,7 +140,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
         await reservation.finish(200, dataText(data))
         return data
       } catch (error) {
-        await giveUp(reservation, error instanceof ApiError ? error.status : STATUS_OF.INTERNAL)
+        await giveUp(reservation, error instanceof ApiError ? error : { hasEffect: true })
         throw error
       }
     },
@@ -156,10 +156,10 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   }
 }
 
-/** Settles a call that has failed with `status`. After a refusal the key is free again; after a failure nobody knows what has happened. */
-export async function giveUp(reservation: Reservation, status: number): Promise<void> {
-  if (status < STATUS_OF.INTERNAL) await reservation.release()
-  else reservation.suspend()
+/** Settles a call that has failed. After a refusal the key is free again; after a failure nobody knows what has happened. */
+export async function giveUp(reservation: Reservation, { hasEffect }: Pick<ApiError, 'hasEffect'>): Promise<void> {
+  if (hasEffect) reservation.suspend()
+  else await reservation.release()
 }
 
 export function replayResponse({ status, text }: Replay): Response {

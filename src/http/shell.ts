@@ -60,7 +60,7 @@ export function createShell(deps: ShellDeps) {
       finished(begun, refused.status, refused.status >= 500 ? error : undefined)
       const response = errorResponse(begun, refused, deps.limits.body_bytes)
       if (reservation === undefined) return response
-      return giveUp(reservation, refused.status).then(() => response)
+      return giveUp(reservation, refused).then(() => response)
     })
     .mapResponse(({ responseValue, request, startedMs, route, set, reservation }) => {
       // Answers to errors come by here too. They are complete.

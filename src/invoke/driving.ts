@@ -2,6 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import type { RunIdentity } from '../ids.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { FeedCaller } from '../keys/schema.ts'
+import { type CloseReason, type FeedRoom, refusalOf } from '../live/connections.ts'
 import { orAborted } from './fleet.ts'
 import type { Invoked } from './invocations.ts'
 import { answerOf, readOutcome } from './outcome.ts'
@@ -21,11 +22,15 @@ export interface Wish {
   readonly background?: boolean | undefined
   /** The key that the call came with. */
   readonly key: string
-  /** From where on the output is streamed. */
-  readonly after?: OutputPosition | undefined
   /** The connection may be silent for long. */
   readonly keepOpen: () => void
   readonly setStatus: (status: 200 | 202) => void
+}
+
+/** A run that a call has set going. */
+export interface SetGoing extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
+  /** From where on its output is streamed. */
+  readonly after?: OutputPosition | undefined
 }
 
 const STREAM_HEADERS = {
@@ -46,15 +51,25 @@ export function createDriving(deps: DrivingDeps) {
   const close = new AbortController()
   const closing = close.signal
 
-  /** Said before anything is set going. @throws ApiError UNAVAILABLE, RATE_LIMITED when no stream can be opened */
-  function checkRoom(workspaceId: string, wish: Pick<Wish, 'stream'>): void {
-    if (wish.stream === true) connections.checkRoom(workspaceId)
+  /**
+   * Sets a run going and answers as its caller wants to be answered. Room for a stream is taken before: what cannot be
+   * answered must not be done.
+   * @throws ApiError what `setGoing` throws; UNAVAILABLE, RATE_LIMITED when no stream can be opened; UNAUTHENTICATED,
+   *   FORBIDDEN when the key dies while its caller waits
+   */
+  async function drive(workspaceId: string, wish: Wish, setGoing: () => Promise<SetGoing>) {
+    const room = wish.stream === true ? connections.reserve(workspaceId) : undefined
+    try {
+      return await answer(await setGoing(), wish, room)
+    } finally {
+      room?.release()
+    }
   }
 
-  async function answer(run: Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'>, wish: Wish) {
+  async function answer(run: SetGoing, wish: Wish, room: FeedRoom | undefined) {
     if (wish.stream === true) {
       wish.keepOpen()
-      return stream(await ring.authenticateFeed(wish.key), run, wish.after)
+      return afterEffect(async () => stream(await ring.authenticateFeed(wish.key), run, run.after, room))
     }
     if (wish.background === true) {
       const outcome = await standing(run)
@@ -64,30 +79,46 @@ export function createDriving(deps: DrivingDeps) {
       return data
     }
     wish.keepOpen()
-    const { status, data } = answerOf(run, await settled(run))
+    const { status, data } = answerOf(run, await afterEffect(() => settled(run, wish)))
     wish.setStatus(status)
     return data
   }
 
-  /** Waits, but not for ever: then the caller is told where the run stands. */
-  async function settled(run: Pick<Invoked, keyof RunIdentity | 'outcome'>) {
-    const { outcome } = run
+  /** Waits, but not for ever: then the caller is told where the run stands. The death of its key ends the wait at once. */
+  async function settled(run: SetGoing, wish: Wish) {
     const patience = new AbortController()
     const giveUp = () => patience.abort()
+    let ended: CloseReason | undefined
+    const end = (reason: CloseReason) => {
+      // A database that is away for a moment costs nobody an answer: the key is checked before it is given.
+      if (reason === 'unavailable') return
+      ended ??= reason
+      giveUp()
+    }
+    const caller = await ring.authenticateFeed(wish.key)
+    const letGo = await connections.hold({ caller, end })
     const timer = setTimeout(giveUp, waitMs)
     closing.addEventListener('abort', giveUp)
     if (closing.aborted) giveUp()
     try {
-      const done = outcome === null ? LEFT : await orAborted(outcome, patience.signal)
-      if (done.kind !== 'left') return done
-      return await fleet.settled(run, patience.signal)
+      const done = await untilSettled(run, patience.signal).catch((error: unknown) => {
+        if (ended === undefined && patience.signal.aborted) return standing(run)
+        throw error
+      })
+      await connections.checkAlive(caller)
+      return done
     } catch (error) {
-      if (patience.signal.aborted) return standing(run)
-      throw error
+      throw ended === undefined ? error : refusalOf(ended)
     } finally {
       clearTimeout(timer)
       closing.removeEventListener('abort', giveUp)
+      letGo()
     }
+  }
+
+  async function untilSettled(run: SetGoing, signal: AbortSignal) {
+    const done = run.outcome === null ? LEFT : await orAborted(run.outcome, signal)
+    return done.kind === 'left' ? fleet.settled(run, signal) : done
   }
 
   async function standing(run: RunIdentity) {
@@ -101,9 +132,10 @@ export function createDriving(deps: DrivingDeps) {
     caller: FeedCaller,
     { workspaceId, runId, sessionId }: Pick<Invoked, keyof RunIdentity | 'sessionId'>,
     after: OutputPosition | undefined,
+    room?: FeedRoom,
   ): Promise<Response> {
     const open = () => new OutputStream(deps, { caller, run: { workspaceId, runId }, sessionId, after })
-    const { body } = await connections.admit(caller, open)
+    const { body } = await connections.admit(caller, open, room)
     return new Response(body, { headers: STREAM_HEADERS })
   }
 
@@ -112,5 +144,20 @@ export function createDriving(deps: DrivingDeps) {
     close.abort()
   }
 
-  return { checkRoom, answer, stream, release }
+  return { drive, stream, release }
+}
+
+/** A refusal after the run was set going: a repeat of the call must not set another one going. */
+async function afterEffect<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const { code, message, retryAfterSeconds } = error
+    throw new ApiError(code, message, {
+      cause: error,
+      hasEffect: true,
+      ...(retryAfterSeconds && { retryAfterSeconds }),
+    })
+  }
 }

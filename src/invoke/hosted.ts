@@ -92,13 +92,15 @@ export function startHosted(deps: HostedDeps) {
   fleet.start()
 
   /** Decides, and answers about the run that somebody has invoked. */
-  async function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
-    const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
-    const seen = wish.stream === true ? await loadProgress(sql, run) : null
-    const after = seen === null ? undefined : endOf(OutputLog.of(seen))
-    await pauses.decide(caller, type, pauseId, decision)
-    fleet.poke()
-    return driving.answer({ ...run, outcome: null }, { ...wish, after })
+  function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
+    return driving.drive(caller.workspaceId, wish, async () => {
+      const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
+      const seen = wish.stream === true ? await loadProgress(sql, run) : null
+      const after = seen === null ? undefined : endOf(OutputLog.of(seen))
+      await pauses.decide(caller, type, pauseId, decision)
+      fleet.poke()
+      return { ...run, outcome: null, after }
+    })
   }
 
   return {

@@ -261,18 +261,13 @@ async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promis
 
 /** What the parts of the body say to each other. */
 function checkBody(body: InvokeAgent, limits: Limits): void {
-  const { session_id, start_session = false, history, external_user_id, stream, background } = body
+  const { session_id, start_session = false, history, external_user_id } = body
   if (session_id !== undefined && start_session)
     throw invalid('start_session', 'goes not together with session_id: a session is either started or continued')
   if (session_id !== undefined && history !== undefined)
     throw invalid('history', 'goes not together with session_id: the session has a history of its own')
   if (external_user_id !== undefined && session_id === undefined && !start_session)
     throw invalid('external_user_id', 'only together with session_id or start_session')
-  if (stream === true && background === true)
-    throw invalid(
-      'background',
-      'goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
-    )
   checkText('external_user_id', external_user_id, limits.external_id_length)
   checkSize('input', body.input, limits.run_input_bytes)
   checkSize('history', history === undefined ? undefined : RawJson.of(history), limits.run_input_bytes)

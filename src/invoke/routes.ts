@@ -31,9 +31,8 @@ export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoute
     '/:agentId/invoke',
     async (context) => {
       const { caller, params, body, mint } = context
-      driving.checkRoom(caller.workspaceId, body)
-      const invoked = await invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
-      return driving.answer(invoked, wishOf(context, body)) as never
+      const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
+      return driving.drive(caller.workspaceId, wishOf(context, body), invoke) as never
     },
     {
       params: AgentParams,
@@ -87,7 +86,11 @@ export function wishOf(
   { request, server, set }: RequestContext,
   { stream, background }: Pick<Wish, 'stream' | 'background'>,
 ): Wish {
-  if (stream === true && background === true) throw invalid('background', 'goes not together with stream')
+  if (stream === true && background === true)
+    throw invalid(
+      'background',
+      'goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+    )
   return {
     stream,
     background,
