@@ -1,9 +1,9 @@
 import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
-import { startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
 import { migrateClickHouse } from '../../src/columnar/migrate.ts'
 import { createLog } from '../../src/log.ts'
-import { atEnd, temporaryDirectory } from './teardown.ts'
+import { SHARED_CLICKHOUSE, startTestClickHouse } from './stores.ts'
+import { atEnd, shared } from './teardown.ts'
 
 export interface FreshColumnarDatabase {
   /** For a service's `CLICKHOUSE_URL`. */
@@ -13,15 +13,14 @@ export interface FreshColumnarDatabase {
 }
 
 const log = createLog('error')
-let shared: Promise<ColumnarBackend> | undefined
+const sharedBackend = shared(startBackend)
 
 /**
- * A ClickHouse database of its own for one test or one file, migrated and empty: on the server of `CLICKHOUSE_URL` where
- * that is set, else on an embedded engine that all tests of the process share.
+ * A ClickHouse database of its own for one test or one file, migrated and empty: on the engine that the processes of this
+ * test run share, else on the server of `CLICKHOUSE_URL`, else on an embedded engine of this process.
  */
 export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
-  shared ??= startBackend()
-  const backend = await shared
+  const backend = await sharedBackend()
   const name = `test_${crypto.randomUUID().replaceAll('-', '')}`
   const client = createColumnarClient(backend, name)
   await migrateClickHouse(client, log)
@@ -33,11 +32,8 @@ export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
 }
 
 async function startBackend(): Promise<ColumnarBackend> {
-  const url = process.env.CLICKHOUSE_URL
-  const backend =
-    url === undefined
-      ? await startEmbeddedClickHouse({ dataDir: await temporaryDirectory(), log, logLevel: 'error' })
-      : remoteClickHouse(url)
+  const url = process.env[SHARED_CLICKHOUSE] ?? process.env.CLICKHOUSE_URL ?? (await startTestClickHouse())
+  const backend = remoteClickHouse(url)
   atEnd(() => backend.stop())
   return backend
 }

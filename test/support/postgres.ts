@@ -1,8 +1,8 @@
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
-import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { migratePostgres } from '../../src/postgres/migrate.ts'
-import { atEnd, temporaryDirectory } from './teardown.ts'
+import { SHARED_POSTGRES, startTestPostgres } from './stores.ts'
+import { atEnd, shared } from './teardown.ts'
 
 export interface FreshDatabase {
   /** For `connectPostgres` or a service's `DATABASE_URL`. */
@@ -17,7 +17,7 @@ const isForeign = process.env.DATABASE_URL !== undefined
 
 /**
  * A database of its own for one test or one file, migrated and empty, in some milliseconds: a copy of a template. On the
- * Postgres of `DATABASE_URL` where that is set, else on an embedded one that all tests of the process share.
+ * Postgres that the processes of this test run share, else on that of `DATABASE_URL`, else on an embedded one of this process.
  */
 export async function freshDatabase(): Promise<FreshDatabase> {
   const { admin, template } = await sharedServer()
@@ -47,15 +47,10 @@ async function onNewDatabase(admin: Server, clause: string): Promise<FreshDataba
   return { url, sql }
 }
 
-let server: Promise<{ admin: Server; template: string }> | undefined
-
-function sharedServer(): Promise<{ admin: Server; template: string }> {
-  server ??= startServer()
-  return server
-}
+const sharedServer = shared(startServer)
 
 async function startServer(): Promise<{ admin: Server; template: string }> {
-  const url = process.env.DATABASE_URL ?? (await embeddedUrl())
+  const url = process.env[SHARED_POSTGRES] ?? process.env.DATABASE_URL ?? (await startTestPostgres())
   const sql = connectPostgres(url, { log, max: 4 })
   atEnd(() => sql.end({ timeout: 1 }))
   const template = newName()
@@ -65,12 +60,6 @@ async function startServer(): Promise<{ admin: Server; template: string }> {
   })
   await migratePostgres(withDatabase(url, template), log)
   return { admin: { url, sql }, template }
-}
-
-async function embeddedUrl(): Promise<string> {
-  const postgres = await startEmbeddedPostgres({ dataDir: await temporaryDirectory(), log, durable: false })
-  atEnd(() => postgres.stop())
-  return postgres.url
 }
 
 function newName(): string {

@@ -1,5 +1,5 @@
 import { afterAll } from 'bun:test'
 import { endAll } from './teardown.ts'
 
-// The stores that tests share start when first asked for and end with the last test file.
+// What tests have started ends with the last test file; with `--parallel`, with each file.
 afterAll(endAll, 30_000)

@@ -10,6 +10,23 @@ export function atEnd(end: () => Promise<unknown>): void {
   pending.push(end)
 }
 
+/**
+ * What several tests of a file share: made when it is first asked for, and forgotten once everything has ended. With
+ * `--parallel`, that is after each file.
+ */
+export function shared<T>(make: () => T): () => T {
+  let made: { value: T } | undefined
+  return () => {
+    if (made === undefined) {
+      made = { value: make() }
+      atEnd(async () => {
+        made = undefined
+      })
+    }
+    return made.value
+  }
+}
+
 /** For the preloaded file only. One thing that cannot end does not keep the others from it. */
 export async function endAll(): Promise<void> {
   const failures: unknown[] = []

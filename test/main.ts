@@ -1,0 +1,51 @@
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { SHARED_CLICKHOUSE, SHARED_POSTGRES, startTestClickHouse, startTestPostgres } from './support/stores.ts'
+import { endAll } from './support/teardown.ts'
+
+const HELP = `Runs the tests on real stores, several files at a time.
+
+  bun run test [options] [files or parts of their names]
+
+  --parallel <n>   test processes at a time   (${workersFor(availableParallelism())} here)
+  --help           this text
+
+Every other option goes to \`bun test\`, for example -t <name>, --only-failures or --bail.
+DATABASE_URL and CLICKHOUSE_URL name servers to test on instead of the embedded ones; SEED=<n> repeats a random test.
+`
+
+const ROOT = join(import.meta.dir, '..')
+/** How long each file took, so that the slowest start first. `bun run test --update-timings` writes it anew. */
+const TIMINGS = join(import.meta.dir, 'timings.json')
+const TEST_TIMEOUT_MS = 60_000
+
+/** Tests wait more than they compute. */
+function workersFor(cores: number): number {
+  return Math.max(3, cores)
+}
+
+/** Starts the stores that all test processes share, runs `bun test`, and ends with its exit code. */
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const parallel = args.some((arg) => arg.startsWith('--parallel'))
+    ? []
+    : [`--parallel=${workersFor(availableParallelism())}`]
+  const [postgres, clickhouse] = await Promise.all([
+    process.env.DATABASE_URL ?? startTestPostgres(),
+    process.env.CLICKHOUSE_URL ?? startTestClickHouse(),
+  ])
+  const command = ['test', `--timeout=${TEST_TIMEOUT_MS}`, ...parallel, '--no-isolate', `--timings=${TIMINGS}`, ...args]
+  const tests = Bun.spawn([process.execPath, ...command], {
+    cwd: ROOT,
+    env: { ...process.env, [SHARED_POSTGRES]: postgres, [SHARED_CLICKHOUSE]: clickhouse },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tests.kill(signal))
+  return await tests.exited
+}
+
+const exitCode = await main(process.argv.slice(2)).finally(endAll)
+process.exit(exitCode)
