@@ -109,6 +109,8 @@ export interface Config {
   readonly hosted: HostedConfig
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
+  /** Bytes of request bodies that may be in flight, of all callers together. */
+  readonly bodyBytesInFlight: number
 }
 
 /** Every problem of an environment, one a line. */
@@ -132,6 +134,7 @@ export function readConfig(): Config {
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
   const read = new Reader(env)
   read.refuse('NATS_URL', 'this version keeps the journal in DATA_DIR and cannot use NATS yet')
+  const limits = readLimits(read)
   const config: Config = {
     port: read.integer('PORT', 3000, 0, 65_535),
     host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
@@ -141,7 +144,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     operatorToken: read.matching('OPERATOR_TOKEN', /^(?!svc_)[!-~]+$/, 'printable ASCII that does not begin with svc_'),
     bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
-    limits: readLimits(read),
+    limits,
     rateLimits: {
       ingestRequestsPerMinute: read.integer('RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE', 60_000, 0, RATE_MAX),
       eventsPerSecond: read.integer('RATE_LIMIT_EVENTS_PER_SECOND', 100_000, 0, RATE_MAX),
@@ -180,6 +183,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
     },
     bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
+    bodyBytesInFlight: readBodyBytesInFlight(read, limits),
   }
   read.finish()
   return Object.freeze(config)
@@ -242,6 +246,12 @@ function readLimits(read: Reader): Limits {
     limits[name] = name.endsWith('_bytes') ? Math.min(value, bodyBytes) : value
   }
   return Object.freeze(limits as Record<keyof Limits, number>)
+}
+
+/** Room for the largest body and what it inflates to within the half of it that one workspace may take. */
+function readBodyBytesInFlight(read: Reader, { body_bytes }: Limits): number {
+  const min = 4 * body_bytes
+  return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min), min, 1024 * GIB)
 }
 
 /** Reads variables and remembers what is wrong with them, so that all of it can be said at once. */

@@ -211,7 +211,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     guards: {
       ring,
       limiter,
-      reader: bodyReader({ limits, bodyTimeoutMs: config.bodyTimeoutMs }),
+      reader: bodyReader(config),
       idempotency: createIdempotency({ sql, clock, log, instanceId }),
       operatorToken: config.operatorToken,
       feedOrigins: config.feedOrigins,

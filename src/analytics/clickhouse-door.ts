@@ -51,12 +51,23 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
     return new Response(cutOff(told.body.pipeThrough(new CompressionStream('gzip')), told), { headers })
   }
 
+  const receive = async (request: Request, headers: Record<string, string | number>) => {
+    const keyed = withBearer(request)
+    const { caller, body } = await guards.receive(request, headers, 'workspace', 'queries', { keyed })
+    try {
+      return { caller, body: withBody(request, reader.inflate(request, body)) }
+    } catch (error) {
+      throw unreadable(error)
+    } finally {
+      body.hold.release()
+    }
+  }
+
   return async (request, headers) => {
     let queryId: string | undefined
     try {
-      const sent = await reader.readBytes(request)
-      const caller = await guards.admit(withBearer(request), headers, 'workspace', 'queries')
-      const statement = await readStatement(withBody(request, sent), () => Bun.randomUUIDv7())
+      const { caller, body } = await receive(request, headers)
+      const statement = await readStatement(body, () => Bun.randomUUIDv7())
       queryId = shownId(statement.queryId)
       return await answer(caller, { ...statement, queryId }, request.signal)
     } catch (error) {
@@ -67,6 +78,12 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
       return new Response(response.body, { status, headers: response.headers })
     }
   }
+}
+
+/** A body that cannot be read is no question of rights, which is what other refusals are to a client of ClickHouse. */
+function unreadable(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') return error
+  return new ClickHouseFailure(36, 'BAD_ARGUMENTS', error.message)
 }
 
 function tooLong(): ClickHouseFailure {
@@ -80,8 +97,12 @@ function withBearer(request: Request): Request {
   return new Request(request.url, { headers: password === '' ? {} : { authorization: `Bearer ${password}` } })
 }
 
+/** The request with its body inflated. */
 function withBody(request: Request, body: Uint8Array): Request {
-  const { url, headers } = request
+  const { url } = request
+  const headers = new Headers(request.headers)
+  headers.delete('content-encoding')
+  headers.delete('content-length')
   return body.length === 0
     ? new Request(url, { headers })
     : new Request(url, { method: 'POST', headers, body: body as Uint8Array<ArrayBuffer> })

@@ -196,7 +196,10 @@ async function readForm(request: Request): Promise<Map<string, string> | undefin
   if (!/^multipart\/form-data\b/i.test(request.headers.get('content-type') ?? '')) return undefined
   refuseTooLarge(Number(request.headers.get('content-length') ?? 0))
   const fields = new Map<string, string>()
-  for (const [name, value] of await request.formData()) {
+  const form = await request.formData().catch(() => {
+    throw new ClickHouseFailure(36, 'BAD_ARGUMENTS', 'The body is not valid multipart/form-data.')
+  })
+  for (const [name, value] of form) {
     if (typeof value !== 'string') throw notImplemented('External data (a file in a multipart body)')
     fields.set(name, value)
   }

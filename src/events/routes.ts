@@ -1,5 +1,6 @@
 import { Elysia, t } from 'elysia'
 import type { BodyReader } from '../http/body.ts'
+import type { BodyHold } from '../http/body-budget.ts'
 import type { Idempotency } from '../http/idempotency.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { EventIngest } from './ingest.ts'
@@ -19,12 +20,13 @@ export interface EventRoutesDeps {
  * a third of what a call with one event costs in all (measured), and its body schema more than the rest.
  */
 export function eventRoutes({ guards, reader, idempotency, ingest }: EventRoutesDeps) {
-  return new Elysia({ prefix: '/api/ingest/v1' }).post(
+  return new Elysia({ prefix: '/api/ingest/v1' }).decorate({ bodyHold: undefined as BodyHold | undefined }).post(
     '/events',
-    async ({ request, set, query }) => {
-      const sent = await reader.readBytes(request)
-      const admitted = guards.admit(request, set.headers as Record<string, string | number>, 'agent', 'ingest')
-      const caller = admitted instanceof Promise ? await admitted : admitted
+    async (context) => {
+      const { request, set, query } = context
+      const headers = set.headers as Record<string, string | number>
+      const { caller, body: sent } = await guards.receive(request, headers, 'agent', 'ingest')
+      context.bodyHold = sent.hold
       const body = reader.open(request, sent)
       const partial = query.partial === 'true'
       if (!request.headers.has('idempotency-key')) return ingest.append(caller, body, { partial, mint: undefined })

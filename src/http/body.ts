@@ -1,13 +1,18 @@
 import { isUtf8 } from 'node:buffer'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { Limits } from '../config.ts'
+import { BodyBudget, type BodyHold } from './body-budget.ts'
 import { ApiError, invalid } from './errors.ts'
 import { parseJson } from './json-reader.ts'
 import { shown } from './validation-message.ts'
 
-/** What a client sent, as it came: unchecked, perhaps compressed. The key is looked at before anything in it is. */
+/** What a client sent, as it came: unchecked, perhaps compressed. */
 export class RawBody {
-  constructor(readonly bytes: Uint8Array) {}
+  constructor(
+    readonly bytes: Uint8Array,
+    /** Counts it as in flight; whoever answers the call releases it. */
+    readonly hold: BodyHold,
+  ) {}
 }
 
 /** An error after which the rest of the request is not worth reading: the answer closes the connection. */
@@ -19,22 +24,30 @@ export interface BodyReaderOptions {
   readonly limits: Pick<Limits, 'body_bytes' | 'json_depth'>
   /** Longest a body may take to arrive, however busily it drips. */
   readonly bodyTimeoutMs: number
+  /** Bytes of all bodies that may be in flight. */
+  readonly bodyBytesInFlight: number
 }
 
 /** Reads request bodies, each step bounded (contract section 1: limits, compression). */
 export interface BodyReader {
+  /** All that the headers tell of a body's size, before the key is judged. @throws ApiError PAYLOAD_TOO_LARGE */
+  checkLength(request: Request): void
   /**
-   * The body as sent; empty if there is none.
-   * @throws ApiError PAYLOAD_TOO_LARGE past the limit, VALIDATION_ERROR if it does not arrive in time or not whole
+   * The body as sent; empty if there is none. Only to be called once the key has been accepted: what strangers send is
+   * never held in memory.
+   *
+   * @param owner the workspace that the bytes in flight count for
+   * @throws ApiError PAYLOAD_TOO_LARGE past the limit, UNAVAILABLE past that of all bodies in flight, VALIDATION_ERROR if it
+   *   does not arrive in time or not whole
    */
-  readBytes(request: Request): Promise<Uint8Array>
+  read(request: Request, owner: string): Promise<RawBody>
+  /** The body without its `Content-Encoding`, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
+  inflate(request: Request, body: RawBody): Uint8Array
   /**
-   * What JSON is parsed from: Content-Type checked, Content-Encoding undone within the limit, valid UTF-8.
-   * @throws ApiError PAYLOAD_TOO_LARGE, VALIDATION_ERROR
+   * What JSON is parsed from: Content-Type checked, inflated, valid UTF-8.
+   * @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR
    */
-  open(request: Request, bytes: Uint8Array): Uint8Array
-  /** For `onParse`: only reads, so that the key is judged before the content. */
-  parse(context: { request: Request }): Promise<RawBody>
+  open(request: Request, body: RawBody): Uint8Array
   /**
    * For `onTransform`: puts the parsed object into `context.body` and the bytes it came from into `context.bodyBytes`.
    * An absent body counts as `{}`; the route's schema names what is missing.
@@ -48,39 +61,57 @@ interface BodyContext {
   bodyBytes: Uint8Array
 }
 
-const NOTHING = new Uint8Array(0)
+const NO_BODY = Promise.resolve(new RawBody(new Uint8Array(0), { grow() {}, release() {} }))
 
-export function bodyReader({ limits, bodyTimeoutMs }: BodyReaderOptions): BodyReader {
+export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyReaderOptions): BodyReader {
   const deadlines = new Deadlines(bodyTimeoutMs)
+  const budget = new BodyBudget(bodyBytesInFlight)
 
-  const readBytes = (request: Request): Promise<Uint8Array> => {
-    const declared = request.headers.get('content-length')
-    if (declared !== null) {
-      if (Number(declared) > limits.body_bytes) throw tooLarge(limits.body_bytes)
-      return declared === '0' ? Promise.resolve(NOTHING) : deadlines.race(request.bytes())
-    }
-    // Looked at last, because looking makes Bun create a stream.
-    const stream = request.body
-    return stream === null ? Promise.resolve(NOTHING) : deadlines.race(readStream(stream, limits.body_bytes))
+  const checkLength = (request: Request): void => {
+    if (Number(request.headers.get('content-length')) > limits.body_bytes) throw tooLarge(limits.body_bytes)
   }
 
-  const open = (request: Request, bytes: Uint8Array): Uint8Array => {
+  /** Counts what is read from the start, or, when its length is not announced, as it comes. */
+  const read = (request: Request, owner: string): Promise<RawBody> => {
+    const declared = request.headers.get('content-length')
+    // Looked at last, because looking makes Bun create a stream.
+    const stream = declared === null ? request.body : null
+    if (declared === '0' || (declared === null && stream === null)) return NO_BODY
+    const hold = budget.hold(owner, Number(declared) || 0)
+    const arriving = stream === null ? request.bytes() : readStream(stream, limits.body_bytes, hold)
+    return deadlines.race(arriving).then(
+      (bytes) => new RawBody(bytes, hold),
+      (error) => {
+        hold.release()
+        throw error
+      },
+    )
+  }
+
+  const inflateBody = (request: Request, { bytes, hold }: RawBody): Uint8Array => {
+    const inflated = inflate(bytes, request.headers.get('content-encoding'), limits.body_bytes)
+    if (inflated !== bytes) hold.grow(inflated.length)
+    return inflated
+  }
+
+  const open = (request: Request, body: RawBody): Uint8Array => {
     checkContentType(request.headers.get('content-type'))
-    const text = inflate(bytes, request.headers.get('content-encoding'), limits.body_bytes)
+    const text = inflateBody(request, body)
     checkUtf8(text)
     return text
   }
 
   return {
-    readBytes,
+    checkLength,
+    read,
+    inflate: inflateBody,
     open,
-    parse: async ({ request }) => new RawBody(await readBytes(request)),
     transform(context) {
       const raw = context.body
       if (!(raw instanceof RawBody)) return
       context.body = {}
       if (raw.bytes.length === 0) return
-      const text = open(context.request, raw.bytes)
+      const text = open(context.request, raw)
       const value = parseJson(text, limits.json_depth)
       if (typeof value !== 'object' || value === null || Array.isArray(value))
         throw invalid('body', `expected a JSON object; got ${shown(value)}`)
@@ -117,8 +148,11 @@ export function tooLarge(maxBytes: number): ApiError {
   return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also when inflated`)
 }
 
+/** What a chunk takes besides its bytes: a body may come in chunks of one byte. */
+const CHUNK_OVERHEAD_BYTES = 128
+
 /** A body of unknown length: counted while it comes, because nothing else bounds it. */
-async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, hold: BodyHold): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   const reader = stream.getReader()
@@ -126,10 +160,14 @@ async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number):
     const { done, value } = await reader.read()
     if (done) return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length)
     length += value.length
-    if (length > maxBytes) {
+    try {
+      if (length > maxBytes) throw tooLarge(maxBytes)
+      hold.grow(value.length + CHUNK_OVERHEAD_BYTES)
+    } catch (error) {
       // Not awaited: the source may never settle, and the connection is about to be closed.
       reader.cancel().catch(() => {})
-      throw new HangUp('PAYLOAD_TOO_LARGE', tooLarge(maxBytes).message)
+      const { code, message } = error as ApiError
+      throw new HangUp(code, message)
     }
     chunks.push(value)
   }

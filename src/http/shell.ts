@@ -5,6 +5,7 @@ import type { Log } from '../log.ts'
 import { allowedMethods } from './allowed-methods.ts'
 import { type Begun, dataText, errorText, jsonResponse, ownResponse } from './answer.ts'
 import { HangUp } from './body.ts'
+import type { BodyHold } from './body-budget.ts'
 import { ApiError } from './errors.ts'
 import { giveUp, type Reservation } from './idempotency.ts'
 import { requestIdOf } from './request-id.ts'
@@ -43,6 +44,8 @@ export function createShell(deps: ShellDeps) {
       startedMs: 0,
       /** What the body was parsed from, inflated: part of what makes two requests the same. */
       bodyBytes: NO_BYTES as Uint8Array,
+      /** Counts the body as in flight until the call is answered. */
+      bodyHold: undefined as BodyHold | undefined,
       /** Mints ids; the same ones again when a call with an `Idempotency-Key` is repeated. */
       mint: mint as Mint,
       /** Set while a call with an `Idempotency-Key` is carried out. */
@@ -53,7 +56,8 @@ export function createShell(deps: ShellDeps) {
     .onTransform((context) => {
       context.startedMs = performance.now()
     })
-    .onError(({ error, request, startedMs, route, set, reservation }) => {
+    .onError(({ error, request, startedMs, route, set, reservation, bodyHold }) => {
+      bodyHold?.release()
       const begun = { request, requestId: requestIdOf(request), startedMs, route, set }
       if (error instanceof NotFoundError) return unmatched(begun)
       const refused = asApiError(error, begun, deps.unavailableOf)
@@ -62,7 +66,8 @@ export function createShell(deps: ShellDeps) {
       if (reservation === undefined) return response
       return giveUp(reservation, refused).then(() => response)
     })
-    .mapResponse(({ responseValue, request, startedMs, route, set, reservation }) => {
+    .mapResponse(({ responseValue, request, startedMs, route, set, reservation, bodyHold }) => {
+      bodyHold?.release()
       // Answers to errors come by here too. They are complete.
       if (responseValue instanceof Response && responseValue.headers.has('x-request-id')) return responseValue
       const begun = { request, requestId: requestIdOf(request), startedMs, route, set }

@@ -1,6 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
-import type { BodyReader } from '../http/body.ts'
+import { everythingArrived } from '../http/arrived.ts'
+import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
+import type { BodyHold } from '../http/body-budget.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Idempotency, Reservation } from '../http/idempotency.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
@@ -23,6 +25,19 @@ export interface GuardsDeps {
 /** Which keys a route takes. */
 export type Audience = 'agent' | 'workspace' | 'any'
 
+export interface ReceiveOptions {
+  /** As for `admit`. */
+  readonly agentId?: string | undefined
+  /** A request with the key in its header, where the real one carries it elsewhere. */
+  readonly keyed?: Request
+}
+
+/** A call whose key has been accepted, with its body, which is unchecked yet. */
+export interface Received {
+  readonly caller: Caller
+  readonly body: RawBody
+}
+
 /**
  * What stands in front of every route that needs a key, in the contract's order of checks (section 1): the body's size,
  * the key (401), its scope (403), its budget (429), and only then what the body says (400). Each guard is a plugin:
@@ -31,6 +46,8 @@ export type Audience = 'agent' | 'workspace' | 'any'
 export type Guards = ReturnType<typeof createGuards>
 
 const NO_BYTES = new Uint8Array(0)
+/** Who the bodies of operators' calls count for: they belong to no workspace. */
+const OPERATOR = 'operator'
 const BEARER = /^Bearer +(\S+) *$/i
 
 const REFUSALS = {
@@ -68,6 +85,43 @@ export function createGuards(deps: GuardsDeps) {
   }
 
   /**
+   * Judges the key, as {@link admit} does, from the headers alone, and only then reads the body: a caller without a key
+   * costs no memory, and is answered even if its body never comes. Resolves when the call is safe to carry out: the key
+   * is still good after the body has arrived, and no request has been sent behind this one that would cost its answer.
+   *
+   * @throws as {@link admit} and {@link BodyReader.read}
+   */
+  async function receive(
+    request: Request,
+    headers: Record<string, string | number>,
+    audience: Audience,
+    budget: Budget,
+    { agentId, keyed = request }: ReceiveOptions = {},
+  ): Promise<Received> {
+    reader.checkLength(request)
+    const since = ring.generation
+    const admitted = admit(keyed, headers, audience, budget, agentId)
+    const caller = admitted instanceof Promise ? await admitted : admitted
+    const body = await readBody(request, caller.workspaceId)
+    try {
+      // A key that was revoked while the body was on its way is refused.
+      if (ring.changedSince(since)) await ring.authenticate(bearerToken(keyed))
+      return { caller, body }
+    } catch (error) {
+      body.hold.release()
+      throw error
+    }
+  }
+
+  async function readBody(request: Request, owner: string): Promise<RawBody> {
+    const body = await reader.read(request, owner)
+    await everythingArrived()
+    if (!request.signal.aborted) return body
+    body.hold.release()
+    throw new HangUp('VALIDATION_ERROR', 'the connection was closed before the call was carried out')
+  }
+
+  /**
    * Judges who opens a feed: by a key, or by a feed token, which may stand in the address because browsers can send no
    * header with an EventSource or a WebSocket (contract section 5).
    *
@@ -80,19 +134,39 @@ export function createGuards(deps: GuardsDeps) {
     return feed
   }
 
-  const guard = (audience: Audience, budget: Budget, isOfAgent = false) =>
-    withContext(`${audience} ${budget} ${isOfAgent}`)
-      .onParse({ as: 'scoped' }, reader.parse)
-      .derive({ as: 'scoped' }, async ({ request, set, params }) => {
-        const agentId = isOfAgent ? (params as { agentId: string }).agentId.toLowerCase() : undefined
-        const headers = set.headers as Record<string, string | number>
-        return { caller: await admit(request, headers, audience, budget, agentId) }
-      })
-      .onTransform({ as: 'scoped' }, reader.transform)
-      .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
+  const guard = (audience: Audience, budget: Budget, isOfAgent = false) => {
+    const agentOf = (params: object) => (isOfAgent ? (params as { agentId: string }).agentId.toLowerCase() : undefined)
+    return (
+      withContext(`${audience} ${budget} ${isOfAgent}`)
+        // Runs for every method that may have a body, and before everything else.
+        .onParse({ as: 'scoped' }, async (context) => {
+          const { request, set, params } = context
+          const headers = set.headers as Record<string, string | number>
+          const { caller, body } = await receive(request, headers, audience, budget, { agentId: agentOf(params) })
+          context.admitted = caller
+          context.bodyHold = body.hold
+          return body
+        })
+        .derive({ as: 'scoped' }, async ({ request, set, params, admitted }) => {
+          if (admitted !== undefined) return { caller: admitted }
+          const headers = set.headers as Record<string, string | number>
+          return { caller: await admit(request, headers, audience, budget, agentOf(params)) }
+        })
+        .onTransform({ as: 'scoped' }, reader.transform)
+        .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
+    )
+  }
+
+  function admitOperator(request: Request): void {
+    if (operatorToken === undefined)
+      throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
+    const isOperator = timingSafeEqual(hashKey(bearerToken(request)), hashKey(operatorToken))
+    if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
+  }
 
   return {
     admit,
+    receive,
     /** Agent keys only, with the budget of ingest requests. */
     ingest: guard('agent', 'ingest'),
     /** Workspace keys only: management and SQL. */
@@ -107,12 +181,16 @@ export function createGuards(deps: GuardsDeps) {
     })),
     /** The operator's token, which is no key: no caller, no budget. */
     operator: withContext('operator')
-      .onParse({ as: 'scoped' }, reader.parse)
+      .onParse({ as: 'scoped' }, async (context) => {
+        const { request } = context
+        reader.checkLength(request)
+        admitOperator(request)
+        const body = await readBody(request, OPERATOR)
+        context.bodyHold = body.hold
+        return body
+      })
       .derive({ as: 'scoped' }, ({ request }) => {
-        if (operatorToken === undefined)
-          throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
-        const isOperator = timingSafeEqual(hashKey(bearerToken(request)), hashKey(operatorToken))
-        if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
+        admitOperator(request)
         return {}
       })
       .onTransform({ as: 'scoped' }, reader.transform)
@@ -123,7 +201,9 @@ export function createGuards(deps: GuardsDeps) {
 /** Plugins of one name and seed are run once a route; the members are the shell's, named here for their types. */
 function withContext(seed: string) {
   return new Elysia({ name: 'guard', seed }).decorate({
+    admitted: undefined as Caller | undefined,
     bodyBytes: NO_BYTES as Uint8Array,
+    bodyHold: undefined as BodyHold | undefined,
     mint: mint as Mint,
     reservation: undefined as Reservation | undefined,
   })

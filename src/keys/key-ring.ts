@@ -62,8 +62,7 @@ export class KeyRing {
   private readonly uses: UseLog
   private readonly listeners = new Set<(deathOf: DeathOf) => void>()
   private readonly limits: KeyRingLimits
-  /** Rises whenever something is forgotten: what was read before must not be remembered after. */
-  private generation = 0
+  private forgotten = 0
 
   constructor(private readonly deps: KeyRingDeps) {
     this.limits = { ...LIMITS, ...deps.limits }
@@ -88,6 +87,16 @@ export class KeyRing {
   async stop(): Promise<void> {
     await this.uses.stop()
     await this.lease.stop()
+  }
+
+  /** Rises whenever something is forgotten: what was read before must not be remembered after. */
+  get generation(): number {
+    return this.forgotten
+  }
+
+  /** Whether a caller that was accepted at that generation must be looked at again. */
+  changedSince(generation: number): boolean {
+    return generation !== this.forgotten || !this.lease.fresh
   }
 
   /**
@@ -201,7 +210,7 @@ export class KeyRing {
       const known = this.credentials.get(hash)
       if (known !== undefined && this.lease.fresh) return known
       const { credential, generation } = await this.read(hash)
-      if (generation !== this.generation || !this.lease.fresh) continue
+      if (generation !== this.forgotten || !this.lease.fresh) continue
       if (credential === null) this.strangers.set(hash, this.deps.clock.now() + this.limits.strangersForMs)
       else this.credentials.set(hash, credential)
       return credential
@@ -213,7 +222,7 @@ export class KeyRing {
   private read(hash: string): Promise<Found> {
     const running = this.lookups.get(hash)
     if (running !== undefined) return running
-    const generation = this.generation
+    const generation = this.forgotten
     const lookup = this.reader
       .submit(hash)
       .then((credential) => ({ credential, generation }))
@@ -226,7 +235,7 @@ export class KeyRing {
   }
 
   private forget(changes: readonly CredentialChange[] | 'everything'): void {
-    this.generation++
+    this.forgotten++
     if (changes === 'everything') {
       this.credentials.clear()
       this.tell(() => 'unknown')

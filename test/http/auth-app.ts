@@ -5,6 +5,7 @@ import type { RateLimits } from '../../src/config.ts'
 import { bodyReader } from '../../src/http/body.ts'
 import { createIdempotency } from '../../src/http/idempotency.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
+import { serverOptions } from '../../src/http/server-options.ts'
 import { createShell } from '../../src/http/shell.ts'
 import { mint } from '../../src/ids.ts'
 import { createGuards } from '../../src/keys/guards.ts'
@@ -26,6 +27,9 @@ export interface AuthAppOptions {
   readonly operatorToken?: string | undefined
   readonly rateLimits?: Partial<RateLimits>
   readonly ring?: Partial<KeyRingDeps>
+  readonly bodyBytesInFlight?: number
+  /** Carries out `POST /ingest`. */
+  readonly onIngest?: () => Promise<void>
 }
 
 export interface CallOptions {
@@ -51,6 +55,7 @@ const UNLIMITED: RateLimits = {
   readsPerMinute: 0,
   queriesPerMinute: 0,
 }
+const BODY_TIMEOUT_MS = 30_000
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
 
 /** Time as the tests want it: the real one, moved. */
@@ -75,7 +80,11 @@ export async function authApp(options: AuthAppOptions = {}) {
   const guards = createGuards({
     ring,
     limiter: new RateLimiter({ ...UNLIMITED, ...options.rateLimits }, { clock }),
-    reader: bodyReader({ limits, bodyTimeoutMs: 5_000 }),
+    reader: bodyReader({
+      limits,
+      bodyTimeoutMs: BODY_TIMEOUT_MS,
+      bodyBytesInFlight: options.bodyBytesInFlight ?? 64 << 20,
+    }),
     idempotency: createIdempotency({ sql, clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
     feedOrigins: undefined,
@@ -85,11 +94,18 @@ export async function authApp(options: AuthAppOptions = {}) {
     .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
     .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }) }))
     // Stand in for the routes of other modules behind the same guards.
-    .use((root) => root.group('/ingest', (group) => group.use(guards.ingest).post('', ({ caller }) => ({ ...caller }))))
+    .use((root) =>
+      root.group('/ingest', (group) =>
+        group.use(guards.ingest).post('', async ({ caller }) => {
+          await options.onIngest?.()
+          return { ...caller }
+        }),
+      ),
+    )
     .use((root) =>
       root.group('/reading', (group) => group.use(guards.anyKey('reads')).get('', ({ caller }) => ({ ...caller }))),
     )
-    .listen({ port: 0, hostname: '127.0.0.1' })
+    .listen(serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs: BODY_TIMEOUT_MS }))
   const base = `http://127.0.0.1:${app.server!.port}`
   atEnd(async () => {
     await app.stop(true)

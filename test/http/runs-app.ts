@@ -59,7 +59,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const guards = createGuards({
     ring,
     limiter: new RateLimiter(UNLIMITED, { clock }),
-    reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000 }),
+    reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000, bodyBytesInFlight: 1 << 30 }),
     idempotency: createIdempotency({ sql, clock, log, instanceId }),
     operatorToken: undefined,
     feedOrigins: undefined,

@@ -55,7 +55,9 @@ export function startHttpApp(options: HttpAppOptions = {}): HttpApp {
   const limits = options.limits ?? LIMITS
   const bodyTimeoutMs = options.bodyTimeoutMs ?? 5_000
   const shell = createShell({ logRequests: true, ...options, log, limits })
-  const app = shell.use(routes(options, bodyReader({ limits, bodyTimeoutMs })))
+  const app = shell.use(
+    routes(options, bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight: options.bodyBytesInFlight ?? 1 << 30 })),
+  )
   app.listen(serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs }))
   atEnd(() => app.server!.stop(true))
   const port = app.server!.port!
@@ -67,7 +69,13 @@ function routes(options: HttpAppOptions, reader: ReturnType<typeof bodyReader>) 
     options.rateLimits && options.limiter ? new RateLimiter(options.rateLimits, options.limiter) : undefined
   const { onThing = (thing) => thing } = options
   return new Elysia()
-    .onParse(reader.parse)
+    .onParse(async (context) => {
+      const { request } = context
+      reader.checkLength(request)
+      const body = await reader.read(request, request.headers.get('x-test-owner') ?? 'owner')
+      Object.assign(context, { bodyHold: body.hold })
+      return body
+    })
     .derive(({ request, set }) => {
       const keyId = request.headers.get('x-test-key') ?? '00000000-0000-7000-8000-000000000001'
       limiter?.take(keyId, 'reads', 1, set.headers as Record<string, string>)

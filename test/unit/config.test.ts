@@ -70,6 +70,7 @@ test('an empty environment is the documented default', () => {
     journalMaxBytes: 16 * 1024 ** 3,
     journalKeepBytes: 1024 ** 3,
     bodyTimeoutMs: 30_000,
+    bodyBytesInFlight: 512 * 1024 ** 2,
   })
 })
 
