@@ -40,7 +40,11 @@ test('a multipart body may be compressed', async () => {
 test.each([
   ['no gzip at all', 'not gzip', { 'content-encoding': 'gzip' }],
   ['gzip that breaks off', gzipSync(QUERY).subarray(0, -5), { 'content-encoding': 'gzip' }],
-  ['gzip with a wrong checksum', Buffer.concat([gzipSync(QUERY).subarray(0, -8), Buffer.alloc(8)]), { 'content-encoding': 'gzip' }],
+  [
+    'gzip with a wrong checksum',
+    Buffer.concat([gzipSync(QUERY).subarray(0, -8), Buffer.alloc(8)]),
+    { 'content-encoding': 'gzip' },
+  ],
   ['gzip said to be zstd', gzipSync(QUERY), { 'content-encoding': 'zstd' }],
   ['zstd that breaks off', zstdCompressSync(QUERY).subarray(0, -3), { 'content-encoding': 'zstd' }],
   ['zstd said to be gzip', zstdCompressSync(QUERY), { 'content-encoding': 'gzip' }],
