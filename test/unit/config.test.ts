@@ -109,10 +109,17 @@ test('every problem is reported at once, by the name of its variable', () => {
     problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://h', LIMIT_TAGS: '-1', NATS_URL: 'nats://h' }),
   ).toEqual([
     'NATS_URL is set, but this version keeps the journal in DATA_DIR and cannot use NATS yet: unset it',
+    'LIMIT_TAGS must be a whole number from 0 to 1000; got "-1"',
     'PORT must be a whole number from 0 to 65535; got "70000"',
     'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
     'LOG_LEVEL must be one of debug, info, warn, error, silent; got "loud"',
-    'LIMIT_TAGS must be a whole number from 0 to 1000; got "-1"',
+  ])
+})
+
+test('bodies in flight have room for the largest body, and as much again of what it inflates to, in a workspace', () => {
+  expect(parseConfig({ LIMIT_BODY_BYTES: '268435456' }, '/').bodyBytesInFlight).toBe(1024 ** 3)
+  expect(problemsOf({ BODY_BYTES_IN_FLIGHT: '1000000' })).toEqual([
+    'BODY_BYTES_IN_FLIGHT must be a whole number from 41943040 to 1099511627776; got "1000000"',
   ])
 })
 
