@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { createLog } from '../../src/log.ts'
 import { batchOf, runRef } from '../support/events.ts'
+import { corruptJournals } from '../support/journal-corruption.ts'
 import { seededRandom } from '../support/random.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
@@ -165,6 +166,10 @@ describe(`the local journal (SEED=${SEED})`, () => {
     }
   })
 })
+
+test('whatever happens to the files, what is intact survives, nothing is forged, and positions neither jump nor repeat', async () => {
+  await corruptJournals(seededRandom('corruption', SEED), 2_000)
+}, 120_000)
 
 test('a full journal refuses appends with a hint when to come back, and takes them again once ClickHouse has caught up', async () => {
   const journal = await open(freshDir(), { maxBytes: 40_000, keepBytes: 0, segmentBytes: 8_192 })

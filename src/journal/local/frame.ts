@@ -105,17 +105,18 @@ function checkOf(seal: FrameSeal, place: number, head: Buffer): Buffer {
 export interface SoundHead {
   readonly firstSeq: number
   readonly rows: number
+  readonly receivedAt: number
   /** Its own check, and that of the frame before it. */
   readonly check: Buffer
   readonly before: Buffer
-  /** Where in the bytes the next frame starts. */
+  /** Where in the bytes the next frame starts; past their end when only padding is missing. */
   readonly end: number
 }
 
 export type FrameRead =
   | { readonly status: 'frame'; readonly head: SoundHead; readonly frame: StoredFrame }
-  /** The bytes end before the frame does; `need` bytes from its start would show more. */
-  | { readonly status: 'short'; readonly need: number }
+  /** The bytes end before the frame does; `need` bytes from its start would show more. The time is known once its head is. */
+  | { readonly status: 'short'; readonly need: number; readonly receivedAt?: number }
   /** The block is damaged, the head is not. */
   | { readonly status: 'damaged'; readonly head: SoundHead }
   /** Not a frame of this segment at this place, or one whose head is damaged. */
@@ -139,10 +140,11 @@ export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, place: num
   if (!check.equals(bytesOfHead.subarray(CHECK_AT, BEFORE_AT))) return { status: 'none' }
   const blockEnd = at + length + bytes.readUInt32LE(at + 48)
   const end = blockEnd + bytes.readUInt32LE(at + 72)
-  if (bytes.length < end) return { status: 'short', need: end - at }
+  const receivedAt = bytesOfHead.readDoubleLE(88)
+  if (bytes.length < blockEnd) return { status: 'short', need: blockEnd - at, receivedAt }
   const described = readHead(bytesOfHead, spans, outboxIds)
   const before = Buffer.from(bytesOfHead.subarray(BEFORE_AT, BEFORE_AT + CHECK_BYTES))
-  const head = { firstSeq: described.firstSeq, rows: described.rows, check, before, end }
+  const head = { firstSeq: described.firstSeq, rows: described.rows, receivedAt, check, before, end }
   const block = bytes.subarray(at + length, blockEnd)
   if (crc32(block) !== bytes.readUInt32LE(at + 52)) return { status: 'damaged', head }
   return { status: 'frame', head, frame: { ...described, block } }
@@ -184,9 +186,4 @@ function readIds(bytes: Buffer, at: number, count: number): string[] {
 /** A UUID from its 32 hexadecimal digits. */
 export function uuidOf(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-}
-
-/** When the rows of the first frame were accepted, from the first bytes of its head. */
-export function receivedAtOf(head: Buffer): number {
-  return head.readDoubleLE(88)
 }

@@ -21,7 +21,7 @@ const MAGIC = Buffer.from('ARJ1')
 
 export type OldFrameRead =
   | { readonly status: 'frame'; readonly head: OldHead; readonly frame: StoredFrame }
-  | { readonly status: 'short'; readonly need: number }
+  | { readonly status: 'short'; readonly need: number; readonly receivedAt?: number }
   | { readonly status: 'damaged'; readonly head: OldHead }
   | { readonly status: 'none' }
 
@@ -29,17 +29,13 @@ export type OldFrameRead =
 export interface OldHead {
   readonly firstSeq: number
   readonly rows: number
+  readonly receivedAt: number
   readonly end: number
 }
 
 /** Whether these first bytes of a segment are those of an old one. */
 export function isOldSegment(bytes: Buffer): boolean {
-  return bytes.length >= HEAD_BYTES_MIN && bytes.compare(MAGIC, 0, 4, 0, 4) === 0
-}
-
-/** When the rows of the first frame were accepted, from the first bytes of its head. */
-export function oldReceivedAtOf(head: Buffer): number {
-  return head.readDoubleLE(48)
+  return bytes.length >= MAGIC.length && bytes.compare(MAGIC, 0, 4, 0, 4) === 0
 }
 
 /** Reads the frame that starts at `at`, like `readFrame` for those of today. */
@@ -56,15 +52,16 @@ export function readOldFrame(bytes: Buffer, at: number): OldFrameRead {
   if (bytes.readUInt32LE(at + 12) !== check) return { status: 'none' }
   const blockEnd = at + length + bytes.readUInt32LE(at + 8)
   const end = blockEnd + bytes.readUInt32LE(at + 36)
-  if (bytes.length < end) return { status: 'short', need: end - at }
-  const head = { firstSeq: bytes.readDoubleLE(at + 40), rows: bytes.readUInt32LE(at + 24), end }
+  const receivedAt = bytes.readDoubleLE(at + 48)
+  if (bytes.length < blockEnd) return { status: 'short', need: blockEnd - at, receivedAt }
+  const head = { firstSeq: bytes.readDoubleLE(at + 40), rows: bytes.readUInt32LE(at + 24), receivedAt, end }
   const block = bytes.subarray(at + length, blockEnd)
   if (crc32(block) !== bytes.readUInt32LE(at + 16)) return { status: 'damaged', head }
   const described = {
     kind: KINDS[bytes.readUInt32LE(at + 20)],
     firstSeq: head.firstSeq,
     rows: head.rows,
-    receivedAt: bytes.readDoubleLE(at + 48),
+    receivedAt,
     spans: readSpans(bytes, at + HEAD_BYTES_MIN, spans),
     outboxIds: readIds(bytes, at + HEAD_BYTES_MIN + spans * SPAN_BYTES, outboxIds),
   }

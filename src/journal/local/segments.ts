@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
 import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
-import { FRAME_HEAD_BYTES_MIN, type FramePlace, receivedAtOf, type StoredFrame } from './frame.ts'
-import { isOldSegment, oldReceivedAtOf } from './old-frame.ts'
+import type { FramePlace, StoredFrame } from './frame.ts'
+import { isOldSegment } from './old-frame.ts'
 import { PAGE_BYTES } from './pages.ts'
 import { type FrameSeal, NO_CHECK } from './seal.ts'
 import { type FrameFormat, OLD_FORMAT, type ReadPlace, resume, sealedFormat, startOf, walk } from './walk.ts'
@@ -75,7 +75,10 @@ export class Segments {
     for (const name of segmentNames(options.dir)) segments.list.push(segments.openSegment(join(options.dir, name)))
     segments.list.forEach((segment, index) => {
       const next = segments.list[index + 1]
-      if (next !== undefined) segment.lastSeq = next.firstSeq - 1
+      if (next === undefined) return
+      segment.lastSeq = next.firstSeq - 1
+      // Nobody would come to read it.
+      if (segment.bytes === 0) options.onGap(segment.firstSeq - 1, segment.lastSeq)
     })
     await segments.recoverLast()
     segments.bytes = segments.list.reduce((sum, segment) => sum + segment.bytes, 0)
@@ -194,7 +197,7 @@ export class Segments {
       const next = found.behind ??
         resume(segment.format, toEnd, place) ?? { at: end, nextSeq: lastSeq + 1, before: null }
       this.quarantine(segment, toEnd.subarray(0, next.at - place.at), place.at)
-      this.noteGap(lastSeq, place.nextSeq, next.nextSeq)
+      this.noteGap(lastSeq, place.nextSeq, next.at < end ? next.nextSeq : lastSeq + 1)
       return { frames: [], place: next }
     } finally {
       await file.close()
@@ -254,8 +257,8 @@ export class Segments {
     }
     segment.lastSeq = sound.at === 0 ? 0 : sound.nextSeq - 1
     segment.check = sound.before ?? NO_CHECK
-    if (sound.at === 0) segment.day = undefined
-    await this.cutTail(segment, bytes, sound.at)
+    segment.day = this.recovered.length > 0 ? dayOf(this.recovered[0].receivedAt) : undefined
+    await this.cutTail(segment, bytes, Math.min(sound.at, bytes.length))
   }
 
   private async cutTail(segment: Segment, bytes: Buffer, sound: number): Promise<void> {
@@ -275,13 +278,9 @@ export class Segments {
 
   private openSegment(path: string): Segment {
     const firstSeq = Number.parseInt(path.slice(path.lastIndexOf('/') + 1), 10)
-    const head = readStart(path, FRAME_HEAD_BYTES_MIN)
-    const isOld = isOldSegment(head)
     const seal = this.options.sealOf(firstSeq)
-    const format = isOld ? OLD_FORMAT : sealedFormat(seal)
-    const receivedAt =
-      head.length < FRAME_HEAD_BYTES_MIN ? Number.NaN : isOld ? oldReceivedAtOf(head) : receivedAtOf(head)
-    const day = receivedAt > 0 && receivedAt < UNIX_MS_MAX ? dayOf(receivedAt) : undefined
+    const format = isOldSegment(readStart(path, FIRST_BYTES)) ? OLD_FORMAT : sealedFormat(seal)
+    const day = readDay(path, format)
     return { path, firstSeq, lastSeq: 0, bytes: fs.statSync(path).size, day, seal, format, check: NO_CHECK }
   }
 
@@ -321,5 +320,16 @@ function placeIn({ seal, bytes, check }: Segment): FramePlace {
 const SEGMENT_NAME = /^\d{16}\.segment$/
 /** Of damage that was set aside. */
 const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
-/** The largest moment that JavaScript knows. */
-const UNIX_MS_MAX = 8.64e15
+/** Room for the head of most frames. */
+const FIRST_BYTES = 16 * 1024
+
+/** The day of the first frame, if that is sound: retention goes by it. */
+function readDay(path: string, format: FrameFormat): number | undefined {
+  let read = format.read(readStart(path, FIRST_BYTES), 0, 0)
+  const isHeadShort = read.status === 'short' && read.receivedAt === undefined
+  if (read.status === 'short' && isHeadShort)
+    read = format.read(readStart(path, Math.min(read.need, fs.statSync(path).size)), 0, 0)
+  if (read.status === 'none') return undefined
+  const receivedAt = read.status === 'short' ? read.receivedAt : read.head.receivedAt
+  return receivedAt === undefined ? undefined : dayOf(receivedAt)
+}

@@ -1,0 +1,227 @@
+import { expect } from 'bun:test'
+import fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import type { RunRef } from '../../src/events/schema.ts'
+import type { Frame } from '../../src/journal/journal.ts'
+import { Identity } from '../../src/journal/local/identity.ts'
+import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
+import { FrameSeal } from '../../src/journal/local/seal.ts'
+import { segmentNames } from '../../src/journal/local/segments.ts'
+import { sealedFormat } from '../../src/journal/local/walk.ts'
+import { createLog } from '../../src/log.ts'
+import { batchOf, runRef } from './events.ts'
+import { forgedFrame, runIdsOf } from './forged-frames.ts'
+import type { Random } from './random.ts'
+import { runRow, taskRow } from './rows.ts'
+
+const PAGE_BYTES = 4096
+const ROUNDS_PER_BASE = 100
+
+/**
+ * Damages a journal's files in random ways and opens it, again and again. Every acknowledged frame whose bytes are intact
+ * must be read back as it was, nothing else may be, positions must go on right after the last one, and the gaps must be
+ * exactly what is missing.
+ */
+export async function corruptJournals(random: Random, rounds: number): Promise<void> {
+  // In memory where there is such a place: the disk would take ten times as long.
+  const parent = fs.mkdtempSync(join(fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'journal-corruption-'))
+  try {
+    let base = await buildBase(join(parent, 'base0'), random)
+    for (let round = 0; round < rounds; round++) {
+      if (round % ROUNDS_PER_BASE === ROUNDS_PER_BASE - 1) base = await buildBase(join(parent, `base${round}`), random)
+      const dir = join(parent, 'copy')
+      fs.cpSync(base.dir, dir, { recursive: true })
+      const damage = corrupt(dir, random)
+      await check(dir, base, damage).catch((error) => {
+        throw new Error(`round ${round}, seed ${random.seed}: ${damage.join('; ')}: ${error.message}`, { cause: error })
+      })
+      fs.rmSync(dir, { recursive: true })
+    }
+  } finally {
+    fs.rmSync(parent, { recursive: true })
+  }
+}
+
+interface Base {
+  readonly dir: string
+  readonly endSeq: number
+  /** By the position of the first row. */
+  readonly frames: ReadonlyMap<number, BaseFrame>
+}
+
+interface BaseFrame {
+  readonly file: string
+  readonly at: number
+  /** Head and block; what is padding does not matter. */
+  readonly bytes: Buffer
+  readonly rows: number
+  readonly text: string
+}
+
+function open(dir: string): Promise<LocalJournal> {
+  const sizes = { maxBytes: 2 ** 40, keepBytes: 2 ** 40, segmentBytes: 24_000, tailBytes: 1 }
+  return openLocalJournal({ dir, ...sizes, clock: systemClock, log: createLog('silent') })
+}
+
+/** A journal of some segments, with commits of several kinds and sizes, and rows that a forger has chosen. */
+async function buildBase(dir: string, random: Random): Promise<Base> {
+  const journal = await open(dir)
+  for (let commit = 0; commit < 30; commit++) {
+    const payload = { text: 'x'.repeat(random.pick([1, 50, 3_000, 9_000])) }
+    const appends: Promise<unknown>[] = [
+      journal.appendEvents(batchOf(runRef(), new Array(random.int(1, 5)).fill({ type: 'a', payload }))),
+    ]
+    if (random.bool(0.4)) appends.push(journal.appendRuns([runRow(runRef())], [Bun.randomUUIDv7()]))
+    if (random.bool(0.4)) appends.push(journal.appendTasks([taskRow(runRef())], [Bun.randomUUIDv7()]))
+    if (random.bool(0.3)) appends.push(...forgery(journal, random))
+    await Promise.all(appends)
+  }
+  await journal.close()
+  return { dir, endSeq: journal.endSeq, frames: framesOf(dir) }
+}
+
+/** One call a run, so that the ids of neighbouring rows make up the bytes of a frame. */
+function forgery(journal: LocalJournal, random: Random): Promise<unknown>[] {
+  const firstSeq = random.pick([journal.endSeq + 1, journal.endSeq + 2, 1_000_000])
+  const seal = new FrameSeal(Buffer.alloc(32), journal.epoch, firstSeq)
+  const runs: RunRef[] = runIdsOf(forgedFrame(random.bool() ? 'old' : seal, firstSeq)).map((runId) => ({
+    ...runRef(),
+    runId,
+  }))
+  return runs.map((run) => journal.appendEvents(batchOf(run, [{ type: 'forged' }])))
+}
+
+function framesOf(dir: string): Map<number, BaseFrame> {
+  const identity = Identity.open(dir, true)
+  const frames = new Map<number, BaseFrame>()
+  for (const file of segmentNames(dir)) {
+    const bytes = fs.readFileSync(join(dir, file))
+    const format = sealedFormat(identity.sealOf(Number.parseInt(file, 10)))
+    for (let at = 0; at < bytes.length; ) {
+      const read = format.read(bytes, at, at)
+      if (read.status !== 'frame') throw new Error(`no frame at ${at} of ${file}`)
+      const { head, frame } = read
+      const blockEnd = frame.block.byteOffset - bytes.byteOffset + frame.block.length
+      const { rows } = frame
+      frames.set(head.firstSeq, { file, at, bytes: bytes.subarray(at, blockEnd), rows, text: textOf(frame) })
+      at = head.end
+    }
+  }
+  expect(frames.size).toBeGreaterThan(30)
+  return frames
+}
+
+function textOf({ kind, firstSeq, rows, spans, receivedAt, block }: Frame): string {
+  return JSON.stringify([kind, firstSeq, rows, spans, receivedAt, Bun.hash(block).toString()])
+}
+
+/** @returns what was done, for the message of a failure */
+function corrupt(dir: string, random: Random): string[] {
+  return Array.from({ length: random.int(1, 3) }, () => {
+    const names = segmentNames(dir)
+    const name = random.bool() ? names[names.length - 1] : random.pick(names)
+    const bytes = fs.readFileSync(join(dir, name))
+    const how = random.pick(Object.keys(DAMAGES))
+    const [changed, what] = DAMAGES[how](bytes, random)
+    fs.writeFileSync(join(dir, name), changed)
+    return `${how} ${what} of ${name} (${bytes.length})`
+  })
+}
+
+const DAMAGES: Record<string, (bytes: Buffer, random: Random) => [Buffer, string]> = {
+  'flipped bits': (bytes, random) => {
+    if (bytes.length === 0) return [bytes, 'nothing']
+    const places = Array.from({ length: random.int(1, 4) }, () => random.int(0, bytes.length - 1))
+    for (const at of places) bytes[at] ^= 1 << random.int(0, 7)
+    return [bytes, `at ${places}`]
+  },
+  truncation: (bytes, random) => {
+    const at = random.bool() ? random.int(0, bytes.length) : page(random.int(0, bytes.length))
+    return [bytes.subarray(0, at), `at ${at}`]
+  },
+  'swapped pages': (bytes, random) => {
+    const [a, b] = [page(random.int(0, bytes.length)), page(random.int(0, bytes.length))]
+    const kept = Buffer.from(bytes.subarray(a, a + PAGE_BYTES))
+    if (Math.max(a, b) + PAGE_BYTES > bytes.length) return [bytes, 'nothing']
+    bytes.copyWithin(a, b, b + PAGE_BYTES)
+    kept.copy(bytes, b)
+    return [bytes, `at ${a} and ${b}`]
+  },
+  'duplicated page': (bytes, random) => {
+    const [from, to] = [page(random.int(0, bytes.length)), page(random.int(0, bytes.length))]
+    const isInserted = random.bool(0.3)
+    const copy = Buffer.from(bytes.subarray(from, from + PAGE_BYTES))
+    const rest = bytes.subarray(isInserted ? to : to + PAGE_BYTES)
+    return [Buffer.concat([bytes.subarray(0, to), copy, rest]), `from ${from} to ${to}, inserted: ${isInserted}`]
+  },
+  'zeroed tail': (bytes, random) => {
+    const at = random.int(0, bytes.length)
+    return [bytes.fill(0, at), `from ${at}`]
+  },
+  'random bytes': (bytes, random) => {
+    const at = random.int(0, bytes.length)
+    const rubbish = Buffer.from(random.bytes(random.int(1, 200)))
+    return [Buffer.concat([bytes.subarray(0, at), rubbish, bytes.subarray(at + rubbish.length)]), `at ${at}`]
+  },
+}
+
+function page(at: number): number {
+  return Math.floor(at / PAGE_BYTES) * PAGE_BYTES
+}
+
+async function check(dir: string, base: Base, damage: readonly string[]): Promise<void> {
+  expect(damage.length).toBeGreaterThan(0)
+  const files = new Map(segmentNames(dir).map((name) => [name, fs.readFileSync(join(dir, name))]))
+  const isIntact = ({ file, at, bytes }: BaseFrame) =>
+    files
+      .get(file)
+      ?.subarray(at, at + bytes.length)
+      .equals(bytes)
+  const intact = [...base.frames].filter(([, frame]) => isIntact(frame)).map(([firstSeq]) => firstSeq)
+  const journal = await open(dir)
+  const read = await readAll(journal)
+  expect(intact.filter((firstSeq) => !read.has(firstSeq))).toEqual([])
+  expect([...read].filter(([firstSeq, text]) => base.frames.get(firstSeq)?.text !== text)).toEqual([])
+  expect(gapsOf(journal)).toEqual(missing(base, read))
+  const { firstSeq } = await journal.appendEvents(batchOf(runRef(), [{ type: 'next' }]))
+  expect(firstSeq).toBe(base.endSeq + 1)
+  const whole = await readAll(journal)
+  await journal.close()
+
+  const again = await open(dir)
+  expect(await readAll(again)).toEqual(whole)
+  expect(again.endSeq).toBe(base.endSeq + 1)
+  expect(gapsOf(again)).toEqual(missing(base, read))
+  await again.close()
+}
+
+async function readAll(journal: LocalJournal): Promise<Map<number, string>> {
+  const read = new Map<number, string>()
+  for (let position = 0; ; ) {
+    const frames = await journal.read(position, 100_000)
+    if (frames.length === 0) return read
+    for (const frame of frames) {
+      if (frame.firstSeq <= position) throw new Error(`position ${frame.firstSeq} comes after ${position}`)
+      read.set(frame.firstSeq, textOf(frame))
+      position = frame.firstSeq + frame.rows - 1
+    }
+  }
+}
+
+function gapsOf(journal: LocalJournal): [number, number][] {
+  return journal.gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
+}
+
+/** The stretches of positions that no frame holds. */
+function missing({ frames }: Base, read: ReadonlyMap<number, string>): [number, number][] {
+  const gaps: [number, number][] = []
+  for (const [firstSeq, { rows }] of frames) {
+    if (read.has(firstSeq)) continue
+    const last = gaps.at(-1)
+    if (last?.[1] === firstSeq - 1) last[1] = firstSeq + rows - 1
+    else gaps.push([firstSeq - 1, firstSeq + rows - 1])
+  }
+  return gaps
+}

@@ -1,0 +1,227 @@
+import { expect, test } from 'bun:test'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import type { NativeInserter } from '../../src/columnar/sink.ts'
+import { startSink } from '../../src/columnar/sink.ts'
+import { type LocalJournal, type LocalJournalOptions, openLocalJournal } from '../../src/journal/local/journal.ts'
+import { FrameSeal } from '../../src/journal/local/seal.ts'
+import { createLog } from '../../src/log.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import { forgedFrame, oldFrame, runIdsOf } from '../support/forged-frames.ts'
+import { runRow } from '../support/rows.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** What a journal does with files that a crash, a disk or somebody else has left behind. */
+
+const PAGE_BYTES = 4096
+
+function open(dir: string, options: Partial<LocalJournalOptions> = {}) {
+  const sizes = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
+  return openLocalJournal({ dir, ...sizes, clock: systemClock, log: createLog('silent'), ...options })
+}
+
+function append(journal: LocalJournal, count = 1, run = runRef()) {
+  return journal.appendEvents(batchOf(run, new Array(count).fill({ type: 'mark' })))
+}
+
+/** The positions that can be read, and whose rows they are. */
+async function spansOf(journal: LocalJournal): Promise<[number, string][]> {
+  const spans: [number, string][] = []
+  for (let position = 0; ; ) {
+    const frames = await journal.read(position, 1e6)
+    if (frames.length === 0) return spans
+    for (const frame of frames) {
+      position = frame.firstSeq
+      for (const { runId, rows } of frame.spans) {
+        spans.push([position, runId])
+        position += rows
+      }
+      position--
+    }
+  }
+}
+
+const segmentsOf = (dir: string) => fs.readdirSync(dir).filter((name) => name.endsWith('.segment'))
+const positionsOf = async (journal: LocalJournal) => (await spansOf(journal)).map(([seq]) => seq)
+const gapsOf = ({ gaps }: LocalJournal) => gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
+
+function change(path: string, work: (bytes: Buffer) => Buffer | undefined): void {
+  const bytes = fs.readFileSync(path)
+  fs.writeFileSync(path, work(bytes) ?? bytes)
+}
+
+for (const kind of ['of the format before', 'of today with a key of the forger'] as const) {
+  test(`a frame ${kind} that callers put into the rows of a frame is never taken for one, wherever that frame is torn`, async () => {
+    const dir = await temporaryDirectory()
+    const journal = await open(dir)
+    await append(journal)
+    const firstSeq = 1_000_000
+    const seal = new FrameSeal(Buffer.alloc(32, 1), journal.epoch, 1)
+    const forged = forgedFrame(kind === 'of the format before' ? 'old' : seal, firstSeq)
+    const victims = runIdsOf(forged)
+    const calls = await Promise.all(victims.map((runId) => append(journal, 1, { ...runRef(), runId })))
+    const { lastSeq } = calls[calls.length - 1]
+    await journal.close()
+    const name = join(dir, segmentsOf(dir)[0])
+    const whole = fs.readFileSync(name)
+    // The column of run ids holds the forged frame, byte for byte.
+    expect(whole.indexOf(forged)).toBeGreaterThan(PAGE_BYTES)
+    for (const damage of DAMAGES) {
+      fs.writeFileSync(name, damage(Buffer.from(whole)))
+      const again = await open(dir)
+      expect(await positionsOf(again)).toEqual([1])
+      expect([again.endSeq, gapsOf(again)]).toEqual([lastSeq, [[1, lastSeq]]])
+      await again.close()
+      for (const file of segmentsOf(dir)) fs.rmSync(join(dir, file))
+      fs.rmSync(join(dir, 'gaps'))
+    }
+  })
+}
+
+/** Of the second commit. */
+const DAMAGES: ((bytes: Buffer) => Buffer)[] = [
+  (bytes) => bytes.fill(0, PAGE_BYTES, PAGE_BYTES + 96),
+  (bytes) => bytes.fill(0, PAGE_BYTES, PAGE_BYTES + 512),
+  (bytes) => Buffer.from(bytes.fill(255, PAGE_BYTES + 4, PAGE_BYTES + 8).subarray(0, -100)),
+  (bytes) => bytes.subarray(0, -(PAGE_BYTES + 1)),
+]
+
+test('a newest frame that is damaged after it was acknowledged is a gap: its positions are not given again', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await open(dir)
+  await append(journal, 3)
+  await append(journal, 5)
+  await journal.close()
+  change(join(dir, segmentsOf(dir)[0]), (bytes) => bytes.fill(7, PAGE_BYTES + 200, PAGE_BYTES + 220))
+  const again = await open(dir)
+  expect([again.endSeq, gapsOf(again)]).toEqual([8, [[3, 8]]])
+  expect(await append(again)).toEqual({ firstSeq: 9, lastSeq: 9 })
+  expect(await positionsOf(again)).toEqual([1, 9])
+  expect(fs.readdirSync(dir).filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
+  await again.close()
+})
+
+test('a position that some consumer has seen is not given again, even if nothing here knows of it', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await open(dir)
+  await append(journal, 3)
+  await journal.close()
+  const decideStart = async () => ({ afterSeq: 10, loadedSeq: 6, newEpoch: false })
+  const again = await open(dir, { decideStart })
+  expect(again.gaps).toEqual([{ afterSeq: 3, throughSeq: 10, loadedSeq: 6 }])
+  expect(await append(again)).toEqual({ firstSeq: 11, lastSeq: 11 })
+  expect(again.epoch).toBe(journal.epoch)
+  await again.close()
+})
+
+test('a recovery that ends within a page begins a new segment, and the first append gets through', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await open(dir)
+  // One commit of two frames.
+  await Promise.all([journal.appendRuns([runRow(runRef())], [Bun.randomUUIDv7()]), append(journal, 2)])
+  await journal.close()
+  const name = join(dir, segmentsOf(dir)[0])
+  change(name, (bytes) => bytes.fill(0, bytes.lastIndexOf('mark') - 10))
+  fs.rmSync(join(dir, 'acknowledged'))
+  const again = await open(dir)
+  expect(again.endSeq).toBe(1)
+  expect(fs.statSync(name).size % PAGE_BYTES).not.toBe(0)
+  expect(await append(again)).toEqual({ firstSeq: 2, lastSeq: 2 })
+  expect(segmentsOf(dir)).toHaveLength(2)
+  await again.close()
+  const third = await open(dir)
+  expect(await positionsOf(third)).toEqual([1, 2])
+  await third.close()
+})
+
+test('a journal of the format before is read as it is, and goes on in the format of today', async () => {
+  const dir = await temporaryDirectory()
+  const source = await open(await temporaryDirectory())
+  const runs = [runRef(), runRef(), runRef(), runRef()]
+  for (const run of runs) await append(source, 2, run)
+  const frames = await source.read(0, 1e6)
+  await source.close()
+  const outboxIds = [41, 42]
+  const old = frames.map(({ firstSeq, spans, block }) => oldFrame('event', firstSeq, spans, block, outboxIds))
+  fs.writeFileSync(join(dir, '0000000000000001.segment'), Buffer.concat(old.slice(0, 2)))
+  fs.writeFileSync(join(dir, '0000000000000005.segment'), Buffer.concat([...old.slice(2), Buffer.alloc(700)]))
+  fs.writeFileSync(join(dir, 'epoch'), '0123456789ab')
+
+  const journal = await open(dir)
+  expect([journal.epoch, journal.endSeq, journal.startSeq]).toEqual(['0123456789ab', 8, 1])
+  expect(journal.lastOutboxIds()).toEqual([41, 42].map((id) => `00000000-0000-0000-0000-0000000000${id.toString(16)}`))
+  const next = runRef()
+  expect(await append(journal, 1, next)).toEqual({ firstSeq: 9, lastSeq: 9 })
+  const expected = [...runs, next].map(({ runId }, index) => [index * 2 + 1, runId])
+  expect(await spansOf(journal)).toEqual(expected as [number, string][])
+  await journal.close()
+  expect(fs.statSync(join(dir, 'epoch')).mode & 0o777).toBe(0o600)
+  const again = await open(dir)
+  expect([again.epoch, await spansOf(again), again.gaps]).toEqual(['0123456789ab', expected as [number, string][], []])
+  await again.close()
+})
+
+test('a frame of the format before with a damaged head ends its segment: nothing is looked for behind it', async () => {
+  const dir = await temporaryDirectory()
+  const frames = [1, 2, 3].map((firstSeq) => oldFrame('event', firstSeq, [{ ...runRef(), rows: 1 }], Buffer.from('x')))
+  frames[1][30] ^= 1
+  fs.writeFileSync(join(dir, '0000000000000001.segment'), Buffer.concat(frames))
+  fs.writeFileSync(
+    join(dir, '0000000000000004.segment'),
+    oldFrame('event', 4, [{ ...runRef(), rows: 1 }], Buffer.from('y')),
+  )
+  fs.writeFileSync(join(dir, 'epoch'), '0123456789ab')
+  const journal = await open(dir)
+  expect([await positionsOf(journal), gapsOf(journal)]).toEqual([[1, 4], [[1, 3]]])
+  await journal.close()
+})
+
+test('a new epoch goes on in the same directory: consumers read what was before, feeds begin with it', async () => {
+  const dir = await temporaryDirectory()
+  const first = await open(dir)
+  await append(first, 3)
+  await first.close()
+  const second = await open(dir, { decideStart: async () => ({ afterSeq: 20, loadedSeq: 20, newEpoch: true }) })
+  expect(second.epoch).not.toBe(first.epoch)
+  expect(second.epochs.map(({ epoch, firstSeq }) => [epoch, firstSeq])).toEqual([
+    [first.epoch, 1],
+    [second.epoch, 21],
+  ])
+  expect([second.startSeq, second.epochAt(20), second.epochAt(21)]).toEqual([21, first.epoch, second.epoch])
+  await append(second, 2)
+  expect(await positionsOf(second)).toEqual([1, 21])
+
+  // Each batch is of one epoch, and its token names it.
+  const tokens: string[] = []
+  const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
+  const sink = await startSink({ journal: second, client, dir, log: createLog('silent'), intervalMs: 1 })
+  expect(await sink.waitFor(22, 10_000)).toBe(true)
+  expect(tokens).toEqual([`${first.epoch}-0-3`, `${second.epoch}-3-22`])
+  await sink.stop(0)
+  await second.close()
+})
+
+test('a sink passes over a gap at the end, so that nobody waits for what does not come', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await open(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
+  const client: NativeInserter = { insertNative: async () => {} }
+  const sink = await startSink({ journal, client, dir, log: createLog('silent'), intervalMs: 1 })
+  expect(await sink.waitFor(5, 10_000)).toBe(true)
+  await sink.stop(0)
+  await journal.close()
+})
+
+test('without the key of its frames a journal is not opened, and one copy of it is enough', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await open(dir)
+  await append(journal)
+  await journal.close()
+  fs.writeFileSync(join(dir, 'epoch'), 'damaged')
+  const again = await open(dir)
+  expect([again.epoch, await positionsOf(again)]).toEqual([journal.epoch, [1]])
+  await again.close()
+  fs.rmSync(join(dir, 'epoch'))
+  fs.rmSync(join(dir, 'epoch.copy'))
+  await expect(open(dir)).rejects.toThrow('put it back from a backup')
+})
