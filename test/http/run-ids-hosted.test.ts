@@ -110,7 +110,10 @@ test('a decision wakes the runs of its own workspace, and the others go on when 
 
 test('both are driven at the same time, each with its own output and events', async () => {
   const { twins, parent, child } = await pausedTwins()
-  const readers = await Promise.all(twins.map((twin) => OutputReader.ofRun(twin, parent)))
+  for (const twin of twins) {
+    const untilPause = await OutputReader.ofRun(twin, parent)
+    expect((await untilPause.all()).at(-1)!.data).toMatchObject({ approval_id: twin.approvalId })
+  }
   const answers = await Promise.all(twins.map((twin) => approve(twin)))
   expect(answers.map(({ data }) => [data.run_id, data.output])).toEqual(twins.map(() => [parent, { text: 'all done' }]))
   for (const [n, twin] of twins.entries()) {
@@ -126,8 +129,6 @@ test('both are driven at the same time, each with its own output and events', as
       { approval_id: twins[n]!.approvalId },
     ])
     expect(data.status).toBe('completed')
-    // Until the pause, and from there on.
-    expect((await readers[n]!.all()).at(-1)!.data).toMatchObject({ approval_id: twin.approvalId })
     const whole = await OutputReader.ofRun(twin, parent)
     expect((await whole.all()).map(({ event }) => event)).toEqual(['tool', 'tool', 'chunk', 'done'])
   }
