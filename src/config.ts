@@ -37,6 +37,8 @@ export interface FeedLimits {
   /** Open feeds of all workspaces. */
   readonly connections: number
   readonly connectionsPerWorkspace: number
+  /** Different filters of the open feeds of a workspace. */
+  readonly filtersPerWorkspace: number
   /** A feed whose queue has been full for so long is closed. */
   readonly slowConsumerMs: number
 }
@@ -159,6 +161,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     feeds: {
       connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
       connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
+      filtersPerWorkspace: read.integer('FEED_FILTERS_PER_WORKSPACE', 10_000, 1, 1_000_000),
       slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,
     },
     queries: {

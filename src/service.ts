@@ -157,7 +157,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   await horizons.load()
   const stored = createHistory({ columnar, epoch: journal.epoch })
   const history = withinRetention(withGaps(stored, journal), horizons)
-  const hub = new Hub({ journal, history, log })
+  const hub = new Hub({ journal, history, log, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
   teardown.add('live feeds', () => hub.stop())
   const feedLimits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
   const connections = new Connections({ ring, limits: feedLimits, log })

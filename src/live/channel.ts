@@ -1,5 +1,7 @@
-import type { Activity } from './activity.ts'
+import { ApiError } from '../http/errors.ts'
+import { Bits } from './bits.ts'
 import type { Filter } from './filter.ts'
+import { FilterIndex } from './filter-index.ts'
 import { Shard } from './shard.ts'
 import type { Subscription } from './subscription.ts'
 
@@ -11,14 +13,14 @@ export class Channel {
   liveMembers = 0
   /** How many subscriptions there are, live or not. */
   members = 0
-  /** What matched in the round under way. */
-  found: Activity[] = []
   /** By their key, the shards that take the next members. */
   private readonly filling = new Map<string, Shard>()
 
   constructor(
     readonly workspaceId: string,
     readonly filter: Filter,
+    /** Its place in the index of the workspace's filters. */
+    readonly slot: number,
   ) {}
 
   addLive(subscription: Subscription): void {
@@ -52,21 +54,77 @@ export class Channel {
   }
 }
 
-/** The channels somebody is subscribed to, found by what they may match. */
+/** The channels of a workspace: one for each different filter that somebody is subscribed with. */
+export class WorkspaceChannels {
+  readonly index = new FilterIndex()
+  /** The slots of those with live members. */
+  readonly live = new Bits()
+  liveChannels = 0
+  private readonly byKey = new Map<string, Channel>()
+  private readonly bySlot: (Channel | undefined)[] = []
+
+  constructor(private readonly workspaceId: string) {}
+
+  get size(): number {
+    return this.byKey.size
+  }
+
+  /** The channel of this slot of the index, while there is one. */
+  at(slot: number): Channel | undefined {
+    return this.bySlot[slot]
+  }
+
+  find(filter: Filter): Channel | undefined {
+    return this.byKey.get(filter.key)
+  }
+
+  add(filter: Filter): Channel {
+    const channel = new Channel(this.workspaceId, filter, this.index.add(filter))
+    this.byKey.set(filter.key, channel)
+    this.bySlot[channel.slot] = channel
+    return channel
+  }
+
+  remove({ filter, slot }: Channel): void {
+    this.index.remove(filter, slot)
+    this.byKey.delete(filter.key)
+    this.bySlot[slot] = undefined
+  }
+
+  values(): Iterable<Channel> {
+    return this.byKey.values()
+  }
+}
+
+/** The channels that somebody is subscribed to, by workspace. */
 export class Channels {
   private readonly workspaces = new Map<string, WorkspaceChannels>()
+  private count = 0
 
-  /** The channel of this filter, new if need be, with one member more. */
+  /** @param perWorkspaceMax different filters that a workspace may have at once */
+  constructor(private readonly perWorkspaceMax: number) {}
+
+  /** Different filters of all workspaces. */
+  get size(): number {
+    return this.count
+  }
+
+  of(workspaceId: string): WorkspaceChannels | undefined {
+    return this.workspaces.get(workspaceId)
+  }
+
+  /**
+   * The channel of this filter, new if need be, with one member more.
+   * @throws ApiError RATE_LIMITED when the workspace has as many different filters as it may
+   */
   join(workspaceId: string, filter: Filter): Channel {
-    let workspace = this.workspaces.get(workspaceId)
-    if (workspace === undefined) {
-      workspace = { byKey: new Map(), general: new Set(), byRun: new Map() }
-      this.workspaces.set(workspaceId, workspace)
-    }
-    let channel = workspace.byKey.get(filter.key)
+    const workspace = this.workspaces.get(workspaceId) ?? new WorkspaceChannels(workspaceId)
+    let channel = workspace.find(filter)
     if (channel === undefined) {
-      channel = new Channel(workspaceId, filter)
-      workspace.byKey.set(filter.key, channel)
+      if (workspace.size >= this.perWorkspaceMax) throw tooManyFilters(this.perWorkspaceMax)
+      channel = workspace.add(filter)
+      this.workspaces.set(workspaceId, workspace)
+      this.count++
     }
     channel.members++
     return channel
@@ -76,45 +134,32 @@ export class Channels {
     channel.members--
     if (channel.members > 0) return
     const workspace = this.workspaces.get(channel.workspaceId)
-    workspace?.byKey.delete(channel.filter.key)
-    if (workspace?.byKey.size === 0) this.workspaces.delete(channel.workspaceId)
+    workspace?.remove(channel)
+    this.count--
+    if (workspace?.size === 0) this.workspaces.delete(channel.workspaceId)
   }
 
   /** Has the channel looked at for live rows, from its first live member on. */
   activate(channel: Channel): void {
     const workspace = this.workspaces.get(channel.workspaceId)
-    const { runIds } = channel.filter
-    if (runIds === undefined) workspace?.general.add(channel)
-    else for (const runId of runIds) kept(workspace?.byRun, runId)?.add(channel)
+    if (workspace === undefined) return
+    workspace.live.add(channel.slot)
+    workspace.liveChannels++
   }
 
   /** The inverse of {@link activate}. */
   deactivate(channel: Channel): void {
     const workspace = this.workspaces.get(channel.workspaceId)
-    const { runIds } = channel.filter
-    if (runIds === undefined) workspace?.general.delete(channel)
-    else
-      for (const runId of runIds) {
-        const channels = workspace?.byRun.get(runId)
-        channels?.delete(channel)
-        if (channels?.size === 0) workspace?.byRun.delete(runId)
-      }
-  }
-
-  /** Calls `visit` with every active channel that rows of this run may match. */
-  visit(workspaceId: string, runId: string, visit: (channel: Channel) => void): void {
-    const workspace = this.workspaces.get(workspaceId)
     if (workspace === undefined) return
-    for (const channel of workspace.general) visit(channel)
-    const ofRun = workspace.byRun.get(runId)
-    if (ofRun !== undefined) for (const channel of ofRun) visit(channel)
+    workspace.live.delete(channel.slot)
+    workspace.liveChannels--
   }
 
   /** Every live subscription, as a list of its own: the caller may change the channels. */
   allLive(): Subscription[] {
     const all: Subscription[] = []
-    for (const { byKey } of this.workspaces.values())
-      for (const { singles, shards } of byKey.values()) {
+    for (const workspace of this.workspaces.values())
+      for (const { singles, shards } of workspace.values()) {
         all.push(...singles)
         for (const { members } of shards) all.push(...members)
       }
@@ -122,17 +167,7 @@ export class Channels {
   }
 }
 
-interface WorkspaceChannels {
-  readonly byKey: Map<string, Channel>
-  readonly general: Set<Channel>
-  /** A channel for certain runs is looked at for rows of those only. */
-  readonly byRun: Map<string, Set<Channel>>
-}
-
-function kept(map: Map<string, Set<Channel>> | undefined, runId: string): Set<Channel> | undefined {
-  const known = map?.get(runId)
-  if (known !== undefined) return known
-  const fresh = new Set<Channel>()
-  map?.set(runId, fresh)
-  return fresh
+function tooManyFilters(max: number): ApiError {
+  const message = `a workspace may have ${max} different filters on its open feeds (FEED_FILTERS_PER_WORKSPACE)`
+  return new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 10 })
 }

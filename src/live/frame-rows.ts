@@ -2,80 +2,87 @@ import { NativeBlock, type NumberColumn, type StringColumn } from '../columnar/n
 import type { Frame, Span } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
-import { type Filter, matchesType } from './filter.ts'
 
 /**
- * The rows of one frame as activities. Whatever somebody wants of it is decoded once, nothing else is. Lives only until
- * the reader yields, because the frame's memory is used again.
+ * The rows of one frame as activities: what somebody asks for is decoded, nothing else is. The frame's memory is used again
+ * once the reader yields, unless {@link detach} was called before.
  */
 export class FrameRows {
+  private bytes: Uint8Array
+  private isDetached = false
   private block: NativeBlock | undefined
   private eventColumns: EventColumns | undefined
-  private readonly activities: (Activity | undefined)[]
+  /** The row that was decoded last: what it is matched by is part of what is sent. */
+  private lastRow = -1
+  private lastType = ''
+  private lastRun: RunRow | undefined
 
   constructor(
     readonly frame: Frame,
     private readonly epoch: string,
   ) {
-    this.activities = new Array(frame.rows)
+    this.bytes = frame.block
   }
 
-  /** Adds to `found` what matches among the rows `from` to `to` of a span after position `afterSeq`. */
-  collect(filter: Filter, span: Span, from: number, to: number, afterSeq: number, found: Activity[]): void {
-    const { kind, firstSeq } = this.frame
-    if (!matchesSpan(filter, kind, span)) return
-    const start = Math.max(from, afterSeq + 1 - firstSeq)
-    for (let row = start; row < to; row++) if (this.matchesRow(filter, row)) found.push(this.activity(row, span))
+  get lastSeq(): number {
+    return this.frame.firstSeq + this.frame.rows - 1
   }
 
-  /** All that matches after position `afterSeq`. */
-  matches(workspaceId: string, filter: Filter, afterSeq: number, found: Activity[]): void {
-    let row = 0
-    for (const span of this.frame.spans) {
-      if (span.workspaceId === workspaceId) this.collect(filter, span, row, row + span.rows, afterSeq, found)
-      row += span.rows
+  /** Copies the frame's memory, so that the reader may yield. */
+  detach(): void {
+    if (this.isDetached) return
+    this.isDetached = true
+    this.bytes = this.bytes.slice()
+    this.block = undefined
+    this.eventColumns = undefined
+  }
+
+  /** Of an event, from 1. */
+  level(row: number): number {
+    return this.events.level.at(row)
+  }
+
+  /** Of an event. */
+  type(row: number): string {
+    if (row !== this.lastRow) {
+      this.lastType = this.events.type.at(row)
+      this.lastRow = row
     }
+    return this.lastType
   }
 
-  private matchesRow({ types, level, statuses, tags }: Filter, row: number): boolean {
-    if (level !== undefined && this.events.level.at(row) < level) return false
-    if (types !== undefined && !matchesType(types, this.events.type.at(row))) return false
-    if (statuses !== undefined && !statuses.has(this.columns.strings('status').at(row))) return false
-    return tags === undefined || this.run(row).tags.some((tag) => tags.has(tag))
+  /** Of a task or run. */
+  status(row: number): string {
+    return this.columns.strings('status').at(row)
   }
 
-  private activity(row: number, span: Span): Activity {
-    let activity = this.activities[row]
-    if (activity === undefined) {
-      activity = this.decode(row, span)
-      this.activities[row] = activity
+  run(row: number): RunRow {
+    if (row !== this.lastRow || this.lastRun === undefined) {
+      this.lastRun = this.columns.row(row) as unknown as RunRow
+      this.lastRow = row
     }
-    return activity
+    return this.lastRun
   }
 
-  private decode(row: number, span: Span): Activity {
+  activity(row: number, span: Span): Activity {
     const { kind, firstSeq, receivedAt } = this.frame
     const place = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
     if (kind === 'run') return runActivity(place, this.run(row))
     if (kind === 'task') return taskActivity(place, this.columns.row(row) as unknown as TaskRow)
-    const { id, type, level, payload, occurredAt } = this.events
+    const { id, level, payload, occurredAt } = this.events
     return eventActivity(place, {
       agent_id: span.agentId,
       run_id: span.runId,
       event_id: id.at(row),
-      type: type.at(row),
+      type: this.type(row),
       level: level.at(row),
       payload: payload.at(row),
       occurred_at: occurredAt.at(row),
     })
   }
 
-  private run(row: number): RunRow {
-    return this.columns.row(row) as unknown as RunRow
-  }
-
   private get columns(): NativeBlock {
-    const { buffer, byteOffset, byteLength } = this.frame.block
+    const { buffer, byteOffset, byteLength } = this.bytes
     this.block ??= new NativeBlock(Buffer.from(buffer, byteOffset, byteLength))
     return this.block
   }
@@ -98,13 +105,4 @@ interface EventColumns {
   readonly level: NumberColumn
   readonly payload: StringColumn
   readonly occurredAt: NumberColumn
-}
-
-/** Whether rows of this kind and run can match at all. */
-function matchesSpan({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], span: Span): boolean {
-  return (
-    kinds.has(kind) &&
-    (agentIds === undefined || agentIds.has(span.agentId)) &&
-    (runIds === undefined || runIds.has(span.runId))
-  )
 }

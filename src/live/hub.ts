@@ -1,16 +1,20 @@
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
-import { type Channel, Channels } from './channel.ts'
+import { Channels } from './channel.ts'
 import type { Filter } from './filter.ts'
-import { FrameRows } from './frame-rows.ts'
-import { packetsOf } from './packet.ts'
+import { type Found, Matching, type Wanted } from './matching.ts'
+import { PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
 import type { Outlet, Subscription } from './subscription.ts'
-import { Turn } from './turn.ts'
+import { TimeSlice } from './time-slice.ts'
 
 export interface HubDeps extends Pick<ReplayDeps, 'history'> {
   readonly journal: Journal
   readonly log: Log
+  /** Different filters that a workspace may have at once. */
+  readonly filtersPerWorkspace: number
+  /** Milliseconds on a monotonic clock, for time slices. */
+  readonly now?: () => number
 }
 
 export interface SubscribeOptions {
@@ -28,21 +32,24 @@ export interface SubscribeOptions {
  * read on from where it stopped, so that a slow reader costs a bounded queue and a place in a list, and nobody else a thing.
  */
 export class Hub {
-  private readonly channels = new Channels()
+  private readonly channels: Channels
   private readonly replay: Replay
   private readonly stopping = new AbortController()
   private liveMembers = 0
   private members = 0
   /** Live subscriptions have everything up to here. Of no meaning while there are none. */
   private position = 0
-  /** While a round is being handed out nobody joins: what he would get of it depended on the moment. */
+  /** No joins while a round is matched and handed out: what a subscriber gets of it would depend on timing. */
   private isHandingOut = false
-  private readonly turn = new Turn()
+  private readonly slice: TimeSlice
   private someoneLive = Promise.withResolvers<void>()
   private readonly finished: Promise<unknown>
 
   constructor(private readonly deps: HubDeps) {
-    this.replay = new Replay({ ...deps, join: (subscription) => this.join(subscription) })
+    this.channels = new Channels(deps.filtersPerWorkspace)
+    this.slice = new TimeSlice(deps.now)
+    const { channels } = this
+    this.replay = new Replay({ ...deps, channels, join: (subscription) => this.join(subscription) })
     this.finished = Promise.all([this.run(), this.replay.run(this.stopping.signal)])
   }
 
@@ -51,12 +58,15 @@ export class Hub {
     return this.liveMembers === 0 ? 0 : this.deps.journal.endSeq - this.position
   }
 
-  /** Open subscriptions, and how many of them are behind. */
-  counts(): { readonly all: number; readonly behind: number } {
-    return { all: this.members, behind: this.members - this.liveMembers }
+  /** Open subscriptions, how many of them are behind, and their different filters. */
+  counts(): { readonly all: number; readonly behind: number; readonly filters: number } {
+    return { all: this.members, behind: this.members - this.liveMembers, filters: this.channels.size }
   }
 
-  /** Begins to send to the outlet, not before this call has returned. */
+  /**
+   * Begins to send to the outlet, not before this call has returned.
+   * @throws ApiError RATE_LIMITED when the workspace has as many different filters as it may
+   */
   subscribe({ workspaceId, filter, afterSeq, outlet }: SubscribeOptions): Subscription {
     const channel = this.channels.join(workspaceId, filter)
     const promisedSeq = this.deps.journal.endSeq
@@ -122,7 +132,7 @@ export class Hub {
   }
 
   private async run(): Promise<void> {
-    const { journal } = this.deps
+    const { journal, log } = this.deps
     const { signal } = this.stopping
     while (!signal.aborted) {
       if (this.liveMembers === 0) {
@@ -133,55 +143,67 @@ export class Hub {
       if (this.position >= journal.endSeq) {
         await journal.waitPast(this.position, signal)
         // Those who reported it get their answers first: telling a thousand watchers takes some milliseconds.
-        await this.turn.giveWay()
+        await this.slice.yield()
         continue
       }
       const frames = journal.recent(this.position, ROUND_BYTES)
-      if (frames === null) this.fallBehind()
-      else await this.deliver(frames)
-      if (this.turn.isOver) await this.turn.giveWay()
+      if (frames === null) {
+        const fields = { lag: this.lag() }
+        log.warn('live feeds: behind the journal; every feed is read on from where it is', fields)
+        this.fallBehind()
+      } else await this.deliver(frames)
+      if (this.slice.isOver) await this.slice.yield()
     }
   }
 
   /** Sends what matches in the frames to all live subscriptions. */
   private async deliver(frames: readonly Frame[]): Promise<void> {
-    const touched = new Set<Channel>()
-    // All of it before others have a turn: the frames' memory may be used again then.
-    for (const frame of frames) this.match(frame, touched)
+    const { epoch } = this.deps.journal
     this.isHandingOut = true
-    for (const channel of touched) {
-      const packets = packetsOf(this.deps.journal.epoch, channel.found)
-      channel.found = []
-      for (const packet of packets) {
+    const matching = new Matching(frames, {
+      epoch,
+      afterSeq: this.position,
+      slice: this.slice,
+      wantedOf: (workspaceId) => this.liveOf(workspaceId),
+      handOut: async (found, throughSeq) => {
+        await this.handOut(found)
+        this.position = throughSeq
+        return !this.stopping.signal.aborted
+      },
+    })
+    try {
+      await matching.run()
+    } catch (error) {
+      // Each is read on from what it has been sent, so that nothing is lost or sent twice.
+      this.fallBehind()
+      throw error
+    } finally {
+      this.isHandingOut = false
+    }
+    this.replay.wake()
+  }
+
+  private liveOf(workspaceId: string): Wanted | undefined {
+    const channels = this.channels.of(workspaceId)
+    return channels === undefined || channels.liveChannels === 0 ? undefined : { channels, slots: channels.live }
+  }
+
+  private async handOut(found: Found): Promise<void> {
+    const cache = new PacketCache(this.deps.journal.epoch)
+    for (const [channel, items] of found) {
+      for (const packet of cache.packetsOf(items)) {
         for (const shard of channel.shards) {
           for (const subscription of shard.members)
             if (subscription.outlet.sharing?.isFull === true) this.stall(subscription, packet.firstSeq - 1)
           shard.send(packet)
-          if (this.turn.isOver) await this.turn.giveWay()
+          if (this.slice.isOver) await this.slice.yield()
         }
         for (const subscription of channel.singles) {
           if (subscription.outlet.send(packet)) subscription.position = packet.lastSeq
           else this.stall(subscription, packet.firstSeq - 1)
-          if (this.turn.isOver) await this.turn.giveWay()
+          if (this.slice.isOver) await this.slice.yield()
         }
       }
-    }
-    this.isHandingOut = false
-    this.position = lastSeqOf(frames[frames.length - 1])
-    this.replay.wake()
-  }
-
-  private match(frame: Frame, touched: Set<Channel>): void {
-    let rows: FrameRows | undefined
-    let from = 0
-    for (const span of frame.spans) {
-      const to = from + span.rows
-      this.channels.visit(span.workspaceId, span.runId, (channel) => {
-        rows ??= new FrameRows(frame, this.deps.journal.epoch)
-        rows.collect(channel.filter, span, from, to, this.position, channel.found)
-        if (channel.found.length > 0) touched.add(channel)
-      })
-      from = to
     }
   }
 
@@ -193,20 +215,15 @@ export class Hub {
     subscription.state = 'full'
   }
 
-  /** The journal was faster than we for so long that memory no longer has what comes next. */
+  /** Has every live subscription read on by {@link Replay}: memory no longer has what comes next, or a round failed. */
   private fallBehind(): void {
-    this.deps.log.warn('live feeds: behind the journal; every feed is read on from where it is', { lag: this.lag() })
     for (const subscription of this.channels.allLive()) {
+      subscription.position = this.positionOf(subscription)
       this.leave(subscription)
-      subscription.position = this.position
       subscription.state = 'behind'
       this.replay.add(subscription)
     }
   }
-}
-
-function lastSeqOf(frame: Frame): number {
-  return frame.firstSeq + frame.rows - 1
 }
 
 /** Of blocks handled before others get a turn. */

@@ -61,6 +61,33 @@ export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
   return packets
 }
 
+/** Lists compared before all of them are forgotten: bounds the memory of what they hold. */
+const CACHED_MAX = 64
+
+/**
+ * Packets of lists of activities, for channels that are told one after the other. Lists of the very same activities share
+ * theirs, so that filters which differ in words only cost little more than one.
+ */
+export class PacketCache {
+  private readonly known = new Map<string, { readonly items: readonly Activity[]; readonly packets: Packet[] }>()
+
+  constructor(private readonly epoch: string) {}
+
+  packetsOf(items: readonly Activity[]): readonly Packet[] {
+    const key = `${items[0].seq} ${items[items.length - 1].seq} ${items.length}`
+    const known = this.known.get(key)
+    if (known !== undefined && isSame(known.items, items)) return known.packets
+    const packets = packetsOf(this.epoch, items)
+    if (this.known.size >= CACHED_MAX) this.known.clear()
+    this.known.set(key, { items, packets })
+    return packets
+  }
+}
+
+function isSame(a: readonly Activity[], b: readonly Activity[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index])
+}
+
 function eventFrame(epoch: string, { seq, kind, text }: Activity): string {
   return `id: ${encodeCursor(epoch, seq)}\nevent: ${kind}\ndata: ${text}\n\n`
 }

@@ -2,17 +2,21 @@ import { ApiError } from '../http/errors.ts'
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Activity } from './activity.ts'
-import type { Channel } from './channel.ts'
-import { FrameRows } from './frame-rows.ts'
+import { Bits } from './bits.ts'
+import type { Channels } from './channel.ts'
 import type { History } from './history.ts'
-import { type Packet, packetsOf } from './packet.ts'
+import { type Found, Matching } from './matching.ts'
+import { type Packet, PacketCache, packetsOf } from './packet.ts'
 import type { Subscription } from './subscription.ts'
-import { Turn } from './turn.ts'
+import { TimeSlice } from './time-slice.ts'
 
 export interface ReplayDeps {
   readonly journal: Journal
   readonly history: History
   readonly log: Log
+  readonly channels: Channels
+  /** Milliseconds on a monotonic clock, for time slices. */
+  readonly now?: (() => number) | undefined
   /** Makes a subscription live if it has come far enough. */
   readonly join: (subscription: Subscription) => boolean
 }
@@ -40,9 +44,11 @@ export class Replay {
   /** Whether the chunk under way is for whoever is closest to the end. */
   private isForNewest = false
   private woken = Promise.withResolvers<void>()
-  private readonly turn = new Turn()
+  private readonly slice: TimeSlice
 
-  constructor(private readonly deps: ReplayDeps) {}
+  constructor(private readonly deps: ReplayDeps) {
+    this.slice = new TimeSlice(deps.now)
+  }
 
   /** @param subscription in state `behind` */
   add(subscription: Subscription): void {
@@ -68,7 +74,7 @@ export class Replay {
       const next = this.nextUp()
       if (next === undefined) await this.woken.promise
       else {
-        await this.turn.giveWay()
+        await this.slice.yield()
         await this.advance(next, signal)
       }
     }
@@ -142,34 +148,46 @@ export class Replay {
     }
   }
 
+  /** Gives the frames to everyone who stands within them, until all have them or take no more. */
   private async serve(frames: readonly Frame[], from: number): Promise<void> {
+    const { epoch } = this.deps.journal
     const through = lastSeqOf(frames.at(-1), from)
-    const rows = frames.map((frame) => new FrameRows(frame, this.deps.journal.epoch))
-    const shared = new Map<Channel, readonly Activity[]>()
-    const found = new Map<Subscription, readonly Activity[]>()
-    // All of it before others have a turn: the frames' memory may be used again then.
-    for (const subscription of this.waiting) {
-      const { channel, position } = subscription
-      if (position < from || position >= through) continue
-      // Most stand at the beginning of the chunk, and share what was found for the first of them.
-      const isFirst = position < frames[0].firstSeq
-      const items = (isFirst ? shared.get(channel) : undefined) ?? collect(rows, channel, position)
-      if (isFirst) shared.set(channel, items)
-      found.set(subscription, items)
+    let served = [...this.waiting].filter(({ position }) => position >= from && position < through)
+    const slots = new Map<string, Bits>()
+    for (const { channel } of served) {
+      const { workspaceId, slot } = channel
+      const ofWorkspace = slots.get(workspaceId) ?? new Bits()
+      ofWorkspace.add(slot)
+      slots.set(workspaceId, ofWorkspace)
     }
-    await this.handOut(found, through)
+    const matching = new Matching(frames, {
+      epoch,
+      afterSeq: served.reduce((least, { position }) => Math.min(least, position), through),
+      slice: this.slice,
+      wantedOf: (workspaceId) => {
+        const channels = this.deps.channels.of(workspaceId)
+        const wanted = slots.get(workspaceId)
+        return channels === undefined || wanted === undefined ? undefined : { channels, slots: wanted }
+      },
+      handOut: async (found, throughSeq) => {
+        await this.handOut(served, found, throughSeq)
+        // Some have gone, or take no more.
+        served = served.filter((subscription) => this.waiting.has(subscription))
+        return served.length > 0
+      },
+    })
+    await matching.run()
   }
 
-  /** @param found emptied on the way, so that what has been sent is kept no longer */
-  private async handOut(found: Map<Subscription, readonly Activity[]>, through: number): Promise<void> {
-    const made = new WeakMap<readonly Activity[], readonly Packet[]>()
-    for (const [subscription, items] of found) {
-      found.delete(subscription)
-      const packets = made.get(items) ?? packetsOf(this.deps.journal.epoch, items)
-      made.set(items, packets)
-      // It may have gone meanwhile.
-      if (this.waiting.has(subscription)) this.send(subscription, packets, through)
-      if (this.turn.isOver) await this.turn.giveWay()
+  private async handOut(served: readonly Subscription[], found: Found, throughSeq: number): Promise<void> {
+    const cache = new PacketCache(this.deps.journal.epoch)
+    for (const subscription of served) {
+      const { channel, position } = subscription
+      // It may have gone meanwhile; or stands further up.
+      if (!this.waiting.has(subscription) || position >= throughSeq) continue
+      const items = itemsAfter(found.get(channel) ?? [], position)
+      this.send(subscription, items.length === 0 ? [] : cache.packetsOf(items), throughSeq)
+      if (this.slice.isOver) await this.slice.yield()
     }
   }
 
@@ -238,10 +256,9 @@ export class Replay {
   }
 }
 
-function collect(rows: readonly FrameRows[], { workspaceId, filter }: Channel, afterSeq: number): Activity[] {
-  const found: Activity[] = []
-  for (const frame of rows) frame.matches(workspaceId, filter, afterSeq, found)
-  return found
+/** Most stand before all of them. */
+function itemsAfter(items: readonly Activity[], seq: number): readonly Activity[] {
+  return items.length === 0 || items[0].seq > seq ? items : items.filter((item) => item.seq > seq)
 }
 
 /** The frames up to the first that does not follow on the one before: what comes behind a hole is a chunk of its own. */

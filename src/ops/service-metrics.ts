@@ -11,7 +11,7 @@ export interface Observed {
   readonly journal: { readonly endSeq: number; readonly bytes: number; readonly backlogBytes: number }
   readonly sink: { loadedSeq(): number }
   readonly statistics: { lag(): number }
-  readonly hub: { lag(): number; counts(): { readonly all: number; readonly behind: number } }
+  readonly hub: { lag(): number; counts(): { readonly all: number; readonly behind: number; readonly filters: number } }
   readonly connections: { readonly size: number }
 }
 
@@ -76,6 +76,7 @@ export function createServiceMetrics() {
       registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
       registry.gauge('feed_subscriptions', 'Subscriptions of open feeds.', () => hub.counts().all)
       registry.gauge('feed_subscriptions_behind', 'Those that are being caught up.', () => hub.counts().behind)
+      registry.gauge('feed_filters', 'Different filters of open feeds.', () => hub.counts().filters)
       registry.gauge('feed_lag_rows', 'Rows that live subscriptions have yet to get.', () => hub.lag())
     },
   }

@@ -1,3 +1,4 @@
+import { measureFilters } from './filters.ts'
 import { runLoad } from './load.ts'
 import type { Bench } from './parts.ts'
 import { quiet } from './quiet.ts'
@@ -20,6 +21,7 @@ export async function measureFeeds(bench: Bench): Promise<void> {
   for (const kind of ['ws', 'sse'] as const) await deliveries(bench, barePort, kind)
   await delay(bench, barePort)
   await idleMemory(bench)
+  await measureFilters(bench)
 }
 
 async function deliveries(

@@ -14,6 +14,8 @@ export interface Plan {
   readonly requests: readonly string[]
   /** Sent once a WebSocket is open; null for event streams. */
   readonly messages: readonly string[] | null
+  /** How many of the messages each WebSocket sends; 1 unless given. Then activities are counted, too. */
+  readonly perConnection?: number
   readonly count: number
   /** The request that has one message sent to every subscriber. */
   readonly trigger: string
@@ -24,14 +26,17 @@ export interface Counted {
   readonly bytes: number
   /** Of the first one, as a sample: frames of a WebSocket, chunks of a stream. */
   readonly frames: number
+  /** Activities of all subscribers, when they are counted. */
+  readonly items: number
 }
 
 const UPGRADE =
   'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
 const PAUSE_MS = 10
 const ARRIVAL_MS_MAX = 5_000
+const ITEM = Buffer.from('"received_at"')
 
-const received = { bytes: 0, frames: 0 }
+const received = { bytes: 0, frames: 0, items: 0 }
 /** When each subscriber got something since this was emptied; by its place. */
 let arrivals: number[] = []
 let arrived = 0
@@ -39,7 +44,8 @@ let arrived = 0
 async function open(plan: Plan): Promise<void> {
   for (let index = 0; index < plan.count; index++) {
     const request = plan.requests[index % plan.requests.length]!
-    const message = plan.messages?.[index % plan.messages.length]
+    const messages = messagesOf(plan, index)
+    const count = plan.perConnection === undefined ? undefined : itemCounter()
     const opened = Promise.withResolvers<void>()
     let isOpen = false
     const sample = index > 0 ? undefined : plan.messages === null ? chunkCounter() : frameCounter()
@@ -48,14 +54,15 @@ async function open(plan: Plan): Promise<void> {
       port: plan.port,
       socket: {
         open(socket) {
-          socket.write(message === undefined ? `${request}\r\n` : `${request}${UPGRADE}\r\n`)
+          socket.write(messages === undefined ? `${request}\r\n` : `${request}${UPGRADE}\r\n`)
         },
         data(socket, data) {
           if (!isOpen) {
             isOpen = true
-            if (message !== undefined && message !== '') send(socket, message)
+            if (messages !== undefined) send(socket, messages)
             opened.resolve()
           } else sample?.(data)
+          count?.(data)
           received.bytes += data.length
           if (arrivals[index] === 0) {
             arrivals[index] = performance.now()
@@ -100,11 +107,33 @@ function chunkCounter(): (data: Buffer) => void {
   }
 }
 
-/** A text frame, masked with zeros. */
-function send(socket: Socket, text: string): void {
+function messagesOf({ messages, perConnection = 1 }: Plan, index: number): string[] | undefined {
+  if (messages === null) return undefined
+  return Array.from({ length: perConnection }, (_, i) => messages[(index * perConnection + i) % messages.length]!)
+}
+
+/** Counts activities by a text that each has once, also when it is torn apart. */
+function itemCounter(): (data: Buffer) => void {
+  let end = Buffer.alloc(0)
+  return (data) => {
+    const bytes = Buffer.concat([end, data])
+    let at = bytes.indexOf(ITEM)
+    for (; at >= 0; at = bytes.indexOf(ITEM, at + ITEM.length)) received.items++
+    // Too short to hold another whole one.
+    end = bytes.subarray(Math.max(0, bytes.length - ITEM.length + 1))
+  }
+}
+
+/** Text frames; empty ones are left out. */
+function send(socket: Socket, texts: readonly string[]): void {
+  for (const text of texts) if (text !== '') socket.write(textFrame(text))
+}
+
+/** Masked with zeros. */
+function textFrame(text: string): Buffer {
   const length = Buffer.byteLength(text)
   const head = length < 126 ? [0x81, 0x80 | length] : [0x81, 0xfe, length >> 8, length & 0xff]
-  socket.write(Buffer.concat([Buffer.from([...head, 0, 0, 0, 0]), Buffer.from(text)]))
+  return Buffer.concat([Buffer.from([...head, 0, 0, 0, 0]), Buffer.from(text)])
 }
 
 /** From sending a trigger to the first byte at each subscriber. */

@@ -13,13 +13,13 @@ import { type LocalJournal, openLocalJournal } from '../../src/journal/local/jou
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Activity } from '../../src/live/activity.ts'
 import { type FilterInput, parseFilter } from '../../src/live/filter.ts'
-import { FrameRows } from '../../src/live/frame-rows.ts'
 import { createHistory, type History, type HistoryQuery } from '../../src/live/history.ts'
 import { createLog } from '../../src/log.ts'
 import { RUN_STATUSES } from '../../src/runs/state.ts'
 import { TASK_STATUSES } from '../../src/tasks/state.ts'
 import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
 import { batchOf, LIMITS, runRef } from '../support/events.ts'
+import { matchAll } from '../support/matching.ts'
 import { seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
@@ -196,10 +196,10 @@ async function readPages(
 }
 
 async function fromJournal({ workspaceId, filter, afterSeq, untilSeq }: HistoryQuery): Promise<Activity[]> {
-  const found: Activity[] = []
-  for (const frame of await journal.read(afterSeq, 1e9))
-    new FrameRows(frame, journal.epoch).matches(workspaceId, filter, afterSeq, found)
-  return found.filter(({ seq }) => seq <= untilSeq)
+  const frames = await journal.read(afterSeq, 1e9)
+  return (await matchAll(frames, { epoch: journal.epoch, afterSeq, workspaceId, filters: [filter] }))[0]!.filter(
+    ({ seq }) => seq <= untilSeq,
+  )
 }
 
 function filterOf(input: FilterInput) {

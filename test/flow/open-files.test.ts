@@ -37,7 +37,7 @@ test('feeds leave descriptors for everything else: more are refused, and the sta
 test('a limit with room for all feeds, and one that cannot be told, change nothing', () => {
   const lines: string[] = []
   const log = createLog('warn', (line) => lines.push(line))
-  const limits = { connections: 750, connectionsPerWorkspace: 100, slowConsumerMs: 1 }
+  const limits = { connections: 750, connectionsPerWorkspace: 100, filtersPerWorkspace: 9, slowConsumerMs: 1 }
   expect(withinOpenFiles(limits, 1_000, log)).toEqual(limits)
   expect(withinOpenFiles(limits, undefined, log)).toEqual(limits)
   expect(lines).toEqual([])

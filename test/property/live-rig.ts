@@ -50,7 +50,7 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const journal = await openLocalJournal({ dir, maxBytes: 2 ** 40, ...sizes, clock: systemClock, log })
   const sink = await startSink({ journal, client: columnar, dir, log, intervalMs: 20 })
   const history = createHistory({ columnar, epoch: journal.epoch, bytesMax: sizes.pageBytes })
-  const hub = new Hub({ journal, history, log })
+  const hub = new Hub({ journal, history, log, filtersPerWorkspace: 10_000 })
   const connections = new Connections({ ring: KEYS, limits: LIMITS, log })
   const horizonOf = () => 0
   const deps = { hub, journal, connections, horizonOf, takeBudget: () => {}, slowConsumerMs: SLOW_CONSUMER_MS }

@@ -153,7 +153,12 @@ async function hubOn(
       return typeof value === 'function' ? value.bind(target) : value
     },
   })
-  const hub = new Hub({ journal: faulty, history: createHistory({ columnar, epoch: journal.epoch }), log })
+  const hub = new Hub({
+    journal: faulty,
+    history: createHistory({ columnar, epoch: journal.epoch }),
+    log,
+    filtersPerWorkspace: 10_000,
+  })
   atEnd(async () => {
     await hub.stop()
     await sink.stop(0)

@@ -45,7 +45,12 @@ test('an empty environment is the documented default', () => {
     },
     eventRetentionDays: undefined,
     feedOrigins: undefined,
-    feeds: { connections: 50_000, connectionsPerWorkspace: 10_000, slowConsumerMs: 10_000 },
+    feeds: {
+      connections: 50_000,
+      filtersPerWorkspace: 10_000,
+      connectionsPerWorkspace: 10_000,
+      slowConsumerMs: 10_000,
+    },
     queries: {
       atOnce: 3,
       seconds: 10,

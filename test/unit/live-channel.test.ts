@@ -15,7 +15,7 @@ const packet = { firstSeq: 6, lastSeq: 7 } as Packet
 function newChannel() {
   const topics = new Map<string, Set<Subscription>>()
   const sent = new Map<Subscription, number>()
-  const channel = new Channel(workspaceId, filter)
+  const channel = new Channel(workspaceId, filter, 0)
   const subscribe = (key: string) => {
     const sharing = {
       key,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../src/http/errors.ts'
-import { type FilterInput, matchesType, parseFilter, type Scope } from '../../src/live/filter.ts'
+import { type FilterInput, parseFilter, type Scope } from '../../src/live/filter.ts'
 
 const ALL: Scope = { agentId: null, runId: null }
 const [A, B, RUN] = [
@@ -148,13 +148,4 @@ test('what the caller may see bounds the filter, whatever it asks for', () => {
   // A scope is part of what the filter means.
   expect(parsed({}, agent).key).toBe(parsed({ agent_id: A }).key)
   expect(parsed({}, agent).key).not.toBe(parsed({}).key)
-})
-
-test('types match whole, or by their start with a star', () => {
-  expect(matchesType(['a.b'], 'a.b')).toBe(true)
-  expect(matchesType(['a.b'], 'a.b.c')).toBe(false)
-  expect(matchesType(['a.*'], 'a.b')).toBe(true)
-  expect(matchesType(['a.*'], 'a')).toBe(false)
-  expect(matchesType(['x', '*'], '')).toBe(true)
-  expect(matchesType(['A'], 'a')).toBe(false)
 })

@@ -16,6 +16,9 @@ const log = createLog('silent')
 const EVERYTHING = parseFilter({}, 'filter', { agentId: null, runId: null })
 /** Longer than the hub works before others get a turn. */
 const BUSY_MS = 7
+const FILTERS = 2_500
+const EVENTS = 5_000
+const TYPES = 100
 
 function outlet(overrides: Partial<Outlet>): Outlet {
   return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
@@ -24,7 +27,12 @@ function outlet(overrides: Partial<Outlet>): Outlet {
 test('a subscription has caught up with all there was when it began, also while those that are live lag behind', async () => {
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
-  const hub = new Hub({ journal, history: { read: () => Promise.reject(new Error('not asked for')) }, log })
+  const hub = new Hub({
+    journal,
+    history: { read: () => Promise.reject(new Error('not asked for')) },
+    log,
+    filtersPerWorkspace: 1,
+  })
   atEnd(() => hub.stop().then(() => journal.close()))
   const run = runRef()
   const { workspaceId } = run
@@ -82,4 +90,50 @@ test('a subscription has caught up with all there was when it began, also while 
   await eventually(() => caughtUp === begun)
   expect(begun).toBeGreaterThan(0)
   expect(early).toEqual([])
+})
+
+test('2,500 different filters and a call of 5,000 events: others have a turn all along, and each gets its own in order', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  // Each look at the clock is a millisecond, so that what is counted does not depend on the machine.
+  let nowMs = 0
+  const now = () => nowMs++
+  const history = { read: () => Promise.reject(new Error('not asked for')) }
+  const hub = new Hub({ journal, history, log, filtersPerWorkspace: FILTERS, now })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const run = runRef()
+  const { workspaceId } = run
+  let turns = 0
+  let sent = { turn: 0, count: 0, most: 0 }
+  const got = Array.from({ length: FILTERS }, (): number[] => [])
+  got.forEach((mine, n) => {
+    const send = ({ items }: Packet) => {
+      const count = sent.turn === turns ? sent.count + 1 : 1
+      sent = { turn: turns, count, most: Math.max(sent.most, count) }
+      mine.push(...items.map(({ seq }) => seq))
+      return true
+    }
+    const filter = parseFilter({ type: [`type.${n % TYPES}`, `none.${n}`] }, 'filter', { agentId: null, runId: null })
+    hub.subscribe({ workspaceId, filter, afterSeq: 0, outlet: outlet({ send }) })
+  })
+  await eventually(() => hub.counts().behind === 0)
+  let isOver = false
+  const turning = (async () => {
+    for (; !isOver; turns++) await new Promise((resolve) => setImmediate(resolve))
+  })()
+  await journal.appendEvents(
+    batchOf(
+      run,
+      Array.from({ length: EVENTS }, (_, n) => ({ type: `type.${n % TYPES}` })),
+    ),
+  )
+  await eventually(() => got.every((mine) => mine.length === EVENTS / TYPES))
+  isOver = true
+  await turning
+  // A time slice is 5 ms, thus about as many looks at the clock, and one packet is sent for each.
+  expect(sent.most).toBeLessThanOrEqual(10)
+  expect(turns).toBeGreaterThan(FILTERS / 10)
+  got.forEach((mine, n) => {
+    expect(mine).toEqual(Array.from({ length: EVENTS / TYPES }, (_, i) => i * TYPES + (n % TYPES) + 1))
+  })
 })

@@ -1,0 +1,186 @@
+import { LEVELS } from '../events/schema.ts'
+import type { ActivityKind } from '../journal/journal.ts'
+import { Bits } from './bits.ts'
+import type { Filter } from './filter.ts'
+
+/**
+ * Finds which of many filters a row passes by looking its values up, one field after the other. A filter is a slot, a small
+ * number. Each field knows the slots that do not look at it and, by value, those that ask for the value; the slots
+ * that every field lets through are the answer. So a row costs a bit for each filter, not a comparison with each.
+ */
+export class FilterIndex {
+  private readonly free: number[] = []
+  private slots = 0
+  private readonly kinds: Readonly<Record<ActivityKind, Bits>> = {
+    event: new Bits(),
+    task: new Bits(),
+    run: new Bits(),
+  }
+  private readonly agents = new ValueIndex()
+  private readonly runs = new ValueIndex()
+  private readonly types = new TypeIndex()
+  /** By level from 1: the slots that an event of this level passes. */
+  private readonly levels = [new Bits(), ...LEVELS.map(() => new Bits())]
+  private readonly statuses = new ValueIndex()
+  private readonly tags = new ValueIndex()
+  /** The slots that look at more than what all rows of a span have in common. */
+  readonly perRow = new Bits()
+  readonly perType = new Bits()
+  readonly perTags = new Bits()
+
+  /** @returns the filter's slot */
+  add(filter: Filter): number {
+    const slot = this.free.pop() ?? this.slots++
+    for (const kind of filter.kinds) this.kinds[kind].add(slot)
+    for (let level = filter.level ?? 1; level < this.levels.length; level++) this.levels[level].add(slot)
+    for (const [index, values] of this.fieldsOf(filter)) index.add(slot, values)
+    const { types, level, statuses, tags } = filter
+    if (types !== undefined) this.perType.add(slot)
+    if (tags !== undefined) this.perTags.add(slot)
+    if (types !== undefined || level !== undefined || statuses !== undefined || tags !== undefined)
+      this.perRow.add(slot)
+    return slot
+  }
+
+  /** The inverse of {@link add}: the slot may be given to another filter. */
+  remove(filter: Filter, slot: number): void {
+    for (const kind of filter.kinds) this.kinds[kind].delete(slot)
+    for (const level of this.levels) level.delete(slot)
+    for (const [index, values] of this.fieldsOf(filter)) index.remove(slot, values)
+    for (const bits of [this.perRow, this.perType, this.perTags]) bits.delete(slot)
+    this.free.push(slot)
+  }
+
+  /** Keeps the slots that rows of this kind, agent and run may pass. */
+  narrowToSpan(slots: Bits, kind: ActivityKind, agentId: string, runId: string): void {
+    slots.intersect(this.kinds[kind])
+    this.agents.narrow(slots, [agentId])
+    this.runs.narrow(slots, [runId])
+  }
+
+  /** Keeps the slots that an event of this type and level passes. */
+  narrowToEvent(slots: Bits, type: string, level: number): void {
+    slots.intersect(this.levels[level])
+    this.types.narrow(slots, type)
+  }
+
+  /** Keeps the slots that a run or task of this status, and a run of these tags, passes. */
+  narrowToState(slots: Bits, status: string, tags: readonly string[]): void {
+    this.statuses.narrow(slots, [status])
+    this.tags.narrow(slots, tags)
+  }
+
+  private fieldsOf(filter: Filter): readonly [ValueIndex | TypeIndex, Iterable<string> | undefined][] {
+    const { agentIds, runIds, types, statuses, tags } = filter
+    return [
+      [this.agents, agentIds],
+      [this.runs, runIds],
+      [this.types, types],
+      [this.statuses, statuses],
+      [this.tags, tags],
+    ]
+  }
+}
+
+/** One field: the slots that take any value, and those that ask for certain ones. */
+class ValueIndex {
+  private readonly any = new Bits()
+  private readonly byValue = new SlotsByValue()
+  private readonly passing = new Bits()
+
+  /** @param values undefined: any */
+  add(slot: number, values: Iterable<string> | undefined): void {
+    if (values === undefined) this.any.add(slot)
+    else for (const value of values) this.byValue.add(value, slot)
+  }
+
+  remove(slot: number, values: Iterable<string> | undefined): void {
+    if (values === undefined) this.any.delete(slot)
+    else for (const value of values) this.byValue.remove(value, slot)
+  }
+
+  /** Keeps the slots that one of the values passes. */
+  narrow(slots: Bits, values: readonly string[]): void {
+    const { any, byValue, passing } = this
+    if (byValue.isEmpty) {
+      slots.intersect(any)
+      return
+    }
+    passing.assign(any)
+    for (const value of values) byValue.collect(value, passing)
+    slots.intersect(passing)
+  }
+}
+
+/** Types of events: whole ones, and starts of types, which end in `*`. */
+class TypeIndex {
+  private readonly any = new Bits()
+  private readonly whole = new SlotsByValue()
+  /** Starts by their length: a type is looked up once for each length that somebody asks for. */
+  private readonly starts = new Map<number, SlotsByValue>()
+  private readonly passing = new Bits()
+
+  add(slot: number, types: Iterable<string> | undefined): void {
+    if (types === undefined) this.any.add(slot)
+    else for (const type of types) this.valuesOf(type).add(type, slot)
+  }
+
+  remove(slot: number, types: Iterable<string> | undefined): void {
+    if (types === undefined) {
+      this.any.delete(slot)
+      return
+    }
+    for (const type of types) {
+      const values = this.valuesOf(type)
+      values.remove(type, slot)
+      if (values.isEmpty) this.starts.delete(type.length - 1)
+    }
+  }
+
+  narrow(slots: Bits, type: string): void {
+    const { passing } = this
+    passing.assign(this.any)
+    this.whole.collect(type, passing)
+    for (const [length, values] of this.starts)
+      if (length <= type.length) values.collect(`${type.slice(0, length)}*`, passing)
+    slots.intersect(passing)
+  }
+
+  /** Where a type of a filter belongs. */
+  private valuesOf(type: string): SlotsByValue {
+    if (!type.endsWith('*')) return this.whole
+    const length = type.length - 1
+    let values = this.starts.get(length)
+    if (values === undefined) {
+      values = new SlotsByValue()
+      this.starts.set(length, values)
+    }
+    return values
+  }
+}
+
+class SlotsByValue {
+  private readonly slots = new Map<string, Set<number>>()
+
+  get isEmpty(): boolean {
+    return this.slots.size === 0
+  }
+
+  add(value: string, slot: number): void {
+    const known = this.slots.get(value)
+    if (known === undefined) this.slots.set(value, new Set([slot]))
+    else known.add(slot)
+  }
+
+  remove(value: string, slot: number): void {
+    const known = this.slots.get(value)
+    known?.delete(slot)
+    if (known?.size === 0) this.slots.delete(value)
+  }
+
+  /** Adds the slots that ask for the value. */
+  collect(value: string, slots: Bits): void {
+    const known = this.slots.get(value)
+    if (known !== undefined) for (const slot of known) slots.add(slot)
+  }
+}

@@ -1,0 +1,180 @@
+import type { Frame, Span } from '../journal/journal.ts'
+import type { Activity } from './activity.ts'
+import { Bits } from './bits.ts'
+import type { Channel, WorkspaceChannels } from './channel.ts'
+import { FrameRows } from './frame-rows.ts'
+import type { TimeSlice } from './time-slice.ts'
+
+/** What channels have to get, in order. */
+export type Found = ReadonlyMap<Channel, readonly Activity[]>
+
+/** Channels of a workspace that rows are matched for. */
+export interface Wanted {
+  readonly channels: WorkspaceChannels
+  /** Their slots. */
+  readonly slots: Bits
+}
+
+export interface MatchingOptions {
+  readonly epoch: string
+  /** Rows up to here are left out. */
+  readonly afterSeq: number
+  readonly slice: TimeSlice
+  /** Asked again after each time others had a turn. */
+  readonly wantedOf: (workspaceId: string) => Wanted | undefined
+  /**
+   * Hands out what was found, which holds everything that matches up to `throughSeq` and after the call before.
+   * Answers whether to go on.
+   */
+  readonly handOut: (found: Found, throughSeq: number) => Promise<boolean>
+}
+
+/**
+ * Rows looked at and matches noted before the clock is read. One row may go beyond it by as many as there are channels.
+ */
+export const WORK_PER_CHECK = 1_000
+/** Matches that are noted before they are handed out: bounds memory, however many filters a long frame matches. */
+export const MATCHES_MAX = 100_000
+
+/**
+ * One pass over frames for many channels. A row is decoded once if anybody wants it; rows of a span that look the same to all
+ * filters are looked up once. Yields to the event loop whenever its time slice is over.
+ */
+export class Matching {
+  private readonly rows: readonly FrameRows[]
+  private found = new Map<Channel, Activity[]>()
+  private matches = 0
+  private work = 0
+  private readonly ofSpan = new Bits()
+  private readonly ofRow = new Bits()
+
+  /** @param frames their memory need not be safe for longer than {@link run} needs to begin */
+  constructor(
+    frames: readonly Frame[],
+    private readonly options: MatchingOptions,
+  ) {
+    this.rows = frames.map((frame) => new FrameRows(frame, options.epoch))
+  }
+
+  /** Ends when everything has been handed out, or nobody wants to go on. */
+  async run(): Promise<void> {
+    let throughSeq = this.options.afterSeq
+    for (const rows of this.rows) {
+      const { firstSeq, spans } = rows.frame
+      let from = 0
+      for (const span of spans) {
+        const to = from + span.rows
+        let row = Math.max(from, this.options.afterSeq + 1 - firstSeq)
+        while (row < to) {
+          row = this.matchSpan(rows, span, row, to)
+          throughSeq = firstSeq + row - 1
+          if (this.isTimeToPause && !(await this.pause(throughSeq))) return
+        }
+        from = to
+      }
+    }
+    await this.handOut(throughSeq)
+  }
+
+  /** Matches rows of a span until it is time to look at the clock. @returns the next row */
+  private matchSpan(rows: FrameRows, span: Span, from: number, to: number): number {
+    this.work++
+    const wanted = this.options.wantedOf(span.workspaceId)
+    if (wanted === undefined) return to
+    const { index } = wanted.channels
+    this.ofSpan.assign(wanted.slots)
+    index.narrowToSpan(this.ofSpan, rows.frame.kind, span.agentId, span.runId)
+    if (this.ofSpan.isEmpty) return to
+    const listsOf = this.ofSpan.intersects(index.perRow)
+      ? this.perRow(rows, wanted.channels)
+      : this.all(wanted.channels)
+    let row = from
+    do {
+      const lists = listsOf(row)
+      this.work += 1 + lists.length
+      if (lists.length > 0) {
+        this.matches += lists.length
+        const activity = rows.activity(row, span)
+        for (const list of lists) list.push(activity)
+      }
+      row++
+    } while (row < to && this.work < WORK_PER_CHECK)
+    return row
+  }
+
+  /** All rows of the span match the same. */
+  private all(channels: WorkspaceChannels): ListsOf {
+    const lists = this.listsOf(channels, this.ofSpan)
+    return () => lists
+  }
+
+  /** Rows that look the same to all filters match the same. */
+  private perRow(rows: FrameRows, channels: WorkspaceChannels): ListsOf {
+    const { index } = channels
+    const known = new Map<string, readonly Activity[][]>()
+    const looksAtType = this.ofSpan.intersects(index.perType)
+    const looksAtTags = this.ofSpan.intersects(index.perTags)
+    const isEvent = rows.frame.kind === 'event'
+    const lookUp = (key: string, narrow: () => void) => {
+      let lists = known.get(key)
+      if (lists === undefined) {
+        this.ofRow.assign(this.ofSpan)
+        narrow()
+        lists = this.listsOf(channels, this.ofRow)
+        known.set(key, lists)
+      }
+      return lists
+    }
+    if (!isEvent)
+      return (row) => {
+        const status = rows.status(row)
+        const tags = looksAtTags ? rows.run(row).tags : []
+        return lookUp([status, ...tags].join('\0'), () => index.narrowToState(this.ofRow, status, tags))
+      }
+    return (row) => {
+      const level = rows.level(row)
+      const type = looksAtType ? rows.type(row) : ''
+      return lookUp(`${level}${type}`, () => index.narrowToEvent(this.ofRow, type, level))
+    }
+  }
+
+  /** Where matches of these channels are noted. */
+  private listsOf(channels: WorkspaceChannels, slots: Bits): Activity[][] {
+    const lists: Activity[][] = []
+    slots.forEach((slot) => {
+      const channel = channels.at(slot)
+      if (channel === undefined) return
+      let list = this.found.get(channel)
+      if (list === undefined) {
+        list = []
+        this.found.set(channel, list)
+      }
+      lists.push(list)
+    })
+    return lists
+  }
+
+  /** Without awaiting anything: while there is no need to pause, the frames' memory is safe. */
+  private get isTimeToPause(): boolean {
+    if (this.work < WORK_PER_CHECK) return false
+    this.work = 0
+    return this.matches >= MATCHES_MAX || this.options.slice.isOver
+  }
+
+  /** Hands out what there is when that is much, else yields. @returns whether to go on */
+  private async pause(throughSeq: number): Promise<boolean> {
+    for (const rows of this.rows) if (rows.lastSeq > throughSeq) rows.detach()
+    if (this.matches >= MATCHES_MAX) return this.handOut(throughSeq)
+    await this.options.slice.yield()
+    return true
+  }
+
+  private handOut(throughSeq: number): Promise<boolean> {
+    const { found } = this
+    this.found = new Map()
+    this.matches = 0
+    return this.options.handOut(found, throughSeq)
+  }
+}
+
+type ListsOf = (row: number) => readonly Activity[][]

@@ -1,0 +1,217 @@
+import { describe, expect, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
+import { LEVELS, type RunRef } from '../../src/events/schema.ts'
+import type { Frame } from '../../src/journal/journal.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import type { Activity } from '../../src/live/activity.ts'
+import { Bits } from '../../src/live/bits.ts'
+import { type Filter, type FilterInput, parseFilter } from '../../src/live/filter.ts'
+import { FilterIndex } from '../../src/live/filter-index.ts'
+import { MATCHES_MAX, WORK_PER_CHECK } from '../../src/live/matching.ts'
+import { TimeSlice } from '../../src/live/time-slice.ts'
+import { createLog } from '../../src/log.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import { matchAll } from '../support/matching.ts'
+import { type Random, seededRandom } from '../support/random.ts'
+import { runRow, taskRow } from '../support/rows.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+/** Matching many filters in one pass: the same as each by itself, in bounded slices of work. */
+
+const TYPES = ['a', 'a.b', 'a.b.c', 'ab', 'b', 'Größe 📏', 'Größe 📐', '*x', '']
+const STATUSES = ['running', 'completed', 'failed'] as const
+const TAGS = ['eu', 'prod', '0']
+const EVERYONE = { agentId: null, runId: null }
+
+interface Fact {
+  readonly kind: 'event' | 'task' | 'run'
+  readonly run: RunRef
+  readonly type?: string
+  readonly level?: string
+  readonly status?: string
+  readonly tags?: readonly string[]
+}
+
+async function newJournal() {
+  const dir = await temporaryDirectory()
+  const log = createLog('error')
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  atEnd(() => journal.close())
+  return journal
+}
+
+function randomFact(random: Random, runs: readonly RunRef[]): Fact {
+  const run = random.pick(runs)
+  const kind = random.pick(['event', 'event', 'event', 'task', 'run'] as const)
+  if (kind === 'event') return { kind, run, type: random.pick(TYPES.slice(0, -1)), level: random.pick(LEVELS) }
+  const status = random.pick(STATUSES)
+  return kind === 'task' ? { kind, run, status } : { kind, run, status, tags: TAGS.filter(() => random.bool(0.4)) }
+}
+
+function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
+  const some = <T>(from: readonly T[]) => Array.from({ length: random.int(1, 3) }, () => random.pick(from))
+  const maybe = (field: FilterInput) => (random.bool(0.35) ? field : {})
+  const types = TYPES.flatMap((type) => (type === '' || type.includes('*') ? ['*'] : [type, `${type}*`]))
+  return {
+    ...maybe({ agent_id: some(runs).map(({ agentId }) => agentId) }),
+    ...maybe({ run_id: some(runs).map(({ runId }) => runId) }),
+    ...random.pick([
+      maybe({ kind: some(['event', 'task', 'run']) }),
+      { ...maybe({ type: some(types) }), ...maybe({ level: random.pick(LEVELS) }) },
+      maybe({ status: some(STATUSES) }),
+      { ...maybe({ status: some(STATUSES) }), tag: some(TAGS) },
+    ]),
+  }
+}
+
+/** The contract's meaning of a filter, said once more. */
+function passes(input: FilterInput, { kind, run, type, level, status, tags }: Fact): boolean {
+  const asked = (field: string) => input[field] as string | readonly string[] | undefined
+  const has = (field: string, value: string | undefined) => {
+    const values = asked(field)
+    return values === undefined || (value !== undefined && [values].flat().includes(value))
+  }
+  const passesType = () =>
+    asked('type') === undefined ||
+    (type !== undefined &&
+      [asked('type')!].flat().some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type)))
+  const rank = (word: string | undefined) => LEVELS.indexOf(word as (typeof LEVELS)[number])
+  const passesLevel = () =>
+    asked('level') === undefined || (level !== undefined && rank(level) >= rank(`${asked('level')}`))
+  const passesTag = () => asked('tag') === undefined || (tags ?? []).some((tag) => has('tag', tag))
+  return (
+    [has('agent_id', run.agentId), has('run_id', run.runId), has('kind', kind), has('status', status)].every(Boolean) &&
+    [passesType(), passesLevel(), passesTag()].every(Boolean)
+  )
+}
+
+test('every filter gets what it would get by itself, whoever else watches and wherever it is cut', async () => {
+  const random = seededRandom('live matching')
+  const journal = await newJournal()
+  const { workspaceId } = runRef()
+  const runs = Array.from({ length: 6 }, () => ({
+    ...runRef(),
+    workspaceId: random.bool(0.8) ? workspaceId : Bun.randomUUIDv7(),
+  }))
+  const facts: Fact[] = []
+  for (let calls = 0; calls < 120; calls++) {
+    const fact = randomFact(random, runs)
+    const count = fact.kind === 'event' ? random.int(1, 30) : random.int(1, 3)
+    const many = Array.from({ length: count }, () => ({ ...randomFact(random, runs), run: fact.run }))
+    if (fact.kind === 'event') {
+      const events = many.map((each) => (each.kind === 'event' ? each : { ...fact, kind: 'event' as const }))
+      await journal.appendEvents(
+        batchOf(
+          fact.run,
+          events.map(({ type, level }) => ({ type, level })),
+        ),
+      )
+      facts.push(...events)
+    } else if (fact.kind === 'task') {
+      await journal.appendTasks(
+        many.map(() => taskRow(fact.run, { status: fact.status as 'failed' })),
+        [],
+      )
+      facts.push(...many.map(() => fact))
+    } else {
+      const rows = many.map(() => runRow(fact.run, { status: fact.status as 'failed', tags: [...fact.tags!] }))
+      await journal.appendRuns(rows, [])
+      facts.push(...many.map(() => fact))
+    }
+  }
+  const inputs = Array.from({ length: 300 }, () => randomFilter(random, runs))
+  const filters = inputs.map((input) => parseFilter(input, 'filter', EVERYONE))
+  const afterSeq = random.int(0, 50)
+  let time = 0
+  const frames = await journal.read(0, 1e9)
+  const rushed = new TimeSlice(() => (time += random.int(0, 10)))
+  const found = await matchAll(frames, { epoch: journal.epoch, afterSeq, workspaceId, filters, slice: rushed })
+  inputs.forEach((input, index) => {
+    const expected = facts.flatMap((fact, at) =>
+      fact.run.workspaceId === workspaceId && at + 1 > afterSeq && passes(input, fact) ? [at + 1] : [],
+    )
+    expect({ input, seqs: found[index]!.map(({ seq }) => seq) }).toEqual({ input, seqs: expected })
+  })
+})
+
+test('an index from which filters have gone is as good as one that never had them', () => {
+  const random = seededRandom('filter index')
+  const runs = Array.from({ length: 4 }, () => runRef())
+  const index = new FilterIndex()
+  const held = new Map<number, { input: FilterInput; filter: Filter }>()
+  const slots = new Bits()
+  for (let round = 0; round < 400; round++) {
+    const gone = held.size > 0 && random.bool(0.45) ? random.pick([...held.keys()]) : undefined
+    if (gone === undefined) {
+      const input = randomFilter(random, runs)
+      const filter = parseFilter(input, 'filter', EVERYONE)
+      const slot = index.add(filter)
+      expect(held.has(slot)).toBe(false)
+      held.set(slot, { input, filter })
+      slots.add(slot)
+    } else {
+      index.remove(held.get(gone)!.filter, gone)
+      held.delete(gone)
+      slots.delete(gone)
+    }
+    const fact = randomFact(random, runs)
+    const left = new Bits()
+    left.assign(slots)
+    index.narrowToSpan(left, fact.kind, fact.run.agentId, fact.run.runId)
+    if (fact.kind === 'event') index.narrowToEvent(left, fact.type!, LEVELS.indexOf(fact.level as 'info') + 1)
+    else index.narrowToState(left, fact.status!, fact.tags ?? [])
+    const passing: number[] = []
+    left.forEach((slot) => void passing.push(slot))
+    const expected = [...held].flatMap(([slot, { input }]) => (passes(input, fact) ? [slot] : []))
+    expect(passing).toEqual(expected.sort((a, b) => a - b))
+  }
+})
+
+describe('many filters and a long call', () => {
+  const FILTERS = 2_500
+
+  async function framesOf(count: number): Promise<{ frames: readonly Frame[]; epoch: string; run: RunRef }> {
+    const journal = await newJournal()
+    const run = runRef()
+    const events = Array.from({ length: count }, (_, n) => ({ type: `type.${n % 100}` }))
+    await journal.appendEvents(batchOf(run, events))
+    return { frames: await journal.read(0, 1e9), epoch: journal.epoch, run }
+  }
+
+  async function match(
+    count: number,
+    typesOf: (n: number) => string[],
+  ): Promise<{ checks: number; found: Activity[][]; pieces: number[] }> {
+    const { frames, epoch, run } = await framesOf(count)
+    const filters = Array.from({ length: FILTERS }, (_, n) => parseFilter({ type: typesOf(n) }, 'filter', EVERYONE))
+    let checks = 0
+    // Time stands still: what is counted is how often somebody looks.
+    const slice = new TimeSlice(() => {
+      checks++
+      return 0
+    })
+    const pieces: number[] = []
+    const query = { epoch, afterSeq: 0, workspaceId: run.workspaceId, filters, slice }
+    const found = await matchAll(frames, { ...query, onHandOut: (matches) => void pieces.push(matches) })
+    return { checks, found, pieces }
+  }
+
+  test('the clock is looked at after bounded work, and no more is held than bounded', async () => {
+    const { checks, found, pieces } = await match(1_000, (n) => ['type.*', `none.${n}`])
+    const matches = 1_000 * FILTERS
+    expect(found.every((items) => items.length === 1_000)).toBe(true)
+    expect(Math.max(...pieces)).toBeLessThanOrEqual(MATCHES_MAX + WORK_PER_CHECK + FILTERS)
+    expect(checks + pieces.length).toBeGreaterThanOrEqual(matches / (WORK_PER_CHECK + FILTERS))
+    // Each is made once, whoever gets it.
+    expect(found.every((items) => items.every((item, n) => item === found[0]![n]))).toBe(true)
+  })
+
+  test('a row meets the filters that it matches, and not the others', async () => {
+    const { checks, found, pieces } = await match(5_000, (n) => [`type.${n % 100}`, `none.${n}`])
+    expect(found.every((items) => items.length === 50)).toBe(true)
+    const matches = 50 * FILTERS
+    expect(pieces.reduce((sum, piece) => sum + piece, 0)).toBe(matches)
+    // Work is rows and matches: with every filter looked at for every row there would be a hundred times as many checks.
+    expect(checks).toBeLessThanOrEqual((5_000 + matches) / WORK_PER_CHECK + 1)
+  })
+})

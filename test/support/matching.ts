@@ -1,0 +1,41 @@
+import type { Frame } from '../../src/journal/journal.ts'
+import type { Activity } from '../../src/live/activity.ts'
+import { Channels } from '../../src/live/channel.ts'
+import type { Filter } from '../../src/live/filter.ts'
+import { Matching } from '../../src/live/matching.ts'
+import { TimeSlice } from '../../src/live/time-slice.ts'
+
+export interface MatchQuery {
+  readonly epoch: string
+  readonly afterSeq: number
+  readonly workspaceId: string
+  readonly filters: readonly Filter[]
+  readonly slice?: TimeSlice
+  /** Told of each time that something is handed out, and how much. */
+  readonly onHandOut?: (matches: number, throughSeq: number) => void
+}
+
+/** What feeds find in the frames for each of the filters. */
+export async function matchAll(frames: readonly Frame[], query: MatchQuery): Promise<Activity[][]> {
+  const { epoch, afterSeq, workspaceId, filters, slice = new TimeSlice(), onHandOut } = query
+  const channels = new Channels(filters.length)
+  const joined = filters.map((filter) => channels.join(workspaceId, filter))
+  for (const channel of joined) channels.activate(channel)
+  const found = joined.map((): Activity[] => [])
+  const matching = new Matching(frames, {
+    ...{ epoch, afterSeq, slice },
+    wantedOf(id) {
+      const ofWorkspace = channels.of(id)
+      return ofWorkspace === undefined ? undefined : { channels: ofWorkspace, slots: ofWorkspace.live }
+    },
+    async handOut(some, throughSeq) {
+      let matches = 0
+      for (const items of some.values()) matches += items.length
+      onHandOut?.(matches, throughSeq)
+      joined.forEach((channel, index) => void found[index]!.push(...(some.get(channel) ?? [])))
+      return true
+    },
+  })
+  await matching.run()
+  return found
+}
