@@ -58,7 +58,11 @@ const hosted = {
   max_steps: Type.Integer({ minimum: 1, maximum: STEPS_MAX, description: 'Model calls a run may make. Default 20.' }),
   timeout_seconds: Type.Integer({ minimum: 1, maximum: TIMEOUT_SECONDS_MAX, description: 'Default 300.' }),
   budget_usd: Nullable(
-    t.Number({ exclusiveMinimum: 0, maximum: BUDGET_USD_MAX, description: 'A run that would pass it fails.' }),
+    t.Number({
+      exclusiveMinimum: 0,
+      maximum: BUDGET_USD_MAX,
+      description: 'A run that would pass it fails. It covers the runs that carry out its calls, too.',
+    }),
   ),
 }
 

@@ -3,6 +3,7 @@ import type { RawJson } from '../http/raw-json.ts'
 import type { OwnEventRow } from '../journal/rows.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../runs/rows.ts'
+import { budgetsOver } from './budget.ts'
 import { NoLongerOurs } from './progress.ts'
 import { type HostedRun, logged } from './rows.ts'
 
@@ -112,6 +113,7 @@ async function insertRun(
 ): Promise<Begun> {
   const isDriven = phase === 'driven'
   const at = new Date(run.at)
+  const budgets = budgetsOver(run).map(({ runId }) => runId)
   const [outcome] = await sql<BeginOutcome[]>`
     with parent as (
       select ${run.parentRunId}::uuid is null or exists (
@@ -135,10 +137,12 @@ async function insertRun(
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), hosted as (
       insert into hosted_runs (
-        run_id, workspace_id, agent_id, root_run_id, parent_call_id, session_id, plan, phase, owner, queued_at
+        run_id, workspace_id, agent_id, root_run_id, parent_call_id, session_id, plan, phase, owner, queued_at,
+        budgeted_by
       )
       select run_id, workspace_id, agent_id, ${run.rootRunId}::uuid, ${run.parentCallId}::uuid, session_id,
-        ${run.plan}::json, ${phase}, ${isDriven ? run.owner : null}::uuid, ${at}
+        ${run.plan}::json, ${phase}, ${isDriven ? run.owner : null}::uuid, ${at},
+        ${budgets.length === 0 ? null : budgets}::uuid[]
       from moved
     ), logged as (
       ${logged(sql, isDriven ? events : [], 'first', 'moved')}

@@ -4,10 +4,9 @@ import type { OwnEventRow } from '../journal/rows.ts'
 import type { Log } from '../log.ts'
 import { type Model, type ModelAnswer, ModelFailure } from '../model/model.ts'
 import type { SchemaChecks } from '../model/output-schema.ts'
-import type { Prices } from '../model/prices.ts'
-import { isUnavailable, type Sql } from '../postgres/connect.ts'
+import { isUnavailable } from '../postgres/connect.ts'
 import type { RunEnding } from '../runs/state.ts'
-import { nextCostAtLeast, priceOf, spentUsd } from './budget.ts'
+import { type BudgetDeps, type Cost, RunBudget } from './budget.ts'
 import { CallMaker, type Children } from './call-maker.ts'
 import { conversationOf } from './conversation.ts'
 import { endRun } from './ending.ts'
@@ -22,14 +21,10 @@ import { McpUnavailable } from './tools/mcp-tool.ts'
 import { attemptName, callsOf, storable, storableAnswer } from './turn.ts'
 import { pauseRun } from './waking.ts'
 
-export interface DriverDeps {
-  readonly sql: Sql
-  /** This process, in the table `instances`. */
-  readonly owner: string
+export interface DriverDeps extends BudgetDeps {
   readonly clock: Clock
   readonly log: Log
   readonly model: Model
-  readonly prices: Prices
   readonly schemas: SchemaChecks
   readonly tools: ToolboxDeps
   readonly children: Children
@@ -61,6 +56,7 @@ export class Driver {
   private readonly startedMs = performance.now()
   private readonly baseUsedMs: number
   private costUsd: number
+  private readonly budget: RunBudget
   private toolbox: Promise<Toolbox> | undefined
   /** Calls that this driver itself has stored: no earlier one can have made them. */
   private readonly fresh = new Set<string>()
@@ -73,6 +69,7 @@ export class Driver {
     for (const pause of progress.pauses) this.output.skipPlaces(pause.frame)
     this.baseUsedMs = progress.usedMs
     this.costUsd = progress.costUsd
+    this.budget = new RunBudget(deps, progress.run, progress.spentUsd)
   }
 
   /** Lets go of the run at once: what is under way is given up. */
@@ -150,14 +147,14 @@ export class Driver {
   }
 
   private async askModel(): Promise<Outcome | null> {
-    const { model, prices } = this.deps
+    const { model } = this.deps
     const { run, steps } = this.progress
     const { agent, isStreamed } = run.plan
     const step = steps.length + 1
     if (step > agent.maxSteps)
       return this.fail('max_steps', `the run has taken its ${agent.maxSteps} steps (max_steps) and is not done`)
-    const refusal = this.overBudget(nextCostAtLeast(prices, agent.model, steps.at(-1)))
-    if (refusal !== null) return refusal
+    const overrun = await this.store(() => this.budget.admit(this.progress, this.stop.signal))
+    if (overrun !== null) return this.fail('budget_exceeded', overrun.message, null, overrun.detail)
     let attempt = attemptName()
     this.output.beginText(step, attempt)
     const toolbox = await this.tools()
@@ -192,12 +189,11 @@ export class Driver {
     answer: ModelAnswer,
     asked: { readonly step: number; readonly attempt: string; readonly latencyMs: number; readonly toolbox: Toolbox },
   ): Promise<Outcome | null> {
-    const { clock, prices, pauseMs, schemas, onChange } = this.deps
+    const { clock, pauseMs, schemas, onChange } = this.deps
     const { progress, output } = this
     const { run } = progress
-    const { agent } = run.plan
     const at = clock.now()
-    const costUsd = prices.costUsd(answer.model, answer.usage) ?? prices.costUsd(agent.model, answer.usage) ?? 0
+    const cost = this.budget.costOf(answer)
     const step: Step = {
       step: asked.step,
       attempt: asked.attempt,
@@ -206,15 +202,15 @@ export class Driver {
       remark: null,
       ...answer.usage,
     }
-    const said = modelEvent(run, at, answer, { ...asked, costUsd })
-    const spent = this.overBudget(priceOf(prices, agent.model, answer.usage), { step, costUsd, said })
-    if (spent !== null) return spent
+    const said = modelEvent(run, at, answer, { ...asked, costUsd: cost.costUsd })
+    const overrun = this.budget.overrunAfter(cost)
+    if (overrun !== null) return this.fail('budget_exceeded', overrun.message, { step, cost, said }, overrun.detail)
     if (answer.refusal !== null && answer.toolCalls.length === 0)
-      return this.fail('refused', `the model has refused: ${answer.refusal}`, { step, costUsd, said })
+      return this.fail('refused', `the model has refused: ${answer.refusal}`, { step, cost, said })
     if (answer.toolCalls.length === 0) {
-      const end = await this.finalAnswer(step, costUsd, said)
+      const end = await this.finalAnswer(step, cost, said)
       if (typeof end !== 'string') return end
-      await this.keep({ ...step, remark: end }, [], [], costUsd, [said])
+      await this.keep({ ...step, remark: end }, [], [], cost, [said])
       return null
     }
     const expiresAt = pauseMs === null ? null : new Date(at + pauseMs)
@@ -225,7 +221,7 @@ export class Driver {
       if (call.status === 'started') events.push(startedEvent(run, at, call))
       if (call.status === 'failed') events.push(finishedEvent(run, at, call, 0))
     }
-    await this.keep(step, calls, pauses, costUsd, events)
+    await this.keep(step, calls, pauses, cost, events)
     for (const call of calls) {
       if (call.status === 'started') output.addCall(call, 'started')
       if (call.status === 'failed') output.addCall(call, 'over')
@@ -238,27 +234,28 @@ export class Driver {
     step: Step,
     calls: readonly Call[],
     pauses: readonly Pause[],
-    costUsd: number,
+    { costUsd, countedUsd }: Cost,
     events: readonly OwnEventRow[],
   ): Promise<void> {
     const { sql, owner, clock } = this.deps
     const { progress } = this
-    const answer = { step, calls, pauses, costUsd, usedMs: this.usedMs, at: clock.now(), events }
+    const answer = { step, calls, pauses, costUsd, spentUsd: countedUsd, usedMs: this.usedMs, at: clock.now(), events }
     await this.store(() => storeAnswer(sql, progress.run, owner, answer))
     progress.steps.push(step)
     progress.calls.push(...calls)
     for (const { callId } of calls) this.fresh.add(callId)
     progress.pauses.push(...pauses)
     this.costUsd += costUsd
+    this.budget.settled(countedUsd)
   }
 
   /** Ends the run with this answer, or says what is wrong with it, for the model to put right. */
-  private async finalAnswer(step: Step, costUsd: number, said: OwnEventRow): Promise<Outcome | string> {
+  private async finalAnswer(step: Step, cost: Cost, said: OwnEventRow): Promise<Outcome | string> {
     const { schemas, outputBytesMax } = this.deps
     const { run, steps } = this.progress
     const { outputSchema } = run.plan.agent
     const text = step.content ?? ''
-    const last = { step, costUsd, said }
+    const last = { step, cost, said }
     if (Buffer.byteLength(text) > outputBytesMax)
       return this.fail('output_too_large', `the answer of the model has more than ${outputBytesMax} bytes`, last)
     if (outputSchema === null) return this.end('completed', { output: RawJson.of({ text }), remember: text, last })
@@ -312,7 +309,7 @@ export class Driver {
     const message = what.message === undefined ? null : storable(what.message)
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
-    const costUsd = last?.costUsd ?? 0
+    const { costUsd, countedUsd } = last?.cost ?? { costUsd: 0, countedUsd: 0 }
     const isAnyBelow = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
     const totals = {
       steps: steps.length + (last === null ? 0 : 1),
@@ -328,6 +325,7 @@ export class Driver {
         errorDetail,
         step: last?.step ?? null,
         costUsd,
+        spentUsd: countedUsd,
         usedMs: this.usedMs,
         remember: remember === undefined ? null : { user: run.plan.user, assistant: remember },
         at,
@@ -337,20 +335,10 @@ export class Driver {
     )
     if (ended === null) throw new NoLongerOurs()
     onChange()
+    this.budget.settled(countedUsd)
     const { below, ...usage } = ended
     children.drop(below)
     return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }
-  }
-
-  /** Ends a run whose next call would cost, or whose last one has cost, more than it may. Null: it may go on. */
-  private overBudget(nextUsd: number, last: LastStep | null = null): Promise<Outcome> | null {
-    const { run, steps } = this.progress
-    const { budgetUsd, model } = run.plan.agent
-    if (budgetUsd === null) return null
-    const spent = spentUsd(this.deps.prices, model, this.costUsd, steps) + nextUsd
-    if (spent <= budgetUsd) return null
-    const message = `the run ${last === null ? 'would pass' : 'has passed'} its budget of ${budgetUsd} USD (budget_usd)`
-    return this.fail('budget_exceeded', message, last, { budget_usd: budgetUsd, spent_usd: spent })
   }
 
   private tools(): Promise<Toolbox> {
@@ -383,7 +371,7 @@ export class Driver {
 
 interface LastStep {
   readonly step: Step
-  readonly costUsd: number
+  readonly cost: Cost
   readonly said: OwnEventRow
 }
 

@@ -19,6 +19,8 @@ export interface Ending {
   /** The last answer of the model, where it is stored together with the end. */
   readonly step: Step | null
   readonly costUsd: number
+  /** What that answer counts against budgets. */
+  readonly spentUsd: number
   readonly usedMs: number
   /** What the session is to remember of the turn. */
   readonly remember: { readonly user: string; readonly assistant: string } | null
@@ -113,6 +115,7 @@ export const NOTHING_MORE = {
   errorDetail: null,
   step: null,
   costUsd: 0,
+  spentUsd: 0,
   usedMs: 0,
   remember: null,
   below: 'its parent has ended',
@@ -135,7 +138,8 @@ async function updateRun(
   const at = new Date(ending.at)
   const [ended] = await sql<Omit<Ended, 'below'>[]>`
     with over as (
-      update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs})
+      update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
+        spent_usd = spent_usd + ${ending.spentUsd}::float8
       where workspace_id = ${workspaceId} and run_id = ${runId} and phase <> 'over'
         and (${owner}::uuid is null or (owner = ${owner} and phase = 'driven'))
       returning workspace_id

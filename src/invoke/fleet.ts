@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import { repeat } from '../ops/repeat.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { Children } from './call-maker.ts'
+import { Changes } from './changes.ts'
 import { type Claimed, claimOrphans, claimQueued, giveBack, runsOf, workspacesInLine } from './claims.ts'
 import { Driver, type DriverDeps } from './driver.ts'
 import { ownEvent } from './events.ts'
@@ -43,9 +44,9 @@ interface Driven {
  * wait as rows. What a process drives is noted in the rows, so that another one takes over when it is gone.
  */
 export class Fleet {
-  /** By {@link runKey}, like `listeners` and `strays`. */
+  /** By {@link runKey}, like `changes` and `strays`. */
   private readonly driven = new Map<string, Driven>()
-  private readonly listeners = new Map<string, Set<() => void>>()
+  private readonly changes = new Changes()
   private readonly places: Places
   private readonly sql: Sql
   private readonly log: Log
@@ -150,21 +151,7 @@ export class Fleet {
 
   /** Resolves when something may have changed about a run: it is taken up, let go of, or nobody has said so for a while. */
   change({ workspaceId, runId }: RunIdentity, signal: AbortSignal): Promise<void> {
-    const key = runKey(workspaceId, runId)
-    return new Promise((resolve) => {
-      const listeners = this.listeners.get(key) ?? new Set()
-      this.listeners.set(key, listeners)
-      const changed = () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', changed)
-        listeners.delete(changed)
-        if (listeners.size === 0) this.listeners.delete(key)
-        resolve()
-      }
-      const timer = setTimeout(changed, POLL_MS)
-      signal.addEventListener('abort', changed, { once: true })
-      listeners.add(changed)
-    })
+    return this.changes.next(runKey(workspaceId, runId), signal)
   }
 
   /** Looks for runs to drive. */
@@ -190,7 +177,7 @@ export class Fleet {
   }
 
   private tell({ workspaceId, runId }: RunIdentity): void {
-    for (const listener of this.listeners.get(runKey(workspaceId, runId)) ?? []) listener()
+    this.changes.tell(runKey(workspaceId, runId))
   }
 
   private async drive(driver: Driver, run: HostedRun): Promise<Outcome> {

@@ -14,6 +14,7 @@ import { answeredAbout, type Decision, Pauses } from '../pauses/store.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
 import { Sessions } from '../sessions/store.ts'
+import { Changes } from './changes.ts'
 import { createDriving, type Wish } from './driving.ts'
 import { Fleet } from './fleet.ts'
 import { createInvocations } from './invocations.ts'
@@ -65,6 +66,7 @@ export function startHosted(deps: HostedDeps) {
     log,
     model: deps.model,
     prices: createPrices(config.modelPrices),
+    budgetChanges: new Changes(),
     schemas,
     tools: { egress: deps.egress, secrets: deps.secrets, lists: new McpLists(clock) },
     children: invocations.children,

@@ -9,6 +9,7 @@ import type { Sql } from '../postgres/connect.ts'
 import { checkSize, checkText } from '../runs/limits.ts'
 import { HeadersNotFilled, type Secrets } from '../secrets/store.ts'
 import { type Begun, beginRun, type NewHostedRun } from './begin.ts'
+import { budgetsOver } from './budget.ts'
 import type { Children } from './call-maker.ts'
 import { endRun, NOTHING_MORE } from './ending.ts'
 import { ownEvent } from './events.ts'
@@ -149,7 +150,7 @@ export function createInvocations(deps: InvocationsDeps) {
 
   /** What a run has done that has just begun is nothing; a session remembers what was before. */
   async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
-    const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0 }
+    const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
     if (run.sessionId === null || run.startsSession) return fresh
     return (await loadProgress(sql, run)) ?? fresh
   }
@@ -181,6 +182,7 @@ export function createInvocations(deps: InvocationsDeps) {
         user,
         isStreamed: false,
         depth: parent.plan.depth + 1,
+        budgetsAbove: budgetsOver(parent),
       }
       const at = clock.now()
       const run: NewHostedRun = {

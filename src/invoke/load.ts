@@ -13,6 +13,7 @@ interface HostedRunRow extends Omit<HostedRun, 'plan'> {
   readonly plan: RawJson
   readonly usedMs: number
   readonly costUsd: number
+  readonly spentUsd: number
 }
 
 /** What never changes about the run, its plan left out; null when it is none of a hosted agent. */
@@ -31,7 +32,7 @@ export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Pro
     sql<HostedRunRow[]>`
       select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
         h.root_run_id as "rootRunId", h.parent_call_id as "parentCallId", h.session_id as "sessionId", h.plan,
-        h.used_ms as "usedMs", r.cost_usd as "costUsd"
+        h.used_ms as "usedMs", r.cost_usd as "costUsd", h.spent_usd as "spentUsd"
       from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
       where h.workspace_id = ${workspaceId} and h.run_id = ${runId}`,
     loadSteps(sql, identity),
@@ -39,9 +40,10 @@ export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Pro
     loadPauses(sql, identity),
   ])
   if (row === undefined) return null
-  const { usedMs, costUsd, ...run } = row
+  const { usedMs, costUsd, spentUsd, ...run } = row
   const history = run.sessionId === null ? [] : await loadHistory(sql, workspaceId, run.sessionId)
-  return { run: { ...run, plan: run.plan.parse() as RunPlan }, history, steps, calls, pauses, usedMs, costUsd }
+  const plan = run.plan.parse() as RunPlan
+  return { run: { ...run, plan }, history, steps, calls, pauses, usedMs, costUsd, spentUsd }
 }
 
 export async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {

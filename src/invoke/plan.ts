@@ -16,6 +16,14 @@ export interface RunPlan {
   readonly isStreamed: boolean
   /** How many runs are above it. */
   readonly depth: number
+  /** Of the runs above it, the top one first. Plans of before budgets covered runs below have none. */
+  readonly budgetsAbove?: readonly Budget[]
+}
+
+/** What a run, and the runs below it, may cost. */
+export interface Budget {
+  readonly runId: string
+  readonly usd: number
 }
 
 export interface PlannedAgent {

@@ -17,6 +17,8 @@ export interface StoredAnswer {
   readonly calls: readonly Call[]
   readonly pauses: readonly Pause[]
   readonly costUsd: number
+  /** What it counts against budgets. */
+  readonly spentUsd: number
   readonly usedMs: number
   /** Unix milliseconds. */
   readonly at: number
@@ -29,7 +31,12 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
   const at = new Date(answer.at)
   const [outcome] = await sql<{ driven: boolean }[]>`
     with driven as (
-      update hosted_runs set used_ms = ${answer.usedMs}
+      update hosted_runs set used_ms = ${answer.usedMs}, reserved_usd = 0,
+        -- Storing may be tried again after it has succeeded.
+        spent_usd = spent_usd + case when exists (
+          select from run_steps
+          where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
+        ) then 0 else ${answer.spentUsd}::float8 end
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
       returning workspace_id
     ), stored as (

@@ -85,6 +85,8 @@ export interface Progress {
   readonly pauses: Pause[]
   readonly usedMs: number
   readonly costUsd: number
+  /** What counts against budgets: a model of unknown price is taken for the dearest. */
+  readonly spentUsd: number
 }
 
 /** What happened to a run when its driver let go of it. */
