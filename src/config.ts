@@ -58,6 +58,8 @@ export interface QueryCaps {
   readonly streamBytes: number
   /** How long a streamed answer may take in all, its reader included. */
   readonly streamSeconds: number
+  /** How long queries of a workspace are refused after one that cost a restart of the engine; longer each time. */
+  readonly penaltySeconds: number
 }
 
 /** How hosted agents are run (contract section 6). */
@@ -172,6 +174,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       resultBytes: read.integer('QUERY_RESULT_BYTES', DEFAULT_QUERY_CAPS.resultBytes, 64 * 1024, 256 * MIB),
       streamBytes: read.integer('QUERY_STREAM_BYTES', DEFAULT_QUERY_CAPS.streamBytes, MIB, 1024 * GIB),
       streamSeconds: read.integer('QUERY_STREAM_SECONDS', DEFAULT_QUERY_CAPS.streamSeconds, 1, 86_400),
+      penaltySeconds: read.integer('QUERY_PENALTY_SECONDS', DEFAULT_QUERY_CAPS.penaltySeconds, 0, 3_600),
     },
     hosted: {
       openAiApiKey: read.matching('OPENAI_API_KEY', /^[!-~]+$/, 'printable ASCII without spaces'),
@@ -210,6 +213,7 @@ export const DEFAULT_QUERY_CAPS: QueryCaps = {
   resultBytes: 32 * MIB,
   streamBytes: 4 * GIB,
   streamSeconds: 600,
+  penaltySeconds: 30,
 }
 
 /** A connection may be silent for as long as a query runs, and Bun allows for 255 s. */

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { AgentStore } from './agents/store.ts'
 import { createAnalytics } from './analytics/analytics.ts'
+import { Penalties } from './analytics/caps.ts'
+import { columnarHealth } from './analytics/health.ts'
 import { SavedQueries } from './analytics/saved-store.ts'
 import { createApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -101,7 +103,13 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   await checkPort(config)
 
   const { instanceId } = dataDir
-  const { sql, heartbeat, columnar } = await startStores(config, { log, progress, metrics: metrics.registry, teardown })
+  const penalties = new Penalties(config.queries.penaltySeconds, clock)
+  const onStuckQuery = (workspaceId: string) => {
+    penalties.add(workspaceId)
+    log.error('a query could not be ended, and ClickHouse was restarted', { workspace_id: workspaceId })
+  }
+  const deps = { log, progress, metrics: metrics.registry, teardown, onStuckQuery }
+  const { sql, heartbeat, columnar } = await startStores(config, deps)
   const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
 
   const ring = new KeyRing({
@@ -197,7 +205,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('hosted runs', () => hosted.stop())
 
   const runs = createRunStore({ sql, clock, limits, directory, onChange, cancelHosted: hosted.invocations.cancel })
-  const analytics = createAnalytics({ client: columnar, sink, caps: config.queries })
+  const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
 
   let isStopping = false
   const app = createApp({
@@ -223,7 +231,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       health: {
         dependencies: [
           { name: 'postgres', essential: true, check: () => sql`select 1` },
-          { name: 'clickhouse', essential: false, check: () => columnar.ping() },
+          ...columnarHealth({ client: columnar, journal, sink }),
         ],
         consumers: [
           { name: 'clickhouse', lag: () => journal.endSeq - sink.loadedSeq() },

@@ -17,6 +17,8 @@ export interface StoresDeps {
   readonly progress: Progress
   readonly metrics: Metrics
   readonly teardown: Teardown
+  /** Told of a workspace whose query cost a restart of the embedded ClickHouse. */
+  readonly onStuckQuery: (workspaceId: string) => void
 }
 
 /** Connections to stores that are up and migrated. */
@@ -98,8 +100,9 @@ async function reachable(sql: Sql, failing: AbortSignal): Promise<void> {
   }
 }
 
-async function startClickHouse(config: Config, { log, progress }: StoresDeps, failing: AbortSignal) {
-  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, log, failing))
+async function startClickHouse(config: Config, deps: StoresDeps, failing: AbortSignal) {
+  const { log, progress } = deps
+  const backend = await progress.during('starting ClickHouse', () => clickHouse(config, deps, failing))
   const client = createColumnarClient(backend)
   const stop = async () => {
     await client.close()
@@ -114,9 +117,17 @@ async function startClickHouse(config: Config, { log, progress }: StoresDeps, fa
   }
 }
 
-async function clickHouse(config: Config, log: Log, failing: AbortSignal): Promise<ColumnarBackend> {
-  const { clickhouseUrl, dataDir, logLevel } = config
-  if (clickhouseUrl === undefined) return startEmbeddedClickHouse({ dataDir, log, logLevel })
+async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {
+  const { clickhouseUrl, dataDir, logLevel, queries } = config
+  const { log, metrics, onStuckQuery } = deps
+  if (clickhouseUrl === undefined) {
+    const restarts = metrics.counter('clickhouse_stuck_total', 'Restarts of ClickHouse to end a query.').at()
+    const onStuck = (workspaceIds: readonly string[]) => {
+      restarts.value++
+      for (const workspaceId of workspaceIds) onStuckQuery(workspaceId)
+    }
+    return startEmbeddedClickHouse({ dataDir, log, logLevel, statementsPerKey: queries.atOnce, onStuck })
+  }
   const backend = remoteClickHouse(clickhouseUrl)
   try {
     await backend.whenReady(AbortSignal.any([failing, AbortSignal.timeout(REMOTE_PATIENCE_MS)]))

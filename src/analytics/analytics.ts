@@ -1,9 +1,10 @@
-import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
+import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../columnar/client.ts'
+import { TENANT_WORKLOAD } from '../columnar/protocol.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
-import { EngineTime, Places } from './caps.ts'
+import { EngineTime, Penalties, Places } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
 import { STATEMENT_BYTES_MAX } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
@@ -72,15 +73,26 @@ export interface AnalyticsDeps {
   readonly sink: SinkProgress
   /** The configuration's defaults unless given. */
   readonly caps?: QueryCaps
+  /** Workspaces whose queries are refused for a while. */
+  readonly penalties?: Penalties
 }
 
 const DISK_BYTES_MAX = 2 * 2 ** 30
 /** The engine ends a query at its cap by itself; this much later it counts as one that does not answer. */
 const PATIENCE_SECONDS = 5
+/** Bun allows no more. */
+const IDLE_SECONDS_MAX = 255
 
-export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: AnalyticsDeps): Analytics {
+export function createAnalytics(deps: AnalyticsDeps): Analytics {
+  const { client, sink, caps = DEFAULT_QUERY_CAPS, penalties = new Penalties(caps.penaltySeconds) } = deps
   const parser = createQueryParser(client, caps)
   const places = new Places(caps.atOnce)
+  // A query may be asked again of an engine that has been restarted.
+  const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + PATIENCE_SECONDS) * 1000
+  const take = ({ workspaceId }: Caller) => {
+    penalties.check(workspaceId)
+    return places.take(workspaceId)
+  }
 
   /** What goes to the engine. @throws ApiError */
   const prepare = async (caller: Caller, request: Pick<RunQuery, 'query' | 'wait_for'>, signal: AbortSignal) => {
@@ -100,6 +112,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
       params: request.params,
       settings: sessionSettings(client.database, caller.workspaceId, caps),
       database: scopeDatabase(client.database),
+      quotaKey: caller.workspaceId,
       timeoutMs: (caps.seconds + PATIENCE_SECONDS) * 1000,
       signal,
     })
@@ -138,6 +151,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
           parameters: request.parameters,
           settings,
           database: scopeDatabase(client.database),
+          quotaKey: caller.workspaceId,
           signal: ended,
         }),
       signal,
@@ -152,7 +166,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
 
   return {
     parser,
-    idleSeconds: WAIT_MAX_MS / 1000 + caps.seconds + PATIENCE_SECONDS,
+    idleSeconds: Math.min(IDLE_SECONDS_MAX, silenceMs / 1000),
     caps: {
       seconds: caps.seconds,
       memory_bytes: caps.memoryBytes,
@@ -164,7 +178,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
       await parser.check(query, signal)
     },
     async run(caller, request, signal) {
-      const leave = places.take(caller.workspaceId)
+      const leave = take(caller)
       try {
         return await answer(caller, request, signal)
       } catch (error) {
@@ -174,7 +188,7 @@ export function createAnalytics({ client, sink, caps = DEFAULT_QUERY_CAPS }: Ana
       }
     },
     async stream(caller, request, signal) {
-      const leave = places.take(caller.workspaceId)
+      const leave = take(caller)
       try {
         return await open(caller, request, signal, leave)
       } catch (error) {
@@ -203,6 +217,7 @@ export function sessionSettings(
   caps: Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'> = DEFAULT_QUERY_CAPS,
 ): Record<string, string | number> {
   return {
+    workload: TENANT_WORKLOAD,
     readonly: 1,
     additional_table_filters: workspaceFilters(database, workspaceId),
     max_execution_time: caps.seconds,

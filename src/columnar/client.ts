@@ -36,6 +36,8 @@ export interface ColumnarClient {
   /** A statement without an answer, such as DDL. */
   command(sql: string, options?: QueryOptions): Promise<void>
   ping(signal?: AbortSignal): Promise<void>
+  /** Loads nothing, in the way in which rows are loaded: tells whether that way is open. */
+  probeLoading(signal?: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
@@ -47,6 +49,8 @@ export interface QueryOptions {
   readonly timeoutMs?: number
   /** Instead of the client's own; names that do not exist there do not exist for the statement. */
   readonly database?: string
+  /** The workspace for which it is run: see `Statement.quotaKey`. */
+  readonly quotaKey?: string
 }
 
 export interface StreamOptions extends Omit<QueryOptions, 'timeoutMs'> {
@@ -80,7 +84,13 @@ export class ColumnarUnavailable extends Error {
 const QUERY_TIMEOUT_MS = 30_000
 const INSERT_TIMEOUT_MS = 120_000
 const PING_TIMEOUT_MS = 5_000
+const PROBE_TIMEOUT_MS = 5_000
 const CONNECTIONS_MAX = 32
+/** How long reads wait for an engine that is being restarted. */
+export const RESTART_PATIENCE_MS = 10_000
+const RESTART_POLL_MS = 100
+/** A read that has seen so many restarts may be the reason for them. */
+const RESTARTS_MAX = 2
 
 /**
  * What makes a repeated insert recognisable: one thread reads the blocks, and they are joined by the same rules each
@@ -103,11 +113,13 @@ const INSERT_SETTINGS = {
 const CLIENT_SETTINGS = { output_format_json_quote_64bit_integers: 0 } as const
 
 /** Codes that speak of the server's state, not of the statement. */
+const ABORTED = 236
+const NO_DATA_TO_INSERT = 108
 const TRANSIENT_CODES = new Set([
   202, // TOO_MANY_SIMULTANEOUS_QUERIES
   209, // SOCKET_TIMEOUT
   210, // NETWORK_ERROR
-  236, // ABORTED: the server shuts down
+  ABORTED, // the server shuts down
   242, // TABLE_IS_READ_ONLY
   243, // NOT_ENOUGH_SPACE
   252, // TOO_MANY_PARTS
@@ -131,27 +143,40 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     }
   }
   /** The database goes into the settings, because the client itself has one for all calls. */
-  const settingsOf = (options: QueryOptions) => ({ database: options.database ?? database, ...options.settings })
+  const settingsOf = (options: QueryOptions) => ({
+    database: options.database ?? database,
+    ...keyOf(options),
+    ...options.settings,
+  })
 
   const queryText: ColumnarClient['queryText'] = (sql, format, options = {}) =>
-    call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
-      const result = await client.query({
-        query: sql,
-        format,
-        query_params: { ...options.params },
-        // The status then says whether it is an answer; it is read as a whole anyway.
-        clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
-        abort_signal: signal,
-      })
-      return result.text()
+    throughRestarts(options.signal, () =>
+      call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
+        const result = await client.query({
+          query: sql,
+          format,
+          query_params: { ...options.params },
+          // The status then says whether it is an answer; it is read as a whole anyway.
+          clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
+          abort_signal: signal,
+        })
+        return result.text()
+      }),
+    )
+
+  const load = (table: string, blocks: readonly Uint8Array[], own: object, timeoutMs: number, signal?: AbortSignal) =>
+    call(timeoutMs, signal, (_client, abort) => {
+      const settings = { database, ...INSERT_SETTINGS, ...own }
+      return postBlocks(backend, `INSERT INTO ${table} FORMAT Native`, settings, blocks, abort)
     })
 
   return {
     database,
     insertNative: (table, blocks, token, signal) =>
-      call(INSERT_TIMEOUT_MS, signal, (_client, abort) => {
-        const settings = { database, ...INSERT_SETTINGS, insert_deduplication_token: token }
-        return postBlocks(backend, `INSERT INTO ${table} FORMAT Native`, settings, blocks, abort)
+      load(table, blocks, { insert_deduplication_token: token }, INSERT_TIMEOUT_MS, signal),
+    probeLoading: (signal) =>
+      load('events', [], {}, PROBE_TIMEOUT_MS, signal).catch((error) => {
+        if (!(error instanceof ColumnarError && error.code === NO_DATA_TO_INSERT)) throw error
       }),
     queryText,
     query: async <Row>(sql: string, options: QueryOptions = {}) => {
@@ -164,10 +189,12 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         sql,
         format,
         database: options.database ?? database,
-        settings: { ...CLIENT_SETTINGS, ...options.settings },
+        settings: { ...CLIENT_SETTINGS, ...keyOf(options), ...options.settings },
         parameters: { ...Object.fromEntries(params), ...options.parameters },
       }
-      return piecesOf(() => openAnswer(backend, statement, options.signal), options.signal)
+      return throughRestarts(options.signal, () =>
+        piecesOf(() => openAnswer(backend, statement, options.signal), options.signal),
+      )
     },
     statementText: (sql, options = {}) =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
@@ -195,6 +222,32 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
       }),
     close: connection.close,
   }
+}
+
+/**
+ * A read that the engine's restart has cut off, asked again of the new one: nothing of it had been answered.
+ * @throws what `read` throws, once there have been too many restarts or one takes too long
+ */
+async function throughRestarts<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
+  let restarts = 0
+  let since = 0
+  for (;;) {
+    try {
+      return await read()
+    } catch (error) {
+      if (!(error instanceof ColumnarUnavailable) || signal?.aborted) throw error
+      if (codeOf(error.cause) === ABORTED) {
+        if (++restarts > RESTARTS_MAX) throw error
+        if (restarts === 1) since = performance.now()
+      }
+      if (restarts === 0 || performance.now() - since > RESTART_PATIENCE_MS) throw error
+      await Bun.sleep(RESTART_POLL_MS)
+    }
+  }
+}
+
+function keyOf({ quotaKey }: Pick<QueryOptions, 'quotaKey'>): { quota_key?: string } {
+  return quotaKey === undefined ? {} : { quota_key: quotaKey }
 }
 
 /**
@@ -284,9 +337,14 @@ async function piecesOf(
 }
 
 function translate(error: unknown): Error {
-  const said = error instanceof ClickHouseError ? error : error instanceof ClickHouseFailure ? error : undefined
-  if (said === undefined) return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
-  const code = Number(said.code)
+  const code = codeOf(error)
+  const said = error as ClickHouseError | ClickHouseFailure
+  if (code === undefined) return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
   if (TRANSIENT_CODES.has(code)) return new ColumnarUnavailable(said.message.trim(), { cause: error })
   return new ColumnarError(code, said.type ?? 'UNKNOWN_EXCEPTION', said.message.trim())
+}
+
+/** ClickHouse's number for an error of its own. */
+function codeOf(error: unknown): number | undefined {
+  return error instanceof ClickHouseError || error instanceof ClickHouseFailure ? Number(error.code) : undefined
 }

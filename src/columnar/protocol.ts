@@ -13,6 +13,8 @@ export interface Statement {
   readonly database: string | undefined
   /** The client's, or one we minted. Names the query in `KILL QUERY` and in the answer. */
   readonly queryId: string
+  /** Whose statement it is, for those who count: ClickHouse's name for it is quota key. Ours is the workspace. */
+  readonly quotaKey: string | undefined
   /** Output format of a query that has no FORMAT clause. */
   readonly defaultFormat: string
   readonly settings: Readonly<Record<string, string>>
@@ -69,6 +71,12 @@ export interface Credentials {
   readonly password: string
 }
 
+/**
+ * Value of ClickHouse's setting `workload` for statements of tenants; everything else is the service's own. On a server
+ * elsewhere nothing hangs on it unless its operator defines that workload.
+ */
+export const TENANT_WORKLOAD = 'tenants'
+
 /** Largest statement text, bytes. Data of an INSERT that comes as the body is not part of it. */
 export const STATEMENT_BYTES_MAX = 16 * 1024 * 1024
 
@@ -115,6 +123,7 @@ export async function readStatement(request: Request, mintQueryId: () => string)
     hasData,
     database: search.get('database') ?? request.headers.get('x-clickhouse-database') ?? undefined,
     queryId: search.get('query_id') || mintQueryId(),
+    quotaKey: search.get('quota_key') ?? undefined,
     defaultFormat: request.headers.get('x-clickhouse-format') ?? search.get('default_format') ?? 'TabSeparated',
     settings: Object.fromEntries(
       [...search].filter(([name]) => !PROTOCOL_PARAMETERS.has(name) && !name.startsWith('param_')),

@@ -7,6 +7,9 @@ export interface Dependency {
   check(): Promise<unknown>
 }
 
+/** Why a dependency does not work, in words that anybody may read. */
+export class HealthProblem extends Error {}
+
 /** Something that reads what others write, at its own pace. */
 export interface Consumer {
   readonly name: string
@@ -66,6 +69,7 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 
 /** What went wrong in general terms: anybody may read this, so no address, name or path of ours is in it. */
 function shortReason(error: unknown): string {
+  if (error instanceof HealthProblem) return error.message
   const { code } = error as { code?: unknown }
   if (typeof code === 'string') return `not reachable (${code})`
   return error instanceof Error && error.message.startsWith('no answer') ? error.message : 'not working'

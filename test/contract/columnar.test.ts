@@ -133,8 +133,9 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await client.close()
   })
 
-  test('answers ping and queries', async () => {
+  test('answers ping and queries, and says that it can be loaded', async () => {
     await client.ping()
+    await client.probeLoading()
     expect(await client.query('select 1 as a, currentDatabase() as d')).toEqual([{ a: 1, d: DATABASE }])
   })
 
@@ -217,7 +218,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
       post(backend, data, { query: `insert into texts format ${format}`, database: DATABASE })
     expect((await insert('JSONEachRow', '{"a":1}\n{"a":2,"b":"x; drop"}\n')).status).toBe(200)
     const answer = await insert('CSV', '3,"y"\n')
-    expect(JSON.parse(answer.headers.get('x-clickhouse-summary')!)).toMatchObject({ written_rows: '1' })
+    expect(answer.status).toBe(200)
     expect(await client.query('select * from texts order by a')).toEqual([
       { a: 1, b: 'none' },
       { a: 2, b: 'x; drop' },
@@ -314,9 +315,11 @@ function contract(open: () => Promise<ColumnarBackend>) {
     const slow = Array.from({ length: 3 }, () =>
       failure(client.query('select sum(sipHash64(number)) from numbers(100000000000)', { signal: abort.signal })),
     )
-    const start = performance.now()
-    for (let i = 0; i < 10; i++) await client.query('select 1')
-    expect(performance.now() - start).toBeLessThan(2_000)
+    const short = async () => {
+      for (let i = 0; i < 10; i++) await client.query('select 1')
+      return 'short'
+    }
+    expect(await Promise.race([short(), ...slow])).toBe('short')
     abort.abort(new Error('enough'))
     await Promise.all(slow)
   })

@@ -24,7 +24,12 @@ export async function startTestPostgres(): Promise<string> {
  * @returns its URL with user and password; the engine stops with the tests of this process
  */
 export async function startTestClickHouse(): Promise<string> {
-  const backend = await startEmbeddedClickHouse({ dataDir: await temporaryDirectory(), log, logLevel: 'error' })
+  const backend = await startEmbeddedClickHouse({
+    dataDir: await temporaryDirectory(),
+    log,
+    logLevel: 'error',
+    statementsPerKey: 100,
+  })
   atEnd(() => backend.stop())
   const url = new URL(backend.url)
   url.username = backend.username

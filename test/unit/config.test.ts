@@ -59,6 +59,7 @@ test('an empty environment is the documented default', () => {
       resultBytes: 32 * 1024 ** 2,
       streamBytes: 4 * 1024 ** 3,
       streamSeconds: 600,
+      penaltySeconds: 30,
     },
     hosted: {
       openAiApiKey: undefined,

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { EngineTime, Places } from '../../src/analytics/caps.ts'
+import { EngineTime, Penalties, Places } from '../../src/analytics/caps.ts'
 import { atCharacters } from '../../src/analytics/problems.ts'
 import { Remembered } from '../../src/analytics/remembered.ts'
 import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/columnar/exception-block.ts'
@@ -98,4 +98,32 @@ test('places in a text are counted in characters', () => {
   })
   const plain = said('query: Syntax error: failed at position 8 (x)')
   expect(atCharacters(plain, 'select 1 x y')).toBe(plain)
+})
+
+test('each restart that a workspace causes has its queries refused for longer, and other workspaces none', () => {
+  let ms = 0
+  const penalties = new Penalties(30, { now: () => ms })
+  const secondsOf = (workspace: string) => {
+    try {
+      penalties.check(workspace)
+      return 0
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'RATE_LIMITED' })
+      return (error as ApiError).retryAfterSeconds
+    }
+  }
+  const told = []
+  for (let restart = 0; restart < 6; restart++) {
+    penalties.add('a')
+    told.push(secondsOf('a'))
+    expect(secondsOf('b')).toBe(0)
+    ms += (told.at(-1) ?? 0) * 1000
+    expect(secondsOf('a')).toBe(0)
+  }
+  expect(told).toEqual([30, 120, 480, 1_920, 3_600, 3_600])
+  // Long ago is forgotten, once somebody else is counted.
+  ms += 7 * 3_600_000
+  penalties.add('b')
+  penalties.add('a')
+  expect(secondsOf('a')).toBe(30)
 })

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import { rm } from 'node:fs/promises'
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -16,18 +16,20 @@ import {
   readStatement,
   resultTooLarge,
   type Statement,
+  TENANT_WORKLOAD,
 } from '../protocol.ts'
 import type { Engine } from './chdb.ts'
-import type { createGate } from './gate.ts'
+import type { Lanes } from './lanes.ts'
 import { Leash } from './leash.ts'
-import { failureOf, type Job } from './session.ts'
+import { failureOf, type Job, type Lane } from './session.ts'
+import type { Statements } from './statements.ts'
 import { createStitcher } from './stitch.ts'
-import type { EngineStream } from './streams.ts'
+import type { EngineStream } from './threads.ts'
 
 export interface AnswerContext {
   readonly engine: Engine
-  readonly gate: ReturnType<typeof createGate>
-  readonly streamGate: ReturnType<typeof createGate>
+  readonly lanes: Lanes
+  readonly statements: Statements
   /** Where the data of inserts is kept while it is loaded. */
   readonly uploads: string
   readonly password: string
@@ -46,23 +48,42 @@ export async function answer(request: Request, context: AnswerContext): Promise<
     if (!sameText(password, context.password)) throw authenticationFailed(username)
     const statement = await readStatement(request, () => Bun.randomUUIDv7())
     queryId = statement.queryId
-    const format = outputFormat(statement.text, statement.defaultFormat)
-    const streamed = isStreamed(statement, format) ? await stream(request, statement, format, context) : undefined
-    return streamed ?? (await context.gate.run(request.signal, () => execute(request, statement, format, context)))
+    return await context.statements.during(statement.quotaKey, () => carryOut(request, statement, context))
   } catch (error) {
     if (!(error instanceof ClickHouseFailure)) context.log.error('engine request failed', { error })
     return failureResponse(failureOf(error), context.engine.version, queryId)
   }
 }
 
+async function carryOut(request: Request, statement: Statement, context: AnswerContext): Promise<Response> {
+  const format = outputFormat(statement.text, statement.defaultFormat)
+  const streamed = isStreamed(statement, format) ? await stream(request, statement, format, context) : undefined
+  if (streamed !== undefined) return streamed
+  const place = { lane: laneOf(statement), quotaKey: statement.quotaKey }
+  return context.lanes.run(place, request.signal, () => execute(request, statement, format, context))
+}
+
+function laneOf({ hasData, settings }: Statement): Lane {
+  if (settings.workload === TENANT_WORKLOAD) return 'tenant'
+  return hasData ? 'load' : 'service'
+}
+
+function leashOf({ queryId, quotaKey }: Statement, { engine, statements }: AnswerContext): Leash {
+  return new Leash(
+    () => engine.kill(queryId),
+    () => statements.stuck(quotaKey),
+  )
+}
+
 async function execute(
   request: Request,
   statement: Statement,
   format: string,
-  { engine, uploads }: AnswerContext,
+  context: AnswerContext,
 ): Promise<Response> {
+  const { engine, uploads } = context
   const dataFile = statement.hasData ? await receive(request, uploads) : undefined
-  const leash = new Leash(() => engine.kill(statement.queryId))
+  const leash = leashOf(statement, context)
   try {
     leash.limit(secondsOf(statement))
     // An INSERT whose data is here is finished even if its client is gone: the repeat is then recognised and cheap.
@@ -73,15 +94,15 @@ async function execute(
     const headers = answerHeaders(statement.queryId, format, {
       readRows: outcome.rowsRead,
       readBytes: outcome.bytesRead,
-      writtenRows: outcome.rowsWritten,
-      writtenBytes: outcome.bytesWritten,
+      writtenRows: 0,
+      writtenBytes: 0,
       elapsedSeconds: outcome.elapsedSeconds,
     })
     if (!statement.acceptsGzip) return new Response(outcome.bytes, { headers })
     return new Response(await compress(outcome.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
   } finally {
     leash.end()
-    if (dataFile !== undefined) await rm(dataFile, { force: true })
+    if (dataFile !== undefined) rmSync(dataFile, { force: true })
   }
 }
 
@@ -101,10 +122,11 @@ function stream(
   request: Request,
   statement: Statement,
   format: string,
-  { engine, streamGate, log }: AnswerContext,
+  context: AnswerContext,
 ): Promise<Response | undefined> {
+  const { engine, lanes, log } = context
   const answered = Promise.withResolvers<Response | undefined>()
-  const leash = new Leash(() => engine.kill(statement.queryId))
+  const leash = leashOf(statement, context)
   const run = async () => {
     let result: EngineStream | undefined
     try {
@@ -126,8 +148,8 @@ function stream(
       await result?.close()
     }
   }
-  void streamGate
-    .run(request.signal, run)
+  void lanes
+    .run({ lane: 'stream', quotaKey: statement.quotaKey }, request.signal, run)
     .catch(answered.reject)
     .finally(() => leash.end())
   return answered.promise
@@ -204,7 +226,7 @@ function jobOf(statement: Statement, format: string): Job {
   const { settings } = statement
   const seconds = secondsOf(statement)
   const limited = seconds > 0 ? { ...settings, max_execution_time: String(seconds + ENGINE_GRACE_SECONDS) } : settings
-  return { ...statement, settings: limited, database: statement.database ?? 'default', format }
+  return { ...statement, lane: laneOf(statement), settings: limited, database: statement.database ?? 'default', format }
 }
 
 function refuseTooLarge({ settings }: Statement, bytes: number): void {
@@ -212,15 +234,22 @@ function refuseTooLarge({ settings }: Statement, bytes: number): void {
   if (max > 0 && bytes > max) throw resultTooLarge(max)
 }
 
-/** Stores the data of an INSERT as it comes in: the engine reads binary formats from files only. */
+/**
+ * Stores the data of an INSERT as it comes in: the engine reads binary formats from files only. It is written on this
+ * thread, because the pool's threads have a lower priority: see `nice.ts`.
+ */
 async function receive(request: Request, uploads: string): Promise<string> {
   const path = join(uploads, Bun.randomUUIDv7())
+  const file = openSync(path, 'wx', 0o600)
   try {
-    await Bun.write(path, new Response(bodyStream(request)))
+    for await (const chunk of bodyStream(request) ?? [])
+      for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
     return path
   } catch (error) {
-    await rm(path, { force: true })
+    rmSync(path, { force: true })
     throw error
+  } finally {
+    closeSync(file)
   }
 }
 

@@ -1,8 +1,9 @@
 import { ClickHouseFailure } from '../protocol.ts'
-import { type Connection, type EnginePlace, engineLibrary, loadAddon, type Native } from './addon.ts'
-import { failureOf, type Job, openSession, query, quote } from './session.ts'
+import { type EnginePlace, engineLibrary, loadAddon } from './addon.ts'
+import { createPoolLowering, TENANT_NICE } from './nice.ts'
+import { type Job, onPool, openSession, query } from './session.ts'
 import { streamSettings } from './stitch.ts'
-import { createStreams, type EngineStream } from './streams.ts'
+import { type EngineStream, Threads } from './threads.ts'
 import { trimCode } from './trim.ts'
 
 /**
@@ -28,15 +29,22 @@ export interface Engine {
 
 export interface Outcome {
   readonly bytes: Uint8Array<ArrayBuffer>
+  /** Of what is told in a tenant's answer; 0 for statements of the service. */
   readonly rowsRead: number
   readonly bytesRead: number
-  readonly rowsWritten: number
-  readonly bytesWritten: number
   readonly elapsedSeconds: number
 }
 
+/** How often threads of the pool are looked for that have come since. */
+const LOWERING_INTERVAL_MS = 500
+
+/** Results that the engine's thread-bound call, which gives text, would spoil. */
+const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPack|BSON|Npy|CapnProto)/
+
 /**
- * Opens the engine on a directory, which it locks.
+ * Opens the engine on a directory, which it locks. Statements of tenants run on the pool, at a low priority; those of the
+ * service on threads of their own, at the normal one.
+ *
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
 export function openEngine(place: EnginePlace): Engine {
@@ -47,68 +55,45 @@ export function openEngine(place: EnginePlace): Engine {
   const settingNames = new Set(
     native.QueryWithConnection(keeper, 'SELECT name FROM system.settings', 'TabSeparated').trim().split('\n'),
   )
-  const streams = createStreams(place)
+  const own = new Threads(place, 0)
+  const killers = new Threads(place, 0)
+  const streams = new Threads(place, TENANT_NICE)
 
   trimCode(engineLibrary())
+  const lowerPool = createPoolLowering()
+  lowerPool()
+  setInterval(lowerPool, LOWERING_INTERVAL_MS).unref()
 
   const refuseUnknownSettings = ({ settings }: Job) => {
     for (const name of Object.keys(settings)) if (!settingNames.has(name)) throw unknownSetting(name)
+  }
+
+  const runOnPool = async (job: Job): Promise<Outcome> => {
+    const { connection } = await openSession(native, connect, job, onPool(native))
+    try {
+      const { bytes, rowsRead, bytesRead, elapsed } = await query(native, connection, job.text, job.format)
+      return { bytes, rowsRead, bytesRead, elapsedSeconds: elapsed }
+    } finally {
+      native.CloseConnection(connection)
+    }
   }
 
   return {
     version,
     async run(job) {
       refuseUnknownSettings(job)
-      const { connection } = await openSession(native, connect, job)
-      try {
-        if (job.dataFile === undefined) return await select(native, connection, job)
-        return await insertFile(native, connection, job.text, job.dataFile)
-      } finally {
-        native.CloseConnection(connection)
-      }
+      if (job.lane === 'tenant' || (job.lane === 'service' && BINARY_FORMAT.test(job.format))) return runOnPool(job)
+      const startedAt = performance.now()
+      const bytes = await own.run({ kind: 'run', job })
+      return { bytes, rowsRead: 0, bytesRead: 0, elapsedSeconds: (performance.now() - startedAt) / 1000 }
     },
     async stream(job) {
       refuseUnknownSettings(job)
-      return streams.open({ ...job, settings: { ...streamSettings(job.format), ...job.settings } })
+      return streams.stream({ ...job, settings: { ...streamSettings(job.format), ...job.settings } })
     },
     kill: async (queryId) => {
-      await query(native, keeper, `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`, 'Null')
+      await killers.run({ kind: 'kill', queryId })
     },
-  }
-}
-
-async function select(native: Native, connection: Connection, job: Job): Promise<Outcome> {
-  const result = await query(native, connection, job.text, job.format)
-  return {
-    bytes: result.bytes,
-    rowsRead: result.rowsRead,
-    bytesRead: result.bytesRead,
-    rowsWritten: 0,
-    bytesWritten: 0,
-    elapsedSeconds: result.elapsed,
-  }
-}
-
-/** Reads the data as a ClickHouse client does with `FROM INFILE`: any format, defaults for missing columns, one block after the other. */
-async function insertFile(native: Native, connection: Connection, text: string, file: string): Promise<Outcome> {
-  const normal = await query(native, connection, `SELECT formatQuerySingleLine(${quote(text)})`, 'TSVRaw')
-  const statement = Buffer.from(normal.bytes).toString('utf8').trim()
-  const match = /^(.*?)( SETTINGS (?:(?!.* SETTINGS ).*?))? FORMAT (\w+)$/s.exec(statement)
-  if (match === null) throw new ClickHouseFailure(62, 'SYNTAX_ERROR', 'Syntax error: expected INSERT … FORMAT name.')
-  const [, into, settings = '', format] = match
-  try {
-    const infile = `${into} FROM INFILE ${quote(file)} COMPRESSION 'none'${settings} FORMAT ${format}`
-    const result = await native.InsertRawAsyncConnection(connection, infile, Buffer.from('\n'), false)
-    return {
-      bytes: new Uint8Array(0),
-      rowsRead: result.rowsWritten,
-      bytesRead: result.bytesWritten,
-      rowsWritten: result.rowsWritten,
-      bytesWritten: result.bytesWritten,
-      elapsedSeconds: result.elapsed,
-    }
-  } catch (error) {
-    throw failureOf(error)
   }
 }
 

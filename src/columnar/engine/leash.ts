@@ -1,6 +1,9 @@
 import { ClickHouseFailure } from '../protocol.ts'
 
-const KILL_RETRY_MS = 50
+const KILL_RETRY_MIN_MS = 50
+const KILL_RETRY_MAX_MS = 500
+/** The engine looks for a KILL between two blocks, so it may take a moment. What goes on for longer does not look. */
+const STUCK_AFTER_MS = 2_500
 
 /**
  * Ends a statement before its end: because its client is gone, or its time is up. The engine has a limit of its own
@@ -16,7 +19,14 @@ export class Leash {
   private timer: Timer | undefined
   private signal: AbortSignal | undefined
 
-  constructor(private readonly kill: () => Promise<void>) {
+  /**
+   * @param kill asks the engine to end the statement
+   * @param onStuck called when the engine has not let go of it a while after
+   */
+  constructor(
+    private readonly kill: () => Promise<void>,
+    private readonly onStuck: () => void,
+  ) {
     const { promise, resolve } = Promise.withResolvers<ClickHouseFailure>()
     this.pulled = promise
     this.settlePulled = resolve
@@ -78,9 +88,13 @@ export class Leash {
 
   /** The first may come before the engine knows the statement. */
   private async killUntilIdle(): Promise<void> {
-    while (this.atWork !== undefined) {
-      await this.kill().catch(() => {})
-      await Promise.race([this.idle(), Bun.sleep(KILL_RETRY_MS)])
+    if (this.atWork === undefined) return
+    // Asking takes the engine, too, and may be what hangs: so the time is taken apart from it.
+    const timer = setTimeout(this.onStuck, STUCK_AFTER_MS)
+    for (let wait = KILL_RETRY_MIN_MS; this.atWork !== undefined; wait = Math.min(2 * wait, KILL_RETRY_MAX_MS)) {
+      await Promise.race([this.kill().catch(() => {}), this.idle()])
+      await Promise.race([this.idle(), Bun.sleep(wait)])
     }
+    clearTimeout(timer)
   }
 }

@@ -18,7 +18,8 @@ export function serverConfig(memoryBytes: number): string {
     iceberg_metadata_files_cache_size: MIB,
     parquet_metadata_cache_size: MIB,
     mmap_cache_size: 16,
-    max_thread_pool_free_size: 64,
+    // A thread ends with its work: one that a tenant's query has started has a low priority, which nothing may inherit.
+    max_thread_pool_free_size: 0,
     background_schedule_pool_initial_size: 1,
     // Merges can wait: under load they only have what inserts, queries and the service leave over.
     os_threads_nice_value_merge_mutate: 15,

@@ -1,13 +1,15 @@
-import { writeFileSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { setPriority, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { LogLevel } from '../../config.ts'
 import { createLog, type Log } from '../../log.ts'
 import { answer } from './answer.ts'
 import { openEngine } from './chdb.ts'
-import { createGate } from './gate.ts'
+import { createLanes } from './lanes.ts'
+import { linesOf } from './lines.ts'
+import { setProcessNice } from './nice.ts'
 import { serverConfig } from './server-config.ts'
+import { Statements } from './statements.ts'
 
 /** First line of standard input: what the parent wants. Standard input then stays open for as long as the parent lives. */
 export interface ServerOptions {
@@ -16,41 +18,31 @@ export interface ServerOptions {
   readonly port: number
   readonly password: string
   readonly logLevel: LogLevel
+  /** Statements of one quota key at a time. */
+  readonly statementsPerKey: number
 }
 
-/** The one line on standard output, once the engine answers; or why it never will. */
+/** First line on standard output, once the engine answers; or why it never will. */
 export type ServerReady = { readonly port: number } | { readonly error: string }
 
-/** Threads of the pool that statements run on; the parent sets it in the environment, because Bun reads it there. */
-export const POOL_THREADS = 32
+/** A later line, the last one: statements of these quota keys cannot be ended otherwise, so the process ends. */
+export interface ServerStuck {
+  readonly stuck: readonly string[]
+}
 
-/** The rest of the pool is for cancelling and for classifying, which must not wait behind slow statements. */
-const STATEMENTS_AT_ONCE = 16
-const STATEMENTS_WAITING_MAX = 256
-/** Results on their way to a reader, who may be slow: they must not take the places of short statements. */
-const STREAMS_AT_ONCE = 8
-const STREAMS_WAITING_MAX = 64
 const DATA_BYTES_MAX = 512 * 1024 * 1024
 const DRAIN_MS = 5_000
-/** Answers to ingest calls come first: the engine may lag, an acknowledgement may not. */
-const NICE = 10
+/** For answers that are on their way when the process has to end. */
+const LAST_ANSWERS_MS = 100
 
 if (import.meta.main) await main()
 
-/** Where Linux groups processes by session (autogroup), a nice value counts within the group only, and each group has its own. */
-function yieldToOthers(): void {
-  setPriority(NICE)
-  try {
-    writeFileSync('/proc/self/autogroup', String(NICE))
-  } catch {
-    // Elsewhere there are no groups.
-  }
-}
-
 /** Entry of the engine's process: see `supervisor.ts` for the other end. */
 async function main(): Promise<void> {
-  yieldToOthers()
-  const lines = standardInput()
+  setProcessNice()
+  // Ctrl-C in a terminal reaches all processes of the service; the service itself decides when this one ends.
+  process.on('SIGINT', () => {})
+  const lines = linesOf(Bun.stdin.stream())
   const options = JSON.parse((await lines.next()).value ?? '{}') as ServerOptions
   const log = createLog(options.logLevel)
   try {
@@ -75,9 +67,14 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ port: nu
   const configFile = join(directory, 'server.xml')
   await writeFile(configFile, serverConfig(totalmem()))
   const engine = openEngine({ directory, configFile })
-  const gate = createGate(STATEMENTS_AT_ONCE, STATEMENTS_WAITING_MAX)
-  const streamGate = createGate(STREAMS_AT_ONCE, STREAMS_WAITING_MAX)
-  const context = { engine, gate, streamGate, uploads, password: options.password, log }
+  const lanes = createLanes(options.statementsPerKey)
+  const statements = new Statements((stuck) => {
+    log.error('embedded ClickHouse does not let go of a statement: its process ends, to be started again')
+    process.stdout.write(`${JSON.stringify({ stuck } satisfies ServerStuck)}\n`)
+    // Nothing gentler ends a process whose threads are busy. What was stored stays.
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_ANSWERS_MS)
+  })
+  const context = { engine, lanes, statements, uploads, password: options.password, log }
 
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -93,19 +90,7 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ port: nu
     port: server.port ?? 0,
     stop: async () => {
       void server.stop()
-      await Promise.race([Promise.all([gate.idle(), streamGate.idle()]), Bun.sleep(DRAIN_MS)])
+      await Promise.race([lanes.idle(), Bun.sleep(DRAIN_MS)])
     },
-  }
-}
-
-/** Lines of standard input; ends when the parent closes it or dies. */
-async function* standardInput(): AsyncGenerator<string> {
-  let rest = ''
-  for await (const chunk of Bun.stdin.stream()) {
-    rest += Buffer.from(chunk).toString('utf8')
-    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-      yield rest.slice(0, end)
-      rest = rest.slice(end + 1)
-    }
   }
 }

@@ -1,8 +1,15 @@
 import { ClickHouseFailure } from '../protocol.ts'
 import type { Connect, Connection, Native, NativeResult } from './addon.ts'
 
+/**
+ * Whose statement it is. What the service itself does (`load`: the data of an INSERT, `service`: everything else) has gates
+ * and threads of its own, so that queries of tenants can hold up none of it.
+ */
+export type Lane = 'tenant' | 'service' | 'load'
+
 /** One statement and what it runs with. */
 export interface Job {
+  readonly lane: Lane
   readonly text: string
   /** File with the data of an INSERT whose text ends with its FORMAT. */
   readonly dataFile?: string
@@ -29,6 +36,28 @@ const CLASS_READ = 0
 const CLASS_CONTROL = 3
 
 /**
+ * Runs one statement in a session and gives its result.
+ * @throws ClickHouseFailure
+ */
+export type Ask = (connection: Connection, text: string, format: string) => Promise<Uint8Array<ArrayBuffer>>
+
+/** Statements run on a thread of the pool. */
+export function onPool(native: Native): Ask {
+  return async (connection, text, format) => (await query(native, connection, text, format)).bytes
+}
+
+/** Statements run on the thread that asks, which does nothing else meanwhile. Only for results that are text. */
+export function onThisThread(native: Native): Ask {
+  return async (connection, text, format) => {
+    try {
+      return new Uint8Array(Buffer.from(native.QueryWithConnection(connection, text, format), 'utf8'))
+    } catch (error) {
+      throw failureOf(error)
+    }
+  }
+}
+
+/**
  * A session with the job's settings, database and parameters, for exactly one statement. The query id goes into
  * `log_comment`, the one place a session can carry it.
  *
@@ -39,11 +68,12 @@ export async function openSession(
   native: Native,
   connect: Connect,
   job: Job,
+  ask: Ask,
 ): Promise<{ connection: Connection; isRead: boolean }> {
-  const connection = await connectWith(native, connect, job)
+  const connection = await connectWith(connect, job, native, ask)
   try {
     const isRead = await refuseBadStatement(native, connection, job.text)
-    await useAndBind(native, connection, job)
+    await useAndBind(connection, job, ask)
     return { connection, isRead }
   } catch (error) {
     native.CloseConnection(connection)
@@ -51,7 +81,27 @@ export async function openSession(
   }
 }
 
-async function connectWith(native: Native, connect: Connect, job: Job): Promise<Connection> {
+/**
+ * As {@link openSession}, for a text that the service itself has written. The classifier works on the pool, which tenants'
+ * statements use, so it is asked only where a second statement or a file might be hidden.
+ */
+export async function openOwnSession(native: Native, connect: Connect, job: Job, ask: Ask): Promise<Connection> {
+  if (!isPlain(job.text)) return (await openSession(native, connect, job, ask)).connection
+  const connection = await connectWith(connect, job, native, ask)
+  try {
+    await useAndBind(connection, job, ask)
+    return connection
+  } catch (error) {
+    native.CloseConnection(connection)
+    throw error
+  }
+}
+
+function isPlain(text: string): boolean {
+  return /^\s*\w/.test(text) && !/;\s*\S|\bOUTFILE\b/i.test(text)
+}
+
+async function connectWith(connect: Connect, job: Job, native: Native, ask: Ask): Promise<Connection> {
   try {
     return connect({ ...SESSION_SETTINGS, ...job.settings, log_comment: job.queryId })
   } catch (cause) {
@@ -59,7 +109,7 @@ async function connectWith(native: Native, connect: Connect, job: Job): Promise<
     try {
       // A bad value fails the connection without a reason; SET tells it.
       const settings = Object.entries(job.settings).map(([name, value]) => `\`${name}\` = ${quote(value)}`)
-      if (settings.length > 0) await query(native, plain, `SET ${settings.join(', ')}`, 'Null')
+      if (settings.length > 0) await ask(plain, `SET ${settings.join(', ')}`, 'Null')
     } finally {
       native.CloseConnection(plain)
     }
@@ -82,7 +132,7 @@ async function refuseBadStatement(native: Native, connection: Connection, text: 
   return statementCount === 1 && queryClass === CLASS_READ
 }
 
-async function useAndBind(native: Native, connection: Connection, job: Job): Promise<void> {
+async function useAndBind(connection: Connection, job: Job, ask: Ask): Promise<void> {
   const parameters = Object.entries(job.parameters).map(([name, value]) => {
     if (!/^\w+$/.test(name)) throw new ClickHouseFailure(36, 'BAD_ARGUMENTS', `Bad parameter name: ${name}`)
     return `param_${name} = ${quote(value)}`
@@ -91,7 +141,7 @@ async function useAndBind(native: Native, connection: Connection, job: Job): Pro
     ...(job.database === 'default' ? [] : [`USE ${quoteIdentifier(job.database)}`]),
     ...(parameters.length === 0 ? [] : [`SET ${parameters.join(', ')}`]),
   ]
-  if (statements.length > 0) await query(native, connection, statements.join('; '), 'Null')
+  if (statements.length > 0) await ask(connection, statements.join('; '), 'Null')
 }
 
 /** @throws ClickHouseFailure */

@@ -5,7 +5,9 @@ import type { LogLevel } from '../../config.ts'
 import type { Log } from '../../log.ts'
 import { StartError } from '../../ops/start-error.ts'
 import { type ColumnarBackend, DEFAULT_DATABASE } from '../backend.ts'
-import { POOL_THREADS, type ServerOptions, type ServerReady } from './server.ts'
+import { POOL_THREADS } from './lanes.ts'
+import { linesOf } from './lines.ts'
+import type { ServerOptions, ServerReady, ServerStuck } from './server.ts'
 
 export interface EmbeddedClickHouseOptions {
   /** Absolute. The engine's data is in `<dataDir>/clickhouse`. The caller holds the lock on `dataDir`. */
@@ -13,6 +15,10 @@ export interface EmbeddedClickHouseOptions {
   readonly log: Log
   /** Level of the child's own log lines, which go to our standard error. */
   readonly logLevel?: LogLevel
+  /** Statements at a time of one quota key, which is a workspace's id. */
+  readonly statementsPerKey?: number
+  /** Told when the engine is restarted because it does not let go of a statement: whose it is, if it is a tenant's. */
+  readonly onStuck?: (quotaKeys: readonly string[]) => void
 }
 
 /** The embedded engine, with what tests need to see of its process. */
@@ -27,11 +33,15 @@ const RESTART_DELAY_MIN_MS = 50
 const RESTART_DELAY_MAX_MS = 5_000
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 8_000
+const STATEMENTS_PER_KEY = 3
+/** An engine whose process is there and answers nothing at all for so long is started anew. */
+const SILENCE_MAX_MS = 15_000
+const PING_INTERVAL_MS = 1_000
 
 /**
  * Starts the embedded ClickHouse: the engine in a child process that speaks ClickHouse's HTTP protocol on loopback. It
- * is started again when it dies, on the same port and with the same password, and it ends by itself when this process
- * is gone, however that ended.
+ * is started again when it dies or hangs, on the same port and with the same password, and it ends by itself when this
+ * process is gone, however that ended.
  *
  * @throws StartError when it does not come up the first time
  */
@@ -44,8 +54,9 @@ export async function startEmbeddedClickHouse(options: EmbeddedClickHouseOptions
   const directory = join(options.dataDir, 'clickhouse')
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
-  const start = (port: number) => startChild({ directory, port, password, logLevel: options.logLevel ?? 'warn' })
-  return supervise(await startPatiently(start), start, password, options.log)
+  const { log, logLevel = 'warn', statementsPerKey = STATEMENTS_PER_KEY, onStuck = () => {} } = options
+  const start = (port: number) => startChild({ directory, port, password, logLevel, statementsPerKey }, onStuck)
+  return supervise(await startPatiently(start), start, password, log)
 }
 
 interface Child {
@@ -53,6 +64,7 @@ interface Child {
   readonly port: number
   readonly exited: Promise<number>
   stop(): Promise<void>
+  kill(): void
 }
 
 type Start = (port: number) => Promise<Child>
@@ -79,7 +91,12 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
   const watch = (next: Child) => {
     child = next
     port = next.port
+    const endPings = pingUntilSilent(next, () => {
+      log.error('embedded ClickHouse does not answer', { pid: next.pid, for_ms: SILENCE_MAX_MS })
+      next.kill()
+    })
     void next.exited.then((exitCode) => {
+      endPings()
       child = undefined
       if (stopping) return
       log.error('embedded ClickHouse died', { pid: next.pid, exit_code: exitCode })
@@ -116,6 +133,24 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
   }
 }
 
+/** @returns ends it */
+function pingUntilSilent({ port }: Child, onSilent: () => void): () => void {
+  let answeredAt = performance.now()
+  const timer = setInterval(() => {
+    if (performance.now() - answeredAt > SILENCE_MAX_MS) {
+      clearInterval(timer)
+      return onSilent()
+    }
+    fetch(`http://127.0.0.1:${port}/ping`, { signal: AbortSignal.timeout(SILENCE_MAX_MS) }).then(
+      () => {
+        answeredAt = performance.now()
+      },
+      () => {},
+    )
+  }, PING_INTERVAL_MS)
+  return () => clearInterval(timer)
+}
+
 async function startPatiently(start: Start): Promise<Child> {
   const deadline = Date.now() + FIRST_START_PATIENCE_MS
   for (;;) {
@@ -130,7 +165,7 @@ async function startPatiently(start: Start): Promise<Child> {
 }
 
 /** @throws Error with what the child said, when it does not become ready */
-async function startChild(options: ServerOptions): Promise<Child> {
+async function startChild(options: ServerOptions, onStuck: (quotaKeys: readonly string[]) => void): Promise<Child> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'server.ts')], {
     cwd: options.directory,
     // Nothing of ours: SQL can read its process's environment, and an engine has no use for the service's secrets.
@@ -138,22 +173,27 @@ async function startChild(options: ServerOptions): Promise<Child> {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
-    // In a session of its own its low priority holds against every process, not just against ours: see `server.ts`.
-    detached: true,
+    // Not detached: Linux may share out the processor by session first, and priorities count within one only: see `nice.ts`.
   })
   child.stdin.write(`${JSON.stringify(options)}\n`)
   await child.stdin.flush()
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_TIMEOUT_MS)
-  const ready = await firstLine(child.stdout)
+  const lines = linesOf(child.stdout)
+  const { value: line } = await lines.next()
+  const ready: ServerReady | undefined = line === undefined ? undefined : JSON.parse(line)
   clearTimeout(timer)
   if (ready === undefined || 'error' in ready) {
     const exitCode = await child.exited
     throw new Error(ready?.error ?? `the engine's process ended with ${child.signalCode ?? exitCode}`)
   }
+  void lines.next().then(({ value }) => {
+    if (value !== undefined) onStuck((JSON.parse(value) as ServerStuck).stuck)
+  })
   return {
     pid: child.pid,
     port: ready.port,
     exited: child.exited,
+    kill: () => child.kill('SIGKILL'),
     async stop() {
       child.kill('SIGTERM')
       const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
@@ -161,16 +201,6 @@ async function startChild(options: ServerOptions): Promise<Child> {
       clearTimeout(timer)
     },
   }
-}
-
-/** Undefined when the child ended without a word. */
-async function firstLine(stdout: ReadableStream<Uint8Array>): Promise<ServerReady | undefined> {
-  let text = ''
-  for await (const chunk of stdout) {
-    text += Buffer.from(chunk).toString('utf8')
-    if (text.includes('\n')) return JSON.parse(text.slice(0, text.indexOf('\n')))
-  }
-  return undefined
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -1,0 +1,62 @@
+import { createGate } from './gate.ts'
+import type { Lane } from './session.ts'
+
+/**
+ * Who may have how many statements running. What the service does for itself never waits for a tenant's query, and one
+ * tenant's queries never take more than their share. A place is given back when the engine has let go of the statement,
+ * not when its client has.
+ */
+export interface Lanes {
+  /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts before its turn */
+  run<T>(place: LanePlace, signal: AbortSignal, task: () => Promise<T>): Promise<T>
+  /** Resolves once nothing runs. */
+  idle(): Promise<unknown>
+}
+
+export interface LanePlace {
+  readonly lane: Lane | 'stream'
+  /** See `Statement.quotaKey`. */
+  readonly quotaKey: string | undefined
+}
+
+/** Statements at a time and in line. */
+const GATES: Readonly<Record<LanePlace['lane'], readonly [atOnce: number, waitingMax: number]>> = {
+  tenant: [16, 256],
+  // Results on their way to a reader, who may be slow: they must not take the places of short statements.
+  stream: [8, 64],
+  service: [8, 256],
+  load: [4, 64],
+}
+
+/** Statements of tenants are all that run on the thread pool, but for classifying, which must not wait behind slow ones. */
+export const POOL_THREADS = GATES.tenant[0] + GATES.stream[0] + 8
+
+const WAITING_PER_KEY_MAX = 64
+
+/** @param statementsPerKey of one quota key at a time */
+export function createLanes(statementsPerKey: number): Lanes {
+  const gates = {
+    tenant: createGate(...GATES.tenant),
+    stream: createGate(...GATES.stream),
+    service: createGate(...GATES.service),
+    load: createGate(...GATES.load),
+  }
+  const keys = new Map<string, { readonly gate: ReturnType<typeof createGate>; users: number }>()
+
+  const within = async <T>(key: string | undefined, signal: AbortSignal, task: () => Promise<T>): Promise<T> => {
+    if (key === undefined) return task()
+    const entry = keys.get(key) ?? { gate: createGate(statementsPerKey, WAITING_PER_KEY_MAX), users: 0 }
+    keys.set(key, entry)
+    entry.users++
+    try {
+      return await entry.gate.run(signal, task)
+    } finally {
+      if (--entry.users === 0) keys.delete(key)
+    }
+  }
+
+  return {
+    run: ({ lane, quotaKey }, signal, task) => within(quotaKey, signal, () => gates[lane].run(signal, task)),
+    idle: () => Promise.all(Object.values(gates).map((gate) => gate.idle())),
+  }
+}

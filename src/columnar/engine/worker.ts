@@ -1,0 +1,142 @@
+import { type Connection, type Cursor, loadAddon } from './addon.ts'
+import { setThreadNice } from './nice.ts'
+import { type Ask, failureOf, type Job, onPool, onThisThread, openOwnSession, openSession, quote } from './session.ts'
+import { createStitcher, type Stitcher } from './stitch.ts'
+import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
+
+/**
+ * A thread that runs one statement at a time, whole or as a stream. The engine plans a streamed query on the thread that
+ * asks for it, scalar subqueries included, which may take as long as the query may: so that is not the thread that
+ * answers requests. Threads that the engine starts for a statement inherit the priority of this one.
+ */
+declare const self: Worker
+
+interface Open {
+  readonly connection: Connection
+  readonly cursor: Cursor
+  readonly stitcher: Stitcher
+  hasEnded: boolean
+}
+
+interface Started {
+  readonly native: ReturnType<typeof loadAddon>['native']
+  readonly connect: ReturnType<typeof loadAddon>['connect']
+  readonly ask: Ask
+}
+
+let started: Started | undefined
+let open: Open | undefined
+
+self.onmessage = async ({ data }: MessageEvent<ThreadStart | ThreadRequest>) => {
+  if (data.kind === 'start') return start(data)
+  try {
+    reply(await carryOut(data))
+  } catch (error) {
+    const { code, type, message } = failureOf(error)
+    reply({ kind: 'failed', code, type, message })
+  }
+}
+
+function start({ place, nice }: ThreadStart): void {
+  setThreadNice(nice)
+  const { native, connect } = loadAddon(place)
+  started = { native, connect, ask: onThisThread(native) }
+}
+
+async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
+  if (started === undefined) throw new Error('the thread has not been started')
+  switch (request.kind) {
+    case 'run':
+      return { kind: 'result', bytes: await run(started, request.job) }
+    case 'kill':
+      return { kind: 'result', bytes: await kill(started, request.queryId) }
+    case 'open':
+      return openStream(started, request.job)
+    case 'next':
+      return next(started)
+    case 'close':
+      close(started)
+      return { kind: 'closed' }
+  }
+}
+
+async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Array<ArrayBuffer>> {
+  const connection = await openOwnSession(native, connect, job, ask)
+  try {
+    if (job.dataFile === undefined) return await ask(connection, job.text, job.format)
+    return await insertFile(connection, job.text, job.dataFile, ask)
+  } finally {
+    native.CloseConnection(connection)
+  }
+}
+
+/** Reads the data as a ClickHouse client does with `FROM INFILE`: any format, defaults for missing columns, one block after the other. */
+async function insertFile(
+  connection: Connection,
+  text: string,
+  file: string,
+  ask: Ask,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const normal = await ask(connection, `SELECT formatQuerySingleLine(${quote(text)})`, 'TSVRaw')
+  const statement = Buffer.from(normal).toString('utf8').trim()
+  const match = /^(.*?)( SETTINGS (?:(?!.* SETTINGS ).*?))? FORMAT (\w+)$/s.exec(statement)
+  if (match === null)
+    throw failureOf('Code: 62. DB::Exception: Syntax error: expected INSERT … FORMAT name. (SYNTAX_ERROR)')
+  const [, into, settings = '', format] = match
+  return ask(connection, `${into} FROM INFILE ${quote(file)} COMPRESSION 'none'${settings} FORMAT ${format}`, 'Null')
+}
+
+async function kill({ native, connect, ask }: Started, queryId: string): Promise<Uint8Array<ArrayBuffer>> {
+  const connection = connect({})
+  try {
+    return await ask(connection, `KILL QUERY WHERE Settings['log_comment'] = ${quote(queryId)} ASYNC`, 'Null')
+  } finally {
+    native.CloseConnection(connection)
+  }
+}
+
+async function openStream({ native, connect }: Started, job: Job): Promise<ThreadReply> {
+  const stitcher = createStitcher(job.format)
+  if (stitcher === undefined) return { kind: 'unstreamable' }
+  const { connection, isRead } = await openSession(native, connect, job, onPool(native))
+  try {
+    const cursor = isRead ? native.StreamQuery(connection, job.text, job.format) : undefined
+    if (cursor !== undefined) {
+      open = { connection, cursor, stitcher, hasEnded: false }
+      return { kind: 'opened' }
+    }
+  } catch (error) {
+    // SHOW, DESCRIBE and the like.
+    if (!/Streaming query is not supported/.test(failureOf(error).message)) {
+      native.CloseConnection(connection)
+      throw error
+    }
+  }
+  native.CloseConnection(connection)
+  return { kind: 'unstreamable' }
+}
+
+/** The next bytes, if there are any; blocks without rows are passed over. */
+async function next({ native }: Started): Promise<ThreadReply> {
+  if (open === undefined) throw new Error('no stream is open')
+  while (!open.hasEnded) {
+    const { done, bytes } = await native.StreamFetch(open.cursor)
+    open.hasEnded = done
+    const piece = done ? open.stitcher.end() : open.stitcher.add(bytes)
+    // What the engine allocated cannot change hands, and a copy of a block costs little.
+    if (piece.length > 0) return { kind: 'piece', bytes: new Uint8Array(piece) }
+  }
+  return { kind: 'end' }
+}
+
+function close({ native }: Started): void {
+  if (open === undefined) return
+  const { connection, cursor } = open
+  open = undefined
+  native.StreamCancel(cursor)
+  native.CloseConnection(connection)
+}
+
+function reply(message: ThreadReply): void {
+  self.postMessage(message, 'bytes' in message ? [message.bytes.buffer] : [])
+}

@@ -1,0 +1,131 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { type Answer, createApi, newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { childrenOf } from '../support/processes.ts'
+import { OPERATOR_TOKEN, type SpawnedService, spawnService } from '../support/service.ts'
+
+/** Queries that the engine cannot end cost it a restart, and nobody else anything. */
+
+/** The engine looks for a limit before and after this call, and it takes days. */
+const ENDLESS = "select position(repeat(repeat('a', 1000000), 200), concat(repeat('a', 100000), 'b')) as n"
+/** Takes a moment, so that one is nearly always under way. */
+const SLOW = 'select sum(sipHash64(number)) as n from numbers(2000000)'
+const SECONDS = 3
+
+let service: SpawnedService
+let rogueKey: string
+
+beforeAll(async () => {
+  const { url: DATABASE_URL } = await freshDatabase()
+  service = await spawnService({
+    DATABASE_URL,
+    LOG_LEVEL: 'silent',
+    QUERY_SECONDS: String(SECONDS),
+    QUERY_PENALTY_SECONDS: '600',
+  })
+  rogueKey = (await newWorkspace('rogue')).key
+})
+
+const engine = () => childrenOf(service.pid).find(({ command }) => command.includes('engine/server.ts'))?.pid
+const ask = (query: string, key?: string): Promise<Answer> =>
+  service.api('POST', '/api/v1/query', { query }, key === undefined ? {} : { key })
+
+async function newWorkspace(name: string): Promise<{ key: string }> {
+  const operator = { key: OPERATOR_TOKEN }
+  return (await service.api('POST', '/api/v1/workspaces', { name }, operator)).data
+}
+
+describe('a query that the engine cannot end', () => {
+  test('fails as too long, and is followed by a penalty; other workspaces and the loading of events go on', async () => {
+    const { agentId, agentKey } = await newAgent(service.api)
+    const agent = createApi(service.url, agentKey)
+    const start = await agent('POST', '/api/ingest/v1/run/start', { agent_id: agentId })
+    const runId = start.data.run_id
+    const pid = engine()
+
+    let isOver = false
+    let sent = 0
+    const reporting = (async () => {
+      for (; !isOver; sent++) {
+        const body = { run_id: runId, events: [{ type: 'step', id: `e${sent}` }] }
+        expect((await agent('POST', '/api/ingest/v1/events', body)).status).toBe(200)
+        await Bun.sleep(10)
+      }
+    })()
+    const others: Answer[] = []
+    const asking = ['select 1 as n', SLOW].map(async (query) => {
+      while (!isOver) others.push(await ask(query))
+    })
+
+    const startedMs = performance.now()
+    const [first, ...rest] = await Promise.all([ENDLESS, ENDLESS, ENDLESS].map((query) => ask(query, rogueKey)))
+    const tookSeconds = (performance.now() - startedMs) / 1000
+    for (const answer of [first, ...rest]) {
+      expect(answer!.error).toMatchObject({ code: 'VALIDATION_ERROR' })
+      expect(answer!.error!.message).toContain('took longer')
+    }
+    expect(tookSeconds).toBeGreaterThan(SECONDS)
+
+    const refused = await ask('select 1', rogueKey)
+    expect(refused.error).toMatchObject({ code: 'RATE_LIMITED' })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(500)
+
+    await eventually(async () => engine() !== pid && engine() !== undefined, { timeoutMs: 20_000 })
+    const before = others.length
+    await eventually(() => others.length > before + 2, { timeoutMs: 30_000 })
+    isOver = true
+    await Promise.all([reporting, ...asking])
+    // What the restart cut off was asked again. Beside other programs a slow query may take longer than it may.
+    expect(others.filter(({ status, text }) => status !== 200 && !text.includes('took longer'))).toEqual([])
+
+    const counted = await eventually(
+      async () => {
+        const { data } = await ask(
+          `select count() as n, uniqExact(event_id) as ids from events where run_id = '${runId}'`,
+        )
+        return data.rows[0].n >= sent && data.rows[0]
+      },
+      { timeoutMs: 30_000 },
+    )
+    expect(counted).toEqual({ n: sent, ids: sent })
+  })
+
+  test('costs the engine its restart even when its client is gone', async () => {
+    const { key } = await newWorkspace('leaver')
+    const pid = engine()
+    const abort = new AbortController()
+    const before = busySeconds(pid!)
+    const call = service.api('POST', '/api/v1/query', { query: ENDLESS }, { key, signal: abort.signal }).catch(String)
+    await eventually(() => busySeconds(pid!) > before + 0.5, { timeoutMs: 20_000 })
+    abort.abort()
+    await call
+    await eventually(async () => (await ask('select 1', key)).error?.code === 'RATE_LIMITED', { timeoutMs: 20_000 })
+    await eventually(async () => engine() !== pid && (await ask('select 1 as n')).status === 200, { timeoutMs: 20_000 })
+  })
+})
+
+/** What the process has used of the processors. */
+function busySeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+test('an engine that stands still is seen by /readyz, and is replaced', async () => {
+  const health = async () => (await service.api('GET', '/readyz', undefined, { key: null })).data
+  await eventually(async () => (await health()).status === 'ready', { timeoutMs: 20_000 })
+  const pid = engine()
+  process.kill(pid!, 'SIGSTOP')
+  const names = ['clickhouse', 'sql', 'loading'] as const
+  const { status, dependencies } = await eventually(
+    async () => {
+      const data = await health()
+      return names.every((name) => !data.dependencies[name].ok) && data
+    },
+    { timeoutMs: 12_000 },
+  )
+  expect(status).toBe('degraded')
+  for (const name of names) expect(dependencies[name].problem).toBe('no answer for 2000 ms')
+  await eventually(async () => engine() !== pid && (await health()).status === 'ready', { timeoutMs: 60_000 })
+})
