@@ -1,6 +1,8 @@
 import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
+import { TENANT_WORKLOAD } from '../columnar/protocol.ts'
 import { ApiError } from '../http/errors.ts'
 import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
+import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { jsonPathsOf } from './json-paths.ts'
 
@@ -45,6 +47,7 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       if (nodes === null) throw refusal('this query cannot be checked')
       for (const node of nodes) refuseNode(node)
       refuseCallsByName(nodes)
+      refuseUnbounded(nodes)
       // A NATURAL JOIN takes all columns of one name: none may be missing, and the tree does not tell it from others.
       return { text, jsonPaths: /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes) }
     },
@@ -54,7 +57,12 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
 /** Bytes of a statement: a query, and what is put around it. */
 export const STATEMENT_BYTES_MAX = 2_000_000
 /** Of questions about the text of a query. */
-export const PARSER_SETTINGS = { readonly: 1, max_execution_time: 5, max_query_size: STATEMENT_BYTES_MAX }
+export const PARSER_SETTINGS = {
+  workload: TENANT_WORKLOAD,
+  readonly: 1,
+  max_execution_time: 5,
+  max_query_size: STATEMENT_BYTES_MAX,
+}
 
 /**
  * The query on one line, without comments, as the engine prints what it understood.
@@ -149,6 +157,14 @@ function refuseFunction(node: AstNode): void {
   if (TYPE_FUNCTIONS.test(name)) refuseType(textOf(second))
   if (takesFunction(name) && second !== undefined && first?.kind === 'Identifier' && !isAllowedFunction(first.name)) {
     throw refusal(`${name}(${first.name}, …) calls ${first.name}, which is not allowed: write a lambda, x -> …`)
+  }
+}
+
+function refuseUnbounded(nodes: readonly AstNode[]): void {
+  const aliases = new Set(nodes.map(({ alias }) => alias))
+  for (const node of nodes) {
+    const problem = node.kind === 'Function' ? unboundedCall(node, aliases) : undefined
+    if (problem !== undefined) throw refusal(problem)
   }
 }
 

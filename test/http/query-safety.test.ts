@@ -156,6 +156,39 @@ describe('nothing of another tenant is reachable', () => {
   })
 })
 
+test('calls whose time grows with the product of their arguments are refused where neither is known to be short', async () => {
+  const many = Array.from({ length: 1_001 }, (_, i) => i).join(', ')
+  for (const query of [
+    'select hasAll(range(1000000), range(1000000))',
+    'select hasAny(a, b) from (select groupArray(seq) as a, groupArray(seq) as b from events)',
+    `select hasAny(range(1000000), [${many}])`,
+    'select hasAll(tags, b) from (select groupArray(type) as tags, groupArray(type) as b from events)',
+    "select kolmogorovSmirnovTest('two-sided', 'exact')(seq, seq % 2) from events",
+    "select kolmogorovSmirnovTestIf('two-sided', 'exact')(seq, seq % 2, 1) from events",
+    "select KOLMOGOROVSMIRNOVTEST('two-sided', {method:String})(seq, seq % 2) from events",
+    "select JSON_VALUE(payload, '$.a[*]') from events",
+    "select JSON_QUERY(payload, '$.a[0 to 3]') from events",
+    "select JSON_EXISTS(payload, '$.a[1, 2]') from events",
+    'select JSON_QUERY(payload, type) from events',
+  ]) {
+    const error = await failure(run({ query, params: { method: 'exact' } }))
+    expect(error, query).toMatchObject({ code: 'VALIDATION_ERROR' })
+    expect((error as Error).message, query).toMatch(/compares each element|computation methods|without \* and ranges/)
+  }
+  for (const query of [
+    "select hasAny(tags, ['a', 't']) as v from runs",
+    "select hasAll(r.tags, splitByChar(',', 't')) as v from runs as r",
+    "select hasAny([type, level], ['info']) as v from events limit 1",
+    "select hasAny(splitByChar(',', type), {wanted:Array(String)}) as v from events limit 1",
+    "select kolmogorovSmirnovTest('two-sided')(seq, seq % 2) is not null as v from events",
+    "select JSON_VALUE(payload, '$.a.b') = '1' or 1 as v from events limit 1",
+    "select JSON_EXISTS('{\"a\":[1]}', '$.a[0]') as v",
+  ]) {
+    const answer = await run({ query, params: { wanted: ['llm.call'] } })
+    expect(JSON.parse(encodeJson(answer)).rows, query).toEqual([{ v: 1 }])
+  }
+})
+
 describe('each layer alone', () => {
   test('the guard refuses the attack list by itself, but for names that mean nothing in the scope', async () => {
     const passed: string[] = []
