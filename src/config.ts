@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { type EgressAllowList, parseEgressAllow } from './egress/allow-list.ts'
+import { type ProxyRanges, parseProxyRanges } from './http/client-address.ts'
 import { isWellFormedKey } from './keys/token.ts'
 import { type PriceTable, parseModelPrices } from './model/prices.ts'
 import { StartError } from './ops/start-error.ts'
@@ -30,6 +31,13 @@ export interface RateLimits {
   readonly invokesPerMinute: number
   readonly readsPerMinute: number
   readonly queriesPerMinute: number
+}
+
+/** Failures that one address may have in a minute; 0 means unlimited. */
+export interface GuessingLimits {
+  readonly operatorTokensPerMinute: number
+  /** Look-ups of keys that turn out not to exist. */
+  readonly unknownKeysPerMinute: number
 }
 
 /** Bounds of live feeds. */
@@ -96,6 +104,9 @@ export interface Config {
   /** Undefined: embedded ClickHouse in `dataDir`. */
   readonly clickhouseUrl: string | undefined
   readonly operatorToken: string | undefined
+  readonly guessing: GuessingLimits
+  /** Proxies whose `X-Forwarded-For` tells where a request comes from. */
+  readonly trustedProxies: ProxyRanges
   readonly bootstrapWorkspaceKey: string | undefined
   readonly logLevel: LogLevel
   readonly limits: Limits
@@ -145,7 +156,16 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
     clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
-    operatorToken: read.matching('OPERATOR_TOKEN', /^(?!svc_)[!-~]+$/, 'printable ASCII that does not begin with svc_'),
+    operatorToken: read.matching(
+      'OPERATOR_TOKEN',
+      /^(?!svc_)[!-~]{16,}$/,
+      'at least 16 characters of printable ASCII that do not begin with svc_',
+    ),
+    guessing: {
+      operatorTokensPerMinute: read.integer('RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE', 10, 0, RATE_MAX),
+      unknownKeysPerMinute: read.integer('RATE_LIMIT_UNKNOWN_KEYS_PER_MINUTE', 300, 0, RATE_MAX),
+    },
+    trustedProxies: read.parsed('TRUSTED_PROXIES', parseProxyRanges) ?? [],
     bootstrapWorkspaceKey: read.workspaceKey('BOOTSTRAP_WORKSPACE_KEY'),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
     limits,

@@ -6,7 +6,7 @@ import { createAnalytics } from './analytics/analytics.ts'
 import { Penalties } from './analytics/caps.ts'
 import { columnarHealth } from './analytics/health.ts'
 import { SavedQueries } from './analytics/saved-store.ts'
-import { createApp } from './app.ts'
+import { type App, createApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { startSink } from './columnar/sink.ts'
 import type { Config } from './config.ts'
@@ -15,6 +15,8 @@ import { EventIdIndex } from './events/id-index.ts'
 import { createEventIdSource } from './events/id-source.ts'
 import { createEventIngest } from './events/ingest.ts'
 import { bodyReader } from './http/body.ts'
+import { clientAddress } from './http/client-address.ts'
+import { FailureLimit } from './http/failure-limit.ts'
 import { createIdempotency, sweepIdempotencyKeys } from './http/idempotency.ts'
 import { RateLimiter } from './http/rate-limit.ts'
 import { mint } from './ids.ts'
@@ -73,6 +75,8 @@ export interface ServiceOptions {
   readonly clock?: Clock
 }
 
+/** All addresses together may guess the operator token as often as so many. */
+const OPERATOR_ADDRESSES = 10
 const SWEEP_INTERVAL_MS = 600_000
 /** What SQL has not got by then it gets after the next start. */
 const LAST_LOAD_MS = 1_500
@@ -120,8 +124,10 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     instanceId,
     exclusive: config.databaseUrl === undefined,
     supersedes: dataDir.previousInstanceId,
+    unknownKeys: new FailureLimit({ what: 'unknown keys', perMinute: config.guessing.unknownKeysPerMinute }),
   })
   await ring.start()
+  await ring.noteIssued()
   teardown.add('keys', () => ring.stop())
 
   const journalDir = join(config.dataDir, 'journal')
@@ -208,7 +214,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
 
   let isStopping = false
-  const app = createApp({
+  const app: App = createApp({
     shell: {
       log,
       limits,
@@ -222,6 +228,17 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       reader: bodyReader(config),
       idempotency: createIdempotency({ sql, clock, log, instanceId }),
       operatorToken: config.operatorToken,
+      operatorAttempts: new FailureLimit({
+        what: 'wrong operator tokens',
+        perMinute: config.guessing.operatorTokensPerMinute,
+        totalPerMinute: config.guessing.operatorTokensPerMinute * OPERATOR_ADDRESSES,
+      }),
+      addressOf: (request) =>
+        clientAddress(
+          app.server?.requestIP(request)?.address ?? '',
+          request.headers.get('x-forwarded-for'),
+          config.trustedProxies,
+        ),
       feedOrigins: config.feedOrigins,
     },
     ops: {
@@ -246,7 +263,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     workspaces: new WorkspaceStore({ sql, ring, clock }),
     erasure,
     keys: new KeyStore({ sql, ring, clock }),
-    feedTokens: new FeedTokens({ sql, clock, directory }),
+    feedTokens: new FeedTokens({ sql, clock, directory, ring }),
     live: {
       hub,
       journal,

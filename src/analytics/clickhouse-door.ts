@@ -52,8 +52,8 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
   }
 
   const receive = async (request: Request, headers: Record<string, string | number>) => {
-    const keyed = withBearer(request)
-    const { caller, body } = await guards.receive(request, headers, 'workspace', 'queries', { keyed })
+    const token = passwordOf(request)
+    const { caller, body } = await guards.receive(request, headers, 'workspace', 'queries', { token })
     try {
       return { caller, body: withBody(request, reader.inflate(request, body)) }
     } catch (error) {
@@ -90,11 +90,10 @@ function tooLong(): ClickHouseFailure {
   return new ClickHouseFailure(62, 'SYNTAX_ERROR', `Max query size exceeded: ${QUERY_LENGTH_MAX} characters`)
 }
 
-/** The key, wherever ClickHouse's clients put a password, where the guard looks for it. */
-function withBearer(request: Request): Request {
-  if (/^Bearer /i.test(request.headers.get('authorization') ?? '')) return request
-  const { password } = readCredentials(request)
-  return new Request(request.url, { headers: password === '' ? {} : { authorization: `Bearer ${password}` } })
+/** The key, wherever ClickHouse's clients put a password; undefined: where the guard looks for it. */
+function passwordOf(request: Request): string | undefined {
+  if (/^Bearer /i.test(request.headers.get('authorization') ?? '')) return undefined
+  return readCredentials(request).password || undefined
 }
 
 /** The request with its body inflated. */

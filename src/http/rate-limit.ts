@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { RateLimits } from '../config.ts'
+import { type Bucket, Buckets } from './buckets.ts'
 import { ApiError } from './errors.ts'
 
 /** What a key may spend, each counted apart so that batching is never punished (contract section 1). */
@@ -13,24 +14,14 @@ const SPENT_ON: Record<Budget, string> = {
   queries: 'queries',
 }
 
-/** Buckets of one budget that are remembered. One that has filled up again is forgotten first: that loses nothing. */
-const BUCKETS_MAX = 20_000
-
 interface Policy {
-  /** Size of the bucket, and what flows into it in `windowSeconds`. 0: unlimited. */
+  /** 0: unlimited. */
   readonly quota: number
   readonly windowSeconds: number
-  readonly perMs: number
   /** `RateLimit-Policy`. */
   readonly header: string
   readonly quotaText: string
-  readonly buckets: Map<string, Bucket>
-}
-
-interface Bucket {
-  /** Below zero after a batch that was larger than the whole bucket. */
-  tokens: number
-  atMs: number
+  readonly buckets: Buckets
 }
 
 export interface RateLimiterOptions {
@@ -73,13 +64,13 @@ export class RateLimiter {
     const policy = this.policies[budget]
     if (policy.quota === 0) return
     const now = this.monotonicMs()
-    const bucket = refill(policy, keyId, now)
+    const bucket = policy.buckets.at(keyId, now)
     const needed = Math.min(cost, policy.quota)
     const allowed = bucket.tokens >= needed
     if (allowed) bucket.tokens -= cost
     if (headers !== undefined) this.writeHeaders(policy, budget, bucket, headers)
     if (allowed) return
-    const retryAfterSeconds = Math.max(1, Math.ceil((needed - bucket.tokens) / policy.perMs / 1000))
+    const retryAfterSeconds = policy.buckets.secondsUntil(bucket, needed)
     throw new ApiError(
       'RATE_LIMITED',
       `too many ${SPENT_ON[budget]}: a key has ${policy.quota} in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
@@ -89,7 +80,7 @@ export class RateLimiter {
 
   private writeHeaders(policy: Policy, budget: Budget, bucket: Bucket, headers: Record<string, string | number>): void {
     const remaining = bucket.tokens > 0 ? Math.floor(bucket.tokens) : 0
-    const untilFull = Math.ceil((policy.quota - bucket.tokens) / policy.perMs / 1000)
+    const untilFull = Math.ceil((policy.quota - bucket.tokens) / policy.buckets.perMs / 1000)
     headers['ratelimit-policy'] = policy.header
     headers.ratelimit = `"${budget}";r=${remaining};t=${untilFull}`
     headers['x-ratelimit-limit'] = policy.quotaText
@@ -102,33 +93,8 @@ function policy(budget: Budget, quota: number, windowSeconds: number): Policy {
   return {
     quota,
     windowSeconds,
-    perMs: quota / windowSeconds / 1000,
     header: `"${budget}";q=${quota};w=${windowSeconds}`,
     quotaText: `${quota}`,
-    buckets: new Map(),
-  }
-}
-
-function refill(policy: Policy, keyId: string, now: number): Bucket {
-  const bucket = policy.buckets.get(keyId)
-  if (bucket !== undefined) {
-    bucket.tokens = Math.min(policy.quota, bucket.tokens + (now - bucket.atMs) * policy.perMs)
-    bucket.atMs = now
-    return bucket
-  }
-  if (policy.buckets.size >= BUCKETS_MAX) forget(policy, now)
-  const full: Bucket = { tokens: policy.quota, atMs: now }
-  policy.buckets.set(keyId, full)
-  return full
-}
-
-/** Makes room: every bucket that is full again, and if that is not enough, the tenth that has been known longest. */
-function forget(policy: Policy, now: number): void {
-  for (const [keyId, { tokens, atMs }] of policy.buckets)
-    if (tokens + (now - atMs) * policy.perMs >= policy.quota) policy.buckets.delete(keyId)
-  let surplus = policy.buckets.size - BUCKETS_MAX * 0.9
-  for (const keyId of policy.buckets.keys()) {
-    if (surplus-- <= 0) return
-    policy.buckets.delete(keyId)
+    buckets: new Buckets(quota, windowSeconds),
   }
 }

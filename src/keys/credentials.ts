@@ -57,6 +57,13 @@ export async function readCredentials(sql: Sql, hashes: readonly string[]): Prom
   return hashes.map((hash) => found.get(hash) ?? null)
 }
 
+/** Hashes of the newest keys that are not revoked, in base64. Of all workspaces: they only tell that such keys exist. */
+export async function readNewestHashes(sql: Sql, count: number): Promise<string[]> {
+  const rows = await sql<{ hash: string }[]>`
+    select encode(hash, 'base64') as hash from api_keys where revoked_at is null order by key_id desc limit ${count}`
+  return rows.map(({ hash }) => hash)
+}
+
 function toCredential(row: CredentialRow): Credential {
   return {
     caller: Object.freeze({

@@ -4,6 +4,7 @@ import { everythingArrived } from '../http/arrived.ts'
 import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
 import type { BodyHold } from '../http/body-budget.ts'
 import { ApiError } from '../http/errors.ts'
+import type { FailureLimit } from '../http/failure-limit.ts'
 import type { Idempotency, Reservation } from '../http/idempotency.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
 import { type Mint, mint } from '../ids.ts'
@@ -18,6 +19,10 @@ export interface GuardsDeps {
   readonly idempotency: Idempotency
   /** Undefined: the operator's routes answer 404. */
   readonly operatorToken: string | undefined
+  /** Bounds guesses of it. */
+  readonly operatorAttempts: FailureLimit
+  /** Where a request comes from, to count failures by. */
+  readonly addressOf: (request: Request) => string
   /** Web pages that may open feeds, as `https://app.example.com`; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
 }
@@ -25,11 +30,11 @@ export interface GuardsDeps {
 /** Which keys a route takes. */
 export type Audience = 'agent' | 'workspace' | 'any'
 
-export interface ReceiveOptions {
-  /** As for `admit`. */
+export interface AdmitOptions {
+  /** The only agent whose key is taken, besides workspace keys. */
   readonly agentId?: string | undefined
-  /** A request with the key in its header, where the real one carries it elsewhere. */
-  readonly keyed?: Request
+  /** The key, where it does not stand in the header. */
+  readonly token?: string | undefined
 }
 
 /** A call whose key has been accepted, with its body, which is unchecked yet. */
@@ -56,14 +61,13 @@ const REFUSALS = {
 } as const
 
 export function createGuards(deps: GuardsDeps) {
-  const { ring, limiter, reader, idempotency, operatorToken, feedOrigins } = deps
+  const { ring, limiter, reader, idempotency, operatorToken, operatorAttempts, addressOf, feedOrigins } = deps
 
   /**
    * Judges the key of a request, without Elysia: for routes that cannot afford hooks. Answers at once for a key that
    * is remembered, else with a promise.
    *
    * @param headers of the response, which get those of the rate limit
-   * @param agentId the only agent whose key is taken, besides workspace keys
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE; thrown or rejected with
    */
   function admit(
@@ -71,7 +75,7 @@ export function createGuards(deps: GuardsDeps) {
     headers: Record<string, string | number>,
     audience: Audience,
     budget: Budget,
-    agentId?: string,
+    { agentId, token }: AdmitOptions = {},
   ): Caller | Promise<Caller> {
     const spend = (caller: Caller): Caller => {
       if (audience !== 'any' && caller.type !== audience) throw new ApiError('FORBIDDEN', REFUSALS[audience])
@@ -80,7 +84,7 @@ export function createGuards(deps: GuardsDeps) {
       limiter.take(caller.keyId, budget, 1, headers)
       return caller
     }
-    const caller = ring.authenticate(bearerToken(request))
+    const caller = ring.authenticate(token ?? bearerToken(request), () => addressOf(request))
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
@@ -96,16 +100,16 @@ export function createGuards(deps: GuardsDeps) {
     headers: Record<string, string | number>,
     audience: Audience,
     budget: Budget,
-    { agentId, keyed = request }: ReceiveOptions = {},
+    { agentId, token }: AdmitOptions = {},
   ): Promise<Received> {
     reader.checkLength(request)
     const since = ring.generation
-    const admitted = admit(keyed, headers, audience, budget, agentId)
+    const admitted = admit(request, headers, audience, budget, { agentId, token })
     const caller = admitted instanceof Promise ? await admitted : admitted
     const body = await readBody(request, caller.workspaceId)
     try {
       // A key that was revoked while the body was on its way is refused.
-      if (ring.changedSince(since)) await ring.authenticate(bearerToken(keyed))
+      if (ring.changedSince(since)) await ring.authenticate(token ?? bearerToken(request))
       return { caller, body }
     } catch (error) {
       body.hold.release()
@@ -128,7 +132,7 @@ export function createGuards(deps: GuardsDeps) {
    * @throws as {@link admit}; FORBIDDEN also for a web page that is not on the allow-list
    */
   async function admitFeed(request: Request, headers: Record<string, string | number>): Promise<FeedCaller> {
-    const feed = await ring.authenticateFeed(feedToken(request))
+    const feed = await ring.authenticateFeed(feedToken(request), () => addressOf(request))
     checkOrigin(request, feedOrigins)
     limiter.take(feed.caller.keyId, 'reads', 1, headers)
     return feed
@@ -150,7 +154,7 @@ export function createGuards(deps: GuardsDeps) {
         .derive({ as: 'scoped' }, async ({ request, set, params, admitted }) => {
           if (admitted !== undefined) return { caller: admitted }
           const headers = set.headers as Record<string, string | number>
-          return { caller: await admit(request, headers, audience, budget, agentOf(params)) }
+          return { caller: await admit(request, headers, audience, budget, { agentId: agentOf(params) }) }
         })
         .onTransform({ as: 'scoped' }, reader.transform)
         .onBeforeHandle({ as: 'scoped' }, idempotency.beforeHandle)
@@ -160,8 +164,12 @@ export function createGuards(deps: GuardsDeps) {
   function admitOperator(request: Request): void {
     if (operatorToken === undefined)
       throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
-    const isOperator = timingSafeEqual(hashKey(bearerToken(request)), hashKey(operatorToken))
+    const token = bearerToken(request)
+    // A key is a mistake, not a guess: the operator token never looks like one.
+    const attempt = token.startsWith('svc_') ? undefined : operatorAttempts.begin(addressOf(request))
+    const isOperator = timingSafeEqual(hashKey(token), hashKey(operatorToken))
     if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
+    attempt?.forgive()
   }
 
   return {

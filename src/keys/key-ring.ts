@@ -1,10 +1,11 @@
 import type { Clock } from '../clock.ts'
 import { ApiError } from '../http/errors.ts'
+import type { FailureLimit } from '../http/failure-limit.ts'
 import type { Log } from '../log.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import { type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
 import { BoundedMap } from './bounded-map.ts'
-import { type Credential, readCredentials } from './credentials.ts'
+import { type Credential, readCredentials, readNewestHashes } from './credentials.ts'
 import { type CredentialChange, CredentialLease, type LeaseDeps } from './lease.ts'
 import type { Caller, CredentialState, FeedCaller } from './schema.ts'
 import { tokenTypeOf } from './token.ts'
@@ -15,7 +16,12 @@ export interface KeyRingDeps extends LeaseDeps {
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<KeyRingLimits>
+  /** Bounds the look-ups of unknown keys; undefined: unlimited. */
+  readonly unknownKeys?: FailureLimit | undefined
 }
+
+/** The address that a call comes from, to count failures by; asked only when Postgres has to be. */
+export type Source = () => string
 
 export interface KeyRingLimits {
   /** Keys and feed tokens remembered; some 300 bytes each. */
@@ -29,6 +35,8 @@ const LIMITS: KeyRingLimits = { keys: 100_000, strangers: 10_000, strangersForMs
 /** How often a look-up that a change of credentials has overtaken is repeated. */
 const LOOKUPS_MAX = 5
 const TOKEN_LENGTH_MAX = 100
+/** Keys that a process takes note of when it starts. */
+const ISSUED_NOTED_MAX = 20_000
 
 /**
  * What a caller died of: its key, its agent's archiving, its workspace's suspension. `unknown`: it may live, but that can
@@ -54,6 +62,8 @@ interface Found {
  */
 export class KeyRing {
   private readonly credentials: BoundedMap<string, Credential>
+  /** Hashes of credentials that exist for certain: looking them up never counts as an attempt at guessing. */
+  private readonly issuedHashes: BoundedMap<string, true>
   /** Texts that are no credential, with the time until when that is believed. */
   private readonly strangers: BoundedMap<string, number>
   private readonly lookups = new Map<string, Promise<Found>>()
@@ -68,6 +78,7 @@ export class KeyRing {
     this.limits = { ...LIMITS, ...deps.limits }
     this.credentials = new BoundedMap(this.limits.keys)
     this.strangers = new BoundedMap(this.limits.strangers)
+    this.issuedHashes = new BoundedMap(this.limits.keys)
     this.lease = new CredentialLease(deps, (changes) => this.forget(changes))
     this.uses = new UseLog(deps)
     this.reader = createBatcher({
@@ -81,6 +92,17 @@ export class KeyRing {
   async start(): Promise<void> {
     await this.lease.start()
     this.uses.start()
+  }
+
+  /** Says that a credential with this hash exists: it has just been made. */
+  issued(hash: Buffer): void {
+    this.issuedHashes.set(hash.toString('base64'), true)
+  }
+
+  /** Takes note of the newest keys there are, so that guesses from their users' addresses do not hold them up. */
+  async noteIssued(): Promise<void> {
+    const hashes = await readNewestHashes(this.deps.sql, ISSUED_NOTED_MAX)
+    for (const hash of hashes) this.issuedHashes.set(hash, true)
   }
 
   /** Writes what is left to write and leaves. No key is accepted afterwards. */
@@ -101,29 +123,31 @@ export class KeyRing {
 
   /**
    * The caller that holds this key: at once when it is remembered, else a promise.
-   * @throws ApiError UNAUTHENTICATED (unknown, revoked or expired), FORBIDDEN (suspended workspace), UNAVAILABLE (Postgres
-   *   is needed and away); thrown or rejected with
+   * @param from whose unknown keys are counted; undefined: nobody's
+   * @throws ApiError UNAUTHENTICATED (unknown, revoked or expired), FORBIDDEN (suspended workspace), RATE_LIMITED (too many
+   *   unknown keys of this address, and this is not a remembered one), UNAVAILABLE (Postgres is needed and away); thrown or
+   *   rejected with
    */
-  authenticate(token: string): Caller | Promise<Caller> {
+  authenticate(token: string, from?: Source): Caller | Promise<Caller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownKey()
     const hash = Bun.SHA256.hash(token, 'base64')
     const known = this.credentials.get(hash)
     if (known !== undefined && this.lease.fresh) return this.admitKey(known)
     if (known === undefined && tokenTypeOf(token) === null) throw unknownKey()
-    return this.lookUp(hash).then((found) => this.admitKey(found))
+    return this.lookUp(hash, known === undefined ? from : undefined).then((found) => this.admitKey(found))
   }
 
   /**
    * Who opens a feed, with a key of either type or with a feed token; as fast as {@link authenticate}.
    * @throws ApiError as there
    */
-  authenticateFeed(token: string): FeedCaller | Promise<FeedCaller> {
+  authenticateFeed(token: string, from?: Source): FeedCaller | Promise<FeedCaller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownToken()
     const hash = Bun.SHA256.hash(token, 'base64')
     const known = this.credentials.get(hash)
     if (known !== undefined && this.lease.fresh) return this.admitFeed(known, hash)
     if (known === undefined && tokenTypeOf(token) === null) throw unknownToken()
-    return this.lookUp(hash).then((found) => this.admitFeed(found, hash))
+    return this.lookUp(hash, known === undefined ? from : undefined).then((found) => this.admitFeed(found, hash))
   }
 
   /**
@@ -201,10 +225,26 @@ export class KeyRing {
     return found.suspended ? 'suspended' : 'alive'
   }
 
-  /** What the hash stands for, from Postgres if need be; null for no credential. @throws ApiError UNAVAILABLE */
-  private async lookUp(hash: string): Promise<Credential | null> {
+  /**
+   * What the hash stands for, from Postgres if need be; null for no credential.
+   * @throws ApiError UNAVAILABLE, RATE_LIMITED
+   */
+  private async lookUp(hash: string, from?: Source): Promise<Credential | null> {
     const strangerUntil = this.strangers.get(hash)
     if (strangerUntil !== undefined && this.deps.clock.now() < strangerUntil) return null
+    const counted = from !== undefined && this.issuedHashes.get(hash) === undefined && !this.lookups.has(hash)
+    const attempt = counted ? this.deps.unknownKeys?.begin(from()) : undefined
+    try {
+      const found = await this.find(hash)
+      if (found !== null) attempt?.forgive()
+      return found
+    } catch (error) {
+      attempt?.forgive()
+      throw error
+    }
+  }
+
+  private async find(hash: string): Promise<Credential | null> {
     for (let attempt = 0; attempt < LOOKUPS_MAX; attempt++) {
       if (!this.lease.fresh) await this.lease.renew()
       const known = this.credentials.get(hash)

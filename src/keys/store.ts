@@ -141,6 +141,7 @@ export class KeyStore {
   }
 
   private newKey(row: KeyRow, token: Token): NewKey {
+    this.deps.ring.issued(token.hash)
     return { ...toKeyRecord(row, this.deps.clock.now()), key: token.text }
   }
 

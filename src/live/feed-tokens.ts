@@ -2,6 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import type { Guards } from '../keys/guards.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
 import { mintToken } from '../keys/token.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -13,6 +14,7 @@ export interface FeedTokensDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly directory: RunDirectory
+  readonly ring: Pick<KeyRing, 'issued'>
 }
 
 /**
@@ -41,6 +43,7 @@ export class FeedTokens {
       from api_keys where workspace_id = ${caller.workspaceId} and key_id = ${caller.keyId} and revoked_at is null
       returning expires_at`
     if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the key is revoked')
+    this.deps.ring.issued(hash)
     return { token: text, expires_at: row.expires_at.toISOString() }
   }
 

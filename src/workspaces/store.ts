@@ -32,10 +32,11 @@ export class WorkspaceStore {
 
   /** Makes a workspace and its first workspace key. */
   async create({ name }: CreateWorkspace, mint: Mint): Promise<NewWorkspace> {
-    const { sql, clock } = this.deps
-    return sql.begin((tx) =>
-      insertWorkspace(tx as unknown as TransactionSql, name, mintToken('workspace'), mint, clock),
-    ) as Promise<NewWorkspace>
+    const { sql, ring, clock } = this.deps
+    const token = mintToken('workspace')
+    const made = await sql.begin((tx) => insertWorkspace(tx as unknown as TransactionSql, name, token, mint, clock))
+    ring.issued(token.hash)
+    return made as NewWorkspace
   }
 
   async list({ limit = PAGE_LIMIT_DEFAULT, cursor }: ListWorkspaces): Promise<WorkspacePage> {

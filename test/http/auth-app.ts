@@ -3,6 +3,7 @@ import { AgentStore } from '../../src/agents/store.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { RateLimits } from '../../src/config.ts'
 import { bodyReader } from '../../src/http/body.ts'
+import { FailureLimit, type FailureLimitOptions } from '../../src/http/failure-limit.ts'
 import { createIdempotency } from '../../src/http/idempotency.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
@@ -28,6 +29,7 @@ export interface AuthAppOptions {
   readonly rateLimits?: Partial<RateLimits>
   readonly ring?: Partial<KeyRingDeps>
   readonly bodyBytesInFlight?: number
+  readonly operatorAttempts?: Partial<FailureLimitOptions>
   /** Carries out `POST /ingest`. */
   readonly onIngest?: () => Promise<void>
 }
@@ -87,6 +89,8 @@ export async function authApp(options: AuthAppOptions = {}) {
     }),
     idempotency: createIdempotency({ sql, clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
+    operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0, ...options.operatorAttempts }),
+    addressOf: (request) => request.headers.get('x-test-address') ?? 'test',
     feedOrigins: undefined,
   })
   const app = createShell({ log, limits, unavailableOf, logRequests: false })

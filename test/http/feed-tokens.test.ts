@@ -27,7 +27,7 @@ async function feedApp(options: Parameters<typeof authApp>[0] = {}) {
   const { sql, clock, guards, ring, owner } = auth
   const { directory, runs } = storesOn(sql)
   const app = createShell({ log: createLog('error'), limits: { body_bytes: 1 << 20 }, unavailableOf })
-    .use(feedTokenRoutes({ guards, feedTokens: new FeedTokens({ sql, clock, directory }) }))
+    .use(feedTokenRoutes({ guards, feedTokens: new FeedTokens({ sql, clock, directory, ring }) }))
     .get('/feed', async ({ query }) => ({ ...(await ring.authenticateFeed(query.token ?? '')) }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))

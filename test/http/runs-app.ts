@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { startSink } from '../../src/columnar/sink.ts'
 import type { Limits } from '../../src/config.ts'
 import { bodyReader } from '../../src/http/body.ts'
+import { FailureLimit } from '../../src/http/failure-limit.ts'
 import { createIdempotency } from '../../src/http/idempotency.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
 import { createShell } from '../../src/http/shell.ts'
@@ -62,6 +63,8 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000, bodyBytesInFlight: 1 << 30 }),
     idempotency: createIdempotency({ sql, clock, log, instanceId }),
     operatorToken: undefined,
+    operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0 }),
+    addressOf: () => 'test',
     feedOrigins: undefined,
   })
   const directory = createRunDirectory({ sql })

@@ -85,8 +85,8 @@ describe('a secret', () => {
 
   test('is never read over HTTP', async () => {
     await put('HIDDEN', VALUE)
-    expect((await call('GET', '/HIDDEN')).status).toBe(404)
-    expect((await call('POST', '/HIDDEN', {})).status).toBe(404)
+    expect((await call('GET', '/HIDDEN')).status).toBe(405)
+    expect((await call('POST', '/HIDDEN', {})).status).toBe(405)
     expect((await call('GET', '')).text).not.toContain(VALUE)
   })
 

@@ -20,6 +20,8 @@ test('an empty environment is the documented default', () => {
     databaseUrl: undefined,
     clickhouseUrl: undefined,
     operatorToken: undefined,
+    guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
+    trustedProxies: [],
     bootstrapWorkspaceKey: undefined,
     logLevel: 'info',
     limits: {
@@ -88,7 +90,7 @@ test('every variable is read', () => {
     DATA_DIR: '/x',
     DATABASE_URL: 'postgresql://u:p@h:1/db',
     CLICKHOUSE_URL: 'https://h:8443',
-    OPERATOR_TOKEN: 'op',
+    OPERATOR_TOKEN: 'sixteen-letters!',
     BOOTSTRAP_WORKSPACE_KEY: key,
     LOG_LEVEL: 'silent',
     LIMIT_EVENTS_PER_CALL: '7',
@@ -98,7 +100,11 @@ test('every variable is read', () => {
     EVENT_RETENTION_DAYS: '30',
   })
   expect(config).toMatchObject({ port: 0, host: '::1', dataDir: '/x', databaseUrl: 'postgresql://u:p@h:1/db' })
-  expect(config).toMatchObject({ clickhouseUrl: 'https://h:8443', operatorToken: 'op', bootstrapWorkspaceKey: key })
+  expect(config).toMatchObject({
+    clickhouseUrl: 'https://h:8443',
+    operatorToken: 'sixteen-letters!',
+    bootstrapWorkspaceKey: key,
+  })
   expect(config).toMatchObject({ logLevel: 'silent', journalMaxBytes: 1e9, bodyTimeoutMs: 2_000 })
   expect(config.limits.events_per_call).toBe(7)
   expect(config.eventRetentionDays).toBe(30)
@@ -155,7 +161,13 @@ test('a bootstrap key with a wrong checksum, or of an agent, is refused without 
 
 test('an operator token that could be taken for a key, or not be sent, is refused', () => {
   expect(problemsOf({ OPERATOR_TOKEN: mintToken('workspace').text })).toHaveLength(1)
-  expect(problemsOf({ OPERATOR_TOKEN: 'two words' })).toHaveLength(1)
+  expect(problemsOf({ OPERATOR_TOKEN: 'two words of many letters' })).toHaveLength(1)
+  expect(problemsOf({ OPERATOR_TOKEN: 'fifteen-letters' })).toEqual([
+    'OPERATOR_TOKEN must be at least 16 characters of printable ASCII that do not begin with svc_',
+  ])
+  expect(problemsOf({ TRUSTED_PROXIES: '10.0.0.0/8, ::1, 10.0.0.0/33' })).toEqual([
+    'TRUSTED_PROXIES must be addresses and CIDRs with commas in between; got "10.0.0.0/33"',
+  ])
 })
 
 test('a limit on a part is never more than the limit on the body', () => {

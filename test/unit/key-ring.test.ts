@@ -212,7 +212,7 @@ describe('key ring', () => {
 async function ringWithTokens(options: Partial<KeyRingDeps> = {}) {
   const setup = await ringOnDatabase(options)
   const { ring, sql, clock, key } = setup
-  const tokens = new FeedTokens({ sql, clock, directory: createRunDirectory({ sql }) })
+  const tokens = new FeedTokens({ sql, clock, directory: createRunDirectory({ sql }), ring })
   const newToken = async (body: object = {}, of = key) => (await tokens.create(await ring.authenticate(of), body)).token
   return { ...setup, newToken }
 }

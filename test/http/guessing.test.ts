@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'bun:test'
+import { FailureLimit } from '../../src/http/failure-limit.ts'
+import { mintToken } from '../../src/keys/token.ts'
+import { OPERATOR_TOKEN as SERVICE_TOKEN, startTestService } from '../support/service.ts'
+import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
+
+/** Guesses of the operator token and of keys are bounded by address; who knows the right one is not held up. */
+
+/** Time that stands still unless told. */
+function stoppedTime() {
+  const time = { ms: 0, monotonicMs: () => time.ms }
+  return time
+}
+
+describe('the operator token', () => {
+  const asking = (app: AuthApp) => async (key: string, address: string) =>
+    verdict(await app.call('GET', '/api/v1/workspaces', { key, headers: { 'x-test-address': address } }))
+
+  test('after 10 wrong ones an address is refused, with the right one too; other addresses are not', async () => {
+    const time = stoppedTime()
+    const app = await authApp({ operatorAttempts: { perMinute: 10, monotonicMs: time.monotonicMs } })
+    const ask = asking(app)
+    for (let i = 0; i < 10; i++) expect(await ask(`wrong-token-${i}`, 'a')).toBe('401 UNAUTHENTICATED')
+    expect(await ask(OPERATOR_TOKEN, 'a')).toBe('429 RATE_LIMITED')
+    expect(await ask(OPERATOR_TOKEN, 'b')).toBe('200')
+    const refused = await app.call('GET', '/api/v1/workspaces', { key: 'x', headers: { 'x-test-address': 'a' } })
+    expect([refused.error!.message, refused.headers.get('retry-after')]).toEqual([
+      'too many wrong operator tokens from this address; retry in 6 s',
+      '6',
+    ])
+    time.ms = 6_001
+    expect(await ask(OPERATOR_TOKEN, 'a')).toBe('200')
+  })
+
+  test('the right one, any number of times, a missing one and keys cost nothing', async () => {
+    const time = stoppedTime()
+    const app = await authApp({ operatorAttempts: { perMinute: 2, monotonicMs: time.monotonicMs } })
+    const ask = asking(app)
+    for (let i = 0; i < 5; i++) {
+      expect(await ask(OPERATOR_TOKEN, 'a')).toBe('200')
+      expect(await ask(app.owner.key, 'a')).toBe('401 UNAUTHENTICATED')
+      expect(await ask('', 'a')).toBe('401 UNAUTHENTICATED')
+    }
+  })
+
+  test('guesses from many addresses: those that failed are refused, the right one passes from any other', async () => {
+    const time = stoppedTime()
+    const app = await authApp({
+      operatorAttempts: { perMinute: 10, totalPerMinute: 20, monotonicMs: time.monotonicMs },
+    })
+    const ask = asking(app)
+    for (let i = 0; i < 20; i++) expect(await ask('wrong', `guesser ${i}`)).toBe('401 UNAUTHENTICATED')
+    for (let i = 0; i < 20; i++) expect(await ask('wrong-again', `guesser ${i}`)).toBe('429 RATE_LIMITED')
+    for (let i = 0; i < 5; i++) expect(await ask(OPERATOR_TOKEN, 'elsewhere')).toBe('200')
+  })
+
+  test('guesses are counted before the body is read', async () => {
+    const time = stoppedTime()
+    const app = await authApp({ operatorAttempts: { perMinute: 1, monotonicMs: time.monotonicMs } })
+    const create = (key: string) => app.call('POST', '/api/v1/workspaces', { key, body: 'rubbish' })
+    expect(verdict(await create('wrong'))).toBe('401 UNAUTHENTICATED')
+    expect(verdict(await create('wrong'))).toBe('429 RATE_LIMITED')
+  })
+})
+
+describe('unknown keys', () => {
+  async function guardedApp(perMinute = 5) {
+    const time = stoppedTime()
+    const unknownKeys = new FailureLimit({ what: 'unknown keys', perMinute, monotonicMs: time.monotonicMs })
+    const app = await authApp({ ring: { unknownKeys } })
+    const ask = async (key: string, address = 'a') =>
+      verdict(await app.call('GET', '/reading', { key, headers: { 'x-test-address': address } }))
+    const guess = (address?: string) => ask(mintToken('agent').text, address)
+    const exhaust = async () => {
+      for (let i = 0; i < perMinute; i++) expect(await guess()).toBe('401 UNAUTHENTICATED')
+      expect(await guess()).toBe('429 RATE_LIMITED')
+    }
+    return { app, time, ask, guess, exhaust }
+  }
+
+  test('past the bound they are 429 without a look into the database, from that address only', async () => {
+    const { app, time, guess, exhaust } = await guardedApp()
+    await exhaust()
+    const before = await lookUps(app)
+    for (let i = 0; i < 20; i++) expect(await guess()).toBe('429 RATE_LIMITED')
+    expect(await lookUps(app)).toBe(before)
+    expect(await guess('b')).toBe('401 UNAUTHENTICATED')
+    time.ms = 12_001
+    expect(await guess()).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('guesses at the same time are not more than the bound either', async () => {
+    const { guess } = await guardedApp()
+    const verdicts = await Promise.all(Array.from({ length: 50 }, () => guess()))
+    expect(verdicts.filter((each) => each === '401 UNAUTHENTICATED')).toHaveLength(5)
+  })
+
+  test('keys that exist are not hurt: remembered, just made, or from before this process', async () => {
+    const { app, ask, exhaust } = await guardedApp()
+    const early = await app.newKey()
+    expect(await ask(app.owner.key)).toBe('200')
+    await exhaust()
+    expect(await ask(app.owner.key)).toBe('200')
+    expect(await ask(early.key)).toBe('200')
+    expect(await ask((await app.newKey()).key)).toBe('200')
+    expect(await ask((await app.newWorkspace()).key)).toBe('200')
+
+    const restarted = await guardedAppOn(app.url)
+    const guess = () => restarted.call('GET', '/reading', { key: mintToken('agent').text })
+    while (verdict(await guess()) !== '429 RATE_LIMITED');
+    expect(verdict(await restarted.call('GET', '/reading', { key: early.key }))).toBe('200')
+  })
+
+  test('a key that is found costs nothing, a mistyped one neither', async () => {
+    const { app, ask, guess } = await guardedApp(2)
+    for (let i = 0; i < 10; i++) {
+      const { key } = await app.newKey()
+      expect(await ask(key)).toBe('200')
+      expect(await ask(`${key}x`)).toBe('401 UNAUTHENTICATED')
+    }
+    expect(await guess()).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('the same unknown key again is remembered, and costs nothing', async () => {
+    const { ask } = await guardedApp(2)
+    const { text } = mintToken('agent')
+    for (let i = 0; i < 10; i++) expect(await ask(text)).toBe('401 UNAUTHENTICATED')
+  })
+})
+
+async function guardedAppOn(databaseUrl: string) {
+  const unknownKeys = new FailureLimit({ what: 'unknown keys', perMinute: 3, monotonicMs: () => 0 })
+  const app = await authApp({ databaseUrl, ring: { unknownKeys } })
+  await app.ring.noteIssued()
+  return app
+}
+
+/** Statements that looked for keys, as Postgres has counted them: scans of the index of hashes. */
+async function lookUps(app: AuthApp): Promise<number> {
+  await app.sql`select pg_stat_force_next_flush()`
+  const [row] = (await app.sql`
+    select coalesce(sum(idx_scan), 0)::int as scans from pg_stat_user_indexes where relname = 'api_keys'`) as unknown as [
+    { scans: number },
+  ]
+  return row.scans
+}
+
+test('the service counts by the address of the connection, or as a trusted proxy tells it', async () => {
+  const direct = await startTestService({ RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE: '1' })
+  const proxied = await startTestService({
+    RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE: '1',
+    TRUSTED_PROXIES: '127.0.0.1,::1',
+  })
+  const ask = async (url: string, token: string, forwardedFor: string) =>
+    (
+      await fetch(`${url}/api/v1/workspaces`, {
+        headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': forwardedFor },
+      })
+    ).status
+  expect(await ask(direct.url, 'wrong', '9.9.9.1')).toBe(401)
+  expect(await ask(direct.url, SERVICE_TOKEN, '9.9.9.2')).toBe(429)
+  expect(await ask(proxied.url, 'wrong', '9.9.9.1')).toBe(401)
+  expect(await ask(proxied.url, SERVICE_TOKEN, '1.1.1.1, 9.9.9.1')).toBe(429)
+  expect(await ask(proxied.url, SERVICE_TOKEN, '9.9.9.1, 9.9.9.2')).toBe(200)
+})
