@@ -133,7 +133,7 @@ class TypeIndex {
     for (const type of types) {
       const values = this.valuesOf(type)
       values.remove(type, slot)
-      if (values.isEmpty) this.starts.delete(type.length - 1)
+      if (values !== this.whole && values.isEmpty) this.starts.delete(type.length - 1)
     }
   }
 

@@ -257,7 +257,7 @@ describe('what is hardly a WebSocket', () => {
       'POST',
       'POST /api/v1/live HTTP/1.1',
       `${UPGRADE + KEY + VERSION}Content-Length: 0\r\n`,
-      /^HTTP\/1.1 404 /,
+      /^HTTP\/1.1 405 /,
       'GET, HEAD, OPTIONS"}}',
     ],
     ['HTTP/1.0, which works', 'GET /api/v1/live HTTP/1.0', UPGRADE + KEY + VERSION, /^HTTP\/1.1 101 /, ''],
