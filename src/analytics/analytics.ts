@@ -6,7 +6,7 @@ import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import { EngineTime, Penalties, Places } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
-import { STATEMENT_BYTES_MAX } from './guard.ts'
+import { refuseTypes, STATEMENT_BYTES_MAX } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { callersError, createQueryParser, type QueryParser } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
@@ -95,9 +95,10 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
   }
 
   /** What goes to the engine. @throws ApiError */
-  const prepare = async (caller: Caller, request: Pick<RunQuery, 'query' | 'wait_for'>, signal: AbortSignal) => {
+  const prepare = async (caller: Caller, request: JsonQuery & Pick<StreamQuery, 'parameters'>, signal: AbortSignal) => {
     if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for, signal)
     const query = await parser.check(request.query, signal)
+    refuseTypes(query.typeParameters, request)
     return {
       completeThrough: encodeCursor(sink.epoch, sink.loadedSeq()),
       statement: (rows?: number) => scopedStatement(query, client.database, caller.workspaceId, rows),
@@ -241,3 +242,8 @@ export function sessionSettings(
     cast_string_to_date_time_mode: 'best_effort',
   }
 }
+
+/** The names of those: nobody else sets them. */
+export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
+  Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
+)

@@ -1,5 +1,7 @@
+import { gzipSync } from 'node:zlib'
 import { EXCEPTION_TAG_HEADER, exceptionBlock, mintExceptionTag } from '../columnar/exception-block.ts'
 import {
+  acceptsGzip,
   answerHeaders,
   ClickHouseFailure,
   failureResponse,
@@ -11,9 +13,10 @@ import type { BodyReader } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { Caller } from '../keys/schema.ts'
-import type { Analytics } from './analytics.ts'
+import type { Analytics, StreamQuery } from './analytics.ts'
 import { refusalOf } from './clickhouse-errors.ts'
 import { readRequest } from './clickhouse-request.ts'
+import { withJsonTail } from './json-tail.ts'
 import { QUERY_LENGTH_MAX } from './schema.ts'
 
 export interface ClickHouseDoorDeps {
@@ -33,19 +36,25 @@ export type ClickHouseDoor = (request: Request, headers: Record<string, string |
 
 export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDoorDeps): ClickHouseDoor {
   const { parser } = analytics
-  const answer = async (caller: Caller, statement: Statement, signal: AbortSignal): Promise<Response> => {
+  const ask = async (statement: Statement, signal: AbortSignal): Promise<Asked> => {
     if (statement.text.length > QUERY_LENGTH_MAX) throw tooLong()
     // Its data would have to be read for the engine to understand it.
     if (/^\s*INSERT\b/i.test(statement.text)) throw new ClickHouseFailure(164, 'READONLY', 'only SELECT is allowed')
-    const version = await parser.version(signal)
-    const request = readRequest(statement, await parser.normalForm(statement.text, signal), version)
-    const { body } = await analytics.stream(caller, request, signal)
+    const [version, settings] = await Promise.all([parser.version(signal), parser.settings(signal)])
+    const normalForm = await parser.normalForm(statement.text, signal)
+    return { request: readRequest(statement, normalForm, { version, settings }), version }
+  }
+
+  const answer = async (caller: Caller, statement: Statement, { request, version }: Asked, signal: AbortSignal) => {
+    const { body: plain } = await analytics.stream(caller, request, signal)
+    const { outputFormat: format, query } = request
+    const body = withJsonTail(plain, { format, query, settings: statement.settings })
     const tag = mintExceptionTag()
     const headers: Record<string, string> = {
-      ...answerHeaders(statement.queryId, request.outputFormat),
+      ...answerHeaders(statement.queryId, format),
       [EXCEPTION_TAG_HEADER]: tag,
     }
-    const told = tellingFailure(body, (error) => exceptionBlock(tag, refusalOf(error).failure, version))
+    const told = tellingFailure(body, (error) => exceptionBlock(tag, refusalOf(error, query).failure, version))
     if (!statement.acceptsGzip) return new Response(cutOff(told.body, told), { headers })
     headers['Content-Encoding'] = 'gzip'
     return new Response(cutOff(told.body.pipeThrough(new CompressionStream('gzip')), told), { headers })
@@ -63,19 +72,31 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
     }
   }
 
+  const fail = async (error: ApiError | ClickHouseFailure, { request, query, queryId }: Failed): Promise<Response> => {
+    const { failure, status, headers } = refusalOf(error, query)
+    const version = await parser.version(request.signal).catch(() => '')
+    const response = failureResponse(failure, version, queryId)
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
+    if (!acceptsGzip(request)) return new Response(response.body, { status, headers: response.headers })
+    response.headers.set('Content-Encoding', 'gzip')
+    return new Response(gzipSync(await response.bytes()), { status, headers: response.headers })
+  }
+
   return async (request, headers) => {
     let queryId: string | undefined
+    let query: string | undefined
     try {
       const { caller, body } = await receive(request, headers)
       const statement = await readStatement(body, () => Bun.randomUUIDv7())
       queryId = shownId(statement.queryId)
-      return await answer(caller, { ...statement, queryId }, request.signal)
+      query = statement.text
+      const asked = await ask(statement, request.signal)
+      query = asked.request.query
+      return await answer(caller, { ...statement, queryId }, asked, request.signal)
     } catch (error) {
-      if (!(error instanceof ApiError) && !(error instanceof ClickHouseFailure)) throw error
-      const { failure, status, headers: own } = refusalOf(error)
-      const response = failureResponse(failure, await parser.version(request.signal).catch(() => ''), queryId)
-      for (const [name, value] of Object.entries(own)) response.headers.set(name, value)
-      return new Response(response.body, { status, headers: response.headers })
+      if (error instanceof ApiError || error instanceof ClickHouseFailure)
+        return fail(error, { request, query, queryId })
+      throw error
     }
   }
 }
@@ -84,6 +105,19 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
 function unreadable(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') return error
   return new ClickHouseFailure(36, 'BAD_ARGUMENTS', error.message)
+}
+
+/** A statement that has been read. */
+interface Asked {
+  readonly request: StreamQuery
+  readonly version: string
+}
+
+/** What is known of a request that failed. */
+interface Failed {
+  readonly request: Request
+  readonly query: string | undefined
+  readonly queryId: string | undefined
 }
 
 function tooLong(): ClickHouseFailure {

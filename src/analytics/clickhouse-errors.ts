@@ -1,6 +1,7 @@
 import { ColumnarError } from '../columnar/client.ts'
 import { ClickHouseFailure } from '../columnar/protocol.ts'
 import type { ApiError, ErrorCode } from '../http/errors.ts'
+import { HINT, isWithheld } from './problems.ts'
 
 /** How a client of ClickHouse is told what another client gets as an {@link ApiError}. */
 export interface Refusal {
@@ -28,10 +29,11 @@ const NO_SELECT = /only (SELECT|reading) is allowed/
 
 const NO_KEY = 'Authentication failed: the password must be a workspace key (svc_ws_…), the user may be any'
 
-export function refusalOf(error: ApiError | ClickHouseFailure): Refusal {
+/** @param query that the error is about, as far as it has been read */
+export function refusalOf(error: ApiError | ClickHouseFailure, query = ''): Refusal {
   if (error instanceof ClickHouseFailure) return { failure: error, status: error.status, headers: {} }
   const message = error.message.replace(/^query: /, '')
-  const failure = failureOf(error, message)
+  const failure = failureOf(error, message, query)
   const headers: Record<string, string> = {}
   if (error.retryAfterSeconds !== undefined)
     headers['Retry-After'] = `${Math.max(1, Math.ceil(error.retryAfterSeconds))}`
@@ -39,10 +41,27 @@ export function refusalOf(error: ApiError | ClickHouseFailure): Refusal {
   return { failure, status: error.code === 'VALIDATION_ERROR' ? failure.status : error.status, headers }
 }
 
-function failureOf(error: ApiError, message: string): ClickHouseFailure {
+function failureOf(error: ApiError, message: string, query: string): ClickHouseFailure {
+  const { cause } = error
   // The engine's own code, with what may be told of it.
-  if (error.cause instanceof ColumnarError) return new ClickHouseFailure(error.cause.code, error.cause.type, message)
+  if (cause instanceof ColumnarError)
+    return new ClickHouseFailure(cause.code, cause.type, withPlace(message, cause.message, query))
   if (error.code === 'UNAUTHENTICATED') return new ClickHouseFailure(...CODES[error.code], NO_KEY)
   if (NO_SELECT.test(message)) return new ClickHouseFailure(164, 'READONLY', message)
   return new ClickHouseFailure(...CODES[error.code], message)
+}
+
+/**
+ * Clients know messages of ClickHouse by the part of the query, or the function, that they name. Both are told where they
+ * are the caller's own words; the rest of what the engine says of the place is not.
+ */
+function withPlace(message: string, original: string, query: string): string {
+  if (isWithheld(message)) return message
+  const [said, ...hints] = message.split(HINT)
+  const scope =
+    / in scope ([\s\S]*?)(?:\. Maybe you meant: [\s\S]*|: Note: [\s\S]*)?[.:\s]*$/i.exec(original)?.[1] ?? ''
+  if (scope !== '' && query.includes(scope)) return [`${said} in scope ${scope}`, ...hints].join(HINT)
+  const executed = /while executing 'FUNCTION (\w+)\(/.exec(original)?.[1] ?? ''
+  if (executed !== '' && query.includes(`${executed}(`)) return `${message}: while executing 'FUNCTION ${executed}'`
+  return message
 }

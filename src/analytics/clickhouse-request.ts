@@ -1,6 +1,13 @@
 import { ClickHouseFailure, type Statement } from '../columnar/protocol.ts'
 import type { StreamQuery } from './analytics.ts'
+import { type EngineSetting, readSettings, takenSettings } from './clickhouse-settings.ts'
 import { emulateServer } from './introspection.ts'
+
+/** What is known of the engine. */
+export interface KnownEngine {
+  readonly version: string
+  readonly settings: ReadonlyMap<string, EngineSetting>
+}
 
 /**
  * What a statement of ClickHouse's protocol asks for, as far as it is for us: the rest of it is refused as ClickHouse
@@ -9,9 +16,9 @@ import { emulateServer } from './introspection.ts'
  * @param normalForm the query as the engine prints it, so that its parts can be told apart
  * @throws ClickHouseFailure
  */
-export function readRequest(statement: Statement, normalForm: string, version: string): StreamQuery {
-  const { database } = statement
-  if (database !== undefined && database !== '' && database !== 'default') {
+export function readRequest(statement: Statement, normalForm: string, engine: KnownEngine): StreamQuery {
+  const database = statement.database || 'default'
+  if (database !== 'default' && database !== 'system') {
     throw new ClickHouseFailure(81, 'UNKNOWN_DATABASE', `Database ${database} does not exist`)
   }
   const clause = / FORMAT (?:(\w+)|`(\w+)`)$/.exec(normalForm)
@@ -21,12 +28,13 @@ export function readRequest(statement: Statement, normalForm: string, version: s
   const isDocument = DOCUMENTS.has(format)
   if (!isDocument && !STREAMED.has(format))
     throw new ClickHouseFailure(73, 'UNKNOWN_FORMAT', `Unknown format ${format}`)
+  const server = { version: engine.version, database, settings: takenSettings(engine.settings) }
   return {
-    query: emulateServer(isClause ? normalForm.slice(0, clause.index) : normalForm, version),
+    query: emulateServer(isClause ? normalForm.slice(0, clause.index) : normalForm, server),
     outputFormat: format,
     isDocument,
     parameters: statement.parameters,
-    ...readSettings(statement.settings),
+    ...readSettings(statement.settings, engine.settings),
   }
 }
 
@@ -48,55 +56,3 @@ const DOCUMENTS = new Set(
    PrettyCompact PrettyCompactMonoBlock PrettyCompactNoEscapes PrettyMonoBlock PrettyNoEscapes PrettySpace
    PrettySpaceNoEscapes Vertical Values XML Markdown SQLInsert Arrow ORC Avro`.split(/\s+/),
 )
-
-/** What existing clients expect of times; and no numbers of what was read, which would speak of other tenants' rows. */
-const OUTPUT_SETTINGS = { date_time_output_format: 'simple', output_format_write_statistics: '0' }
-
-/** How values are written and read: nothing else depends on them. */
-const ALLOWED_SETTINGS = new Set(
-  `output_format_json_quote_64bit_integers output_format_json_quote_64bit_floats output_format_json_quote_decimals
-   output_format_json_quote_denormals output_format_json_escape_forward_slashes output_format_json_validate_utf8
-   output_format_json_named_tuples_as_objects output_format_json_skip_null_value_in_named_tuples
-   output_format_json_map_as_array_of_tuples output_format_csv_crlf_end_of_line
-   output_format_csv_serialize_tuple_into_separate_columns output_format_csv_header_serialize_tuple_into_separate_columns
-   output_format_tsv_crlf_end_of_line output_format_decimal_trailing_zeros output_format_pretty_color
-   output_format_pretty_row_numbers output_format_pretty_highlight_digit_groups output_format_parquet_compression_method
-   output_format_parquet_string_as_string output_format_arrow_compression_method output_format_arrow_string_as_string
-   output_format_binary_write_json_as_string output_format_native_write_json_as_string
-   output_format_msgpack_uuid_representation format_csv_delimiter format_csv_null_representation
-   format_tsv_null_representation bool_true_representation bool_false_representation date_time_output_format
-   date_time_input_format session_timezone join_use_nulls`.split(/\s+/),
-)
-
-/** What clients ask for that holds anyway, or is of no meaning here. */
-const IGNORED_SETTINGS = new Set(
-  `cancel_http_readonly_queries_on_client_close send_progress_in_http_headers http_headers_progress_interval_ms
-   enable_http_compression http_zlib_compression_level http_write_exception_in_output_format async_insert
-   wait_for_async_insert insert_deduplicate log_queries log_comment output_format_write_statistics`.split(/\s+/),
-)
-
-function readSettings(settings: Statement['settings']): Pick<StreamQuery, 'outputSettings' | 'rows' | 'seconds'> {
-  const outputSettings: Record<string, string> = { ...OUTPUT_SETTINGS }
-  for (const [name, value] of Object.entries(settings)) {
-    if (ALLOWED_SETTINGS.has(name)) outputSettings[name] = value
-    else if (!IGNORED_SETTINGS.has(name) && !isMet(name, value)) {
-      throw new ClickHouseFailure(164, 'READONLY', `Cannot modify '${name}' setting in readonly mode`)
-    }
-  }
-  const { max_result_rows: rows = '0', max_execution_time: seconds = '0' } = settings
-  return {
-    outputSettings,
-    ...(Number(rows) > 0 ? { rows: Number(rows) } : {}),
-    ...(Number(seconds) > 0 ? { seconds: Number(seconds) } : {}),
-  }
-
-  /** Whether a demand can be met without changing the session. */
-  function isMet(name: string, value: string): boolean {
-    if (name === 'readonly') return value === '1' || value === '2'
-    if (name === 'max_execution_time') return Number(value) >= 0
-    // A driver's "at most so many rows"; without `break` it would be an error that more rows cause.
-    if (name === 'max_result_rows')
-      return value === '0' || (/^\d{1,9}$/.test(value) && settings.result_overflow_mode === 'break')
-    return name === 'result_overflow_mode'
-  }
-}

@@ -21,6 +21,8 @@ export interface CheckedQuery {
   readonly text: string
   /** See {@link jsonPathsOf}. */
   readonly jsonPaths: readonly string[] | null
+  /** Placeholders whose values are the types of casts: see {@link refuseTypes}. */
+  readonly typeParameters: readonly string[]
 }
 
 /** Turns the engine's complaint into the caller's error. */
@@ -40,16 +42,17 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       if (!/^[\s(]*(SELECT|WITH|FROM)\b/.test(text)) throw refusal('only SELECT is allowed')
       refuseHidden(text)
       const options = { settings: PARSER_SETTINGS, signal }
-      const tree = await ask(client.statementText(`EXPLAIN AST ${withoutParameters(text)}`, options))
+      const { statement, names } = withoutParameters(text)
+      const tree = await ask(client.statementText(`EXPLAIN AST ${statement}`, options))
       const nodes = readAst(tree)
       // The tree, too, is then printed in that format.
       if (nodes === null && / FORMAT \S+$/.test(text)) throw refusal(NO_FORMAT)
       if (nodes === null) throw refusal('this query cannot be checked')
-      for (const node of nodes) refuseNode(node)
+      const typeParameters = nodes.flatMap((node) => refuseNode(node, names) ?? [])
       refuseCallsByName(nodes)
       refuseUnbounded(nodes)
       // A NATURAL JOIN takes all columns of one name: none may be missing, and the tree does not tell it from others.
-      return { text, jsonPaths: /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes) }
+      return { text, jsonPaths: /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes), typeParameters }
     },
   }
 }
@@ -96,15 +99,28 @@ function refuseHidden(text: string): void {
   }
   if (/[{}]/.test(text.replace(QUOTED_OR_PARAMETER, '')))
     throw refusal('a placeholder is {name:Type} with a plain type')
-  // Their values are read from bytes that were made elsewhere.
-  if (/AggregateFunction/i.test(text)) throw refusal('AggregateFunction types are not allowed')
+  refuseStates(text)
 }
 
-/** Placeholders only ever become values, so the tree is asked for with a value in their place. */
-function withoutParameters(text: string): string {
-  return text.replace(QUOTED_OR_PARAMETER, (whole, _back, _double, parameter) =>
-    parameter === undefined ? whole : '1',
+/**
+ * Placeholders only ever become values, so the tree is asked for with values in their place: numbers by which they are found
+ * again.
+ */
+function withoutParameters(text: string): { statement: string; names: readonly string[] } {
+  const names: string[] = []
+  const statement = text.replace(QUOTED_OR_PARAMETER, (whole, _back, _double, parameter, type) =>
+    // Only a text is a type as it stands.
+    parameter === undefined ? whole : String(PLACEHOLDER + names.push(type === 'String' ? parameter : '') - 1),
   )
+  return { statement, names }
+}
+
+const PLACEHOLDER = 9_000_000_000_000
+
+/** The placeholder that stood where the tree has that node. */
+function parameterOf(node: AstNode | undefined, names: readonly string[]): string | undefined {
+  const number = node?.kind === 'Literal' ? /^UInt64_(\d+)$/.exec(node.rest)?.[1] : undefined
+  return names[Number(number) - PLACEHOLDER] || undefined
 }
 
 /** Parts of a SELECT that can do no harm; functions, tables and lists of selects are looked at more closely. */
@@ -119,7 +135,8 @@ const PLAIN_KINDS = new Set(
 /** Their second argument is a type, and they make values of it from bytes. */
 const TYPE_FUNCTIONS = /^(_?cast|accurateCast(OrNull|OrDefault)?)$/i
 
-function refuseNode(node: AstNode): void {
+/** @returns the placeholder that is the type of a cast, if there is one */
+function refuseNode(node: AstNode, parameters: readonly string[]): string | undefined {
   switch (node.kind) {
     case 'SelectWithUnionQuery':
       if (node.children.some((child) => child.kind === 'Set')) throw refusal('SETTINGS is not allowed')
@@ -128,8 +145,7 @@ function refuseNode(node: AstNode): void {
     case 'Set':
       throw refusal('SETTINGS is not allowed')
     case 'Function':
-      refuseFunction(node)
-      return
+      return refuseFunction(node, parameters)
     case 'TableIdentifier':
       refuseTable(node.name)
       return
@@ -143,7 +159,7 @@ function refuseNode(node: AstNode): void {
   }
 }
 
-function refuseFunction(node: AstNode): void {
+function refuseFunction(node: AstNode, parameters: readonly string[]): string | undefined {
   const name = node.name
   if (node.parent?.kind === 'TableExpression') {
     if (!isAllowedTableFunction(name)) throw refusal(`the table function ${name} is not allowed`)
@@ -154,10 +170,12 @@ function refuseFunction(node: AstNode): void {
   const set = setTableOf(node)
   if (set !== undefined) refuseTable(set.name)
   const [first, second] = node.children[0]?.children ?? []
-  if (TYPE_FUNCTIONS.test(name)) refuseType(textOf(second))
+  const typeParameter = TYPE_FUNCTIONS.test(name) ? parameterOf(second, parameters) : undefined
+  if (TYPE_FUNCTIONS.test(name) && typeParameter === undefined) refuseType(textOf(second))
   if (takesFunction(name) && second !== undefined && first?.kind === 'Identifier' && !isAllowedFunction(first.name)) {
     throw refusal(`${name}(${first.name}, …) calls ${first.name}, which is not allowed: write a lambda, x -> …`)
   }
+  return typeParameter
 }
 
 function refuseUnbounded(nodes: readonly AstNode[]): void {
@@ -195,8 +213,38 @@ function collapsed(text: string): string {
 
 /** A type that is computed, or spelled with escapes, may be one that is not allowed. */
 function refuseType(type: string | undefined): void {
-  if (type === undefined) throw refusal('the type of a cast is neither an expression nor a placeholder')
+  if (type === undefined)
+    throw refusal('the type of a cast must be a text or a {name:String} placeholder, not an expression')
   if (type.includes('\\')) throw refusal('types with backslashes are not allowed')
+  refuseStates(type)
+}
+
+/** Their values are read from bytes that were made elsewhere. */
+function refuseStates(text: string): void {
+  if (/AggregateFunction/i.test(text)) throw refusal('AggregateFunction types are not allowed')
+}
+
+/** Values of placeholders, as they come: see `RunQuery` and `StreamQuery`. */
+interface GivenParameters {
+  readonly params?: Readonly<Record<string, unknown>>
+  readonly parameters?: Readonly<Record<string, string>>
+}
+
+/**
+ * Holds the values that placeholders give to the types of casts to what a type in the query itself is held to.
+ * @throws ApiError VALIDATION_ERROR
+ */
+export function refuseTypes(
+  typeParameters: readonly string[],
+  { params = {}, parameters = {} }: GivenParameters,
+): void {
+  for (const name of typeParameters) {
+    // Both ways to give it at once: the engine takes the second, but neither may be wrong.
+    if (name in params) refuseType(typeof params[name] === 'string' ? params[name] : undefined)
+    // In ClickHouse's text form quotes may be escaped.
+    if (name in parameters)
+      refuseType(parameters[name].replace(/\\(['\\])/g, (whole, sign) => (sign === "'" ? sign : whole)))
+  }
 }
 
 /** A plain name: one of our tables or of the query's own WITH. Nothing else has such a name there. */

@@ -18,7 +18,7 @@ const QUERY_TIMEOUT_MS = 5_000
 const STANDSTILL_MAX_MS = 15_000
 /** A workspace without rows. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
-const QUERY = { text: 'SELECT max(seq) FROM events', jsonPaths: [] }
+const QUERY = { text: 'SELECT max(seq) FROM events', jsonPaths: [], typeParameters: [] }
 
 /**
  * What there is to ask of ClickHouse: whether it answers the service, whether it answers queries of tenants, and whether

@@ -75,6 +75,16 @@ const SIZES = [
   [2 ** 10, 'KiB'],
 ] as const
 
+/** Comes before what the engine thinks was meant. */
+export const HINT = '; maybe you meant '
+
+const WITHHELD = 'it failed'
+
+/** Whether a message keeps the engine's own to itself. */
+export function isWithheld(message: string): boolean {
+  return message.startsWith(`${WITHHELD} (`)
+}
+
 function clean(message: string): string {
   const suggestion = /Maybe you meant: (\[[^\]]*\])/.exec(message)?.[1]
   const text = message
@@ -86,10 +96,10 @@ function clean(message: string): string {
     .replace(/\b__table\d+\./g, '')
     .replace(/[:.\s]+$/, '')
   const dynamic = /\bDynamic\b/.test(text) ? '; give it a type, as in payload.tokens.in::Float64' : ''
-  const hint = suggestion === undefined ? '' : `; maybe you meant ${suggestion}`
+  const hint = suggestion === undefined ? '' : `${HINT}${suggestion}`
   const whole = `${text}${hint}${dynamic}`
   // Anything that still speaks of the inside is not for the caller.
   if (/workspace_id|PREWHERE|_scope\b|\bMergeTree/i.test(whole))
-    return `it failed (${message.length} characters of detail withheld)`
+    return `${WITHHELD} (${message.length} characters of detail withheld)`
   return whole.length > MESSAGE_LENGTH_MAX ? `${whole.slice(0, MESSAGE_LENGTH_MAX)}…` : whole
 }

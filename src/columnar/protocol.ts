@@ -131,10 +131,15 @@ export async function readStatement(request: Request, mintQueryId: () => string)
     parameters: Object.fromEntries(
       named.flatMap(([name, value]) => (name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [])),
     ),
-    acceptsGzip:
-      search.get('enable_http_compression') === '1' && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? ''),
+    acceptsGzip: acceptsGzip(request),
     waitsForEnd: (search.get('wait_end_of_query') ?? '0') !== '0',
   }
+}
+
+/** Whether the client takes a compressed answer, and asks for one. */
+export function acceptsGzip(request: Request): boolean {
+  const isAskedFor = new URL(request.url).searchParams.get('enable_http_compression') === '1'
+  return isAskedFor && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
 }
 
 /** The body, inflated if it came compressed. */

@@ -138,7 +138,7 @@ describe('with the official client', () => {
     const result = await client.query({ query: 'select number as n, toString(number) as s from numbers(2)', format })
     const answer = await result.json()
     expect(answer).toMatchObject(expected as object)
-    expect(JSON.stringify(answer)).not.toMatch(/rows_read|statistics/)
+    expect(JSON.stringify(answer)).not.toMatch(/"(rows|bytes)_read":[^0]/)
     expect(result.response_headers['x-clickhouse-summary']).toContain('"read_rows":"0"')
   })
 
@@ -161,7 +161,7 @@ describe('with the official client', () => {
         inBody,
       ),
     ).toEqual([{ n: 5, s: params.s, list: params.list, long: 50_000 }])
-    expect(await failure(rows('select * from {t:Identifier}', { t: 'system.one' }))).toMatchObject({ code: '497' })
+    expect(await failure(rows('select * from {t:Identifier}', { t: 'system.parts' }))).toMatchObject({ code: '497' })
   })
 
   test('a long result as a stream, in JSON and in CSV', async () => {
@@ -289,15 +289,15 @@ describe('what tools ask first', () => {
   test.each([
     ['SHOW TABLES', ['events', 'runs', 'tasks']],
     ["show tables from default like 'r%'", ['runs']],
-    ['SHOW DATABASES', ['default']],
+    ['SHOW DATABASES', ['default', 'system']],
     [
       "select name from system.tables where database = 'default' and name like '%s' order by name",
       ['events', 'runs', 'tasks'],
     ],
     ["with 'runs' as t select name from system.tables where name = t", ['runs']],
-    ['select name from `system`.databases', ['default']],
+    ['select name from `system`.databases', ['default', 'system']],
     ["select 'system.tables' as name", ['system.tables']],
-    ['SELECT name, value, readonly AS readonly FROM system.settings LIMIT 10000', []],
+    ["SELECT name, value, readonly AS readonly FROM system.settings WHERE name = 'readonly'", ['readonly']],
   ])('%s', async (query, names) => {
     expect((await rows(query)).map(({ name }) => name)).toEqual(names)
   })
@@ -361,7 +361,7 @@ describe('by hand', () => {
   test('what would change the meaning of a request is refused', async () => {
     const code = async (parameters: Record<string, string>) =>
       (await ask({ query: 'select 1', ...parameters })).headers.get('x-clickhouse-exception-code')
-    expect(await code({ database: 'system' })).toBe('81')
+    expect(await code({ database: 'information_schema' })).toBe('81')
     expect(await code({ database: 'default' })).toBeNull()
     expect(await code({ session_id: 'x' })).toBe('48')
     expect(await code({ compress: '1' })).toBe('48')
@@ -379,7 +379,7 @@ describe('by hand', () => {
 describe('nothing of another tenant is reachable', () => {
   /** Of the attacks, what is a fair question here; the answers are about the asker's own tables. */
   const FAIR =
-    /^select (version|currentUser|user|currentDatabase|hostName|displayName|uptime)\(\)$|^select \* from (system\.(tables|settings)|default\.events)$|^show (tables|databases)$|^desc(ribe table)? events$|^select 1 format CSV$/
+    /^select (version|currentUser|user|currentDatabase|hostName|displayName|uptime)\(\)$|^select \* from ([`"]?sys(t|\\x74)em[`"]? ?\. ?[`"]?(tables|settings|one)[`"]?|default\.events)$|^select 1 in system\.one$|^select count\(\) from system\.numbers limit 1$|^show (tables|databases)$|^desc(ribe table)? events$|^select 1 format CSV$/
 
   test('the attack list is refused, or answered about what is ours', async () => {
     const loot = join(await temporaryDirectory(), 'loot')

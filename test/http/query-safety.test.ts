@@ -249,7 +249,7 @@ describe('each layer alone', () => {
   test('without guard and session, the scope answers for one workspace, and knows no other unqualified name', async () => {
     const scoped = (query: string) =>
       client.query<Record<string, unknown>>(
-        scopedStatement({ text: query, jsonPaths: null }, client.database, OURS, 100),
+        scopedStatement({ text: query, jsonPaths: null, typeParameters: [] }, client.database, OURS, 100),
         { database: scopeDatabase(client.database) },
       )
     for (const query of [

@@ -1,0 +1,21 @@
+/**
+ * Replaces in SQL what stands outside of texts and quoted names.
+ * @param text in the engine's normal form, which has no comments
+ */
+export function replaceUnquoted(
+  text: string,
+  pattern: RegExp,
+  replacement: string | ((...match: string[]) => string),
+): string {
+  return text
+    .split(QUOTED)
+    .map((piece, i) => (i % 2 === 1 ? piece : piece.replace(pattern, replacement as string)))
+    .join('')
+}
+
+const QUOTED = /('(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*")/s
+
+/** A text of SQL. */
+export function quote(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}
