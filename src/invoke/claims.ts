@@ -31,7 +31,7 @@ export async function workspacesInLine(sql: Sql): Promise<string[]> {
 }
 
 /**
- * Takes runs that wait to be driven: the oldest of each workspace, and every child.
+ * Takes runs that wait to be driven: the oldest of each workspace, and every child of an active one.
  *
  * @param places how many of each workspace
  * @param eventsOf what is told of a run that begins
@@ -59,8 +59,9 @@ export async function claimQueued(
             order by queued_at, run_id limit p.places
           ) q
         union all
-        (select workspace_id, run_id from hosted_runs where phase = 'queued' and parent_call_id is not null
-         order by queued_at limit ${CHILDREN_MAX})
+        (select c.workspace_id, c.run_id from hosted_runs c join workspaces w on w.workspace_id = c.workspace_id
+         where c.phase = 'queued' and c.parent_call_id is not null and w.status = 'active'
+         order by c.queued_at limit ${CHILDREN_MAX})
       )
       for update of h skip locked`
     if (queued.length === 0) return []
@@ -88,15 +89,15 @@ export async function claimQueued(
 
 const CHILDREN_MAX = 1_000
 
-/** Takes runs whose process is gone. */
+/** Takes runs whose process is gone; those of suspended workspaces wait until these are active again. */
 export async function claimOrphans(sql: Sql, owner: string, limit: number): Promise<Claimed[]> {
   return sql<Claimed[]>`
     update hosted_runs h set owner = ${owner}
     where (h.workspace_id, h.run_id) in (
-      select o.workspace_id, o.run_id from hosted_runs o
-      where o.phase = 'driven' and o.owner <> ${owner}
+      select o.workspace_id, o.run_id from hosted_runs o join workspaces w on w.workspace_id = o.workspace_id
+      where o.phase = 'driven' and o.owner <> ${owner} and w.status = 'active'
         and not exists (select from instances i where i.instance_id = o.owner and i.lease_until > now())
-      limit ${limit} for update skip locked
+      limit ${limit} for update of o skip locked
     )
     returning h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",
       h.parent_call_id is not null as "isChild"`

@@ -2,13 +2,15 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../src/keys/token.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { createApi } from '../support/api.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
+import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { type Backends, callTurn, startBackends, stepOf } from '../support/hosted-rig.ts'
 import type { Turn } from '../support/model-server.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { spawnService, startTestService, type TestService } from '../support/service.ts'
+import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /** Processes that share one database: a run is driven by one of them at a time, and by another one when that is gone. */
@@ -117,6 +119,36 @@ describe('two processes', () => {
     const { status, data } = await waiting
     expect([status, data.status, data.output]).toEqual([202, 'running', null])
     expect((await untilStatus(second, data.run_id, 'completed')).output).toEqual({ text: 'done' })
+    await second.stop()
+  })
+
+  test('runs of a suspended workspace are left alone, those below others too, until it is active again', async () => {
+    const first = await inProcess()
+    const second = await inProcess({ HOSTED_RUNS_AT_ONCE: '1' })
+    const tenant = await newTenant(first)
+    let isHanging = true
+    const child = await backends.agent(tenant, () => (isHanging ? { hangs: true } : { text: 'four' }))
+    const parent = await backends.agent(tenant, [callTurn(['ask', { message: 'x' }]), { text: 'done' }], {
+      tools: [{ type: 'agent', name: 'ask', description: 'Asks.', agent_id: child.agentId }],
+    })
+    const { data } = await parent.invoke({ background: true })
+    await eventually(() => child.requests().length === 1)
+    const setStatus = (status: string) =>
+      second.api('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { status }, { key: OPERATOR_TOKEN })
+    await setStatus('suspended')
+    isHanging = false
+    await first.stop()
+    const phases = async () =>
+      (await sql`select phase from hosted_runs where workspace_id = ${tenant.workspaceId}`).map(({ phase }) => phase)
+    expect(await phases()).toEqual(['queued', 'queued'])
+    // Some of these wait in line, so that the line is looked at.
+    const other = await watched(second, [{ text: 'done' }])
+    for (const { data } of await Promise.all([other.invoke(), other.invoke(), other.invoke()]))
+      expect(data.status).toBe('completed')
+    expect(await phases()).toEqual(['queued', 'queued'])
+    expect(child.requests()).toHaveLength(1)
+    await setStatus('active')
+    await untilStatus({ api: createApi(second.url, tenant.workspaceKey) }, data.run_id, 'completed')
     await second.stop()
   })
 

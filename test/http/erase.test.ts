@@ -254,7 +254,7 @@ describe('erasing a workspace', () => {
     const calls = ['hang', 'slow'].map((message) => hosted.invoke({ start_session: true, input: { message } }))
     await eventually(() => model.open === open + 2)
     expect((await erase(service, doomed.workspaceId)).status).toBe(200)
-    for (const { error } of await Promise.all(calls)) expect(error!.code).toBe('NOT_FOUND')
+    for (const { error } of await Promise.all(calls)) expect(error!.code).toBe('FORBIDDEN')
     await eventually(() => model.open === open && model.aborted > aborted)
     expect(await traces(stores, doomed.workspaceId)).toEqual([])
   })
