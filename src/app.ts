@@ -69,7 +69,7 @@ export function createApp(deps: AppDeps) {
     .use(pauseRoutes({ guards, ...deps.hosted }))
     .use(sessionRoutes({ guards, sessions: deps.hosted.sessions }))
     .use(secretRoutes({ guards, secrets: deps.secrets }))
-    .use(workspaceRoutes({ guards, workspaces: deps.workspaces }))
+    .use(workspaceRoutes({ guards, workspaces: deps.workspaces, keys: deps.keys }))
     .use(erasureRoutes({ guards, erasure: deps.erasure }))
     .use(queryRoutes({ guards, analytics: deps.analytics }))
     .use(catalogueRoutes({ guards, analytics: deps.analytics }))

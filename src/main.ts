@@ -66,7 +66,7 @@ function fail(error: unknown): never {
   process.exit(1)
 }
 
-function welcome({ url, isFirstStart, freshKey }: Service, { dataDir }: Config): string {
+function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataDir }: Config): string {
   const shown = freshKey ?? (isFirstStart ? '$BOOTSTRAP_WORKSPACE_KEY' : '$KEY')
   const lines = [
     '',
@@ -76,6 +76,11 @@ function welcome({ url, isFirstStart, freshKey }: Service, { dataDir }: Config):
     `  data:      ${dataDir}`,
   ]
   if (freshKey !== null) lines.push(`  workspace key (shown only now; keep it): ${freshKey}`)
+  if (isKeyIgnored)
+    lines.push(
+      '  BOOTSTRAP_WORKSPACE_KEY is ignored: there is a workspace already, and this is no key of it.',
+      '  `bun run keys` lists workspaces and keys, and makes new ones.',
+    )
   lines.push(
     '',
     `${shown === '$KEY' ? 'With your workspace key in KEY, create' : 'Create'} an agent:`,

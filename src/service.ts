@@ -65,6 +65,8 @@ export interface Service {
   readonly isFirstStart: boolean
   /** The first workspace's key, to be shown once; null on later starts and when the operator gave the key. */
   readonly freshKey: string | null
+  /** `BOOTSTRAP_WORKSPACE_KEY` opens no workspace, and none was made for it. */
+  readonly isKeyIgnored: boolean
   /** Answers what has been accepted, writes what is to be written, ends every child. Safe to call twice. */
   stop(): Promise<void>
 }
@@ -115,6 +117,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const deps = { log, progress, metrics: metrics.registry, teardown, onStuckQuery }
   const { sql, heartbeat, columnar } = await startStores(config, deps)
   const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
+  if (first.keyIgnored)
+    log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: there is a workspace already, and this is no key of it')
 
   const ring = new KeyRing({
     sql,
@@ -300,8 +304,9 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   })
   return {
     url: listener.url,
-    isFirstStart: first !== null,
-    freshKey: first?.freshKey ?? null,
+    isFirstStart: first.workspaceId !== null,
+    freshKey: first.freshKey,
+    isKeyIgnored: first.keyIgnored,
     stop: () => teardown.run(),
   }
 }

@@ -17,7 +17,11 @@ export interface LeaseDeps {
   readonly heartbeat: Sql
   readonly log: Log
   readonly instanceId: string
-  /** Nobody else can reach this database (the embedded one, behind the lock of its directory): the lease never ends. */
+  /**
+   * No other process of the service can reach this database (the embedded one, behind the lock of its directory): the
+   * lease never ends. Commands beside the service (`bun run keys`) may still change credentials; they wait until it has
+   * applied that.
+   */
   readonly exclusive: boolean
   /** An instance known to be gone, whose lease nobody needs to wait for: the last one on the same, locked, data directory. */
   readonly supersedes?: string | undefined
@@ -99,8 +103,7 @@ export class CredentialLease {
     if (exclusive) await sql`delete from instances`
     else if (supersedes !== undefined) await sql`delete from instances where instance_id = ${supersedes}`
     await this.register()
-    if (exclusive) return
-    await this.renew()
+    if (!exclusive) await this.renew()
     this.schedule()
   }
 
@@ -168,6 +171,24 @@ export class CredentialLease {
     }
   }
 
+  /** A round of a process whose lease never ends: applies what commands have changed, and says so. */
+  private async followChanges(): Promise<void> {
+    const { heartbeat: sql, instanceId } = this.deps
+    for (;;) {
+      const changes = await this.readChanges()
+      const applied = changes.at(-1)?.change_id
+      if (applied === undefined) return
+      this.onChanges(changes)
+      this.applied = applied
+      await sql`update instances set applied = ${applied} where instance_id = ${instanceId}`
+    }
+  }
+
+  private readChanges() {
+    return this.deps.heartbeat<(CredentialChange & { change_id: number })[]>`
+      select change_id, scope, id, dead from credential_changes where change_id > ${this.applied} order by change_id`
+  }
+
   private async beat(round: number): Promise<void> {
     let news = true
     while (news) {
@@ -178,8 +199,7 @@ export class CredentialLease {
         this.onChanges('everything')
         continue
       }
-      const changes = await this.deps.heartbeat<(CredentialChange & { change_id: number })[]>`
-        select change_id, scope, id, dead from credential_changes where change_id > ${this.applied} order by change_id`
+      const changes = await this.readChanges()
       // Given up meanwhile: the row may say less by now than this round was granted.
       if (round !== this.round) return
       if (changes.length > 0) this.onChanges(changes)
@@ -222,9 +242,10 @@ export class CredentialLease {
 
   private schedule(): void {
     const { sharedBeatMs, aloneBeatMs } = this.times
-    const delay = this.shared || this.failing ? sharedBeatMs : aloneBeatMs
+    const { exclusive } = this.deps
+    const delay = exclusive || this.shared || this.failing ? sharedBeatMs : aloneBeatMs
     this.timer = setTimeout(() => {
-      void this.renew()
+      void (exclusive ? withTimeout(this.followChanges(), BEAT_TIMEOUT_MS) : this.renew())
         .then(() => this.report(false))
         .catch((error: unknown) => this.report(true, error))
         .finally(() => {

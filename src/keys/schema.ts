@@ -47,6 +47,10 @@ export type CreateKey = typeof CreateKey.static
 export const CreateAgentKey = Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) })
 export type CreateAgentKey = typeof CreateAgentKey.static
 
+/** Body of `POST /api/v1/workspaces/:workspaceId/keys`. */
+export const CreateOwnerKey = CreateAgentKey
+export type CreateOwnerKey = typeof CreateOwnerKey.static
+
 /** Body of `POST /api/v1/keys/:keyId/revoke`: nothing to say. */
 export const RevokeKey = Body({})
 

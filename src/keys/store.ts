@@ -10,6 +10,7 @@ import {
   type Caller,
   type CreateAgentKey,
   type CreateKey,
+  type CreateOwnerKey,
   isExpired,
   type KeyPage,
   type KeyRecord,
@@ -27,12 +28,15 @@ export interface KeyStoreDeps {
   readonly clock: Clock
 }
 
+/** Whose keys they are: the caller's, or those of a workspace that the operator names. */
+type Tenant = Pick<Caller, 'workspaceId'>
+
 /** Keys of a workspace: made, listed, revoked, rotated (spec section 5, contract section 2). */
 export class KeyStore {
   constructor(private readonly deps: KeyStoreDeps) {}
 
   /** @throws ApiError VALIDATION_ERROR for an `expires_at` that has passed */
-  async createForWorkspace(caller: Caller, { name, expires_at }: CreateKey, mint: Mint): Promise<NewKey> {
+  async createForWorkspace(caller: Tenant, { name, expires_at }: CreateKey, mint: Mint): Promise<NewKey> {
     const { sql, clock } = this.deps
     const token = mintToken('workspace')
     const row = await insertKey(sql, token, {
@@ -46,8 +50,33 @@ export class KeyStore {
     return this.newKey(row, token)
   }
 
+  /**
+   * A workspace key for an owner who lost theirs, made by the operator.
+   * @throws ApiError NOT_FOUND, CONFLICT while the workspace is being erased, VALIDATION_ERROR as above
+   */
+  async createForOwner(workspaceId: string, body: CreateOwnerKey, mint: Mint): Promise<NewKey> {
+    const { sql, clock } = this.deps
+    const token = mintToken('workspace')
+    const expiresAt = this.futureDate(body.expires_at)
+    const row = await sql.begin(async (tx) => {
+      // Locked, so that erasing the workspace comes before or after, not in between.
+      const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
+      if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
+      if (workspace.is_erasing === true) throw new ApiError('CONFLICT', 'the workspace is being erased')
+      return insertKey(tx as unknown as TransactionSql, token, {
+        key_id: mint.uuid(),
+        workspace_id: workspaceId,
+        agent_id: null,
+        name: body.name ?? null,
+        created_at: new Date(clock.now()),
+        expires_at: expiresAt,
+      })
+    })
+    return this.newKey(row, token)
+  }
+
   /** @throws ApiError NOT_FOUND for no agent of the workspace or an archived one, VALIDATION_ERROR as above */
-  async createForAgent(caller: Caller, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
+  async createForAgent(caller: Tenant, agentId: string, body: CreateAgentKey, mint: Mint): Promise<NewKey> {
     const { sql, clock } = this.deps
     const token = mintToken('agent')
     const expiresAt = this.futureDate(body.expires_at)
@@ -94,7 +123,7 @@ export class KeyStore {
    * Kills a key. Once it has resolved, no process of the service accepts it. Repeating it changes nothing.
    * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
    */
-  async revoke(caller: Caller, keyId: string): Promise<KeyRecord> {
+  async revoke(caller: Tenant, keyId: string): Promise<KeyRecord> {
     const { ring, clock } = this.deps
     const now = clock.now()
     return ring.change({ scope: 'key', id: keyId, dead: true }, async (tx) => {
@@ -110,7 +139,7 @@ export class KeyStore {
    * Makes a key like an old one, which dies after the grace. The new one expires when the old one did.
    * @throws ApiError NOT_FOUND; CONFLICT for a key that is dead or has been rotated already; UNAVAILABLE as in revoke
    */
-  async rotate(caller: Caller, keyId: string, { grace_seconds = 0 }: RotateKey, mint: Mint): Promise<NewKey> {
+  async rotate(caller: Tenant, keyId: string, { grace_seconds = 0 }: RotateKey, mint: Mint): Promise<NewKey> {
     const { ring, clock } = this.deps
     const now = clock.now()
     const newId = mint.uuid()

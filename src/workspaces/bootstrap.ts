@@ -13,9 +13,12 @@ export interface BootstrapDeps {
 }
 
 export interface Bootstrapped {
-  readonly workspaceId: string
+  /** The workspace just made; null if there was one already. */
+  readonly workspaceId: string | null
   /** To be shown to the operator once. Null if it was given, so that a secret of theirs is not printed. */
   readonly freshKey: string | null
+  /** The given key is not used, because there is a workspace already, and it opens none. */
+  readonly keyIgnored: boolean
 }
 
 const WORKSPACE_NAME = 'default'
@@ -23,16 +26,20 @@ const WORKSPACE_NAME = 'default'
 /**
  * On an empty database, makes workspace `default` with one workspace key (contract section 2, "first start"). Of several
  * processes that start together one does it.
- *
- * @returns null if there is a workspace already: the given key is not looked at then
  */
-export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDeps): Promise<Bootstrapped | null> {
+export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDeps): Promise<Bootstrapped> {
   const token = key === undefined ? mintToken('workspace') : describeToken(key)
-  return sql.begin(async (tx) => {
+  return sql.begin(async (tx): Promise<Bootstrapped> => {
     await tx`lock table workspaces in share row exclusive mode`
     const [{ exists }] = (await tx`select exists (select from workspaces)`) as unknown as [{ exists: boolean }]
-    if (exists) return null
+    if (exists) {
+      const [working] = await tx`
+        select from api_keys where hash = ${token.hash} and type = 'workspace' and revoked_at is null
+          and (expires_at is null or expires_at > ${new Date(clock.now())})`
+      return { workspaceId: null, freshKey: null, keyIgnored: key !== undefined && working === undefined }
+    }
     const workspace = await insertWorkspace(tx as unknown as TransactionSql, WORKSPACE_NAME, token, mint, clock)
-    return { workspaceId: workspace.workspace_id, freshKey: key === undefined ? token.text : null }
-  }) as Promise<Bootstrapped | null>
+    const freshKey = key === undefined ? token.text : null
+    return { workspaceId: workspace.workspace_id, freshKey, keyIgnored: false }
+  }) as Promise<Bootstrapped>
 }

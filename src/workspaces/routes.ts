@@ -1,5 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { CreateOwnerKey, NewKey } from '../keys/schema.ts'
+import type { KeyStore } from '../keys/store.ts'
 import {
   CreateWorkspace,
   EditWorkspace,
@@ -14,12 +16,13 @@ import type { WorkspaceStore } from './store.ts'
 export interface WorkspaceRoutesDeps {
   readonly guards: Guards
   readonly workspaces: WorkspaceStore
+  readonly keys: Pick<KeyStore, 'createForOwner'>
 }
 
 const tags = ['Workspaces (operator)']
 
 /** Workspaces, for the operator's token (contract section 2). */
-export function workspaceRoutes({ guards, workspaces }: WorkspaceRoutesDeps) {
+export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/workspaces' })
     .use(guards.operator)
     .post('', ({ body, mint }) => workspaces.create(body, mint), {
@@ -32,6 +35,16 @@ export function workspaceRoutes({ guards, workspaces }: WorkspaceRoutesDeps) {
       response: WorkspacePage,
       detail: { tags, summary: 'List all workspaces' },
     })
+    .post(
+      '/:workspaceId/keys',
+      ({ params, body, mint }) => keys.createForOwner(params.workspaceId.toLowerCase(), body, mint),
+      {
+        params: WorkspaceParams,
+        body: CreateOwnerKey,
+        response: NewKey,
+        detail: { tags, summary: 'Make a workspace key for an owner who lost theirs' },
+      },
+    )
     .patch('/:workspaceId', ({ params, body }) => workspaces.edit(params.workspaceId.toLowerCase(), body), {
       params: WorkspaceParams,
       body: EditWorkspace,

@@ -93,10 +93,11 @@ export async function authApp(options: AuthAppOptions = {}) {
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',
     feedOrigins: undefined,
   })
+  const keys = new KeyStore({ sql, ring, clock })
   const app = createShell({ log, limits, unavailableOf, logRequests: false })
-    .use(keyRoutes({ guards, keys: new KeyStore({ sql, ring, clock }) }))
+    .use(keyRoutes({ guards, keys }))
     .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
-    .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }) }))
+    .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }), keys }))
     // Stand in for the routes of other modules behind the same guards.
     .use((root) =>
       root.group('/ingest', (group) =>
@@ -128,7 +129,7 @@ export async function authApp(options: AuthAppOptions = {}) {
   }
 
   /** The first workspace and its key; only in the first app on a database. */
-  const owner = { workspaceId: bootstrapped?.workspaceId ?? '', key: bootstrapped?.freshKey ?? '' }
+  const owner = { workspaceId: bootstrapped.workspaceId ?? '', key: bootstrapped.freshKey ?? '' }
 
   return {
     url,

@@ -156,6 +156,41 @@ describe('PATCH /api/v1/workspaces/:workspaceId', () => {
   })
 })
 
+describe('a key for an owner who lost theirs', () => {
+  const make = (id: string, body: unknown, headers = {}) =>
+    app.call('POST', `/api/v1/workspaces/${id}/keys`, { key: OPERATOR_TOKEN, body, headers })
+
+  test('is a workspace key of that workspace, and works at once', async () => {
+    const tenant = await app.newWorkspace()
+    await app.call('POST', `/api/v1/keys/${tenant.keyId}/revoke`, { key: tenant.key, body: {} })
+    const { status, data } = await make(tenant.workspaceId.toUpperCase(), { name: 'regained' })
+    expect([status, data.type, data.name, data.agent_id]).toEqual([200, 'workspace', 'regained', null])
+    const listed = await app.call('GET', '/api/v1/keys', { key: data.key })
+    expect(listed.data.items.map((each: { key_id: string }) => each.key_id)).toEqual([data.key_id, tenant.keyId])
+  })
+
+  test('needs neither name nor expiry, and a repeat with an Idempotency-Key is the same key', async () => {
+    const tenant = await app.newWorkspace()
+    const headers = { 'idempotency-key': 'regain' }
+    const first = await make(tenant.workspaceId, {}, headers)
+    const again = await make(tenant.workspaceId, {}, headers)
+    expect(again.data).toEqual(first.data)
+    expect([first.data.name, first.data.expires_at]).toEqual([null, null])
+  })
+
+  test('is refused to everybody else, for no workspace, and for a time that has passed', async () => {
+    const tenant = await app.newWorkspace()
+    const path = `/api/v1/workspaces/${tenant.workspaceId}/keys`
+    expect(verdict(await app.call('POST', path, { key: tenant.key, body: {} }))).toBe('401 UNAUTHENTICATED')
+    expect(verdict(await make(crypto.randomUUID(), {}))).toBe('404 NOT_FOUND')
+    expect(verdict(await make('x', {}))).toBe('400 VALIDATION_ERROR')
+    expect(verdict(await make(tenant.workspaceId, { expires_at: '2020-01-01T00:00:00Z' }))).toBe('400 VALIDATION_ERROR')
+    expect(verdict(await make(tenant.workspaceId, { expires: 1 }))).toBe('400 VALIDATION_ERROR')
+    await app.sql`update workspaces set is_erasing = true where workspace_id = ${tenant.workspaceId}`
+    expect(verdict(await make(tenant.workspaceId, {}))).toBe('409 CONFLICT')
+  })
+})
+
 describe('the first start', () => {
   const keysOf = (sql: Awaited<ReturnType<typeof freshDatabase>>['sql']) =>
     sql`select hash, workspaces.name, type from api_keys join workspaces using (workspace_id)`
@@ -164,29 +199,42 @@ describe('the first start', () => {
     const { sql } = await freshDatabase()
     const deps = { sql, clock: systemClock, mint, key: undefined }
     const first = await bootstrapWorkspace(deps)
-    expect(isWellFormedKey(first!.freshKey!)).toBe('workspace')
-    expect(await bootstrapWorkspace(deps)).toBeNull()
+    expect(isWellFormedKey(first.freshKey!)).toBe('workspace')
+    expect(await bootstrapWorkspace(deps)).toEqual({ workspaceId: null, freshKey: null, keyIgnored: false })
     const rows = await keysOf(sql)
     expect(rows).toHaveLength(1)
     expect([rows[0]!.name, rows[0]!.type]).toEqual(['default', 'workspace'])
-    expect(hashKey(first!.freshKey!).equals(rows[0]!.hash)).toBe(true)
+    expect(hashKey(first.freshKey!).equals(rows[0]!.hash)).toBe(true)
   })
 
   test('takes BOOTSTRAP_WORKSPACE_KEY, and does not tell it again', async () => {
     const { sql } = await freshDatabase()
     const { text } = mintToken('workspace')
     const first = await bootstrapWorkspace({ sql, clock: systemClock, mint, key: text })
-    expect(first!.freshKey).toBeNull()
+    expect(first.freshKey).toBeNull()
     const rows = await keysOf(sql)
     expect(rows).toHaveLength(1)
     expect(hashKey(text).equals(rows[0]!.hash)).toBe(true)
+  })
+
+  test('says of a BOOTSTRAP_WORKSPACE_KEY that comes too late that it is ignored, unless it works', async () => {
+    const { sql } = await freshDatabase()
+    const start = (key: string | undefined) => bootstrapWorkspace({ sql, clock: systemClock, mint, key })
+    const { text } = mintToken('workspace')
+    const ignored = async (key: string | undefined) => (await start(key)).keyIgnored
+    expect(await ignored(text)).toBe(false)
+    expect(await ignored(text)).toBe(false)
+    expect(await ignored(undefined)).toBe(false)
+    expect(await ignored(mintToken('workspace').text)).toBe(true)
+    await sql`update api_keys set revoked_at = now()`
+    expect(await ignored(text)).toBe(true)
   })
 
   test('of two processes that start together one makes it', async () => {
     const { sql } = await freshDatabase()
     const start = () => bootstrapWorkspace({ sql, clock: systemClock, mint, key: undefined })
     const made = await Promise.all([start(), start(), start(), start()])
-    expect(made.filter((one) => one !== null)).toHaveLength(1)
+    expect(made.filter(({ workspaceId }) => workspaceId !== null)).toHaveLength(1)
     expect(await keysOf(sql)).toHaveLength(1)
   })
 })

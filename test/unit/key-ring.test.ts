@@ -44,12 +44,12 @@ async function ringOnDatabase(options: Partial<KeyRingDeps> = {}) {
   const owner: Caller = {
     keyId: crypto.randomUUID(),
     type: 'workspace',
-    workspaceId: first!.workspaceId,
+    workspaceId: first.workspaceId!,
     agentId: null,
   }
   const store = new KeyStore({ sql: real, ring, clock })
   const newKey = async (body: object = {}) => store.createForWorkspace(owner, { name: 'k', ...body }, mint)
-  return { ring, clock, sql: real, counted, owner, store, newKey, key: first!.freshKey! }
+  return { ring, clock, sql: real, counted, owner, store, newKey, key: first.freshKey! }
 }
 
 function countStatements(real: Sql) {
