@@ -45,6 +45,7 @@ import { unavailableOf } from './postgres/connect.ts'
 import { startErasure } from './retention/erasure.ts'
 import { Horizons, withinRetention } from './retention/horizons.ts'
 import { startRetention } from './retention/retention.ts'
+import { RetentionWatermark } from './retention/watermark.ts'
 import { createRunDirectory } from './runs/directory.ts'
 import { createEventReader } from './runs/events.ts'
 import { startStaleRuns } from './runs/stale.ts'
@@ -158,8 +159,9 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const onChange = () => relay.poke()
   const stale = startStaleRuns({ sql, statistics, clock, log, onChange })
   teardown.add('stale runs', () => stale.stop())
+  const watermark = await RetentionWatermark.open({ sql, clock, log, metrics: metrics.registry })
   const sweep = () =>
-    sweepIdempotencyKeys(sql, clock)
+    sweepIdempotencyKeys(sql, watermark)
       .then(() => sweepFeedTokens(sql, clock))
       .catch((error) => log.warn('idempotency keys and feed tokens could not be swept', { error }))
   teardown.add('sweep of idempotency keys and feed tokens', repeat(SWEEP_INTERVAL_MS, sweep))
@@ -187,7 +189,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     sink,
     horizons,
     days,
-    clock,
+    watermark,
     log,
     metrics: metrics.registry,
   })
@@ -230,7 +232,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       ring,
       limiter,
       reader: bodyReader(config),
-      idempotency: createIdempotency({ sql, clock, log, instanceId }),
+      idempotency: createIdempotency({ sql, clock, expiryClock: watermark, log, instanceId }),
       operatorToken: config.operatorToken,
       operatorAttempts: new FailureLimit({
         what: 'wrong operator tokens',

@@ -20,6 +20,8 @@ const ROWS_PER_SWEEP = 10_000
 export interface IdempotencyDeps {
   readonly sql: Sql
   readonly clock: Clock
+  /** Says which keys have been kept long enough: one that never runs ahead, so that a call is not carried out twice. */
+  readonly expiryClock: Clock
   readonly log: Log
   /** This process in the table `instances`. */
   readonly instanceId: string
@@ -190,9 +192,13 @@ interface Seed {
 }
 
 /** The seed of the call if it is ours to carry out: nobody has before, or whoever did is gone. */
-async function reserve({ sql, clock, instanceId }: IdempotencyDeps, call: IdempotentCall, hash: Uint8Array) {
+async function reserve(
+  { sql, clock, expiryClock, instanceId }: IdempotencyDeps,
+  call: IdempotentCall,
+  hash: Uint8Array,
+) {
   const now = new Date(clock.now())
-  const expired = new Date(clock.now() - KEPT_MS)
+  const expired = new Date(expiryClock.now() - KEPT_MS)
   const [row] = await sql<{ seed: string; created_at: Date }[]>`
     insert into idempotency_keys as kept (key_id, idem_key, request_hash, seed, owner, created_at)
     values (${call.keyId}, ${call.idemKey}, ${hash}, ${crypto.randomUUID()}, ${instanceId}, ${now})

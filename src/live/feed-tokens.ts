@@ -84,7 +84,8 @@ export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
 const ROWS_PER_SWEEP = 10_000
 
 /**
- * Deletes tokens that have expired. For a job that runs every so often.
+ * Deletes tokens that have expired. For a job that runs every so often. A clock that jumps ahead costs a token, which its
+ * owner makes anew: nothing is lost.
  * @returns how many were deleted
  */
 export async function sweepFeedTokens(sql: Sql, clock: Clock): Promise<number> {

@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts'
 import type { ColumnarClient } from '../columnar/client.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -9,6 +8,7 @@ import type { Sql } from '../postgres/connect.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
 import { deleteRows, dropPartition, horizonsOf, oldPartitions, oldRowsOf, partitionOf } from './expired.ts'
 import type { Horizons } from './horizons.ts'
+import type { RetentionWatermark } from './watermark.ts'
 
 export interface RetentionDeps {
   readonly sql: Sql
@@ -16,7 +16,7 @@ export interface RetentionDeps {
   readonly journal: Journal
   readonly sink: Pick<SinkProgress, 'loadedSeq'>
   readonly horizons: Horizons
-  readonly clock: Clock
+  readonly watermark: Pick<RetentionWatermark, 'advance'>
   readonly log: Log
   readonly metrics: Metrics
   /** `EVENT_RETENTION_DAYS`; undefined: for ever. */
@@ -31,6 +31,8 @@ const DAY_MS = 86_400_000
  * the start and every ten minutes, whole days (UTC) at a time, so that nothing is seen for more than a day longer. The
  * limit of all drops partitions; the shorter limit of a workspace deletes its rows from them. The latest states of runs
  * and tasks stay.
+ *
+ * Days are over by the {@link RetentionWatermark}, which does not follow a clock that jumps ahead.
  *
  * Each step may be repeated: several processes may do the same at the same time, and what one of them could not do the
  * next one does.
@@ -78,11 +80,12 @@ interface Deleted {
 }
 
 async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Deleted> {
-  const { journal, clock, days, log } = deps
+  const { journal, watermark, days, log } = deps
+  // Also when nothing is limited: a limit that is set later must not trust a clock that has jumped.
+  const now = await watermark.advance()
   const shorter = await readShorterLimits(deps)
   const shortest = Math.min(days ?? Number.POSITIVE_INFINITY, ...shorter.keys())
   if (shortest === Number.POSITIVE_INFINITY) return { partitions: 0, rows: 0 }
-  const now = clock.now()
   const endOf = (limit: number) => now - limit * DAY_MS
   if (await hasUnloadedBefore(deps, endOf(shortest))) {
     log.info('retention: waits until ClickHouse has caught up')

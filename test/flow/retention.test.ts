@@ -1,11 +1,23 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import type { HistoryPage } from '../../src/live/history.ts'
+import { createLog } from '../../src/log.ts'
+import { Metrics } from '../../src/ops/metrics.ts'
 import { Horizons, withinRetention } from '../../src/retention/horizons.ts'
+import { RetentionWatermark } from '../../src/retention/watermark.ts'
 import { createApi } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
-import { LiveSocket, LiveStream, newReporter, newTenant, numbered, numbersOf, type Tenant } from '../support/feeds.ts'
+import {
+  gauge,
+  LiveSocket,
+  LiveStream,
+  newReporter,
+  newTenant,
+  numbered,
+  numbersOf,
+  type Tenant,
+} from '../support/feeds.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
@@ -19,6 +31,12 @@ const NOON = Math.floor(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2
 class Days {
   private service: TestService | undefined
   private stores: Record<string, string> = {}
+
+  /** Starts on each day in between, too: a jump of several days would not be believed. */
+  async startAfter(from: number, day: number, env: Record<string, string> = {}): Promise<TestService> {
+    for (let between = from + 1; between < day; between++) await this.start(between, env)
+    return this.start(day, env)
+  }
 
   async start(day: number, env: Record<string, string> = {}): Promise<TestService> {
     await this.service?.stop()
@@ -125,7 +143,7 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   expect(filesWith(service, '"n":10}')).toHaveLength(1)
 
   // Long after, nothing has been written since.
-  service = await days.start(30, limit)
+  service = await days.startAfter(3, 6, limit)
   await eventually(async () => expect(await numbersInSql(service)).toEqual([]))
   await eventually(() => filesWith(service, '"n":10}').length === 0)
   const late = await LiveSocket.open(service)
@@ -151,7 +169,7 @@ test("a workspace's shorter limit deletes its events and nobody else's, and its 
   const edited = await service.api('PATCH', `/api/v1/workspaces/${short.workspaceId}`, limit, { key: OPERATOR_TOKEN })
   expect(edited.data.retention_days).toBe(5)
 
-  service = await days.start(6)
+  service = await days.startAfter(1, 6)
   const [shortNow, otherNow] = tenants()
   await eventually(async () => expect(await numbersInSql(shortNow)).toEqual([10, 11, 12]))
   expect(await numbersInSql(otherNow)).toEqual([0, 1, 2, 10, 11, 12])
@@ -174,6 +192,127 @@ test("a workspace's shorter limit deletes its events and nobody else's, and its 
   service = await days.start(6, { EVENT_RETENTION_DAYS: '3' })
   for (const tenant of tenants()) await eventually(async () => expect(await numbersInSql(tenant)).toEqual([]))
   await days.stop()
+})
+
+test('a clock that jumps ahead takes a day with it at most, also of a workspace with a shorter limit and of the journal', async () => {
+  const days = new Days()
+  const limit = { EVENT_RETENTION_DAYS: '3' }
+  let service = await days.start(0, limit)
+  const short = await newTenant(service)
+  await service.api('PATCH', `/api/v1/workspaces/${short.workspaceId}`, { retention_days: 1 }, { key: OPERATOR_TOKEN })
+  const ofShort = () => ({ ...short, url: service.url, api: createApi(service.url, short.workspaceKey) })
+  for (let day = 0; day < 3; day++) {
+    service = await days.start(day, limit)
+    for (const caller of [service, ofShort()]) await reportDay(caller, day)
+  }
+  await eventually(async () => expect(await numbersInSql(ofShort())).toEqual([10, 11, 12, 20, 21, 22]))
+  await eventually(() => filesWith(service, '"n":0}').length === 0)
+  const lag = () => gauge(service, 'retention_watermark_lag_seconds')
+  expect(await lag()).toBe(0)
+
+  // Four years ahead, twice, is the third day, no more.
+  for (let start = 0; start < 2; start++) {
+    service = await days.start(1_500, limit)
+    await eventually(async () => expect(await numbersInSql(ofShort())).toEqual([20, 21, 22]))
+    await eventually(() => filesWith(service, '"n":10}').length === 0)
+    expect(await numbersInSql(service)).toEqual([0, 1, 2, 10, 11, 12, 20, 21, 22])
+    expect(filesWith(service, '"n":20}')).toHaveLength(1)
+    expect(await lag()).toBeGreaterThan((1_496 * DAY_MS) / 1000)
+  }
+
+  // Put right, it goes on as if nothing had been.
+  service = await days.start(3, limit)
+  expect(await lag()).toBe(0)
+  expect(await numbersInSql(service)).toEqual([0, 1, 2, 10, 11, 12, 20, 21, 22])
+  service = await days.start(4, limit)
+  await eventually(async () => expect(await numbersInSql(service)).toEqual([10, 11, 12, 20, 21, 22]))
+  await eventually(async () => expect(await numbersInSql(ofShort())).toEqual([]))
+  await days.stop()
+})
+
+describe('the watermark', () => {
+  /** Processes that share a database, each with a clock that can be set and one that cannot. */
+  async function watermarks() {
+    const { sql } = await freshDatabase()
+    const lines: string[] = []
+    const log = createLog('info', (line) => lines.push(JSON.parse(line).message))
+    const open = async (clock: { ms: number; monotonicMs: number }) =>
+      RetentionWatermark.open({
+        ...{ sql, log, metrics: new Metrics() },
+        clock: { now: () => clock.ms },
+        monotonic: () => clock.monotonicMs,
+      })
+    return { open, lines }
+  }
+  const HOUR_MS = 3_600_000
+
+  test('follows the clock while that goes as time does, and after a night without it', async () => {
+    const { open, lines } = await watermarks()
+    const clock = { ms: NOON, monotonicMs: 0 }
+    let watermark = await open(clock)
+    expect(watermark.now()).toBe(NOON)
+    for (let hour = 0; hour < 30; hour++) {
+      clock.ms += HOUR_MS
+      clock.monotonicMs += HOUR_MS
+      expect(watermark.now()).toBe(clock.ms)
+      expect(await watermark.advance()).toBe(clock.ms)
+    }
+    clock.ms += 12 * HOUR_MS
+    watermark = await open(clock)
+    expect(watermark.now()).toBe(clock.ms)
+    expect(lines).toEqual([])
+  })
+
+  test('does not follow a jump while it runs, says so, and catches up slowly when the jump was none', async () => {
+    const { open, lines } = await watermarks()
+    const clock = { ms: NOON, monotonicMs: 0 }
+    const watermark = await open(clock)
+    clock.ms += 10 * DAY_MS
+    expect(watermark.now()).toBe(NOON)
+    expect(await watermark.advance()).toBe(NOON)
+    expect(lines).toEqual([expect.stringContaining('the clock is far ahead')])
+    for (let hour = 1; hour <= 24; hour++) {
+      clock.ms += HOUR_MS
+      clock.monotonicMs += HOUR_MS
+      expect(await watermark.advance()).toBe(NOON + 2 * hour * HOUR_MS)
+    }
+    for (let hour = 1; hour <= 10 * 24; hour++) {
+      clock.ms += HOUR_MS
+      clock.monotonicMs += HOUR_MS
+      await watermark.advance()
+    }
+    expect(watermark.now()).toBe(clock.ms)
+    expect(lines).toHaveLength(2)
+    expect(lines[1]).toContain('caught up')
+  })
+
+  test('is moved no faster by many processes, or by one whose clock is wrong', async () => {
+    const { open } = await watermarks()
+    const right = { ms: NOON, monotonicMs: 0 }
+    const wrong = { ms: NOON + 1_000 * DAY_MS, monotonicMs: 0 }
+    const all = [await open(right), await open(right), await open(wrong)]
+    const afterStart = all[2]!.now()
+    expect(afterStart).toBeLessThanOrEqual(NOON + DAY_MS)
+    for (let hour = 0; hour < 24; hour++) {
+      for (const clock of [right, wrong]) {
+        clock.ms += HOUR_MS
+        clock.monotonicMs += HOUR_MS
+      }
+      for (const watermark of all) await watermark.advance()
+    }
+    expect(all[2]!.now()).toBeLessThanOrEqual(afterStart + 2 * DAY_MS)
+    expect(all[0]!.now()).toBe(right.ms)
+  })
+
+  test('never goes back, and never says more than the clock', async () => {
+    const { open } = await watermarks()
+    const clock = { ms: NOON, monotonicMs: 0 }
+    const watermark = await open(clock)
+    clock.ms -= 5 * DAY_MS
+    expect(await watermark.advance()).toBe(clock.ms)
+    clock.ms = NOON
+    expect(await watermark.advance()).toBe(NOON)
+  })
 })
 
 test('a page that is read while retention deletes says where the gap ends, and holds nothing from below', async () => {

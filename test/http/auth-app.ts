@@ -87,7 +87,7 @@ export async function authApp(options: AuthAppOptions = {}) {
       bodyTimeoutMs: BODY_TIMEOUT_MS,
       bodyBytesInFlight: options.bodyBytesInFlight ?? 64 << 20,
     }),
-    idempotency: createIdempotency({ sql, clock, log, instanceId }),
+    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: 'operatorToken' in options ? options.operatorToken : OPERATOR_TOKEN,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0, ...options.operatorAttempts }),
     addressOf: (request) => request.headers.get('x-test-address') ?? 'test',

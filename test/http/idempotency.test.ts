@@ -42,7 +42,7 @@ async function startInstance(leaseUntil = 'infinity'): Promise<HttpApp> {
   await sql`insert into instances (instance_id, started_at, seen_at, lease_until, applied)
     values (${instanceId}, now(), now(), ${leaseUntil}::text::timestamptz, 0)`
   return startHttpApp({
-    idempotency: createIdempotency({ sql, clock, log, instanceId }),
+    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     onThing(thing) {
       calls.push(thing)
       return onThing(thing)
@@ -252,7 +252,7 @@ describe('what is kept', () => {
 })
 
 test('plain functions do the same, for a route without hooks', async () => {
-  const idempotency = createIdempotency({ sql, clock, log, instanceId: crypto.randomUUID() })
+  const idempotency = createIdempotency({ sql, clock, expiryClock: clock, log, instanceId: crypto.randomUUID() })
   const call = {
     keyId: OPERATOR_KEY_ID,
     token: 'operator',

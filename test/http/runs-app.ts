@@ -61,7 +61,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
     ring,
     limiter: new RateLimiter(UNLIMITED, { clock }),
     reader: bodyReader({ limits: allLimits, bodyTimeoutMs: 5_000, bodyBytesInFlight: 1 << 30 }),
-    idempotency: createIdempotency({ sql, clock, log, instanceId }),
+    idempotency: createIdempotency({ sql, clock, expiryClock: clock, log, instanceId }),
     operatorToken: undefined,
     operatorAttempts: new FailureLimit({ what: 'wrong operator tokens', perMinute: 0 }),
     addressOf: () => 'test',
