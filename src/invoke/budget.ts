@@ -128,7 +128,9 @@ export class RunBudget {
       from unnest(${this.budgets.map((budget) => budget.runId)}::uuid[]) as b (run_id) join hosted_runs h
         on h.workspace_id = ${workspaceId} and h.root_run_id = ${rootRunId} and b.run_id = any(h.budgeted_by)
       group by b.run_id`
-    return this.budgets.map((budget) => rows.find((row) => row.runId === budget.runId) ?? { spent: 0, reserved: 0 })
+    // A run of before budgets covered runs below is in no sum, and has its own answers to cover at least.
+    const unknown = { spent: this.spentUsd, reserved: 0 }
+    return this.budgets.map((budget) => rows.find((row) => row.runId === budget.runId) ?? unknown)
   }
 
   private judge(sums: readonly Sum[], atLeast: number, estimate: number): Overrun | 'full' | null {

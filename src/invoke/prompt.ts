@@ -4,6 +4,9 @@ import { invalid } from '../http/errors.ts'
 /** A placeholder, as in `{{CUSTOMER}}`. */
 const PLACEHOLDER = /\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}/g
 
+/** Of the name of a placeholder, in messages. */
+const NAME_SHOWN_MAX = 200
+
 /** The names of its placeholders, each once, in the order in which they first stand there. */
 export function placeholdersOf(prompt: string): string[] {
   return [...new Set(Array.from(prompt.matchAll(PLACEHOLDER), ([, name]) => name!))]
@@ -38,8 +41,10 @@ export function fillPrompt(prompt: string, { variables, place, lengthMax }: Fill
 function filledUnits(prompt: string, variables: Filling['variables'], place: string): number {
   let units = prompt.length
   for (const [whole, name] of prompt.matchAll(PLACEHOLDER)) {
-    if (!Object.hasOwn(variables, name!))
-      throw invalid(`${place}.${name}`, `required: the prompt of the agent has the placeholder {{${name}}}`)
+    if (!Object.hasOwn(variables, name!)) {
+      const shown = name!.slice(0, NAME_SHOWN_MAX)
+      throw invalid(`${place}.${shown}`, `required: the prompt of the agent has the placeholder {{${shown}}}`)
+    }
     units += variables[name!]!.length - whole.length
   }
   return units

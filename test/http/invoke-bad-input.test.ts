@@ -129,6 +129,8 @@ describe('a prompt', () => {
     expect(await codeOf()).toBe(
       '400 VALIDATION_ERROR prompt_variables.NAME: required: the prompt of the agent has the placeholder {{NAME}}',
     )
+    const verbose = await newHostedAgent(service, { prompt: `{{${'X'.repeat(100_000)}}}` })
+    expect((await refused(() => verbose.invoke())).length).toBeLessThan(600)
     expect(await codeOf({ NAME: 'A', company: 'B' })).toBe(
       '400 VALIDATION_ERROR prompt_variables.COMPANY: required: the prompt of the agent has the placeholder {{COMPANY}}',
     )
