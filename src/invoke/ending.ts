@@ -93,8 +93,11 @@ async function endBelow(
 ): Promise<RunIdentity[]> {
   const children = await tx<Pick<EndingRun, 'runId' | 'workspaceId' | 'agentId'>[]>`
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
-    from tool_calls c join hosted_runs h on h.workspace_id = c.workspace_id and h.run_id = c.child_run_id
-    where c.workspace_id = ${workspaceId} and c.run_id = ${runId} and h.phase <> 'over' order by c.step, c.position for update of h`
+    from tool_calls c cross join lateral (
+      select run_id, workspace_id, agent_id from hosted_runs
+      where run_id = c.child_run_id and workspace_id = c.workspace_id and phase <> 'over' for update
+    ) h
+    where c.workspace_id = ${workspaceId} and c.run_id = ${runId} order by c.step, c.position`
   const ended: RunIdentity[] = []
   for (const child of children) {
     await updateRun(tx, child, null, {
@@ -192,7 +195,7 @@ async function endTurn(
   }
   await tx`
     with next as (
-      select run_id from hosted_runs
+      select workspace_id, run_id from hosted_runs
       where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting'
       order by queued_at, run_id limit 1
     ), given as (
@@ -201,5 +204,5 @@ async function endTurn(
       returning session_id
     )
     update hosted_runs h set phase = 'queued' from next, given
-    where h.workspace_id = ${workspaceId} and h.run_id = next.run_id`
+    where h.workspace_id = next.workspace_id and h.run_id = next.run_id`
 }

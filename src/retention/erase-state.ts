@@ -1,4 +1,5 @@
 import type { Sql } from '../postgres/connect.ts'
+import { LIVE_RUN_STATUSES } from '../runs/state.ts'
 
 /** Of runs, with all their tasks, steps and calls: one statement must not take long, however large they are. */
 const RUNS_PER_STATEMENT = 100
@@ -43,12 +44,19 @@ export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
   }
 }
 
-/** Names of the tables that have rows of the workspace besides its own, by the database's catalogue: no list of ours. */
+/**
+ * Names of the tables that have rows of the workspace besides its own, by the database's catalogue: no list of ours. Tables
+ * that refer to `runs` have none once that has none, and may be too large to be searched.
+ */
 export async function tablesHolding(sql: Sql, workspaceId: string): Promise<string[]> {
   const tables = await sql<{ table: string }[]>`
     select table_name as table from information_schema.columns
     where table_schema = current_schema() and column_name = 'workspace_id'
       and table_name not in ('workspaces', 'erasures')
+      and not exists (
+        select from pg_constraint c
+        where c.contype = 'f' and c.conrelid = format('%I', table_name)::regclass and c.confrelid = 'runs'::regclass
+      )
     order by table_name`
   const holding: string[] = []
   for (const { table } of tables) {
@@ -62,7 +70,10 @@ export async function tablesHolding(sql: Sql, workspaceId: string): Promise<stri
 async function stopDriving(sql: Sql, workspaceId: string): Promise<void> {
   await sql`
     update hosted_runs set phase = 'over', owner = null
-    where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven')`
+    where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven') and run_id = any(array(
+      select run_id from runs
+      where workspace_id = ${workspaceId} and runtime_type = 'hosted' and status in ${sql(LIVE_RUN_STATUSES)}
+    ))`
 }
 
 /** Rows are locked by workspace and run_id, as every statement on several runs does, so that none wait for each other in a circle. */
@@ -70,24 +81,24 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
   await untilNone(async () => {
     const [gone] = await sql<[{ count: number }]>`
       with batch as materialized (
-        select run_id from runs
-        where workspace_id = ${workspaceId} and run_id in (
-          select run_id from runs where workspace_id = ${workspaceId}
+        select run_id, workspace_id from runs
+        where (run_id, workspace_id) in (
+          select run_id, workspace_id from runs where workspace_id = ${workspaceId}
           order by created_at desc, run_id desc limit ${RUNS_PER_STATEMENT}
         )
         order by run_id for update
       ), gone_tasks as (
-        delete from tasks where workspace_id = ${workspaceId} and run_id in (select run_id from batch) returning 1
+        delete from tasks where (run_id, workspace_id) in (select * from batch) returning 1
       ), gone_pauses as (
-        delete from pauses where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
+        delete from pauses where (run_id, workspace_id) in (select * from batch)
       ), gone_calls as (
-        delete from tool_calls where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
+        delete from tool_calls where (run_id, workspace_id) in (select * from batch)
       ), gone_steps as (
-        delete from run_steps where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
+        delete from run_steps where (run_id, workspace_id) in (select * from batch)
       ), gone_hosted as (
-        delete from hosted_runs where workspace_id = ${workspaceId} and run_id in (select run_id from batch)
+        delete from hosted_runs where (run_id, workspace_id) in (select * from batch)
       ), gone_runs as (
-        delete from runs where workspace_id = ${workspaceId} and run_id in (select run_id from batch) returning 1
+        delete from runs where (run_id, workspace_id) in (select * from batch) returning 1
       )
       update erasures set
         runs = runs + (select count(*) from gone_runs), tasks = tasks + (select count(*) from gone_tasks)

@@ -68,8 +68,7 @@ export class Sessions {
     const after = cursor === undefined ? 0 : MESSAGE_CURSOR.decode(cursor)
     const rows = await sql<(Omit<MessageRecord, 'created_at'> & { readonly created_at: Date })[]>`
       select position, role, content, run_id, created_at from session_messages
-      where workspace_id = ${caller.workspaceId} and session_id = ${sessionId} and position > ${after}
-      order by position limit ${limit + 1}`
+      where session_id = ${sessionId} and position > ${after} order by position limit ${limit + 1}`
     const page = pageOf(rows, limit, (row) => MESSAGE_CURSOR.encode(row.position))
     return { ...page, items: page.items.map((row) => ({ ...row, created_at: row.created_at.toISOString() })) }
   }
