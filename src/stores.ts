@@ -4,12 +4,13 @@ import { startEmbeddedClickHouse } from './columnar/engine/supervisor.ts'
 import { migrateClickHouse } from './columnar/migrate.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
+import { tryDataDir } from './ops/data-dir.ts'
 import type { Metrics } from './ops/metrics.ts'
 import type { Progress } from './ops/progress.ts'
 import { StartError } from './ops/start-error.ts'
 import type { Teardown } from './ops/teardown.ts'
 import { connectPostgres, isUnavailable, type Sql } from './postgres/connect.ts'
-import { startEmbeddedPostgres } from './postgres/embedded.ts'
+import { embeddedPostgresBeside, hasEmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded.ts'
 import { migratePostgres } from './postgres/migrate.ts'
 
 export interface StoresDeps {
@@ -85,8 +86,75 @@ async function startPostgres(config: Config, { log, progress, metrics }: StoresD
   }
 }
 
+/** Postgres, opened for a command. */
+export interface OpenedPostgres {
+  readonly sql: Sql
+  /** No service can be using it at the same time. */
+  readonly isAlone: boolean
+  close(): Promise<void>
+}
+
+const COMMAND_CONNECTIONS_MAX = 2
+
+/**
+ * Postgres for a command on the machine of the service: the operator's own, the embedded one of the running service, or, when
+ * none is running, the embedded one started for as long as the command takes, under the lock of its directory.
+ *
+ * @throws StartError when there is none, or it was never set up
+ */
+export async function openPostgres(
+  config: Config,
+  { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
+): Promise<OpenedPostgres> {
+  const { isAlone, url, release } = await locatePostgres(config, { log, progress })
+  const sql = connectPostgres(url, { log, max: COMMAND_CONNECTIONS_MAX })
+  const close = async () => {
+    await sql.end({ timeout: END_TIMEOUT_SECONDS })
+    await release()
+  }
+  try {
+    const what = config.databaseUrl === undefined ? 'the database in DATA_DIR' : 'DATABASE_URL'
+    await progress.during(`waiting for ${what}`, () => reachable(sql, NEVER, what))
+    const [{ exists }] = (await sql`select to_regclass('api_keys') is not null as exists`) as unknown as [
+      { exists: boolean },
+    ]
+    if (!exists) throw new StartError(`${what} has not been set up yet: start the service once`)
+    return { sql, isAlone, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const NEVER = new AbortController().signal
+
+async function locatePostgres(
+  { databaseUrl, dataDir }: Config,
+  { log, progress }: Pick<StoresDeps, 'log' | 'progress'>,
+) {
+  if (databaseUrl !== undefined) return { isAlone: false, url: databaseUrl, release: async () => {} }
+  if (!hasEmbeddedPostgres(dataDir))
+    throw new StartError(
+      `there is no database in DATA_DIR ${dataDir}: set DATA_DIR or DATABASE_URL as for the service, and start it once`,
+    )
+  const lock = tryDataDir(dataDir)
+  if (lock === null) {
+    const { url, close } = await embeddedPostgresBeside(dataDir)
+    return { isAlone: false, url, release: close }
+  }
+  try {
+    const { url, stop } = await progress.during('starting Postgres', (onProgress) =>
+      startEmbeddedPostgres({ dataDir, log, onProgress }),
+    )
+    return { isAlone: true, url, release: () => stop().finally(lock.release) }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
 /** Waits for a server of the operator's. @throws StartError that does not repeat the address: it holds a password */
-async function reachable(sql: Sql, failing: AbortSignal): Promise<void> {
+async function reachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'): Promise<void> {
   const deadline = performance.now() + REMOTE_PATIENCE_MS
   for (;;) {
     try {
@@ -95,7 +163,7 @@ async function reachable(sql: Sql, failing: AbortSignal): Promise<void> {
     } catch (cause) {
       failing.throwIfAborted()
       if (isUnavailable(cause) && performance.now() < deadline) await Bun.sleep(RETRY_INTERVAL_MS)
-      else throw new StartError(`DATABASE_URL cannot be used: ${(cause as Error).message}`, { cause })
+      else throw new StartError(`${what} cannot be used: ${(cause as Error).message}`, { cause })
     }
   }
 }

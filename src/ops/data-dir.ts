@@ -28,6 +28,14 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024
  * @throws StartError when it cannot be written, its disk is full, or another process holds it (which one, by its pid)
  */
 export function openDataDir(path: string): DataDir {
+  const dataDir = tryDataDir(path)
+  if (dataDir !== null) return dataDir
+  const { pid } = readHolder(join(path, 'holder'))
+  throw new StartError(`DATA_DIR ${path} is in use by process ${pid ?? '(unknown)'}: stop it, or set another DATA_DIR`)
+}
+
+/** The same, but null when another process holds it. @throws StartError */
+export function tryDataDir(path: string): DataDir | null {
   const file = join(path, 'holder')
   try {
     // Root's directory is passable, because the database in it runs as another user; what is in it is not readable.
@@ -35,12 +43,8 @@ export function openDataDir(path: string): DataDir {
     const { bavail, bsize } = statfsSync(path)
     if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
     const lock = takeLock(join(path, 'lock'))
-    const { pid, instance_id } = readHolder(file)
-    if (lock === null) {
-      throw new StartError(
-        `DATA_DIR ${path} is in use by process ${pid ?? '(unknown)'}: stop it, or set another DATA_DIR`,
-      )
-    }
+    if (lock === null) return null
+    const { instance_id } = readHolder(file)
     const instanceId = crypto.randomUUID()
     writeFileSync(file, JSON.stringify({ pid: process.pid, instance_id: instanceId } satisfies Holder))
     return { path, instanceId, previousInstanceId: instance_id, release: () => lock.close() }

@@ -57,9 +57,36 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   onProgress('starting Postgres')
   const supervisor = supervise(await start(), start, log)
   return {
-    url: `postgres://service:${password}@localhost:5432/postgres?host=${encodeURIComponent(socketDir.path)}`,
+    url: urlOf(password, socketDir.path),
     stop: () => supervisor.stop().finally(socketDir.remove),
   }
+}
+
+/** Whether a service has made its embedded Postgres in `dataDir`. */
+export function hasEmbeddedPostgres(dataDir: string): boolean {
+  return existsSync(join(dataDir, 'postgres', 'cluster'))
+}
+
+/**
+ * Where the embedded Postgres of another process answers, for a command that runs beside it.
+ * @throws StartError when its password cannot be read
+ */
+export async function embeddedPostgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
+  const home = join(dataDir, 'postgres')
+  const password = await readFile(join(home, 'password'), 'utf8').catch((cause) => {
+    throw new StartError(
+      `the database in ${dataDir} belongs to another user: run this as the one that runs the service`,
+      {
+        cause,
+      },
+    )
+  })
+  const socketDir = await shortSocketDir(home)
+  return { url: urlOf(password.trim(), socketDir.path), close: socketDir.remove }
+}
+
+function urlOf(password: string, socketDir: string): string {
+  return `postgres://service:${password}@localhost:5432/postgres?host=${encodeURIComponent(socketDir)}`
 }
 
 /** The folder of the platform's binaries. The main module of the package is not loaded: it takes over process signals. */
