@@ -79,6 +79,10 @@ export class OutputStream implements Connection {
     this.controller.error(new Error('the client does not read'))
   }
 
+  get queuedBytes(): number {
+    return QUEUE_BYTES - (this.controller.desiredSize ?? QUEUE_BYTES)
+  }
+
   tick(now: number): void {
     if (this.fullSinceMs !== 0 && now - this.fullSinceMs > this.deps.slowConsumerMs) this.end('slow_consumer')
     else if (now - this.lastSentMs > HEARTBEAT_MS && this.fullSinceMs === 0) this.write(': heartbeat\n\n')

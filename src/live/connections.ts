@@ -9,6 +9,8 @@ export type CloseReason = 'key_dead' | 'forbidden' | 'slow_consumer' | 'unavaila
 /** An open feed: one WebSocket or one event stream. */
 export interface Connection {
   readonly caller: FeedCaller
+  /** What its client has yet to take, as far as it is kept by this process. */
+  readonly queuedBytes: number
   /** Ends it at once, telling the client why where the protocol allows it. */
   end(reason: CloseReason): void
   /** Called about once a second, `now` on the monotonic clock: heartbeats, and how long a queue has been full. */
@@ -71,6 +73,13 @@ export class Connections {
 
   get size(): number {
     return this.open.size
+  }
+
+  /** Of all open feeds. */
+  get queuedBytes(): number {
+    let bytes = 0
+    for (const connection of this.open) bytes += connection.queuedBytes
+    return bytes
   }
 
   /**

@@ -68,6 +68,10 @@ export class EventStream implements Connection, Outlet {
     this.begin()
   }
 
+  get queuedBytes(): number {
+    return QUEUE_BYTES - (this.controller.desiredSize ?? QUEUE_BYTES)
+  }
+
   send(packet: Packet): boolean {
     if (this.isFull) return false
     this.write(packet.eventStream())

@@ -80,11 +80,11 @@ export class WebSocketConnection implements Connection {
       const id = typeof message === 'string' ? idOf(message) : undefined
       this.say({ op: 'error', ...(id !== undefined && { id }), code: error.code, message: error.message })
     }
-    if (this.buffered > UNREAD_BYTES_MAX) this.end('slow_consumer')
+    if (this.queuedBytes > UNREAD_BYTES_MAX) this.end('slow_consumer')
   }
 
   drain(): void {
-    if (this.fullSinceMs === 0 || this.buffered > QUEUE_BYTES_LOW) return
+    if (this.fullSinceMs === 0 || this.queuedBytes > QUEUE_BYTES_LOW) return
     this.fullSinceMs = 0
     for (const { subscription } of this.subscriptions.values()) this.deps.hub.resume(subscription)
   }
@@ -115,7 +115,7 @@ export class WebSocketConnection implements Connection {
 
   /** Something has been sent: its queue may be full now. */
   noteQueue(): void {
-    if (this.fullSinceMs === 0 && this.buffered > QUEUE_BYTES) this.fullSinceMs = performance.now()
+    if (this.fullSinceMs === 0 && this.queuedBytes > QUEUE_BYTES) this.fullSinceMs = performance.now()
   }
 
   enter(topic: string): void {
@@ -139,7 +139,7 @@ export class WebSocketConnection implements Connection {
     this.deps.hub.unsubscribe(subscription.subscription)
   }
 
-  private get buffered(): number {
+  get queuedBytes(): number {
     return this.socket?.getBufferedAmount() ?? 0
   }
 

@@ -12,7 +12,7 @@ export interface Observed {
   readonly sink: { loadedSeq(): number }
   readonly statistics: { lag(): number }
   readonly hub: { lag(): number; counts(): { readonly all: number; readonly behind: number; readonly filters: number } }
-  readonly connections: { readonly size: number }
+  readonly connections: { readonly size: number; readonly queuedBytes: number }
 }
 
 /**
@@ -74,6 +74,7 @@ export function createServiceMetrics() {
       registry.gauge('sink_lag_rows', 'Rows that ClickHouse has yet to get.', () => journal.endSeq - sink.loadedSeq())
       registry.gauge('run_statistics_lag_rows', 'Rows that have yet to be counted.', () => statistics.lag())
       registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
+      registry.gauge('feed_queued_bytes', 'What clients of open feeds have yet to take.', () => connections.queuedBytes)
       registry.gauge('feed_subscriptions', 'Subscriptions of open feeds.', () => hub.counts().all)
       registry.gauge('feed_subscriptions_behind', 'Those that are being caught up.', () => hub.counts().behind)
       registry.gauge('feed_filters', 'Different filters of open feeds.', () => hub.counts().filters)
