@@ -67,7 +67,7 @@ function fail(error: unknown): never {
 }
 
 function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataDir }: Config): string {
-  const shown = freshKey ?? (isFirstStart ? '$BOOTSTRAP_WORKSPACE_KEY' : '$KEY')
+  const shown = freshKey ?? (isFirstStart ? '$BOOTSTRAP_WORKSPACE_KEY' : '$AGENT_RUN_KEY')
   const lines = [
     '',
     `Agent Run Service is ready at ${url}`,
@@ -83,7 +83,7 @@ function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataD
     )
   lines.push(
     '',
-    `${shown === '$KEY' ? 'With your workspace key in KEY, create' : 'Create'} an agent:`,
+    `${shown === '$AGENT_RUN_KEY' ? 'With your workspace key in AGENT_RUN_KEY, create' : 'Create'} an agent:`,
     '',
     `  curl ${url}/api/v1/agents -H "Authorization: Bearer ${shown}" \\`,
     `    -H 'Content-Type: application/json' -d '{"name": "my first agent"}'`,

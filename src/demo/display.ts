@@ -102,12 +102,12 @@ function examples(url: string, sessionTag: string): string[] {
     `select type, level, count() as events from events group by all order by events desc`,
     `select payload.gen_ai.request.model as model, count() as calls, sum(payload.gen_ai.usage.output_tokens::UInt64) as output_tokens, round(sum(payload.cost_usd::Float64), 2) as usd from events where type = 'llm.call' group by model order by usd desc`,
   ]
-  return ['Ask it something (WORKSPACE_KEY set to your key):', ...queries.map((query) => `\n${curl(url, query)}`)]
+  return ['Ask it something (AGENT_RUN_KEY set to your key):', ...queries.map((query) => `\n${curl(url, query)}`)]
 }
 
 function curl(url: string, query: string): string {
   const body = JSON.stringify({ query }).replaceAll("'", `'\\''`)
-  return `curl -s ${url}/api/v1/query -H "Authorization: Bearer $WORKSPACE_KEY" -H 'Content-Type: application/json' -d '${body}'`
+  return `curl -s ${url}/api/v1/query -H "Authorization: Bearer $AGENT_RUN_KEY" -H 'Content-Type: application/json' -d '${body}'`
 }
 
 function whole(value: number): string {

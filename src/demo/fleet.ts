@@ -39,7 +39,7 @@ const SQL_PATIENCE_MS = 15_000
 /**
  * Runs the fleet against a service for as long as asked, then checks that SQL holds what was acknowledged.
  *
- * @throws DemoError, CallRefused when it cannot begin
+ * @throws CliError, CallRefused when it cannot begin
  */
 export async function runFleet(options: DemoOptions, { stop, onReady, onDrain }: FleetHooks): Promise<FleetReport> {
   const counters = new Counters()

@@ -1,4 +1,5 @@
-import { DemoError, HELP, readArgs } from './args.ts'
+import { CliError } from '../cli/error.ts'
+import { HELP, readArgs } from './args.ts'
 import { isCallFailure } from './client.ts'
 import { createDisplay, summary } from './display.ts'
 import { runFleet } from './fleet.ts'
@@ -46,7 +47,7 @@ async function main(): Promise<number> {
 try {
   process.exit(await main())
 } catch (error) {
-  if (!(error instanceof DemoError || isCallFailure(error))) throw error
+  if (!(error instanceof CliError || isCallFailure(error))) throw error
   process.stderr.write(`${error.message}\n`)
-  process.exit(1)
+  process.exit(error instanceof CliError ? error.exitCode : 1)
 }

@@ -1,4 +1,5 @@
-import { DemoError, type DemoOptions } from './args.ts'
+import { CliError } from '../cli/error.ts'
+import type { DemoOptions } from './args.ts'
 import { CallRefused, CallUnconfirmed, type Client, isCallFailure } from './client.ts'
 import type { Member } from './run.ts'
 import { coding } from './scripts/coding.ts'
@@ -23,7 +24,7 @@ const PROFILES: readonly Profile[] = [support, coding, research]
  * Finds the fleet's agents by name or makes them, and makes each a key for this session: a key cannot be read again.
  *
  * @param session told from other sessions by it: the name of the keys
- * @throws DemoError when there is no service, or it does not take the key
+ * @throws CliError when there is no service, or it does not take the key
  */
 export async function provision(client: Client, options: DemoOptions, session: string): Promise<Crew> {
   const { key } = options
@@ -84,13 +85,18 @@ async function explain<T>({ url }: DemoOptions, first: Promise<T>): Promise<T> {
     return await first
   } catch (error) {
     if (error instanceof CallUnconfirmed)
-      throw new DemoError(`no service answers at ${url}: start one with "bun run start", or give --url`, {
-        cause: error,
-      })
+      throw new CliError(
+        `no service answers at ${url}: start one with "bun run start", set AGENT_RUN_URL, or give --url`,
+        1,
+        {
+          cause: error,
+        },
+      )
     if (error instanceof CallRefused && [401, 403].includes(error.status))
-      throw new DemoError(
+      throw new CliError(
         `the service at ${url} does not take the key (${error.message}).\nIs it a workspace key of this service, and not revoked? ` +
           'The service prints one to its terminal on its very first start.',
+        1,
         { cause: error },
       )
     throw error

@@ -1,4 +1,6 @@
-import { parseArgs } from 'node:util'
+import { DEFAULT_URL, type Environment, readKey, readUrl } from '../cli/connection.ts'
+import { CliError } from '../cli/error.ts'
+import { parseOptions } from '../cli/options.ts'
 
 /** What a person reads, in the order in which they are offered. */
 export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const
@@ -29,21 +31,6 @@ export interface SqlOptions {
   readonly waitFor: string | number | undefined
   readonly noColor: boolean
 }
-
-/** Something the person at the terminal can put right: its message is all they need. */
-export class SqlError extends Error {
-  constructor(
-    message: string,
-    /** 2 for a command line that makes no sense, 1 for everything else. */
-    readonly exitCode: 1 | 2 = 1,
-    options?: ErrorOptions,
-  ) {
-    super(message, options)
-    this.name = 'SqlError'
-  }
-}
-
-const DEFAULT_URL = 'http://127.0.0.1:3000'
 
 export const HELP = `Asks the events, runs and tasks of a workspace in ClickHouse SQL.
 
@@ -81,20 +68,17 @@ const OPTIONS = {
 /**
  * @param argv what follows the script's name
  * @returns 'help' when that is what was asked for
- * @throws SqlError (exit code 2) that names the option and what it takes
+ * @throws CliError (exit code 2) that names the option and what it takes
  */
-export function readArgs(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): SqlOptions | 'help' {
-  const { values, positionals } = parse(argv)
+export function readArgs(argv: readonly string[], env: Environment): SqlOptions | 'help' {
+  const { values, positionals } = parseOptions(argv, OPTIONS, { help: HELP, allowPositionals: true })
   if (values.help === true) return 'help'
   const [query] = positionals
-  if (positionals.length > 1) throw new SqlError(`put the query in quotes: "${positionals.join(' ')}"`, 2)
-  if (query !== undefined && values.file !== undefined) throw new SqlError('give a query or --file, not both', 2)
+  if (positionals.length > 1) throw new CliError(`put the query in quotes: "${positionals.join(' ')}"`, 2)
+  if (query !== undefined && values.file !== undefined) throw new CliError('give a query or --file, not both', 2)
   return {
-    url: readUrl(values.url ?? (env.AGENT_RUN_URL?.trim() || DEFAULT_URL)),
-    key: readKey(values.key ?? env.AGENT_RUN_KEY?.trim() ?? ''),
+    url: readUrl(values.url, env),
+    key: readKey(values.key, env, 'SQL'),
     query,
     file: values.file,
     format: readFormat(values.format ?? 'table'),
@@ -105,39 +89,10 @@ export function readArgs(
   }
 }
 
-function parse(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    const unknown = /^Unknown option '(--?[\w-]+)/.exec(message)?.[1]
-    throw new SqlError(`${unknown === undefined ? message : `unknown option ${unknown}`}\nTry --help.`, 2)
-  }
-}
-
-function readUrl(given: string): string {
-  const url = URL.parse(given)
-  if (url === null || !['http:', 'https:'].includes(url.protocol))
-    throw new SqlError(`--url must begin with http:// or https://; got "${given}"`, 2)
-  return url.href.replace(/\/+$/, '')
-}
-
-function readKey(key: string): string {
-  if (/^svc_ws_\w+$/.test(key)) return key
-  if (key.startsWith('svc_agent_'))
-    throw new SqlError('that is the key of an agent; SQL needs a workspace key (svc_ws_…)', 2)
-  if (key !== '') throw new SqlError('a workspace key begins with svc_ws_; the one given does not', 2)
-  throw new SqlError(
-    'no key: set AGENT_RUN_KEY, or give --key svc_ws_… (a workspace key).\n' +
-      'The service printed one to its terminal when it started for the first time.',
-    2,
-  )
-}
-
 function readFormat(given: string): Format {
   const format = FORMATS.find((each) => each === given)
   if (format !== undefined) return format
-  throw new SqlError(`--format must be one of ${FORMATS.join(', ')}; got "${given}"`, 2)
+  throw new CliError(`--format must be one of ${FORMATS.join(', ')}; got "${given}"`, 2)
 }
 
 /** Takes `name=value` apart; null for what is not that. */
@@ -149,10 +104,10 @@ export function parseParam(given: string): [name: string, value: string] | null 
 function readParam(given: string): [name: string, value: string] {
   const param = parseParam(given)
   if (param !== null) return param
-  throw new SqlError(`--param takes name=value; got "${given}"`, 2)
+  throw new CliError(`--param takes name=value; got "${given}"`, 2)
 }
 
 function readPosition(given: string): string | number {
-  if (given === '') throw new SqlError('--wait-for takes a seq, or "complete_through" of an earlier answer', 2)
+  if (given === '') throw new CliError('--wait-for takes a seq, or "complete_through" of an earlier answer', 2)
   return /^\d+$/.test(given) ? Number(given) : given
 }

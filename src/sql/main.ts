@@ -1,4 +1,5 @@
-import { type Format, HELP, isBinary, readArgs, SqlError, type SqlOptions } from './args.ts'
+import { CliError } from '../cli/error.ts'
+import { type Format, HELP, isBinary, readArgs, type SqlOptions } from './args.ts'
 import { historyPath, openHistory } from './history.ts'
 import { type FileOutput, type Output, ReaderGone, toFile, toStream } from './output.ts'
 import { runPrompt } from './prompt.ts'
@@ -22,7 +23,7 @@ async function main(): Promise<void> {
   const isTerminal = stdin.isTTY === true && stdout.isTTY === true
   if (query === undefined && file === undefined && isTerminal) return converse(options)
   if (output === undefined && stdout.isTTY === true && isBinary(format))
-    throw new SqlError(`${format} is nothing to look at: give --output <path>`, 2)
+    throw new CliError(`${format} is nothing to look at: give --output <path>`, 2)
   const written = output === undefined ? undefined : toFile(output)
   const target = written ?? toStream(stdout)
   const note = createNote(noColor)
@@ -47,7 +48,7 @@ async function tellOf({ path, bytes }: FileOutput, format: Format, rows: number 
 async function converse(options: SqlOptions): Promise<void> {
   const { url, format, output, params, noColor } = options
   if (output !== undefined || isBinary(format))
-    throw new SqlError('a prompt shows its answers; --output, parquet and arrow need a query', 2)
+    throw new CliError('a prompt shows its answers; --output, parquet and arrow need a query', 2)
   const note = createNote(noColor)
   const service = createSqlService(options)
   const schema = await service.schema()
@@ -72,9 +73,9 @@ async function runAll(text: string, session: Session, output: Output): Promise<n
   const { complete, rest } = splitStatements(text)
   const statements = rest === '' ? complete : [...complete, rest]
   const { format } = session.view
-  if (statements.length === 0) throw new SqlError('no query: give one in quotes, with --file, or through a pipe', 2)
+  if (statements.length === 0) throw new CliError('no query: give one in quotes, with --file, or through a pipe', 2)
   if (statements.length > 1 && isBinary(format))
-    throw new SqlError(`a ${format} file holds the answer to one query; there are ${statements.length}`, 2)
+    throw new CliError(`a ${format} file holds the answer to one query; there are ${statements.length}`, 2)
   let rows: number | undefined = 0
   for (const [i, statement] of statements.entries()) {
     if (i > 0 && (format === 'table' || format === 'vertical')) await output.write('\n')
@@ -90,7 +91,7 @@ async function readQuery({ query, file }: SqlOptions): Promise<string> {
   try {
     return await Bun.file(file).text()
   } catch (error) {
-    throw new SqlError(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, 2, { cause: error })
+    throw new CliError(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, 2, { cause: error })
   }
 }
 
@@ -117,7 +118,7 @@ try {
 } catch (error) {
   // Whoever read us has seen enough: `bun run sql … | head`.
   if (error instanceof ReaderGone) process.exit(0)
-  if (!(error instanceof SqlError)) throw error
+  if (!(error instanceof CliError)) throw error
   createNote((process.env.NO_COLOR ?? '') !== '')(error.message, 'red')
   process.exit(error.exitCode)
 }

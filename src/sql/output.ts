@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs'
-import { SqlError } from './args.ts'
+import { CliError } from '../cli/error.ts'
 
 /** Where answers go. */
 export interface Output {
@@ -59,7 +59,7 @@ function written(stream: NodeJS.WritableStream, chunk: string | Uint8Array, name
   stream.write(chunk, (error?: NodeJS.ErrnoException | null) => {
     if (error == null) resolve()
     else if (error.code === 'EPIPE') reject(new ReaderGone())
-    else reject(new SqlError(`cannot write to ${name}: ${error.message}`, 1, { cause: error }))
+    else reject(new CliError(`cannot write to ${name}: ${error.message}`, 1, { cause: error }))
   })
   return promise
 }

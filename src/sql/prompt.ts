@@ -1,5 +1,5 @@
 import { createInterface, type Interface } from 'node:readline'
-import { SqlError } from './args.ts'
+import { CliError } from '../cli/error.ts'
 import { runCommand } from './commands.ts'
 import { complete } from './completion.ts'
 import type { History } from './history.ts'
@@ -130,7 +130,7 @@ class Prompt {
       await session.run(statement, running.signal)
     } catch (error) {
       if (running.signal.aborted) note('cancelled', 'yellow')
-      else if (error instanceof SqlError) note(error.message, 'red')
+      else if (error instanceof CliError) note(error.message, 'red')
       else throw error
     } finally {
       this.running = undefined

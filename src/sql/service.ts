@@ -1,5 +1,6 @@
+import { CliError } from '../cli/error.ts'
 import { type Answer, type Column, readAnswer } from './answer.ts'
-import { type Format, SqlError } from './args.ts'
+import type { Format } from './args.ts'
 
 /** Values of `{name:Type}` placeholders. Those that came as text are read by the service as the type says. */
 export type Params = Readonly<Record<string, unknown>>
@@ -25,11 +26,11 @@ export interface Schema {
   }[]
 }
 
-/** SQL of the service (contract section 7). Everything it says no to is an SqlError; so is a service that is not there. */
+/** SQL of the service (contract section 7). Everything it says no to is an CliError; so is a service that is not there. */
 export interface SqlService {
-  /** @throws SqlError; what `signal` was aborted with */
+  /** @throws CliError; what `signal` was aborted with */
   ask(question: Question, signal?: AbortSignal): Promise<Answer>
-  /** The answer in a format of the service's. The stream ends in an SqlError when the answer breaks off. */
+  /** The answer in a format of the service's. The stream ends in an CliError when the answer breaks off. */
   download(question: Question, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** Null from a service that does not describe its tables. */
   schema(): Promise<Schema | null>
@@ -48,7 +49,7 @@ export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlS
       return await fetch(url + path, { ...init, redirect: 'manual' })
     } catch (error) {
       init.signal?.throwIfAborted()
-      throw new SqlError(unreachable(url, error as NodeJS.ErrnoException), 1, { cause: error })
+      throw new CliError(unreachable(url, error as NodeJS.ErrnoException), 1, { cause: error })
     }
   }
   const post = async ({ query, params }: Question, format: Format, signal?: AbortSignal): Promise<Response> => {
@@ -95,7 +96,7 @@ async function unbroken<T>(part: Promise<T>, signal?: AbortSignal): Promise<T> {
     return await part
   } catch (error) {
     signal?.throwIfAborted()
-    throw new SqlError(`the answer broke off: ${messageOf(error)}`, 1, { cause: error })
+    throw new CliError(`the answer broke off: ${messageOf(error)}`, 1, { cause: error })
   }
 }
 
@@ -110,15 +111,15 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-async function refusal(response: Response, query: string): Promise<SqlError> {
+async function refusal(response: Response, query: string): Promise<CliError> {
   const { status, headers } = response
   const { code, message } = await errorOf(response)
-  if (code === undefined) return new SqlError(`answered ${status}, not as the service would: is that its address?`)
+  if (code === undefined) return new CliError(`answered ${status}, not as the service would: is that its address?`)
   const seconds = headers.get('retry-after')
   const later = seconds === null ? '' : `\nTry again in ${seconds} s.`
-  if (status === 401) return new SqlError(`the service does not take this key: ${message}`)
-  if (status === 400) return new SqlError(pointOut(message, query))
-  return new SqlError(`${message} (${code})${later}`)
+  if (status === 401) return new CliError(`the service does not take this key: ${message}`)
+  if (status === 400) return new CliError(pointOut(message, query))
+  return new CliError(`${message} (${code})${later}`)
 }
 
 async function errorOf(response: Response): Promise<{ code?: string; message: string }> {

@@ -33,7 +33,7 @@ export interface Session {
   readonly view: View
   /**
    * @returns the rows of the answer; undefined where they cannot be counted as they come
-   * @throws SqlError, ReaderGone; what `signal` was aborted with
+   * @throws CliError, ReaderGone; what `signal` was aborted with
    */
   run(statement: string, signal?: AbortSignal): Promise<number | undefined>
   /** Shows what is no answer. */

@@ -1,5 +1,5 @@
+import { CliError } from '../cli/error.ts'
 import { CallRefused, CallUnconfirmed } from '../demo/client.ts'
-import { TailError } from './args.ts'
 import { type Connection, connect, type Ending, type Timing } from './connection.ts'
 import type { Received, ServerMessage, Subscribe } from './protocol.ts'
 
@@ -49,7 +49,7 @@ const EXPLANATION_TIMEOUT_MS = 10_000
  * Follows a live feed for as long as `signal` lets it, over as many connections as that takes: whatever ends one, the
  * next resumes after the last activity that was taken.
  *
- * @throws TailError for what no repeat would change: the key, the filter, an address without feeds
+ * @throws CliError for what no repeat would change: the key, the filter, an address without feeds
  */
 export async function follow(options: FollowOptions, listener: Listener): Promise<void> {
   const { signal } = options
@@ -128,15 +128,15 @@ class Follower {
     } else if (message.op === 'pong') {
       this.failures = 0
     } else if (message.op === 'error') {
-      if (!PASSING.includes(message.code)) throw new TailError(`${message.code}: ${message.message}`)
+      if (!PASSING.includes(message.code)) throw new CliError(`${message.code}: ${message.message}`)
       connection.end(message.message)
     }
   }
 
   /** Says that the feed was lost, and waits before the next connection. */
   private async comeBack(ending: Ending): Promise<void> {
-    if (ending.code === KEY_DEAD) throw new TailError('the key was revoked or expired')
-    if (ending.code === FORBIDDEN) throw new TailError(`the service no longer lets this key watch: ${ending.reason}`)
+    if (ending.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
+    if (ending.code === FORBIDDEN) throw new CliError(`the service no longer lets this key watch: ${ending.reason}`)
     const { reason, retryAfterMs } = ending.opened ? ending : await this.explain()
     if (!this.isInterrupted)
       this.listener.note(
@@ -156,8 +156,8 @@ class Follower {
     if (answer === null) return { reason: `no service answers at ${url}`, retryAfterMs: 0 }
     const { status, message, retryAfterMs } = answer
     if (status === 401 || status === 403)
-      throw new TailError(`the service at ${url} does not take the key: ${message || status}`)
-    if (status === 404) throw new TailError(`there are no live feeds at ${url}: is that the address of the service?`)
+      throw new CliError(`the service at ${url} does not take the key: ${message || status}`)
+    if (status === 404) throw new CliError(`there are no live feeds at ${url}: is that the address of the service?`)
     // Whatever would have let us in: what stands between us and the service may not know WebSockets.
     if (status < 429) return { reason: `${url} opened no WebSocket`, retryAfterMs }
     return { reason: message || `status ${status} from ${url}`, retryAfterMs }

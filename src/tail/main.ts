@@ -1,5 +1,6 @@
+import { CliError } from '../cli/error.ts'
 import { createClient } from '../demo/client.ts'
-import { HELP, readArgs, TailError, type TailOptions } from './args.ts'
+import { HELP, readArgs, type TailOptions } from './args.ts'
 import { follow } from './follow.ts'
 import { createFormat, formatNote } from './format.ts'
 import { createAgentNames } from './names.ts'
@@ -25,7 +26,7 @@ async function main(): Promise<number> {
   const output = createOutput(process.stdout, (error) => {
     // Whoever read us has seen enough: `bun run tail | head`.
     if (error.code === 'EPIPE') end()
-    else over.reject(new TailError(`cannot write: ${error.message}`))
+    else over.reject(new CliError(`cannot write: ${error.message}`))
   })
   try {
     await Promise.race([watch(options, output, stop.signal), over.promise])
@@ -83,7 +84,7 @@ async function watch(options: TailOptions, output: Output, signal: AbortSignal):
 try {
   process.exit(await main())
 } catch (error) {
-  if (!(error instanceof TailError)) throw error
+  if (!(error instanceof CliError)) throw error
   process.stderr.write(`${error.message}\n`)
   process.exit(error.exitCode)
 }

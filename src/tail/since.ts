@@ -1,5 +1,5 @@
+import { CliError } from '../cli/error.ts'
 import { CallRefused, type Client } from '../demo/client.ts'
-import { TailError } from './args.ts'
 
 /** Where a tail is asked to begin. */
 export type Since =
@@ -34,7 +34,7 @@ export function parseSince(text: string): Since | null {
  * service's: the feed begins after that event, and what precedes the time (changes of runs and tasks that no event came
  * after) is left out on arrival.
  *
- * @throws TailError when the key may not use SQL; CallUnconfirmed when SQL does not answer
+ * @throws CliError when the key may not use SQL; CallUnconfirmed when SQL does not answer
  */
 export async function findStart(since: Since, client: Client, key: string): Promise<Start> {
   if (since.kind === 'now') return { after: undefined, notBefore: undefined }
@@ -44,7 +44,7 @@ export async function findStart(since: Since, client: Client, key: string): Prom
     return near.after === '0' ? await lastBefore(client, key, since.seconds, SECONDS_MAX) : near
   } catch (error) {
     if (!(error instanceof CallRefused)) throw error
-    throw new TailError(`${explanation(key)} (${error.message})`, 1, { cause: error })
+    throw new CliError(`${explanation(key)} (${error.message})`, 1, { cause: error })
   }
 }
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { CliError } from '../../src/cli/error.ts'
 import { readAnswer } from '../../src/sql/answer.ts'
-import { readArgs, SqlError } from '../../src/sql/args.ts'
+import { readArgs } from '../../src/sql/args.ts'
 import { complete } from '../../src/sql/completion.ts'
 import { historyPath } from '../../src/sql/history.ts'
 import { pointOut, type Schema } from '../../src/sql/service.ts'
@@ -49,7 +50,7 @@ describe('the command line', () => {
     [['--url', 'localhost:3000'], '--url must begin with http:// or https://; got "localhost:3000"'],
     [['--key', 'secret'], 'a workspace key begins with svc_ws_; the one given does not'],
   ])('%j is refused with what to do', (args, message) => {
-    expect(() => readArgs(args, KEY)).toThrow(new SqlError(message, 2))
+    expect(() => readArgs(args, KEY)).toThrow(new CliError(message, 2))
   })
 
   test('without a key, it says where to get one', () => {

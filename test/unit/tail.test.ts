@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readArgs, TailError } from '../../src/tail/args.ts'
+import { CliError } from '../../src/cli/error.ts'
+import { readArgs } from '../../src/tail/args.ts'
 import { createFormat } from '../../src/tail/format.ts'
 import { elements, members } from '../../src/tail/json-parts.ts'
 import type { Activity } from '../../src/tail/protocol.ts'
@@ -49,10 +50,10 @@ test.each([
   } catch (thrown) {
     error = thrown
   }
-  expect(error).toBeInstanceOf(TailError)
-  expect((error as TailError).exitCode).toBe(2)
-  if (typeof message === 'string') expect((error as TailError).message).toBe(message)
-  else expect((error as TailError).message).toMatch(message)
+  expect(error).toBeInstanceOf(CliError)
+  expect((error as CliError).exitCode).toBe(2)
+  if (typeof message === 'string') expect((error as CliError).message).toBe(message)
+  else expect((error as CliError).message).toMatch(message)
 })
 
 test('a time to begin is a duration, zero or a cursor', () => {

@@ -28,25 +28,25 @@ export function noAgentsYet(): HTMLElement {
 }
 
 function demoCommand(origin: string): string {
-  return `WORKSPACE_KEY=svc_ws_… npx --yes bun run demo --url ${origin}`
+  return `AGENT_RUN_KEY=svc_ws_… npx --yes bun run demo --url ${origin}`
 }
 
 /** The key is written as a variable: a page that showed it would put it into screenshots and shell histories. */
 function createAgent(origin: string): string {
   return `curl ${origin}/api/v1/agents \\
-  -H "Authorization: Bearer $WORKSPACE_KEY" \\
+  -H "Authorization: Bearer $AGENT_RUN_KEY" \\
   -H 'Content-Type: application/json' \\
   -d '{"name": "my first agent"}'`
 }
 
 function reportCommands(origin: string): string {
-  return `export WORKSPACE_KEY=svc_ws_…      # the key you have opened this page with
+  return `export AGENT_RUN_KEY=svc_ws_…      # the key you have opened this page with
 
 ${createAgent(origin)}
 
 export AGENT_ID=…                  # agent_id of the answer
 curl ${origin}/api/v1/agents/$AGENT_ID/keys \\
-  -H "Authorization: Bearer $WORKSPACE_KEY" \\
+  -H "Authorization: Bearer $AGENT_RUN_KEY" \\
   -H 'Content-Type: application/json' \\
   -d '{}'
 

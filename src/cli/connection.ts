@@ -1,0 +1,40 @@
+import { CliError } from './error.ts'
+
+/** How every command is told which service it talks to, and as whom: options first, then the environment. */
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export const DEFAULT_URL = 'http://127.0.0.1:3000'
+
+/**
+ * @param given the value of `--url`
+ * @returns the address without a slash at the end
+ * @throws CliError (exit code 2) that names where the address came from
+ */
+export function readUrl(given: string | undefined, env: Environment): string {
+  const text = given ?? (env.AGENT_RUN_URL?.trim() || DEFAULT_URL)
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    const name = given === undefined ? 'AGENT_RUN_URL' : '--url'
+    throw new CliError(`${name} must begin with http:// or https://; got "${text}"`, 2)
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+/**
+ * @param given the value of `--key`
+ * @param need what a workspace key is needed for, as in "SQL"; undefined: the key of an agent will do
+ * @throws CliError (exit code 2) that says what is missing and where to get it
+ */
+export function readKey(given: string | undefined, env: Environment, need?: string): string {
+  const key = given ?? env.AGENT_RUN_KEY?.trim() ?? ''
+  const isAgentKey = /^svc_agent_\w+$/.test(key)
+  if (/^svc_ws_\w+$/.test(key) || (isAgentKey && need === undefined)) return key
+  if (isAgentKey) throw new CliError(`that is the key of an agent; ${need} needs a workspace key (svc_ws_…)`, 2)
+  const kinds = need === undefined ? 'a key begins with svc_ws_ or svc_agent_' : 'a workspace key begins with svc_ws_'
+  if (key !== '') throw new CliError(`${kinds}; the one given does not`, 2)
+  const kind = need === undefined ? 'svc_… (a workspace key, or the key of one agent)' : 'svc_ws_… (a workspace key)'
+  throw new CliError(`no key: set AGENT_RUN_KEY, or give --key ${kind}.\n${WHERE}`, 2)
+}
+
+const WHERE = 'The service printed a workspace key to its terminal when it started for the first time.'

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'bun:test'
+import { CliError } from '../../src/cli/error.ts'
+import { readArgs as readDemo } from '../../src/demo/args.ts'
+import { readArgs as readSql } from '../../src/sql/args.ts'
+import { readArgs as readTail } from '../../src/tail/args.ts'
+
+/** What `bun run demo`, `tail` and `sql` have in common. */
+
+const ENV = { AGENT_RUN_KEY: ' svc_ws_x ', AGENT_RUN_URL: ' https://runs.example/below/ ' }
+
+describe.each([
+  ['demo', readDemo, '--ratt', /--rate <n>/],
+  ['tail', readTail, '--agnet', /--agent <id>/],
+  ['sql', readSql, '--outptu', /--output <path>/],
+] as const)('%s', (_, readArgs, slip, meant) => {
+  test('takes address and key from the environment, and rather from options', () => {
+    expect(readArgs([], ENV)).toMatchObject({ url: 'https://runs.example/below', key: 'svc_ws_x' })
+    expect(readArgs(['--url', 'http://a:1', '--key=svc_ws_y'], ENV)).toMatchObject({
+      url: 'http://a:1',
+      key: 'svc_ws_y',
+    })
+    expect(readArgs([], { AGENT_RUN_KEY: 'svc_ws_x', AGENT_RUN_URL: '' })).toMatchObject({
+      url: 'http://127.0.0.1:3000',
+    })
+  })
+
+  test.each([
+    [[], {}, /^no key: set AGENT_RUN_KEY, or give --key svc_/],
+    [[], { ...ENV, AGENT_RUN_URL: 'localhost:3000' }, /^AGENT_RUN_URL must begin with http:\/\/ or https:\/\//],
+    [['--url', 'localhost:3000'], ENV, /^--url must begin with http:\/\/ or https:\/\/; got "localhost:3000"/],
+    [[slip, '1'], ENV, new RegExp(`^unknown option ${slip}\\. Did you mean\\n +${meant.source}`)],
+    [['--verbose'], ENV, /^unknown option --verbose\. Try --help\.$/],
+  ])('%j is refused with what to do', (args, env, message) => {
+    let error: unknown
+    try {
+      readArgs(args, env)
+    } catch (thrown) {
+      error = thrown
+    }
+    expect(error).toBeInstanceOf(CliError)
+    expect((error as CliError).message).toMatch(message)
+    expect((error as CliError).exitCode).toBe(2)
+  })
+})
+
+test('demo and sql need a workspace key; tail takes the key of an agent', () => {
+  const env = { AGENT_RUN_KEY: 'svc_agent_x' }
+  expect(() => readDemo([], env)).toThrow('that is the key of an agent; the demo needs a workspace key (svc_ws_…)')
+  expect(() => readSql([], env)).toThrow('that is the key of an agent; SQL needs a workspace key (svc_ws_…)')
+  expect(readTail([], env)).toMatchObject({ key: 'svc_agent_x' })
+})
