@@ -15,13 +15,16 @@ async function main(): Promise<void> {
   const stopped = Promise.withResolvers<void>()
   onStopSignal(log, stopped.resolve)
   try {
-    const starting = startService(config, { log, progress: createProgress(say) })
-    // A start that is no longer wanted has nothing to write: its children end with it.
-    const service = await Promise.race([starting, stopped.promise])
-    if (service !== undefined) {
+    for (;;) {
+      const starting = startService(config, { log, progress: createProgress(say) })
+      // A start that is no longer wanted has nothing to write: its children end with it.
+      const service = await Promise.race([starting, stopped.promise])
+      if (service === undefined) break
       say(welcome(service, config))
-      await stopped.promise
+      const isOutdated = await Promise.race([stopped.promise.then(() => false), service.outdated.then(() => true)])
+      if (isOutdated) log.error('Postgres has gone back to an earlier state: the service starts again')
       await service.stop()
+      if (!isOutdated) break
     }
     process.exit(0)
   } catch (error) {

@@ -55,6 +55,8 @@ import { SecretStore } from './secrets/store.ts'
 import { createVault } from './secrets/vault.ts'
 import { startStores } from './stores.ts'
 import { createTaskStore } from './tasks/store.ts'
+import { clearRows } from './watermarks/columnar-marks.ts'
+import { Watermarks } from './watermarks/watermarks.ts'
 import { bootstrapWorkspace } from './workspaces/bootstrap.ts'
 import { WorkspaceStore } from './workspaces/store.ts'
 
@@ -66,8 +68,13 @@ export interface Service {
   readonly isFirstStart: boolean
   /** The first workspace's key, to be shown once; null on later starts and when the operator gave the key. */
   readonly freshKey: string | null
+<<<<<<< HEAD
   /** `BOOTSTRAP_WORKSPACE_KEY` opens no workspace, and none was made for it. */
   readonly isKeyIgnored: boolean
+=======
+  /** Resolves when Postgres has gone back to an earlier state: what this service knows is of a later one, so start it again. */
+  readonly outdated: Promise<void>
+>>>>>>> 8ae262b (A store that has gone back to an earlier state is noticed at start and while running, said, and dealt with)
   /** Answers what has been accepted, writes what is to be written, ends every child. Safe to call twice. */
   stop(): Promise<void>
 }
@@ -76,6 +83,8 @@ export interface ServiceOptions {
   readonly log: Log
   readonly progress: Progress
   readonly clock?: Clock
+  /** See {@link Watermarks}. */
+  readonly watermarkIntervalMs?: number
 }
 
 /** All addresses together may guess the operator token as often as so many. */
@@ -137,12 +146,22 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
 
   const journalDir = join(config.dataDir, 'journal')
   await mkdir(journalDir, { recursive: true, mode: 0o700 })
+  const watermarks = await Watermarks.open({
+    sql,
+    columnar,
+    dataDir: config.dataDir,
+    journalDir,
+    intervalMs: options.watermarkIntervalMs,
+    clock,
+    log,
+    onSetBack: metrics.storeSetBack,
+  })
   const journal = await progress.during('opening the journal', () =>
     openLocalJournal({
       dir: journalDir,
       maxBytes: config.journalMaxBytes,
       keepBytes: config.journalKeepBytes,
-      decideStart: (found) => decideStart(found, { dir: journalDir, sql, columnar }),
+      decideStart: (found) => decideStart(found, { dir: journalDir, sql, columnar, watermarks }),
       clock,
       log,
       onCommit: metrics.journalCommitted,
@@ -150,7 +169,14 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   )
   teardown.add('journal', () => journal.close())
 
-  const sink = await startSink({ journal, client: columnar, dir: journalDir, log, onLoaded: metrics.sinkLoaded })
+  const sink = await startSink({
+    journal,
+    client: columnar,
+    clear: (afterSeq, throughSeq, signal) => clearRows(columnar, journal, { afterSeq, throughSeq }, signal),
+    dir: journalDir,
+    log,
+    onLoaded: metrics.sinkLoaded,
+  })
   teardown.add('sink', () => sink.stop(LAST_LOAD_MS))
   const statistics = await startRunStatistics({ sql, journal, log })
   teardown.add('run statistics', () => statistics.stop())
@@ -170,11 +196,20 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('erasing', () => erasure.stop())
 
   const directory = createRunDirectory({ sql })
-  const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar }))
+  const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar, watermarks }))
   directory.onRunStarted((run) => ids.runStarted(run))
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const horizons = new Horizons(sql, journal.epoch)
   await horizons.load()
+  const outdated = Promise.withResolvers<void>()
+  await watermarks.start({
+    journal,
+    sink,
+    horizons,
+    forgetColumnar: () => ids.forgetFetched(),
+    onPostgresBack: outdated.resolve,
+  })
+  teardown.add('watermarks', () => watermarks.stop())
   const stored = createHistory({ columnar, epoch: journal.epoch })
   const history = withinRetention(withGaps(stored, journal), horizons)
   const hub = new Hub({ journal, history, log, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
@@ -263,6 +298,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
           { name: 'live_feeds', lag: () => hub.lag() },
         ],
         journal,
+        setBack: () => watermarks.incidents,
         isStopping: () => isStopping,
       },
     },
@@ -306,9 +342,15 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   })
   return {
     url: listener.url,
+<<<<<<< HEAD
     isFirstStart: first.workspaceId !== null,
     freshKey: first.freshKey,
     isKeyIgnored: first.keyIgnored,
+=======
+    isFirstStart: first !== null,
+    freshKey: first?.freshKey ?? null,
+    outdated: outdated.promise,
+>>>>>>> 8ae262b (A store that has gone back to an earlier state is noticed at start and while running, said, and dealt with)
     stop: () => teardown.run(),
   }
 }

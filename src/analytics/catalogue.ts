@@ -58,6 +58,7 @@ const TABLE_DESCRIPTIONS: Readonly<Record<string, string>> = {
   events: 'What runs reported, an event a row. Events are never changed.',
   runs: 'The latest state of each run, a run a row.',
   tasks: 'The latest state of each task, a task a row.',
+  gaps: 'Positions whose rows were lost with a store that went back to an earlier state; empty as long as nothing was lost.',
 }
 
 const BY_PATH =
@@ -111,5 +112,11 @@ const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, strin
     output: 'By path, like payload of events.',
     created_at: 'When the service heard of it first.',
     updated_at: 'When it last changed; for a task that has ended, when it ended.',
+  },
+  gaps: {
+    after_seq: 'Rows after this position',
+    through_seq: 'up to this one are lost, or some of them.',
+    reason: 'The store that lost them, or that all were restored from a backup.',
+    noticed_at: 'When the service noticed.',
   },
 }

@@ -2,7 +2,7 @@ import type { CheckedQuery } from './guard.ts'
 import { JSON_COLUMNS, pathExpression } from './json-paths.ts'
 
 /**
- * What tenant SQL sees: three tables, each already limited to the rows of one workspace. They are common table
+ * What tenant SQL sees: tables that are already limited to the rows of one workspace. They are common table
  * expressions put around the query, because a name resolves to the nearest one: the query's own CTE may hide a table
  * of ours, but no spelling of a name leads past them to the stored tables of everyone.
  */
@@ -15,8 +15,15 @@ export interface TableColumn {
   readonly from?: string
 }
 
+export interface ScopedTable {
+  readonly final: boolean
+  /** Says nothing of any tenant, and the same to all of them. */
+  readonly isForAll?: true
+  readonly columns: readonly TableColumn[]
+}
+
 /** The tables of contract section 7. */
-export const TABLES: Readonly<Record<string, { readonly final: boolean; readonly columns: readonly TableColumn[] }>> = {
+export const TABLES: Readonly<Record<string, ScopedTable>> = {
   events: {
     final: false,
     columns: [
@@ -70,6 +77,17 @@ export const TABLES: Readonly<Record<string, { readonly final: boolean; readonly
       { name: 'updated_at', type: "DateTime64(3, 'UTC')" },
     ],
   },
+  // Positions whose rows were lost with a store.
+  gaps: {
+    final: true,
+    isForAll: true,
+    columns: [
+      { name: 'after_seq', type: 'UInt64' },
+      { name: 'through_seq', type: 'UInt64' },
+      { name: 'reason', type: 'String' },
+      { name: 'noticed_at', type: "DateTime64(3, 'UTC')" },
+    ],
+  },
 }
 
 /** The database that tenant SQL is in: it holds nothing (see the migrations). */
@@ -96,7 +114,11 @@ export function scopedStatement(query: CheckedQuery, database: string, workspace
 }
 
 /** Every stored table with rows of tenants (see the migrations). */
-const STORED_TABLES = [...Object.keys(TABLES), 'run_changes', 'task_changes']
+const STORED_TABLES = [
+  ...Object.keys(TABLES).filter((table) => TABLES[table].isForAll !== true),
+  'run_changes',
+  'task_changes',
+]
 
 /** A second lock for the case that a query reached a stored table all the same. */
 export function workspaceFilters(database: string, workspaceId: string): string {
@@ -111,10 +133,11 @@ function scopeOf(database: string, workspaceId: string, { text, jsonPaths }: Che
   const id = checkedUuid(workspaceId)
   return Object.entries(TABLES)
     .filter(([table]) => text.includes(table))
-    .map(([table, { columns, final }]) => {
+    .map(([table, { columns, final, isForAll }]) => {
       const list = columns.flatMap((column) => expressionsOf(column, jsonPaths)).join(', ')
       const source = `${database}.${table}${final ? ' FINAL' : ''}`
-      return `${table} AS (SELECT ${list} FROM ${source} PREWHERE workspace_id = toUUID('${id}'))`
+      const own = isForAll === true ? '' : ` PREWHERE workspace_id = toUUID('${id}')`
+      return `${table} AS (SELECT ${list} FROM ${source}${own})`
     })
     .join(', ')
 }

@@ -6,7 +6,13 @@ import { crc32 } from 'node:zlib'
 export interface SinkPosition {
   readonly loadedSeq: number
   readonly inFlightSeq: number
+  /** How often loading went back. Part of every token, so that what is loaded again is not taken for a repeat. */
+  readonly reloads: number
+  /** Rows after `loadedSeq` up to here may be there from an earlier load, and must go first; 0 when there are none. */
+  readonly clearThroughSeq: number
 }
+
+const BEGINNING: SinkPosition = { loadedSeq: 0, inFlightSeq: 0, reloads: 0, clearThroughSeq: 0 }
 
 /**
  * The sink's position on stable storage. Two slots are written in turn, so that a write torn by a power failure leaves
@@ -24,11 +30,10 @@ export class SinkPositionFile {
     const file = await open(path, fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_DSYNC ?? 0), 0o600)
     const bytes = Buffer.alloc(SLOT_BYTES * 2)
     await file.read(bytes, 0, bytes.length, 0)
-    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isSound)
-    const newest = slots.sort((a, b) => b.readDoubleLE(0) - a.readDoubleLE(0))[0]
-    const loadedSeq = newest?.readDoubleLE(8) ?? 0
-    const inFlightSeq = newest?.readDoubleLE(16) ?? 0
-    return new SinkPositionFile(file, { loadedSeq, inFlightSeq }, newest?.readDoubleLE(0) ?? 0)
+    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)]
+    const read = slots.map(readSlot).filter((slot) => slot !== undefined)
+    const newest = read.sort((a, b) => b.generation - a.generation)[0]
+    return new SinkPositionFile(file, newest?.position ?? BEGINNING, newest?.generation ?? 0)
   }
 
   /** What the file says, without keeping it open. */
@@ -42,14 +47,22 @@ export class SinkPositionFile {
     return this.last
   }
 
-  /** Durable once it resolves. One call at a time. */
-  async set(position: SinkPosition): Promise<void> {
+  /** Durable once it resolves. What is not named stays. One call at a time. */
+  async set(changes: Partial<SinkPosition>): Promise<void> {
+    const position = { ...this.last, ...changes }
     this.generation++
     const slot = Buffer.alloc(SLOT_BYTES)
-    slot.writeDoubleLE(this.generation, 0)
-    slot.writeDoubleLE(position.loadedSeq, 8)
-    slot.writeDoubleLE(position.inFlightSeq, 16)
-    slot.writeUInt32LE(crc32(slot.subarray(0, 24)), 24)
+    const numbers = [
+      this.generation,
+      position.loadedSeq,
+      position.inFlightSeq,
+      position.reloads,
+      position.clearThroughSeq,
+    ]
+    numbers.forEach((value, index) => {
+      slot.writeDoubleLE(value, index * 8)
+    })
+    slot.writeUInt32LE(crc32(slot.subarray(0, CHECK_AT)), CHECK_AT)
     await this.file.write(slot, 0, SLOT_BYTES, (this.generation % 2) * SLOT_BYTES)
     this.last = position
   }
@@ -60,7 +73,17 @@ export class SinkPositionFile {
 }
 
 const SLOT_BYTES = 64
+const CHECK_AT = 60
+/** Of the slots of earlier versions, which end with it. */
+const OLD_CHECK_AT = 24
 
-function isSound(slot: Buffer): boolean {
-  return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(24) === crc32(slot.subarray(0, 24))
+/** Undefined for a slot that was never written, or torn. */
+function readSlot(slot: Buffer): { generation: number; position: SinkPosition } | undefined {
+  const isSound = (at: number) => slot.readDoubleLE(0) > 0 && slot.readUInt32LE(at) === crc32(slot.subarray(0, at))
+  const isNew = isSound(CHECK_AT)
+  if (!isNew && !isSound(OLD_CHECK_AT)) return undefined
+  const [generation, loadedSeq, inFlightSeq] = [0, 8, 16].map((at) => slot.readDoubleLE(at))
+  if (!isNew) return { generation, position: { ...BEGINNING, loadedSeq, inFlightSeq } }
+  const [reloads, clearThroughSeq] = [24, 32].map((at) => slot.readDoubleLE(at))
+  return { generation, position: { loadedSeq, inFlightSeq, reloads, clearThroughSeq } }
 }

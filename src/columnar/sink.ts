@@ -15,6 +15,8 @@ export interface NativeInserter {
 export interface SinkOptions {
   readonly journal: Journal
   readonly client: NativeInserter
+  /** Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Without it nothing is loaded again. */
+  readonly clear?: (afterSeq: number, throughSeq: number, signal: AbortSignal) => Promise<void>
   /** Where the sink keeps its position. */
   readonly dir: string
   readonly log: Log
@@ -37,6 +39,8 @@ export interface SinkProgress {
  * Loads the journal into ClickHouse, exactly once. Before a batch is sent, its bounds are noted on stable storage; after a
  * crash the very same batch is sent again under the same deduplication token, so it lands once whether or not it had
  * landed before. While ClickHouse is away the sink keeps trying, and the journal keeps the rows.
+ *
+ * When ClickHouse turns out to have less than it had, rows are loaded again: what of them is there is deleted first.
  */
 export class Sink implements SinkProgress {
   private readonly stopping = new AbortController()
@@ -44,6 +48,10 @@ export class Sink implements SinkProgress {
   private waiters: { seq: number; resolve: () => void }[] = []
   private hurried = Promise.withResolvers<void>()
   private failingSince: number | undefined
+  private wanted: Reload | undefined
+  private holds: Hold[] = []
+  /** Aborted when there is something else to do than to wait for rows. */
+  private waiting = new AbortController()
 
   constructor(
     private readonly options: SinkOptions,
@@ -79,22 +87,65 @@ export class Sink implements SinkProgress {
     return promise.finally(() => clearTimeout(timer))
   }
 
+  /**
+   * Goes back: rows after `afterSeq`, which the journal must still have, are deleted from ClickHouse and loaded again. Resolves
+   * once that is certain to happen, whatever dies; rejects when the sink stops before. One call at a time.
+   *
+   * @param throughSeq what lies past it is not deleted: the journal does not have it
+   */
+  reload(afterSeq: number, throughSeq = this.options.journal.endSeq): Promise<void> {
+    const noted = Promise.withResolvers<void>()
+    if (this.stopping.signal.aborted) noted.reject(this.stopping.signal.reason)
+    this.wanted = { afterSeq, throughSeq, noted }
+    // They must not leave the journal meanwhile.
+    this.options.journal.release('sink', Math.min(afterSeq, this.loadedSeq()))
+    this.waiting.abort()
+    this.hurried.resolve()
+    return noted.promise
+  }
+
+  /**
+   * Keeps the sink from loading until the function it answers is called; resolves once no load is under way.
+   * @throws the reason of `signal`
+   */
+  async hold(signal: AbortSignal): Promise<() => void> {
+    const quiet = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    this.holds.push({ quiet: quiet.resolve, released: released.promise })
+    this.waiting.abort()
+    this.hurried.resolve()
+    signal.addEventListener('abort', () => quiet.reject(signal.reason), { once: true })
+    await quiet.promise.catch((error) => {
+      released.resolve()
+      throw error
+    })
+    return released.resolve
+  }
+
   /** Loads what the journal holds by now, for `timeoutMs` at the most, then stops. The rest is loaded after the next start. */
   async stop(timeoutMs: number): Promise<void> {
     await this.waitFor(this.options.journal.endSeq, timeoutMs)
     this.stopping.abort()
+    this.waiting.abort()
     await this.finished
+    this.wanted?.noted.reject(this.stopping.signal.reason)
     await this.position.close()
   }
 
   private async run(): Promise<void> {
     const { signal } = this.stopping
-    const { loadedSeq, inFlightSeq } = this.position.get()
-    if (inFlightSeq > loadedSeq) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq)
+    const { loadedSeq, inFlightSeq, clearThroughSeq } = this.position.get()
+    const isUnfinished = inFlightSeq > loadedSeq && clearThroughSeq === 0
+    if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq)
     while (!signal.aborted) {
+      this.waiting = new AbortController()
+      await this.giveWay()
+      if (this.wanted !== undefined) await this.goBack(this.wanted)
+      if (!(await this.clearAhead())) continue
       const loaded = this.loadedSeq()
-      await this.options.journal.waitPast(loaded, signal)
+      await this.options.journal.waitPast(loaded, this.waiting.signal)
       if (signal.aborted) return
+      if (this.waiting.signal.aborted) continue
       const started = performance.now()
       const { endSeq } = this.options.journal
       const batch = await this.readBatch(loaded)
@@ -103,6 +154,39 @@ export class Sink implements SinkProgress {
       const rest = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
       if (rest > 0) await this.pause(rest)
     }
+  }
+
+  /** Lets those have their time who want no load under way. */
+  private async giveWay(): Promise<void> {
+    if (this.holds.length === 0) return
+    const stopped = Promise.withResolvers<void>()
+    const { signal } = this.stopping
+    signal.addEventListener('abort', () => stopped.resolve(), { once: true })
+    for (let hold = this.holds.shift(); hold !== undefined && !signal.aborted; hold = this.holds.shift()) {
+      hold.quiet()
+      await Promise.race([hold.released, stopped.promise])
+    }
+  }
+
+  private async goBack({ afterSeq, throughSeq, noted }: Reload): Promise<void> {
+    const { reloads, clearThroughSeq } = this.position.get()
+    await this.position.set({
+      loadedSeq: afterSeq,
+      inFlightSeq: afterSeq,
+      reloads: reloads + 1,
+      clearThroughSeq: Math.max(clearThroughSeq, throughSeq),
+    })
+    this.wanted = undefined
+    noted.resolve()
+  }
+
+  /** Deletes what a load of before has left of the rows that are to be loaded now. False when there is something else to do. */
+  private async clearAhead(): Promise<boolean> {
+    const { loadedSeq, clearThroughSeq } = this.position.get()
+    if (clearThroughSeq === 0) return true
+    if (!(await this.persist(async (signal) => this.options.clear?.(loadedSeq, clearThroughSeq, signal)))) return false
+    await this.position.set({ clearThroughSeq: 0, inFlightSeq: loadedSeq })
+    return true
   }
 
   /** As many frames as make one good insert: large enough that parts stay few, small enough for memory and delay. */
@@ -153,29 +237,36 @@ export class Sink implements SinkProgress {
    */
   private async load(batch: readonly Frame[], inFlightSeq: number): Promise<void> {
     if (batch.length === 0) return
-    const { signal } = this.stopping
-    const loadedSeq = this.loadedSeq()
-    await this.position.set({ loadedSeq, inFlightSeq })
+    const { loadedSeq, reloads } = this.position.get()
+    await this.position.set({ inFlightSeq })
     const started = performance.now()
-    for (let attempt = 0; !signal.aborted; attempt++) {
-      try {
-        await this.insert(batch, `${this.options.journal.epochAt(batch[0].firstSeq)}-${loadedSeq}-${inFlightSeq}`)
-        break
-      } catch (error) {
-        if (signal.aborted) return
-        this.noteFailure(error, attempt)
-        await this.pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt))
-      }
-    }
-    if (signal.aborted) return
-    this.failingSince = undefined
-    await this.position.set({ loadedSeq: inFlightSeq, inFlightSeq })
+    const epoch = this.options.journal.epochAt(batch[0].firstSeq)
+    const token = `${epoch}-${loadedSeq}-${inFlightSeq}${reloads > 0 ? `-r${reloads}` : ''}`
+    if (!(await this.persist(() => this.insert(batch, token)))) return
+    await this.position.set({ loadedSeq: inFlightSeq })
     this.options.journal.release('sink', inFlightSeq)
     this.options.onLoaded?.(
       batch.reduce((sum, frame) => sum + frame.rows, 0),
       performance.now() - started,
     )
     this.wake(inFlightSeq)
+  }
+
+  /** Tries until it works. False when the sink was stopped, or is to go back, before. */
+  private async persist(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+    const { signal } = this.stopping
+    for (let attempt = 0; !signal.aborted && this.wanted === undefined; attempt++) {
+      try {
+        await work(signal)
+        this.failingSince = undefined
+        return !signal.aborted
+      } catch (error) {
+        if (signal.aborted) return false
+        this.noteFailure(error, attempt)
+        await this.pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt))
+      }
+    }
+    return false
   }
 
   private async insert(batch: readonly Frame[], token: string): Promise<void> {
@@ -212,6 +303,18 @@ export class Sink implements SinkProgress {
     clearTimeout(timer)
     this.hurried = Promise.withResolvers<void>()
   }
+}
+
+interface Reload {
+  readonly afterSeq: number
+  readonly throughSeq: number
+  readonly noted: PromiseWithResolvers<void>
+}
+
+/** Somebody wants no load under way for a while. */
+interface Hold {
+  readonly quiet: () => void
+  readonly released: Promise<void>
 }
 
 /** Starts loading at once, after what a predecessor left unfinished. */

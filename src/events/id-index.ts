@@ -152,6 +152,11 @@ export class EventIdIndex {
     }
   }
 
+  /** Forgets what was fetched: ClickHouse has lost something since, and its ids may come again. */
+  forgetFetched(): void {
+    for (const [key, known] of this.runs) if (known.onTheWay === undefined) this.forget(key, known)
+  }
+
   private remember(key: string, ids: Set<string>): void {
     this.runs.set(key, { ids, onTheWay: undefined })
     this.size += ids.size

@@ -2,6 +2,7 @@ import type { ColumnarClient } from '../columnar/client.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { Watermarks } from '../watermarks/watermarks.ts'
 import type { EventIdSource } from './id-index.ts'
 import type { RunRef } from './schema.ts'
 
@@ -13,14 +14,23 @@ export function createEventIdSource(deps: {
   journal: Journal
   progress: SinkProgress
   client: ColumnarClient
+  watermarks: Pick<Watermarks, 'columnarMark'>
 }): EventIdSource {
   async function select(run: RunRef, tail: string, params: Record<string, unknown>): Promise<string[]> {
     if (!(await deps.progress.waitFor(deps.journal.endSeq, CATCH_UP_MS))) throw behind()
     try {
       const rows = await deps.client.query<{ event_id: string }>(
         `select distinct event_id from events
-         where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID} ${tail}`,
-        { params: { workspace: run.workspaceId, agent: run.agentId, run: run.runId, ...params } },
+         where workspace_id = {workspace:UUID} and agent_id = {agent:UUID} and run_id = {run:UUID} and ${HAS_IT_ALL} ${tail}`,
+        {
+          params: {
+            workspace: run.workspaceId,
+            agent: run.agentId,
+            run: run.runId,
+            ...deps.watermarks.columnarMark(),
+            ...params,
+          },
+        },
       )
       return rows.map((row) => row.event_id)
     } catch (error) {
@@ -34,6 +44,12 @@ export function createEventIdSource(deps: {
 }
 
 const CATCH_UP_MS = 5_000
+
+/** Ids that a ClickHouse which has gone back does not know are not new for that. */
+const HAS_IT_ALL = `(
+  select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from journal_watermarks
+  where journal_id = {journal:UUID}
+) = 0`
 
 function behind(cause?: unknown): ApiError {
   return new ApiError(

@@ -1,6 +1,7 @@
 import type { ColumnarClient } from '../columnar/client.ts'
 import { readSinkPosition } from '../columnar/sink.ts'
 import type { Sql } from '../postgres/connect.ts'
+import type { Watermarks } from '../watermarks/watermarks.ts'
 
 /** What a journal's directory holds, before anything is appended. */
 export interface FoundJournal {
@@ -25,13 +26,19 @@ export interface StartDeps {
   readonly dir: string
   readonly sql: Sql
   readonly columnar: ColumnarClient
+  readonly watermarks: Pick<Watermarks, 'checkJournal'>
 }
 
 /**
  * Where the positions of a journal go on: after all that any consumer has seen, so that none is ever given twice. A journal
- * that is empty goes on after what ClickHouse holds: there the highest `seq` of a record wins.
+ * that is empty goes on after what ClickHouse holds: there the highest `seq` of a record wins. One that has gone back, as others
+ * can tell, begins a new epoch.
  */
-export async function decideStart({ epoch, endSeq }: FoundJournal, deps: StartDeps): Promise<StartDecision> {
+export async function decideStart(found: FoundJournal, deps: StartDeps): Promise<StartDecision> {
+  const back = await deps.watermarks.checkJournal(found)
+  const { epoch, endSeq, acknowledgedSeq } = found
+  // One that is empty has a new name already.
+  if (back !== undefined) return { ...back, newEpoch: Math.max(endSeq, acknowledgedSeq) > 0 }
   const { loadedSeq, inFlightSeq } = await readSinkPosition(deps.dir)
   const countedSeq = await lastCountedSeq(deps.sql, epoch)
   if (endSeq > 0) return { afterSeq: Math.max(loadedSeq, inFlightSeq, countedSeq), loadedSeq, newEpoch: false }

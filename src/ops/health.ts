@@ -17,18 +17,28 @@ export interface Consumer {
   lag(): number | Promise<number>
 }
 
+/** A store that went back to an earlier state. */
+export interface SetBack {
+  readonly store: string
+  readonly noticedAt: number
+  readonly detail: string
+}
+
 export interface Health {
   readonly status: 'ready' | 'degraded' | 'unavailable'
   readonly dependencies: Record<string, { ok: boolean; latency_ms: number; problem: string | null }>
   readonly journal: { epoch: string; end_seq: number }
   /** `lag` is null where it cannot be told at the moment. */
   readonly consumers: Record<string, { lag: number | null }>
+  /** Stores that were found to have gone back since the service started. */
+  readonly set_back: { store: string; noticed_at: string; detail: string }[]
 }
 
 export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   readonly consumers: readonly Consumer[]
   readonly journal: { readonly epoch: string; readonly endSeq: number }
+  readonly setBack: () => readonly SetBack[]
   /** True from the moment the service begins to stop. */
   readonly isStopping: () => boolean
 }
@@ -36,7 +46,13 @@ export interface HealthDeps {
 const CHECK_TIMEOUT_MS = 2_000
 
 /** Asks every dependency at once; one that does not answer in time counts as broken. */
-export async function checkHealth({ dependencies, consumers, journal, isStopping }: HealthDeps): Promise<Health> {
+export async function checkHealth({
+  dependencies,
+  consumers,
+  journal,
+  setBack,
+  isStopping,
+}: HealthDeps): Promise<Health> {
   const [checks, lags] = await Promise.all([
     Promise.all(dependencies.map(async (each) => ({ ...each, result: await checkOne(each) }))),
     Promise.all(consumers.map(async (each) => [each.name, { lag: await lagOf(each) }] as const)),
@@ -44,10 +60,15 @@ export async function checkHealth({ dependencies, consumers, journal, isStopping
   const broken = checks.filter(({ result }) => !result.ok)
   const unavailable = isStopping() || broken.some(({ essential }) => essential)
   return {
-    status: unavailable ? 'unavailable' : broken.length > 0 ? 'degraded' : 'ready',
+    status: unavailable ? 'unavailable' : broken.length > 0 || setBack().length > 0 ? 'degraded' : 'ready',
     dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),
     journal: { epoch: journal.epoch, end_seq: journal.endSeq },
     consumers: Object.fromEntries(lags),
+    set_back: setBack().map(({ store, noticedAt, detail }) => ({
+      store,
+      noticed_at: new Date(noticedAt).toISOString(),
+      detail,
+    })),
   }
 }
 

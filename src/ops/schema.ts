@@ -16,6 +16,9 @@ export const Ready = t.Object({
   ),
   journal: t.Object({ epoch: t.String(), end_seq: Count }),
   consumers: t.Record(t.String(), t.Object({ lag: Nullable(Count) })),
+  set_back: t.Array(t.Object({ store: t.String(), noticed_at: t.String(), detail: t.String() }), {
+    description: 'Stores that were found to have gone back to an earlier state since the service started.',
+  }),
 })
 
 /** `GET /api/v1/limits` (contract section 1). Sizes in bytes, lengths in characters; a rate of 0 is unlimited. */

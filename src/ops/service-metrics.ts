@@ -39,6 +39,12 @@ export function createServiceMetrics() {
   const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
   const sinkRows = registry.counter('sink_rows_total', 'Rows of the journal loaded into ClickHouse.')
   const sinkSeconds = registry.histogram('sink_load_seconds', 'One load into ClickHouse.', LOAD_SECONDS)
+  const setBack = registry.counter(
+    'store_set_back_total',
+    'How often a store was found to have gone back to an earlier state.',
+    ['store'],
+  )
+  for (const store of ['postgres', 'journal', 'clickhouse']) setBack.at(store)
   const lag = registry
     .histogram('event_loop_lag_seconds', 'How late the process comes to what is due.', LAG_SECONDS)
     .at()
@@ -66,6 +72,7 @@ export function createServiceMetrics() {
       sinkRows.add(rows)
       sinkSeconds.observe(milliseconds / 1000)
     },
+    storeSetBack: (store: string) => setBack.at(store).value++,
     loopLagged: (seconds: number) => lag.observe(seconds),
     observe({ journal, sink, statistics, hub, connections }: Observed) {
       registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)

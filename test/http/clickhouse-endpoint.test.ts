@@ -287,12 +287,12 @@ describe('what tools ask first', () => {
   })
 
   test.each([
-    ['SHOW TABLES', ['events', 'runs', 'tasks']],
+    ['SHOW TABLES', ['events', 'runs', 'tasks', 'gaps']],
     ["show tables from default like 'r%'", ['runs']],
     ['SHOW DATABASES', ['default', 'system']],
     [
       "select name from system.tables where database = 'default' and name like '%s' order by name",
-      ['events', 'runs', 'tasks'],
+      ['events', 'gaps', 'runs', 'tasks'],
     ],
     ["with 'runs' as t select name from system.tables where name = t", ['runs']],
     ['select name from `system`.databases', ['default', 'system']],

@@ -26,10 +26,12 @@ beforeAll(async () => {
 
 describe('the catalogue', () => {
   test('names the tables of the contract, each with the columns and types that the engine gives', async () => {
-    expect(catalogue.tables.map(({ name }: Row) => name)).toEqual(['events', 'runs', 'tasks'])
+    expect(catalogue.tables.map(({ name }: Row) => name)).toEqual(['events', 'runs', 'tasks', 'gaps'])
     for (const { name: table, columns } of catalogue.tables) {
       const shown = columns.map(({ name, type }: Row) => ({ name, type }))
       expect((await ask(`SELECT * FROM ${table} LIMIT 0`)).columns).toEqual(shown)
+      // Without a row there is nothing to take the type of.
+      if (table === 'gaps') continue
       const typeNames = columns.map(({ name }: Row) => `any(toTypeName(${name})) AS ${name}`).join(', ')
       const [types] = (await ask(`SELECT ${typeNames} FROM ${table}`)).rows
       expect(Object.entries(types!).map(([name, type]) => ({ name, type }))).toEqual(shown)

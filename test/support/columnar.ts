@@ -31,6 +31,18 @@ export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
   return { url: urlOf(backend, name), client, backend }
 }
 
+/** A copy of a database of the shared server, as a backup of it would be. */
+export async function copyColumnarDatabase(url: string): Promise<string> {
+  const from = new URL(url).pathname.slice(1)
+  const { client, url: copy } = await freshColumnarDatabase()
+  const tables = await client.query<{ name: string }>(
+    `select name from system.tables where database = {from:String} and name != 'schema_migrations'`,
+    { params: { from } },
+  )
+  for (const { name } of tables) await client.command(`alter table ${name} attach partition all from ${from}.${name}`)
+  return copy
+}
+
 async function startBackend(): Promise<ColumnarBackend> {
   const url = process.env[SHARED_CLICKHOUSE] ?? process.env.CLICKHOUSE_URL ?? (await startTestClickHouse())
   const backend = remoteClickHouse(url)

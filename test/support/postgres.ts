@@ -30,6 +30,13 @@ export async function emptyDatabase(): Promise<FreshDatabase> {
   return onNewDatabase(admin, '')
 }
 
+/** A copy of a database, as a backup of it would be. Nobody may be connected to it at the moment. */
+export async function copyDatabase(url: string): Promise<string> {
+  const { admin } = await sharedServer()
+  const copy = await onNewDatabase(admin, `template ${new URL(url).pathname.slice(1)}`)
+  return copy.url
+}
+
 interface Server {
   readonly url: string
   readonly sql: Sql

@@ -1,10 +1,9 @@
 import { join } from 'node:path'
-import type { Clock } from '../../src/clock.ts'
 import { parseConfig } from '../../src/config.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { createLog } from '../../src/log.ts'
 import { createProgress } from '../../src/ops/progress.ts'
-import { startService } from '../../src/service.ts'
+import { type ServiceOptions, startService } from '../../src/service.ts'
 import { type Api, createApi } from './api.ts'
 import { freshColumnarDatabase } from './columnar.ts'
 import { freshDatabase } from './postgres.ts'
@@ -19,6 +18,8 @@ export interface TestService {
   readonly databaseUrl: string
   readonly clickhouseUrl: string
   readonly api: Api
+  /** Resolves when Postgres has gone back to an earlier state. */
+  readonly outdated: Promise<void>
   stop(): Promise<void>
 }
 
@@ -30,7 +31,7 @@ export interface TestService {
  */
 export async function startTestService(
   env: Record<string, string> = {},
-  options: { readonly clock?: Clock } = {},
+  options: Pick<ServiceOptions, 'clock' | 'watermarkIntervalMs'> = {},
 ): Promise<TestService> {
   const [dataDir, databaseUrl, clickhouseUrl] = await Promise.all([
     env.DATA_DIR ?? temporaryDirectory(),
@@ -52,7 +53,8 @@ export async function startTestService(
   const service = await startService(config, { log: createLog(config.logLevel), progress, ...options })
   atEnd(() => service.stop())
   const api = createApi(service.url, workspaceKey)
-  return { url: service.url, workspaceKey, dataDir, databaseUrl, clickhouseUrl, api, stop: service.stop }
+  const { url, outdated, stop } = service
+  return { url, workspaceKey, dataDir, databaseUrl, clickhouseUrl, api, outdated, stop }
 }
 
 export interface SpawnedService {

@@ -1,0 +1,91 @@
+import fs from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+
+/** What is noted beside the journal of the other stores. */
+export interface FileMark {
+  readonly beat: number
+  /** The newest beat that ClickHouse was known to have. */
+  readonly columnarBeat: number
+}
+
+/**
+ * Lies in the journal's directory, so that it goes back when that does. Two slots are written in turn, so that a torn write
+ * leaves the one before it readable.
+ */
+export class WatermarkFile {
+  private constructor(
+    private readonly path: string,
+    private last: FileMark,
+    private generation: number,
+  ) {}
+
+  /** Reads the file in the journal's directory; without one nothing is noted yet. */
+  static read(dir: string): WatermarkFile {
+    const path = join(dir, 'watermark')
+    const bytes = Buffer.alloc(SLOT_BYTES * 2)
+    if (fs.existsSync(path)) fs.readFileSync(path).copy(bytes)
+    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isSound)
+    const newest = slots.sort((a, b) => b.readDoubleLE(0) - a.readDoubleLE(0))[0]
+    const [generation, beat, columnarBeat] = [0, 8, 16].map((at) => newest?.readDoubleLE(at) ?? 0)
+    return new WatermarkFile(path, { beat, columnarBeat }, generation)
+  }
+
+  get(): FileMark {
+    return this.last
+  }
+
+  /** Durable once it resolves. One call at a time. */
+  async set(mark: FileMark): Promise<void> {
+    const slot = Buffer.alloc(SLOT_BYTES)
+    this.generation++
+    slot.writeDoubleLE(this.generation, 0)
+    slot.writeDoubleLE(mark.beat, 8)
+    slot.writeDoubleLE(mark.columnarBeat, 16)
+    slot.writeUInt32LE(crc32(slot.subarray(0, CHECK_AT)), CHECK_AT)
+    const file = await open(this.path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
+    try {
+      await file.write(slot, 0, SLOT_BYTES, (this.generation % 2) * SLOT_BYTES)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    this.last = mark
+  }
+}
+
+const SLOT_BYTES = 32
+const CHECK_AT = 24
+
+function isSound(slot: Buffer): boolean {
+  return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(CHECK_AT) === crc32(slot.subarray(0, CHECK_AT))
+}
+
+/**
+ * Names the journal of a data directory for as long as the directory lives: beside the journal's own, so that a journal that
+ * was lost is missed.
+ */
+export function readJournalId(dataDir: string): string {
+  const path = join(dataDir, 'journal-id')
+  if (!fs.existsSync(path)) {
+    fs.writeFileSync(`${path}.new`, `${crypto.randomUUID()}\n`, { mode: 0o600, flush: true })
+    fs.renameSync(`${path}.new`, path)
+  }
+  return fs.readFileSync(path, 'utf8').trim()
+}
+
+const RESTORED_NAME = 'restored'
+
+/** Says that all stores of the directory were put back to an earlier state together: they fit, and what came later is gone. */
+export function markRestored(dataDir: string): void {
+  fs.writeFileSync(join(dataDir, RESTORED_NAME), '', { mode: 0o600, flush: true })
+}
+
+export function isMarkedRestored(dataDir: string): boolean {
+  return fs.existsSync(join(dataDir, RESTORED_NAME))
+}
+
+export function unmarkRestored(dataDir: string): void {
+  fs.rmSync(join(dataDir, RESTORED_NAME), { force: true })
+}

@@ -1,0 +1,364 @@
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { cp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
+import { newAgent } from '../support/api.ts'
+import { copyColumnarDatabase, freshColumnarDatabase } from '../support/columnar.ts'
+import { eventually } from '../support/eventually.ts'
+import { LiveSocket } from '../support/feeds.ts'
+import { copyDatabase, freshDatabase } from '../support/postgres.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** What a service keeps, by store: of the journal its data directory, of the others their URLs. */
+interface Stores {
+  readonly postgres: string
+  readonly journal: string
+  readonly clickhouse: string
+}
+type Store = keyof Stores
+
+const ALL: readonly Store[] = ['postgres', 'journal', 'clickhouse']
+const SUBSETS: readonly (readonly Store[])[] = [
+  ['postgres'],
+  ['journal'],
+  ['clickhouse'],
+  ['postgres', 'journal'],
+  ['postgres', 'clickhouse'],
+  ['journal', 'clickhouse'],
+]
+
+/** A service that is stopped, copied, set back and started again, with one run that is reported for in all its lives. */
+class Lives {
+  service!: TestService
+  agentId = ''
+  agentKey = ''
+  runId = ''
+  /** Ids of events that were acknowledged, by the life in which they were. */
+  readonly acknowledged: string[][] = []
+  private stores: Stores | undefined
+  private workspaceKey = ''
+  /** How far the service's clock is ahead. */
+  laterMs = 0
+
+  constructor(private readonly env: Record<string, string> = {}) {}
+
+  async start(stores = this.stores): Promise<TestService> {
+    const found = stores && {
+      DATA_DIR: stores.journal,
+      DATABASE_URL: stores.postgres,
+      CLICKHOUSE_URL: stores.clickhouse,
+    }
+    const env: Record<string, string> = { ...this.env, ...found }
+    if (this.workspaceKey !== '') env.BOOTSTRAP_WORKSPACE_KEY = this.workspaceKey
+    const clock = { now: () => Date.now() + this.laterMs }
+    this.service = await startTestService(env, { clock, watermarkIntervalMs: 100 })
+    const { databaseUrl, dataDir, clickhouseUrl, workspaceKey } = this.service
+    this.workspaceKey = workspaceKey
+    this.stores = { postgres: databaseUrl, journal: dataDir, clickhouse: clickhouseUrl }
+    if (this.runId === '') {
+      Object.assign(this, await newAgent(this.service.api))
+      this.runId = await this.startRun()
+    }
+    return this.service
+  }
+
+  async startRun(): Promise<string> {
+    const { agentId, agentKey } = this
+    const { data } = await this.service.api(
+      'POST',
+      '/api/ingest/v1/run/start',
+      { agent_id: agentId },
+      { key: agentKey },
+    )
+    return data.run_id
+  }
+
+  async report(ids: readonly string[], run_id = this.runId) {
+    const body = { run_id, events: ids.map((id) => ({ id, type: 'mark' })) }
+    const answer = await eventually(
+      async () => {
+        const tried = await this.service.api('POST', '/api/ingest/v1/events', body, { key: this.agentKey })
+        return tried.status !== 503 && tried
+      },
+      { timeoutMs: 30_000 },
+    )
+    expect(answer.error).toBeNull()
+    return answer.data
+  }
+
+  /** Reports events of ids that were not used before, in several calls. */
+  async live(count = 60): Promise<void> {
+    const life = this.acknowledged.length
+    const ids = Array.from({ length: count }, (_, index) => `${life}-${index}`)
+    this.acknowledged.push(ids)
+    for (let from = 0; from < count; from += 20) await this.report(ids.slice(from, from + 20))
+    await this.readable()
+  }
+
+  /** Until SQL has all that was acknowledged by now. */
+  async readable(): Promise<void> {
+    await eventually(
+      async () => {
+        const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
+        const { clickhouse, outbox } = data.consumers
+        return clickhouse.lag === 0 && outbox.lag === 0
+      },
+      { timeoutMs: 30_000 },
+    )
+  }
+
+  async sql<Row>(query: string): Promise<Row[]> {
+    const { data, error } = await this.service.api('POST', '/api/v1/query', { query })
+    expect(error).toBeNull()
+    return data.rows
+  }
+
+  /** How often each event id is in SQL. */
+  async idsInSql(): Promise<Map<string, number>> {
+    const rows = await this.sql<{ event_id: string; n: number }>(
+      'select event_id, count() as n from events group by event_id limit 5000',
+    )
+    return new Map(rows.map(({ event_id, n }) => [event_id, n]))
+  }
+
+  async setBack(): Promise<string[]> {
+    const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
+    expect(data.status).toBe(data.set_back.length > 0 ? 'degraded' : 'ready')
+    return data.set_back.map(({ store }: { store: string }) => store)
+  }
+
+  async journal(): Promise<{ epoch: string; end_seq: number }> {
+    const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
+    return data.journal
+  }
+
+  journalFiles(): number {
+    return readdirSync(join(this.service.dataDir, 'journal')).filter((name) => name.endsWith('.segment')).length
+  }
+
+  /** Stops the service, once each store knows how far the others have come. */
+  async stop(): Promise<void> {
+    const sql = connectPostgres(this.service.databaseUrl, { log: createLog('silent'), max: 1 })
+    const { end_seq } = await this.journal()
+    await eventually(
+      async () => {
+        const rows = await sql`
+          select from journal_watermarks where end_seq >= ${end_seq} and loaded_seq >= ${end_seq} and columnar_beat >= beat - 1`
+        return rows.length > 0
+      },
+      { timeoutMs: 30_000 },
+    )
+    await sql.end()
+    await this.service.stop()
+  }
+
+  /** Stops the service and copies its stores. */
+  async copy(): Promise<Stores> {
+    await this.stop()
+    const journal = await temporaryDirectory()
+    const { postgres, clickhouse, journal: dataDir } = this.stores!
+    await cp(dataDir, journal, { recursive: true })
+    return { postgres: await copyDatabase(postgres), clickhouse: await copyColumnarDatabase(clickhouse), journal }
+  }
+
+  /** Starts the service with some of the stores of a copy. */
+  restart(back: Partial<Stores>): Promise<TestService> {
+    return this.start({ ...this.stores!, ...back })
+  }
+}
+
+function pick(stores: Stores, wanted: readonly Store[]): Partial<Stores> {
+  return Object.fromEntries(wanted.map((store) => [store, stores[store]]))
+}
+
+const once = (ids: readonly string[]) => ids.map((id) => [id, 1] as const)
+
+for (const back of SUBSETS) {
+  test(`set back to an earlier state: ${back.join(' and ')}; it is said, and nothing that is there is lost or doubled`, async () => {
+    const lives = new Lives()
+    await lives.start()
+    await lives.live()
+    const copy = await lives.copy()
+    await lives.restart({})
+    const runOfNow = await lives.startRun()
+    await lives.live()
+    const epoch = (await lives.journal()).epoch
+    const [{ seq }] = await lives.sql<{ seq: number }>('select max(seq) as seq from events')
+    await lives.stop()
+
+    await lives.restart(pick(copy, back))
+    expect((await lives.setBack()).sort()).toEqual([...back].sort())
+    const isJournalBack = back.includes('journal')
+    expect((await lives.journal()).epoch !== epoch).toBe(isJournalBack)
+    // Positions are never given twice.
+    const id = 'after'
+    await lives.report([id])
+    await lives.readable()
+    const [after] = await lives.sql<{ seq: number }>(`select seq from events where event_id = '${id}'`)
+    expect(after.seq).toBeGreaterThan(seq)
+    // Both the journal and ClickHouse have to be back for what was acknowledged to be gone.
+    const areEventsGone = isJournalBack && back.includes('clickhouse')
+    const [first, second] = lives.acknowledged
+    const expected = areEventsGone ? [...first, id] : [...first, ...second, id]
+    expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once(expected)].sort()))
+    // What is repeated is recognised, and what is gone can be sent again.
+    await lives.report(first)
+    await lives.report(second)
+    await lives.readable()
+    expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second, id])].sort()))
+    // Runs that start now are in SQL, and SQL says where rows are lost.
+    const started = [await lives.startRun(), await lives.startRun(), await lives.startRun()]
+    await lives.readable()
+    const runs = await lives.sql<{ run_id: string }>('select run_id from runs')
+    expect(runs.map(({ run_id }) => run_id)).toEqual(expect.arrayContaining(started))
+    if (!areEventsGone) expect(runs.map(({ run_id }) => run_id)).toContain(runOfNow)
+    expect(await lives.sql('select reason from gaps')).toEqual(isJournalBack ? [{ reason: 'journal' }] : [])
+
+    // It is said once, and everything fits again.
+    await lives.service.stop()
+    await lives.restart({})
+    expect(await lives.setBack()).toEqual([])
+    expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second, id])].sort()))
+    await lives.service.stop()
+  }, 120_000)
+}
+
+test('all three set back to one earlier state fit together: no store is said to have lost anything', async () => {
+  const lives = new Lives()
+  await lives.start()
+  await lives.live()
+  const copy = await lives.copy()
+  await lives.restart({})
+  await lives.live()
+  await lives.service.stop()
+  await lives.restart(pick(copy, ALL))
+  expect(await lives.setBack()).toEqual([])
+  await lives.live()
+  const [first, , third] = lives.acknowledged
+  expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...third])].sort()))
+  await lives.service.stop()
+}, 60_000)
+
+test('ClickHouse is lost: what the journal still has is loaded again, the rest is a gap in feeds and SQL, and can be sent again', async () => {
+  const lives = new Lives({ JOURNAL_KEEP_BYTES: '0' })
+  await lives.start()
+  await lives.live()
+  const lostSeq = (await lives.journal()).end_seq
+  // A file of the journal holds rows of one day, and goes once ClickHouse has them.
+  lives.laterMs = 86_400_000
+  await lives.live()
+  await eventually(() => lives.journalFiles() === 1)
+  await lives.stop()
+
+  await lives.restart({ clickhouse: (await freshColumnarDatabase()).url })
+  expect(await lives.setBack()).toEqual(['clickhouse'])
+  await lives.readable()
+  const [first, second] = lives.acknowledged
+  expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once(second)].sort()))
+  expect(await lives.sql('select after_seq, through_seq, reason from gaps')).toEqual([
+    { after_seq: 0, through_seq: lostSeq, reason: 'clickhouse' },
+  ])
+  const { epoch } = await lives.journal()
+  // A feed that resumes within the gap is told, and goes on behind it.
+  const socket = await LiveSocket.open(lives.service)
+  socket.send({ op: 'subscribe', id: 'a', filter: { kind: 'event' }, after: `${epoch}.5` })
+  await eventually(() => itemsOf(socket).length === second.length)
+  expect(socket.messages.filter(({ op }) => op === 'gap')).toEqual([
+    { op: 'gap', id: 'a', after: `${epoch}.5`, resumed_at: `${epoch}.${lostSeq}` },
+  ])
+  socket.close()
+  // What is there is recognised; what is lost comes back when it is sent again.
+  expect(await lives.report(second)).toMatchObject({ accepted: 0, duplicates: second.length })
+  expect(await lives.report(first)).toMatchObject({ accepted: first.length })
+  await lives.readable()
+  expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
+  await lives.service.stop()
+}, 60_000)
+
+test('ClickHouse loses its tables while the service runs: they are made anew and loaded again, nothing twice', async () => {
+  const lives = new Lives()
+  await lives.start()
+  await lives.live()
+  await lives.stop()
+  // What was fetched of the run is not remembered after the restart.
+  await lives.restart({})
+  const { database, client } = clientOf(lives.service.clickhouseUrl)
+  await client(`drop database ${database}`)
+  // Unsure of what is new, the service refuses rather than store something twice.
+  const [first] = lives.acknowledged
+  expect(await lives.report(first)).toMatchObject({ accepted: 0, duplicates: first.length })
+  expect(await lives.setBack()).toEqual(['clickhouse'])
+  await lives.live()
+  const [, second] = lives.acknowledged
+  expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
+  await lives.service.stop()
+}, 60_000)
+
+test('the journal, or Postgres, is lost as a whole', async () => {
+  const lives = new Lives()
+  await lives.start()
+  await lives.live()
+  await lives.stop()
+  await rm(join(lives.service.dataDir, 'journal'), { recursive: true })
+  await lives.restart({})
+  expect(await lives.setBack()).toEqual(['journal'])
+  await lives.live()
+  const [first, second] = lives.acknowledged
+  expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
+  expect(await lives.sql('select reason from gaps')).toEqual([{ reason: 'journal' }])
+  await lives.service.stop()
+
+  await lives.restart({ postgres: (await freshDatabase()).url })
+  expect(await lives.setBack()).toEqual(['postgres'])
+  await lives.service.stop()
+}, 60_000)
+
+test('Postgres goes back while the service runs: the service starts again', async () => {
+  const lives = new Lives()
+  const { databaseUrl, outdated } = await lives.start()
+  await lives.live()
+  const sql = connectPostgres(databaseUrl, { log: createLog('silent'), max: 1 })
+  await sql`update journal_watermarks set beat = 0`
+  await outdated
+  await sql.end()
+  await lives.service.stop()
+  await lives.restart({})
+  expect(await lives.setBack()).toEqual(['postgres'])
+  await lives.service.stop()
+}, 60_000)
+
+test('processes that share the databases, each with a journal of its own, are not taken for one that went back', async () => {
+  const one = new Lives()
+  const { databaseUrl, clickhouseUrl, workspaceKey } = await one.start()
+  const shared = { DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl, BOOTSTRAP_WORKSPACE_KEY: workspaceKey }
+  const other = new Lives(shared)
+  await other.start()
+  await Promise.all([one.live(), other.live(100)])
+  await other.service.stop()
+  await one.live()
+  await one.service.stop()
+  await other.restart({})
+  expect(await other.setBack()).toEqual([])
+  await other.live()
+  await one.restart({})
+  expect(await one.setBack()).toEqual([])
+  expect(await one.sql('select count() as n from events')).toEqual([{ n: 60 + 100 + 60 + 60 }])
+  await Promise.all([one.service.stop(), other.service.stop()])
+}, 60_000)
+
+function itemsOf(socket: LiveSocket) {
+  return socket.messages.flatMap(({ items }) => items ?? [])
+}
+
+function clientOf(url: string) {
+  const { origin, username, password, pathname } = new URL(url)
+  const client = async (query: string) => {
+    const headers = { 'X-ClickHouse-User': username, 'X-ClickHouse-Key': password }
+    const response = await fetch(origin, { method: 'POST', headers, body: query })
+    expect(await response.text()).toBe('')
+  }
+  return { database: pathname.slice(1), client }
+}
