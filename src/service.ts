@@ -68,13 +68,10 @@ export interface Service {
   readonly isFirstStart: boolean
   /** The first workspace's key, to be shown once; null on later starts and when the operator gave the key. */
   readonly freshKey: string | null
-<<<<<<< HEAD
   /** `BOOTSTRAP_WORKSPACE_KEY` opens no workspace, and none was made for it. */
   readonly isKeyIgnored: boolean
-=======
   /** Resolves when Postgres has gone back to an earlier state: what this service knows is of a later one, so start it again. */
   readonly outdated: Promise<void>
->>>>>>> 8ae262b (A store that has gone back to an earlier state is noticed at start and while running, said, and dealt with)
   /** Answers what has been accepted, writes what is to be written, ends every child. Safe to call twice. */
   stop(): Promise<void>
 }
@@ -342,15 +339,10 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   })
   return {
     url: listener.url,
-<<<<<<< HEAD
     isFirstStart: first.workspaceId !== null,
     freshKey: first.freshKey,
     isKeyIgnored: first.keyIgnored,
-=======
-    isFirstStart: first !== null,
-    freshKey: first?.freshKey ?? null,
     outdated: outdated.promise,
->>>>>>> 8ae262b (A store that has gone back to an earlier state is noticed at start and while running, said, and dealt with)
     stop: () => teardown.run(),
   }
 }

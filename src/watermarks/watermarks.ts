@@ -60,7 +60,7 @@ export interface JournalBack {
 const INTERVAL_MS = 5_000
 const STOP_MS = 2_000
 /** ClickHouse's for a table or a database that is not there. */
-const MISSING_CODES: readonly number[] = [60, 81]
+const MISSING_TYPES: readonly string[] = ['UNKNOWN_TABLE', 'UNKNOWN_DATABASE']
 const NOTHING_LOADED: ColumnarMark = { beat: 0, loadedSeq: 0, settledSeq: 0 }
 
 /**
@@ -213,7 +213,7 @@ export class Watermarks {
     try {
       return await readColumnarMark(columnar, this.journalId)
     } catch (error) {
-      if (!(error instanceof ColumnarError) || !MISSING_CODES.includes(error.code)) throw error
+      if (!(error instanceof ColumnarError) || !MISSING_TYPES.includes(error.type)) throw error
       await migrateClickHouse(columnar, log)
       return NOTHING_LOADED
     }

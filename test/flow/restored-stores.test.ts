@@ -83,7 +83,7 @@ class Lives {
         const tried = await this.service.api('POST', '/api/ingest/v1/events', body, { key: this.agentKey })
         return tried.status !== 503 && tried
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     )
     expect(answer.error).toBeNull()
     return answer.data
@@ -106,7 +106,7 @@ class Lives {
         const { clickhouse, outbox } = data.consumers
         return clickhouse.lag === 0 && outbox.lag === 0
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     )
   }
 
@@ -149,7 +149,7 @@ class Lives {
           select from journal_watermarks where end_seq >= ${end_seq} and loaded_seq >= ${end_seq} and columnar_beat >= beat - 1`
         return rows.length > 0
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     )
     await sql.end()
     await this.service.stop()
@@ -240,7 +240,7 @@ test('all three set back to one earlier state fit together: no store is said to 
   const [first, , third] = lives.acknowledged
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...third])].sort()))
   await lives.service.stop()
-}, 60_000)
+}, 120_000)
 
 test('ClickHouse is lost: what the journal still has is loaded again, the rest is a gap in feeds and SQL, and can be sent again', async () => {
   const lives = new Lives({ JOURNAL_KEEP_BYTES: '0' })
@@ -276,7 +276,7 @@ test('ClickHouse is lost: what the journal still has is loaded again, the rest i
   await lives.readable()
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
   await lives.service.stop()
-}, 60_000)
+}, 120_000)
 
 test('ClickHouse loses its tables while the service runs: they are made anew and loaded again, nothing twice', async () => {
   const lives = new Lives()
@@ -295,7 +295,7 @@ test('ClickHouse loses its tables while the service runs: they are made anew and
   const [, second] = lives.acknowledged
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
   await lives.service.stop()
-}, 60_000)
+}, 120_000)
 
 test('the journal, or Postgres, is lost as a whole', async () => {
   const lives = new Lives()
@@ -314,7 +314,7 @@ test('the journal, or Postgres, is lost as a whole', async () => {
   await lives.restart({ postgres: (await freshDatabase()).url })
   expect(await lives.setBack()).toEqual(['postgres'])
   await lives.service.stop()
-}, 60_000)
+}, 120_000)
 
 test('Postgres goes back while the service runs: the service starts again', async () => {
   const lives = new Lives()
@@ -328,7 +328,7 @@ test('Postgres goes back while the service runs: the service starts again', asyn
   await lives.restart({})
   expect(await lives.setBack()).toEqual(['postgres'])
   await lives.service.stop()
-}, 60_000)
+}, 120_000)
 
 test('processes that share the databases, each with a journal of its own, are not taken for one that went back', async () => {
   const one = new Lives()
@@ -347,7 +347,7 @@ test('processes that share the databases, each with a journal of its own, are no
   expect(await one.setBack()).toEqual([])
   expect(await one.sql('select count() as n from events')).toEqual([{ n: 60 + 100 + 60 + 60 }])
   await Promise.all([one.service.stop(), other.service.stop()])
-}, 60_000)
+}, 120_000)
 
 function itemsOf(socket: LiveSocket) {
   return socket.messages.flatMap(({ items }) => items ?? [])
