@@ -1,5 +1,6 @@
 import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
+import { measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { memoryOf } from './memory.ts'
 import { measureQueries } from './queries.ts'
@@ -38,6 +39,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   sustained: measureSustained,
   feeds: measureFeeds,
   queries: measureQueries,
+  fresh: measureFreshness,
   invokes: measureInvokes,
   memory,
 }

@@ -12,7 +12,7 @@ export interface BenchService {
   /** Agents to report for, each with its key and some runs. */
   readonly agents: readonly BenchAgent[]
   /** `data` of the answer. Throws what the service said if it refuses. */
-  call(method: 'GET' | 'POST', path: string, body?: object): Promise<Record<string, unknown>>
+  call(method: 'GET' | 'POST', path: string, body?: object, key?: string): Promise<Record<string, unknown>>
   /** Rows that are durable and not in SQL yet. */
   backlog(): Promise<number>
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
@@ -8,9 +9,11 @@ import {
   ColumnarUnavailable,
   createColumnarClient,
 } from '../../src/columnar/client.ts'
+import { LOW_NICE } from '../../src/columnar/engine/nice.ts'
 import { type EmbeddedClickHouse, startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
 import { migrateClickHouse } from '../../src/columnar/migrate.ts'
 import { blockHead, columnHead } from '../../src/columnar/native.ts'
+import { TENANT_WORKLOAD } from '../../src/columnar/protocol.ts'
 import { createLog } from '../../src/log.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -92,6 +95,34 @@ describe('embedded ClickHouse', () => {
     expect(await Bun.file(path).exists()).toBe(false)
     await client.close()
   })
+
+  test.skipIf(process.platform !== 'linux')(
+    'threads that work for tenants have a low priority, those of the service do not',
+    async () => {
+      const client = createColumnarClient(backend, DATABASE)
+      const stop = new AbortController()
+      const endless = (settings: Record<string, string>) =>
+        failure(
+          client.query('select sum(sipHash64(number)) from numbers(100000000000)', { settings, signal: stop.signal }),
+        )
+      // Threads of the pool are lowered soon after they have come; the first query may have begun on one before.
+      const tenants: Promise<unknown>[] = []
+      await eventually(
+        () => {
+          if (tenants.length < 16) tenants.push(endless({ workload: TENANT_WORKLOAD }))
+          return niceOf(backend.pid!, /^Query/).includes(LOW_NICE)
+        },
+        { intervalMs: 250, timeoutMs: 15_000 },
+      )
+      const normal = () => niceOf(backend.pid!, /^Query/).filter((nice) => nice === 0).length
+      const before = normal()
+      const own = endless({})
+      await eventually(() => normal() > before)
+      stop.abort(new Error('enough'))
+      await Promise.all([...tenants, own])
+      await client.close()
+    },
+  )
 
   test('an engine whose service was killed ends by itself and lets go of its directory', async () => {
     const orphanDir = await temporaryDirectory()
@@ -331,6 +362,19 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await client.command(
       "alter table schema_migrations delete where name = '9999_future.sql' settings mutations_sync = 1",
     )
+  })
+}
+
+/** Nice values of the threads of a process that have such a name. */
+function niceOf(pid: number, name: RegExp): number[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
+    try {
+      const [, comm, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'))!
+      return name.test(comm) ? [Number(rest.split(' ')[16])] : []
+    } catch {
+      // It has ended meanwhile.
+      return []
+    }
   })
 }
 

@@ -82,13 +82,13 @@ async function execute(
   context: AnswerContext,
 ): Promise<Response> {
   const { engine, uploads } = context
-  const dataFile = statement.hasData ? await receive(request, uploads) : undefined
+  const data = statement.hasData ? await receive(request, uploads) : undefined
   const leash = leashOf(statement, context)
   try {
     leash.limit(secondsOf(statement))
     // An INSERT whose data is here is finished even if its client is gone: the repeat is then recognised and cheap.
-    if (dataFile === undefined) leash.follow(request.signal)
-    const outcome = await leash.during(() => engine.run({ ...jobOf(statement, format), dataFile }))
+    if (data === undefined) leash.follow(request.signal)
+    const outcome = await leash.during(() => engine.run({ ...jobOf(statement, format), data }))
     // The engine knows this limit only where it serves clients by itself.
     refuseTooLarge(statement, outcome.bytes.length)
     const headers = answerHeaders(statement.queryId, format, {
@@ -102,7 +102,7 @@ async function execute(
     return new Response(await compress(outcome.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
   } finally {
     leash.end()
-    if (dataFile !== undefined) rmSync(dataFile, { force: true })
+    if (data !== undefined) rmSync(data.file, { force: true })
   }
 }
 
@@ -238,13 +238,16 @@ function refuseTooLarge({ settings }: Statement, bytes: number): void {
  * Stores the data of an INSERT as it comes in: the engine reads binary formats from files only. It is written on this
  * thread, because the pool's threads have a lower priority: see `nice.ts`.
  */
-async function receive(request: Request, uploads: string): Promise<string> {
+async function receive(request: Request, uploads: string): Promise<Required<Job>['data']> {
   const path = join(uploads, Bun.randomUUIDv7())
   const file = openSync(path, 'wx', 0o600)
+  let bytes = 0
   try {
-    for await (const chunk of bodyStream(request) ?? [])
+    for await (const chunk of bodyStream(request) ?? []) {
       for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
-    return path
+      bytes += chunk.length
+    }
+    return { file: path, bytes }
   } catch (error) {
     rmSync(path, { force: true })
     throw error

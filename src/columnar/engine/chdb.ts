@@ -1,6 +1,6 @@
 import { ClickHouseFailure } from '../protocol.ts'
 import { type EnginePlace, engineLibrary, loadAddon } from './addon.ts'
-import { createPoolLowering, TENANT_NICE } from './nice.ts'
+import { createPoolLowering, LOW_NICE } from './nice.ts'
 import { type Job, onPool, openSession, query } from './session.ts'
 import { streamSettings } from './stitch.ts'
 import { type EngineStream, Threads } from './threads.ts'
@@ -35,6 +35,12 @@ export interface Outcome {
   readonly elapsedSeconds: number
 }
 
+/**
+ * Of so much in one load, nobody looks for the last row at once: it comes from a fleet that reports at full speed, and its
+ * acknowledgements come first. What is reported at a usual rate is small, quickly loaded, and wanted soon.
+ */
+const BULK_BYTES = 1024 * 1024
+
 /** How often threads of the pool are looked for that have come since. */
 const LOWERING_INTERVAL_MS = 500
 
@@ -43,7 +49,7 @@ const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPac
 
 /**
  * Opens the engine on a directory, which it locks. Statements of tenants run on the pool, at a low priority; those of the
- * service on threads of their own, at the normal one.
+ * service on threads of their own, at the normal one unless they load very much.
  *
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
@@ -56,8 +62,9 @@ export function openEngine(place: EnginePlace): Engine {
     native.QueryWithConnection(keeper, 'SELECT name FROM system.settings', 'TabSeparated').trim().split('\n'),
   )
   const own = new Threads(place, 0)
+  const bulk = new Threads(place, LOW_NICE)
   const killers = new Threads(place, 0)
-  const streams = new Threads(place, TENANT_NICE)
+  const streams = new Threads(place, LOW_NICE)
 
   trimCode(engineLibrary())
   const lowerPool = createPoolLowering()
@@ -84,7 +91,8 @@ export function openEngine(place: EnginePlace): Engine {
       refuseUnknownSettings(job)
       if (job.lane === 'tenant' || (job.lane === 'service' && BINARY_FORMAT.test(job.format))) return runOnPool(job)
       const startedAt = performance.now()
-      const bytes = await own.run({ kind: 'run', job })
+      const threads = (job.data?.bytes ?? 0) > BULK_BYTES ? bulk : own
+      const bytes = await threads.run({ kind: 'run', job })
       return { bytes, rowsRead: 0, bytesRead: 0, elapsedSeconds: (performance.now() - startedAt) / 1000 }
     },
     async stream(job) {

@@ -2,10 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 /**
- * Priority of the threads that work for tenants. Answers to ingest calls and the loading of the journal come first: a query
- * may take longer on a busy machine, an acknowledgement may not, nor may fresh events be long in coming to SQL.
+ * Priority of the threads that work for tenants, and of those that load very much. Answers to ingest calls and the loading of
+ * a few events come first: a query may take longer on a busy machine, an acknowledgement may not, nor may fresh events be
+ * long in coming to SQL.
  */
-export const TENANT_NICE = 10
+export const LOW_NICE = 8
 
 /** On Linux each thread has a nice value of its own, and starts with that of the thread that started it. */
 const HAS_THREAD_PRIORITIES = process.platform === 'linux'
@@ -15,7 +16,7 @@ const POOL_THREAD = /^Bun Pool/
 
 /** Where threads have no priorities of their own, the engine yields as a whole. */
 export function setProcessNice(): void {
-  if (!HAS_THREAD_PRIORITIES) setPriority(TENANT_NICE)
+  if (!HAS_THREAD_PRIORITIES) setPriority(LOW_NICE)
 }
 
 /** Of the calling thread, and of those that it starts from now on. */
@@ -41,7 +42,7 @@ export function createPoolLowering(): () => void {
 function lower(thread: string): boolean {
   try {
     if (!POOL_THREAD.test(readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))) return false
-    setPriority(Number(thread), TENANT_NICE)
+    setPriority(Number(thread), LOW_NICE)
     return true
   } catch {
     // It has ended meanwhile.

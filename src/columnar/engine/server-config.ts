@@ -21,6 +21,8 @@ export function serverConfig(memoryBytes: number): string {
     // A thread ends with its work: one that a tenant's query has started has a low priority, which nothing may inherit.
     max_thread_pool_free_size: 0,
     background_schedule_pool_initial_size: 1,
+    // One query alone uses all processors, several at once have about one thread each.
+    concurrent_threads_soft_limit_ratio_to_cores: 1,
     // Merges can wait: under load they only have what inserts, queries and the service leave over.
     os_threads_nice_value_merge_mutate: 15,
     // Memory of a big query goes back to the system in seconds even if nothing runs after it.

@@ -11,8 +11,8 @@ export type Lane = 'tenant' | 'service' | 'load'
 export interface Job {
   readonly lane: Lane
   readonly text: string
-  /** File with the data of an INSERT whose text ends with its FORMAT. */
-  readonly dataFile?: string
+  /** The data of an INSERT whose text ends with its FORMAT. */
+  readonly data?: { readonly file: string; readonly bytes: number }
   readonly database: string
   readonly queryId: string
   readonly format: string

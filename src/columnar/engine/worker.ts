@@ -63,8 +63,8 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
 async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Array<ArrayBuffer>> {
   const connection = await openOwnSession(native, connect, job, ask)
   try {
-    if (job.dataFile === undefined) return await ask(connection, job.text, job.format)
-    return await insertFile(connection, job.text, job.dataFile, ask)
+    if (job.data === undefined) return await ask(connection, job.text, job.format)
+    return await insertFile(connection, job.text, job.data.file, ask)
   } finally {
     native.CloseConnection(connection)
   }
