@@ -15,7 +15,7 @@ export class Places {
   take(workspaceId: string): () => void {
     const others = this.taken.get(workspaceId) ?? 0
     if (others >= this.atOnce) {
-      const problem = `${others} queries of this workspace are running, as many as may at once: wait for one to end`
+      const problem = `query concurrency limit reached: ${others} queries of this workspace are running; retry when one finishes`
       throw new ApiError('RATE_LIMITED', problem, { retryAfterSeconds: 1 })
     }
     this.taken.set(workspaceId, others + 1)

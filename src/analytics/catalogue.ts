@@ -64,9 +64,11 @@ const TABLE_DESCRIPTIONS: Readonly<Record<string, string>> = {
 const BY_PATH =
   'Queried by path, as in payload.tokens.in. A dot in a key is a step of the path: payload.gen_ai.usage.input_tokens ' +
   'finds {"gen_ai.usage.input_tokens": 5} and {"gen_ai": {"usage": {"input_tokens": 5}}} alike; a step with other ' +
-  'signs in it is quoted, as in payload.`x-id`. A value has the type it was sent with, so say which is meant: ' +
-  "accurateCastOrNull(payload.cost_usd, 'Float64') is null where there is no number, payload.name::String is '' where " +
-  'there is nothing, payload.a.:Int64 is null where there is anything else. payload.^tool is the object below that ' +
+  'signs in it is quoted, as in payload.`x-id`. A value has the type it was sent with. ' +
+  'Where a number is wanted it counts as one (Float64), and as null if it is none: sum(payload.tokens.in), ' +
+  'max(payload.ms), payload.ms / 1000, payload.ms > 250. Anywhere else say which type is meant: max(payload.at::String); ' +
+  "payload.id::Int64 for whole numbers beyond 2^53. payload.name::String is '' where there is nothing, payload.a.:Int64 " +
+  'is null where there is anything else. payload.^tool is the object below that ' +
   "path. Null as a whole where ClickHouse's JSON cannot hold it."
 
 const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -46,9 +46,9 @@ LIMIT 168`,
     title: 'Tokens and cost by model',
     description: 'Of model calls, from the gen_ai.* keys of their payloads. What is no number there is left out.',
     query: `SELECT payload.gen_ai.request.model::String AS model, count() AS calls,
-  sum(accurateCastOrNull(payload.gen_ai.usage.input_tokens, 'Int64')) AS input_tokens,
-  sum(accurateCastOrNull(payload.gen_ai.usage.output_tokens, 'Int64')) AS output_tokens,
-  round(sum(accurateCastOrNull(payload.cost_usd, 'Float64')), 4) AS cost_usd
+  sum(payload.gen_ai.usage.input_tokens) AS input_tokens,
+  sum(payload.gen_ai.usage.output_tokens) AS output_tokens,
+  round(sum(payload.cost_usd), 4) AS cost_usd
 FROM events
 WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY model
@@ -61,8 +61,8 @@ LIMIT 50`,
     description: 'Tools by the latency that one call in twenty exceeds.',
     query: `SELECT payload.gen_ai.tool.name::String AS tool, count() AS calls,
   countIf(payload.error.type IS NOT NULL) AS failed,
-  round(quantile(0.5)(accurateCastOrNull(payload.latency_ms, 'Float64'))) AS p50_ms,
-  round(quantile(0.95)(accurateCastOrNull(payload.latency_ms, 'Float64'))) AS p95_ms
+  round(quantile(0.5)(payload.latency_ms)) AS p50_ms,
+  round(quantile(0.95)(payload.latency_ms)) AS p95_ms
 FROM events
 WHERE type = 'tool.call.finished' AND received_at > now() - toIntervalDay({days:UInt16})
 GROUP BY tool
@@ -204,9 +204,8 @@ LIMIT 100`,
     query: `SELECT run_id, agent_name, status, calls, tokens, cost_usd
 FROM (
   SELECT run_id, count() AS calls,
-    sum(accurateCastOrNull(payload.gen_ai.usage.input_tokens, 'Int64')
-      + accurateCastOrNull(payload.gen_ai.usage.output_tokens, 'Int64')) AS tokens,
-    round(sum(accurateCastOrNull(payload.cost_usd, 'Float64')), 6) AS cost_usd
+    sum(payload.gen_ai.usage.input_tokens + payload.gen_ai.usage.output_tokens) AS tokens,
+    round(sum(payload.cost_usd), 6) AS cost_usd
   FROM events
   WHERE type = 'llm.call' AND received_at > now() - toIntervalDay({days:UInt16})
   GROUP BY run_id

@@ -5,6 +5,8 @@ import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { jsonPathsOf } from './json-paths.ts'
+import { NUMERIC_TYPE } from './typed-contexts.ts'
+import { withTypedPaths } from './typed-paths.ts'
 
 /**
  * First layer around tenant SQL: lets through only queries of which every part is known to be harmless. The text is
@@ -47,12 +49,14 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       const nodes = readAst(tree)
       // The tree, too, is then printed in that format.
       if (nodes === null && / FORMAT \S+$/.test(text)) throw refusal(NO_FORMAT)
-      if (nodes === null) throw refusal('this query cannot be checked')
+      if (nodes === null) throw refusal('this query cannot be analysed')
       const typeParameters = nodes.flatMap((node) => refuseNode(node, names) ?? [])
       refuseCallsByName(nodes)
       refuseUnbounded(nodes)
       // A NATURAL JOIN takes all columns of one name: none may be missing, and the tree does not tell it from others.
-      return { text, jsonPaths: /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes), typeParameters }
+      const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
+      const print = (sql: string) => client.statementText(`EXPLAIN AST ${withTypedValues(sql)}`, options)
+      return { text: await ask(withTypedPaths(text, nodes, print)), jsonPaths, typeParameters }
     },
   }
 }
@@ -84,7 +88,7 @@ export async function normalFormOf(client: ColumnarClient, query: string, signal
 const QUOTED_OR_PARAMETER =
   /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):((?:[\w\s(),=.]|-(?!-)|'[^'\\{}]*'|`[^`\\{}]*`)*)\}/gs
 
-const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed: the request says the format'
+const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed in a query: set the format in the request'
 
 /** Refuses what the printed tree does not show, or could be made to show wrongly. */
 function refuseHidden(text: string): void {
@@ -92,13 +96,15 @@ function refuseHidden(text: string): void {
     // The tree prints names as they are: a line break in one would look like another node, a bracket like its own.
     const name = backquoted ?? doubleQuoted ?? ''
     if (/[\\\p{Cc}]/u.test(name)) throw refusal('names with control characters or backslashes are not allowed')
-    if (/\((alias|children) /.test(name)) throw refusal('names with (alias or (children are not allowed')
+    if (/\((alias|children) /.test(name)) throw refusal('names that contain "(alias " or "(children " are not allowed')
     if (parameter !== undefined && /\bIdentifier\b/.test(type)) {
-      throw refusal(`the parameter ${parameter} is an Identifier, which is not allowed`)
+      throw refusal(
+        `the placeholder ${parameter} has the type Identifier, which is not allowed: placeholders stand for values`,
+      )
     }
   }
   if (/[{}]/.test(text.replace(QUOTED_OR_PARAMETER, '')))
-    throw refusal('a placeholder is {name:Type} with a plain type')
+    throw refusal('a placeholder must be written as {name:Type}, with a plain type')
   refuseStates(text)
 }
 
@@ -113,6 +119,20 @@ function withoutParameters(text: string): { statement: string; names: readonly s
     parameter === undefined ? whole : String(PLACEHOLDER + names.push(type === 'String' ? parameter : '') - 1),
   )
   return { statement, names }
+}
+
+/** The same, with values of the kind that the placeholders have. */
+function withTypedValues(text: string): string {
+  return text.replace(QUOTED_OR_PARAMETER, (whole, _back, _double, parameter, type: string) =>
+    parameter === undefined ? whole : exampleOf(type),
+  )
+}
+
+function exampleOf(type: string): string {
+  const [, element] = /^ *Array\((.*)\) *$/.exec(type) ?? []
+  if (element !== undefined) return `[${exampleOf(element)}]`
+  if (NUMERIC_TYPE.test(type)) return '1'
+  return /^(Nullable\(|LowCardinality\()*String\)*$/.test(type) ? "'?'" : 'NULL'
 }
 
 const PLACEHOLDER = 9_000_000_000_000
@@ -173,7 +193,9 @@ function refuseFunction(node: AstNode, parameters: readonly string[]): string | 
   const typeParameter = TYPE_FUNCTIONS.test(name) ? parameterOf(second, parameters) : undefined
   if (TYPE_FUNCTIONS.test(name) && typeParameter === undefined) refuseType(textOf(second))
   if (takesFunction(name) && second !== undefined && first?.kind === 'Identifier' && !isAllowedFunction(first.name)) {
-    throw refusal(`${name}(${first.name}, …) calls ${first.name}, which is not allowed: write a lambda, x -> …`)
+    throw refusal(
+      `${name}(${first.name}, …) calls the function ${first.name}, which is not allowed; for a column of that name use a lambda, x -> …`,
+    )
   }
   return typeParameter
 }
@@ -192,7 +214,7 @@ function refuseCallsByName(nodes: readonly AstNode[]): void {
   for (const { kind, name } of nodes)
     if (kind === 'Identifier' && isCallByName(name) && !aliases.has(name)) {
       throw refusal(
-        `${name} is a function here, which is not allowed: a column of that name is written with its table, as in t.${name}`,
+        `${name} is a function, which is not allowed; for a column of that name write its table, too: t.${name}`,
       )
     }
 }
@@ -202,7 +224,8 @@ function refuseStructure(structure: string | undefined): void {
   const isPlain = collapsed(structure?.replace(/'[^'\\]*'/g, '') ?? '')
     .split(',')
     .every((column) => /^ *\w+ +(?!(DEFAULT|MATERIALIZED|ALIAS|EPHEMERAL)\b)\w+ *$/i.test(column))
-  if (!isPlain) throw refusal("values() begins with its columns, each a name and a type, as in 'a UInt8, b String'")
+  if (!isPlain)
+    throw refusal("values() must begin with a list of columns, each a name and a type, such as 'a UInt8, b String'")
 }
 
 /** Without what stands in brackets, if that is nothing that could hide a bracket. */
@@ -249,7 +272,7 @@ export function refuseTypes(
 
 /** A plain name: one of our tables or of the query's own WITH. Nothing else has such a name there. */
 function refuseTable(name: string): void {
-  if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed: there are events, runs and tasks`)
+  if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed; the tables are events, runs and tasks`)
 }
 
 function refusal(problem: string): ApiError {

@@ -65,5 +65,5 @@ export function createQueryParser(client: ColumnarClient, caps: QueryCaps): Quer
 export function callersError(error: unknown, caps: QueryCaps): unknown {
   if (error instanceof ColumnarError) return explainFailure(error, caps)
   if (!(error instanceof ColumnarUnavailable)) return error
-  return new ApiError('UNAVAILABLE', 'SQL is not available just now', { cause: error })
+  return new ApiError('UNAVAILABLE', 'SQL is not available at the moment; try again', { cause: error })
 }

@@ -21,7 +21,7 @@ export function explainFailure(error: ColumnarError, caps: Caps): ApiError {
   if (error.code === RESULT_TOO_LARGE) return tooLarge(readableSize(caps.resultBytes))
   if (error.code === MEMORY_LIMIT_EXCEEDED) {
     if (error.message.includes('(total)'))
-      return new ApiError('UNAVAILABLE', 'too many queries need memory just now', { cause: error })
+      return new ApiError('UNAVAILABLE', 'SQL is out of memory at the moment; try again', { cause: error })
     return wrong(`it needs more than ${readableSize(caps.memoryBytes)} of memory: ${NARROWER}`, error)
   }
   return wrong(clean(error.message), error)

@@ -30,7 +30,7 @@ export async function openResultStream(options: ResultStreamOptions): Promise<Re
   const time = options.engineTime(() => stop.abort(options.tooLong))
   const clientLeft = () => stop.abort(options.signal.reason)
   const timer = setTimeout(() => {
-    end(new ApiError('VALIDATION_ERROR', `query: its answer was not taken within ${options.seconds} s`))
+    end(new ApiError('VALIDATION_ERROR', `query: its answer was not read within ${options.seconds} s`))
   }, options.seconds * 1000)
 
   let hasEnded = false

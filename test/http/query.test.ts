@@ -161,7 +161,7 @@ describe('POST /api/v1/query', () => {
   test.each([
     ['select typ from events', "maybe you meant ['type']"],
     ['select * from nope', 'nope'],
-    ['select sum(payload.a.b) from events', 'payload.tokens.in::Float64'],
+    ['select groupBitAnd(payload.a.b) from events', 'payload.tokens.in::Float64'],
     ['select toUInt8(payload.s) from events', "Cannot parse string 'ours' as UInt8"],
     ['select run_id, max(seq) from events', 'run_id'],
     ['select 1 +', 'Syntax error'],

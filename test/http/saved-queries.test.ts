@@ -135,7 +135,7 @@ describe('what is refused', () => {
     [
       'an identifier as parameter',
       { name: 'a', query: 'select {t:Identifier}' },
-      'query: the parameter t is an Identifier',
+      'query: the placeholder t has the type Identifier',
     ],
   ])('%s, when it is saved and when it is edited, by place', async (_what, body, place) => {
     const made = await api('POST', PATH, body)

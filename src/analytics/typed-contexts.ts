@@ -1,0 +1,195 @@
+import { type AstNode, textOf } from './ast.ts'
+
+/** What an untyped value is meant as. */
+export type Meant = 'number' | 'text'
+
+/**
+ * Where a query wants numbers: operands of arithmetic, arguments of functions and aggregates that take nothing else, and
+ * what is compared with a number. An untyped value there is meant as a number; what is compared with a text, as text.
+ */
+export class TypedContexts {
+  private readonly byAlias = new Map<string, AstNode[]>()
+  /** Aliases under examination: `a` may be defined by itself. */
+  private readonly open = new Set<string>()
+
+  /**
+   * @param isUntyped whether a node is a value that may be of any type
+   * @param columns whose values are numbers
+   */
+  constructor(
+    private readonly nodes: readonly AstNode[],
+    private readonly isUntyped: (node: AstNode) => boolean,
+    private readonly columns: ReadonlySet<string>,
+  ) {
+    for (const node of nodes)
+      if (node.alias !== '') this.byAlias.set(node.alias, [...(this.byAlias.get(node.alias) ?? []), node])
+  }
+
+  /** The untyped values that stand where a type is wanted, with which. */
+  found(): Map<AstNode, Meant> {
+    const calls = this.nodes.filter(({ kind, parent }) => kind === 'Function' && parent?.kind !== 'TableExpression')
+    const texts = calls.flatMap(comparedWithText).flatMap((node) => this.untypedIn(node))
+    const numbers = calls.flatMap((call) => this.wantedBy(call)).flatMap((node) => this.untypedIn(node))
+    return new Map([
+      ...texts.map((node) => [node, 'text'] as const),
+      ...numbers.map((node) => [node, 'number'] as const),
+    ])
+  }
+
+  /** Arguments of a call that have to be numbers. */
+  private wantedBy(call: AstNode): readonly AstNode[] {
+    const args = argsOf(call)
+    const name = call.name.toLowerCase()
+    if (ARITHMETIC.has(name)) return args.some(isInterval) ? [] : args
+    if (COMPARISONS.has(name)) return args.filter((_, i) => this.isNumber(args[1 - i]))
+    if (IN.test(name)) return this.isSetOfNumbers(args[1]) ? args.slice(0, 1) : []
+    if (MATH.has(name)) return args
+    const aggregate = aggregateOf(call.name)
+    if (aggregate === undefined) return []
+    const values = aggregate.hasCondition ? args.slice(0, -1) : args
+    if (SECOND_IS_NUMBER.has(aggregate.name)) return values.slice(1, 2)
+    return FIRST_IS_NUMBER.test(aggregate.name) ? values.slice(0, 1) : values
+  }
+
+  /** A value passes through conditions and defaults: `sum(if(ok, payload.a, 0))`. */
+  private untypedIn(node: AstNode): AstNode[] {
+    if (this.isUntyped(node)) return node.alias === '' ? [node] : []
+    return passedThrough(node).flatMap((each) => this.untypedIn(each))
+  }
+
+  private isNumber(node: AstNode | undefined): boolean {
+    switch (node?.kind) {
+      case 'Literal':
+        return NUMBER.test(node.rest)
+      case 'Function':
+        return this.isNumericCall(node)
+      case 'Identifier':
+        return this.isNumericName(node.name)
+      case 'Subquery':
+        return this.isNumber(onlyColumnOf(node))
+      default:
+        return false
+    }
+  }
+
+  private isNumericCall(call: AstNode): boolean {
+    const args = argsOf(call)
+    const name = call.name.toLowerCase()
+    // What is added to a date is a date.
+    if (ARITHMETIC.has(name)) return args.every((each) => this.isNumber(each) || this.isUntyped(each))
+    if (MATH.has(name) || NUMERIC_RESULT.test(name)) return true
+    if (CASTS.test(name)) return NUMERIC_TYPE.test(textOf(args[1]) ?? '')
+    const aggregate = aggregateOf(call.name)
+    if (aggregate?.name === 'min' || aggregate?.name === 'max')
+      return args[0] !== undefined && (this.isNumber(args[0]) || this.isUntyped(args[0]))
+    if (aggregate !== undefined && !SECOND_IS_NUMBER.has(aggregate.name)) return true
+    return passedThrough(call).some((each) => this.isNumber(each))
+  }
+
+  private isNumericName(name: string): boolean {
+    const aliased = this.byAlias.get(name)
+    if (aliased === undefined) return this.columns.has(name.split('.').at(-1) ?? '')
+    if (this.open.has(name)) return false
+    this.open.add(name)
+    const isNumber = aliased.every((node) => this.isNumber(node))
+    this.open.delete(name)
+    return isNumber
+  }
+
+  private isSetOfNumbers(node: AstNode | undefined): boolean {
+    if (node?.kind === 'Function' && /^(tuple|array)$/.test(node.name))
+      return argsOf(node).every((each) => this.isNumber(each))
+    const list = node?.kind === 'Literal' ? /^(?:Tuple|Array)_[([](.*)[)\]]$/.exec(node.rest)?.[1] : undefined
+    return list === undefined ? this.isNumber(node) : list.split(', ').every((each) => NUMBER.test(each))
+  }
+}
+
+function comparedWithText(call: AstNode): readonly AstNode[] {
+  const args = argsOf(call)
+  const name = call.name.toLowerCase()
+  const isText = (node: AstNode | undefined) => node?.kind === 'Literal' && TEXTS.test(node.rest)
+  if (COMPARISONS.has(name)) return args.filter((_, i) => isText(args[1 - i]))
+  return IN.test(name) && isText(args[1]) ? args.slice(0, 1) : []
+}
+
+/** One, or a list. */
+const TEXTS = /^('(?:[^'\\]|\\.)*'|(?:Tuple|Array)_[([](?:'(?:[^'\\]|\\.)*'(?:, |(?=[)\]])))+[)\]])$/
+
+/** Of a placeholder, too. */
+export const NUMERIC_TYPE = /^ *(Nullable\( *)?(U?Int\d+|Float\d+|BFloat16|Decimal\d*(\([\d, ]*\))?)[ )]*$/
+
+/** `UInt64_5`, as the tree prints literals. */
+const NUMBER = /^(U?Int\d+|Float\d+|Decimal\d*)_/
+
+const ARITHMETIC = words(
+  'plus minus multiply divide modulo intdiv intdivorzero moduloorzero positivemodulo positive_modulo pmod mod negate',
+)
+const COMPARISONS = words('equals notequals less greater lessorequals greaterorequals')
+const IN = /^(global)?(not)?(null)?in$/
+const MATH = words(
+  'abs round roundbankers floor ceil ceiling trunc truncate sqrt cbrt exp exp2 exp10 log ln log2 log10 log1p pow power sign',
+)
+const NUMERIC_RESULT =
+  /^(count.*|uniq.*|length|lengthutf8|char_length|to(u?int|float|decimal|bfloat)\d+(or(null|zero|default))?|tounixtimestamp.*|datediff|date_diff|age|row_number|rank|dense_rank)$/
+const CASTS = /^(_?cast|accuratecast(ornull|ordefault)?|dynamicelement)$/
+
+/** Aggregates that take nothing but numbers. Those of min and max are numbers where the value is untyped. */
+const AGGREGATES =
+  /^(sum|sumkahan|sumwithoverflow|sumcount|avg|avgweighted|min|max|argmin|argmax|min_by|max_by|medians?\w*|quantiles?\w*|stddev\w*|std|var(pop|samp)\w*|var_(pop|samp)|covar\w*|corr\w*|skew(pop|samp)|kurt(pop|samp)|deltasum|rankcorr|simplelinearregression)$/
+/** What follows is a weight, a whole number. */
+const FIRST_IS_NUMBER = /^(quantile|median)/
+/** What comes first may be anything. */
+const SECOND_IS_NUMBER = words('argmin argmax min_by max_by')
+
+function aggregateOf(called: string): { readonly name: string; readonly hasCondition: boolean } | undefined {
+  let name = called
+  let hasCondition = false
+  for (let combinator = COMBINATOR.exec(name); combinator !== null; combinator = COMBINATOR.exec(name)) {
+    hasCondition ||= combinator[1] === 'If'
+    name = name.slice(0, combinator.index)
+  }
+  return AGGREGATES.test(name.toLowerCase()) ? { name: name.toLowerCase(), hasCondition } : undefined
+}
+
+/** Those that leave the values as they are. */
+const COMBINATOR = /(If|OrNull|OrDefault|Distinct)$/
+
+/** Arguments of which a call gives one back. */
+function passedThrough(node: AstNode): readonly AstNode[] {
+  const args = node.kind === 'Function' ? argsOf(node) : []
+  switch (node.name.toLowerCase()) {
+    case 'if':
+      return args.slice(1)
+    case 'multiif':
+      return args.filter((_, i) => i % 2 === 1 || i === args.length - 1)
+    case 'coalesce':
+    case 'ifnull':
+      return args
+    case 'nullif':
+    case 'assumenotnull':
+    case 'tonullable':
+      return args.slice(0, 1)
+    default:
+      return []
+  }
+}
+
+function isInterval(node: AstNode): boolean {
+  return node.kind === 'Function' && /^toInterval/i.test(node.name)
+}
+
+/** Of a subquery that gives one value. */
+function onlyColumnOf(subquery: AstNode): AstNode | undefined {
+  const select = subquery.children[0]?.children[0]?.children[0]
+  const [list] = select?.kind === 'SelectQuery' ? select.children : []
+  return list?.kind === 'ExpressionList' && list.children.length === 1 ? list.children[0] : undefined
+}
+
+function argsOf(call: AstNode): readonly AstNode[] {
+  const [list] = call.children
+  return list?.kind === 'ExpressionList' ? list.children : []
+}
+
+function words(text: string): ReadonlySet<string> {
+  return new Set(text.split(/\s+/))
+}
