@@ -14,6 +14,8 @@ async function main(): Promise<void> {
   const log = createLog(config.logLevel)
   const stopped = Promise.withResolvers<void>()
   onStopSignal(log, stopped.resolve)
+  // Each loop is supervised; this is what nobody has waited for, and nothing depends on.
+  process.on('unhandledRejection', (error) => log.error('a promise was rejected and nobody waited for it', { error }))
   try {
     for (;;) {
       const starting = startService(config, { log, progress: createProgress(say) })

@@ -38,8 +38,8 @@ import { checkPort, listen } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
 import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import type { Progress } from './ops/progress.ts'
-import { repeat } from './ops/repeat.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
+import { Loops } from './ops/supervise.ts'
 import { Teardown } from './ops/teardown.ts'
 import { unavailableOf } from './postgres/connect.ts'
 import { startErasure } from './retention/erasure.ts'
@@ -110,6 +110,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const { log, progress, clock = systemClock } = options
   const { limits } = config
   const metrics = createServiceMetrics()
+  const loops = new Loops(log)
   teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
   const dataDir = openDataDir(config.dataDir)
   teardown.add('data directory', dataDir.release)
@@ -136,6 +137,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     exclusive: config.databaseUrl === undefined,
     supersedes: dataDir.previousInstanceId,
     unknownKeys: new FailureLimit({ what: 'unknown keys', perMinute: config.guessing.unknownKeysPerMinute }),
+    loops,
   })
   await ring.start()
   await ring.noteIssued()
@@ -151,6 +153,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     intervalMs: options.watermarkIntervalMs,
     clock,
     log,
+    loops,
     onSetBack: metrics.storeSetBack,
   })
   const journal = await progress.during('opening the journal', () =>
@@ -172,24 +175,23 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     clear: (afterSeq, throughSeq, signal) => clearRows(columnar, journal, { afterSeq, throughSeq }, signal),
     dir: journalDir,
     log,
+    loops,
     onLoaded: metrics.sinkLoaded,
   })
   teardown.add('sink', () => sink.stop(LAST_LOAD_MS))
-  const statistics = await startRunStatistics({ sql, journal, log })
+  const statistics = await startRunStatistics({ sql, journal, log, loops })
   teardown.add('run statistics', () => statistics.stop())
-  const relay = startOutboxRelay({ sql, journal, log })
+  const relay = startOutboxRelay({ sql, journal, log, loops })
   teardown.add('outbox relay', () => relay.stop())
   const onChange = () => relay.poke()
-  const stale = startStaleRuns({ sql, statistics, clock, log, onChange })
+  const stale = startStaleRuns({ sql, statistics, clock, log, loops, onChange })
   teardown.add('stale runs', () => stale.stop())
   const watermark = await RetentionWatermark.open({ sql, clock, log, metrics: metrics.registry })
-  const sweep = () =>
-    sweepIdempotencyKeys(sql, watermark)
-      .then(() => sweepFeedTokens(sql, clock))
-      .catch((error) => log.warn('idempotency keys and feed tokens could not be swept', { error }))
-  teardown.add('sweep of idempotency keys and feed tokens', repeat(SWEEP_INTERVAL_MS, sweep))
+  const sweep = () => sweepIdempotencyKeys(sql, watermark).then(() => sweepFeedTokens(sql, clock))
+  const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
+  teardown.add('sweep of idempotency keys and feed tokens', endSweep)
 
-  const erasure = startErasure({ sql, ring, journal, relay, sink, statistics, columnar, instanceId, clock, log })
+  const erasure = startErasure({ sql, ring, journal, relay, sink, statistics, columnar, instanceId, clock, log, loops })
   teardown.add('erasing', () => erasure.stop())
 
   const directory = createRunDirectory({ sql })
@@ -209,10 +211,10 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('watermarks', () => watermarks.stop())
   const stored = createHistory({ columnar, epoch: journal.epoch })
   const history = withinRetention(withGaps(stored, journal), horizons)
-  const hub = new Hub({ journal, history, log, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
+  const hub = new Hub({ journal, history, log, loops, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
   teardown.add('live feeds', () => hub.stop())
   const feedLimits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
-  const connections = new Connections({ ring, limits: feedLimits, log })
+  const connections = new Connections({ ring, limits: feedLimits, log, loops })
   const days = config.eventRetentionDays
   const endRetention = startRetention({
     sql,
@@ -223,10 +225,11 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     days,
     watermark,
     log,
+    loops,
     metrics: metrics.registry,
   })
   teardown.add('retention', endRetention)
-  metrics.observe({ journal, sink, statistics, hub, connections })
+  metrics.observe({ journal, loops, sink, statistics, hub, connections })
 
   const vault = createVault({ key: config.hosted.secretsKey, dataDir: config.dataDir })
   const secrets = new SecretStore({ sql, clock, vault })
@@ -245,6 +248,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     egress: createEgress({ allow }),
     secrets,
     onChange,
+    loops,
   })
   teardown.add('hosted runs', () => hosted.stop())
 
@@ -286,6 +290,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       health: {
         dependencies: [
           { name: 'postgres', essential: true, check: () => sql`select 1` },
+          { name: 'journal', essential: true, check: () => journal.check() },
           ...columnarHealth({ client: columnar, journal, sink }),
         ],
         consumers: [
@@ -296,6 +301,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
         ],
         journal,
         setBack: () => watermarks.incidents,
+        loops,
         isStopping: () => isStopping,
       },
     },

@@ -50,20 +50,17 @@ export class SinkPositionFile {
   /** Durable once it resolves. What is not named stays. One call at a time. */
   async set(changes: Partial<SinkPosition>): Promise<void> {
     const position = { ...this.last, ...changes }
-    this.generation++
+    // A write that failed is made good in the same slot: the other one is all there is until then.
+    const generation = this.generation + 1
     const slot = Buffer.alloc(SLOT_BYTES)
-    const numbers = [
-      this.generation,
-      position.loadedSeq,
-      position.inFlightSeq,
-      position.reloads,
-      position.clearThroughSeq,
-    ]
+    const numbers = [generation, position.loadedSeq, position.inFlightSeq, position.reloads, position.clearThroughSeq]
     numbers.forEach((value, index) => {
       slot.writeDoubleLE(value, index * 8)
     })
     slot.writeUInt32LE(crc32(slot.subarray(0, CHECK_AT)), CHECK_AT)
-    await this.file.write(slot, 0, SLOT_BYTES, (this.generation % 2) * SLOT_BYTES)
+    const { bytesWritten } = await this.file.write(slot, 0, SLOT_BYTES, (generation % 2) * SLOT_BYTES)
+    if (bytesWritten < SLOT_BYTES) throw new Error('the position of the sink could not be written whole')
+    this.generation = generation
     this.last = position
   }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { ActivityKind, Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
+import { type Loop, Loops } from '../ops/supervise.ts'
 import { type SinkPosition, SinkPositionFile } from './sink-position.ts'
 
 /** What the sink needs of ClickHouse. */
@@ -20,6 +21,8 @@ export interface SinkOptions {
   /** Where the sink keeps its position. */
   readonly dir: string
   readonly log: Log
+  /** Where the sink is supervised together with others. */
+  readonly loops?: Loops
   /** Told of each loaded batch. */
   readonly onLoaded?: (rows: number, milliseconds: number) => void
   /** Shortest time between two loads: a trickle must not become a part a row. */
@@ -47,7 +50,6 @@ export class Sink implements SinkProgress {
   private readonly finished: Promise<void>
   private waiters: { seq: number; resolve: () => void }[] = []
   private hurried = Promise.withResolvers<void>()
-  private failingSince: number | undefined
   private wanted: Reload | undefined
   private holds: Hold[] = []
   /** Aborted when there is something else to do than to wait for rows. */
@@ -58,7 +60,8 @@ export class Sink implements SinkProgress {
     private readonly position: SinkPositionFile,
   ) {
     options.journal.release('sink', position.get().loadedSeq)
-    this.finished = this.run()
+    const loops = options.loops ?? new Loops(options.log)
+    this.finished = loops.run('sink', this.stopping.signal, (loop) => this.run(loop))
   }
 
   get epoch(): string {
@@ -67,11 +70,6 @@ export class Sink implements SinkProgress {
 
   loadedSeq(): number {
     return this.position.get().loadedSeq
-  }
-
-  /** Milliseconds since loads began to fail; undefined while they succeed. */
-  failingForMs(now: number): number | undefined {
-    return this.failingSince === undefined ? undefined : now - this.failingSince
   }
 
   async waitFor(seq: number, timeoutMs: number): Promise<boolean> {
@@ -132,17 +130,18 @@ export class Sink implements SinkProgress {
     await this.position.close()
   }
 
-  private async run(): Promise<void> {
+  private async run(loop: Loop): Promise<void> {
     const { signal } = this.stopping
     const { loadedSeq, inFlightSeq, clearThroughSeq } = this.position.get()
     const isUnfinished = inFlightSeq > loadedSeq && clearThroughSeq === 0
-    if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq)
+    if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop)
     while (!signal.aborted) {
       this.waiting = new AbortController()
       await this.giveWay()
       if (this.wanted !== undefined) await this.goBack(this.wanted)
-      if (!(await this.clearAhead())) continue
+      if (!(await this.clearAhead(loop))) continue
       const loaded = this.loadedSeq()
+      if (loaded >= this.options.journal.endSeq) loop.succeeded()
       await this.options.journal.waitPast(loaded, this.waiting.signal)
       if (signal.aborted) return
       if (this.waiting.signal.aborted) continue
@@ -150,7 +149,8 @@ export class Sink implements SinkProgress {
       const { endSeq } = this.options.journal
       const batch = await this.readBatch(loaded)
       if (batch.length === 0) await this.skipTo(endSeq)
-      else await this.load(batch, lastSeqOf(batch[batch.length - 1]))
+      else await this.load(batch, lastSeqOf(batch[batch.length - 1]), loop)
+      loop.succeeded()
       const rest = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
       if (rest > 0) await this.pause(rest)
     }
@@ -181,10 +181,11 @@ export class Sink implements SinkProgress {
   }
 
   /** Deletes what a load of before has left of the rows that are to be loaded now. False when there is something else to do. */
-  private async clearAhead(): Promise<boolean> {
+  private async clearAhead(loop: Loop): Promise<boolean> {
     const { loadedSeq, clearThroughSeq } = this.position.get()
     if (clearThroughSeq === 0) return true
-    if (!(await this.persist(async (signal) => this.options.clear?.(loadedSeq, clearThroughSeq, signal)))) return false
+    const clear = async (signal: AbortSignal) => this.options.clear?.(loadedSeq, clearThroughSeq, signal)
+    if (!(await this.persist(loop, clear))) return false
     await this.position.set({ clearThroughSeq: 0, inFlightSeq: loadedSeq })
     return true
   }
@@ -235,14 +236,14 @@ export class Sink implements SinkProgress {
    * Tries until the batch is in ClickHouse or the sink is stopped.
    * @param inFlightSeq the end of the batch: its last row, unless that has been damaged since it was sent first
    */
-  private async load(batch: readonly Frame[], inFlightSeq: number): Promise<void> {
+  private async load(batch: readonly Frame[], inFlightSeq: number, loop: Loop): Promise<void> {
     if (batch.length === 0) return
     const { loadedSeq, reloads } = this.position.get()
     await this.position.set({ inFlightSeq })
     const started = performance.now()
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)
     const token = `${epoch}-${loadedSeq}-${inFlightSeq}${reloads > 0 ? `-r${reloads}` : ''}`
-    if (!(await this.persist(() => this.insert(batch, token)))) return
+    if (!(await this.persist(loop, () => this.insert(batch, token)))) return
     await this.position.set({ loadedSeq: inFlightSeq })
     this.options.journal.release('sink', inFlightSeq)
     this.options.onLoaded?.(
@@ -253,16 +254,15 @@ export class Sink implements SinkProgress {
   }
 
   /** Tries until it works. False when the sink was stopped, or is to go back, before. */
-  private async persist(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+  private async persist(loop: Loop, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const { signal } = this.stopping
     for (let attempt = 0; !signal.aborted && this.wanted === undefined; attempt++) {
       try {
         await work(signal)
-        this.failingSince = undefined
         return !signal.aborted
       } catch (error) {
         if (signal.aborted) return false
-        this.noteFailure(error, attempt)
+        loop.failed(error)
         await this.pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** attempt))
       }
     }
@@ -275,13 +275,6 @@ export class Sink implements SinkProgress {
       if (blocks.length === 0) continue
       for (const table of tables) await this.options.client.insertNative(table, blocks, token, this.stopping.signal)
     }
-  }
-
-  private noteFailure(error: unknown, attempt: number): void {
-    this.failingSince ??= Date.now()
-    // The first failures are normal while the engine restarts; after that somebody should look.
-    const say = attempt < 3 ? this.options.log.info : this.options.log.warn
-    say('sink: ClickHouse did not take a batch; the journal keeps it and it will be sent again', { attempt, error })
   }
 
   private wake(loadedSeq: number): void {

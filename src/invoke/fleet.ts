@@ -1,7 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { repeat } from '../ops/repeat.ts'
+import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { Children } from './call-maker.ts'
 import { Changes } from './changes.ts'
@@ -21,6 +21,8 @@ export interface FleetDeps extends Omit<DriverDeps, 'children'> {
   /** Runs that this process drives at once; children ride along. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
+  /** Where the fleet is supervised together with others. */
+  readonly loops?: Loops | undefined
 }
 
 /** How often what no signal tells is looked for: runs queued by other processes, runs of processes that are gone. */
@@ -66,9 +68,8 @@ export class Fleet {
 
   /** Takes up what earlier processes have left, and goes on looking. */
   start(): void {
-    const first = this.poll()
-    const stop = repeat(POLL_MS, () => first.then(() => this.poll()))
-    this.stopPolling = () => first.then(stop)
+    const { loops = new Loops(this.log) } = this.deps
+    this.stopPolling = loops.repeat('hosted runs', POLL_MS, () => this.poll(), { atOnce: true })
   }
 
   /** Lets go of all runs: the next process goes on with them. */
@@ -252,15 +253,11 @@ export class Fleet {
   private async poll(): Promise<void> {
     this.poke()
     if (this.isStopping) return
-    try {
-      await this.compare()
-      if (this.polls++ % ORPHANS_EVERY !== 0) return
-      const orphans = await claimOrphans(this.deps.patrol, this.deps.owner, ORPHANS_MAX)
-      if (orphans.length > 0) this.log.info('taking up hosted runs of a process that is gone', { runs: orphans.length })
-      await this.takeUpStrays(orphans)
-    } catch (error) {
-      this.log.warn('hosted runs could not be looked after; it is tried again', { error })
-    }
+    await this.compare()
+    if (this.polls++ % ORPHANS_EVERY !== 0) return
+    const orphans = await claimOrphans(this.deps.patrol, this.deps.owner, ORPHANS_MAX)
+    if (orphans.length > 0) this.log.info('taking up hosted runs of a process that is gone', { runs: orphans.length })
+    await this.takeUpStrays(orphans)
   }
 
   /** Our runs by the rows: drops those that are not ours any more, takes up those that nobody drives after all. */

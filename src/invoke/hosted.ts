@@ -8,6 +8,7 @@ import type { Log } from '../log.ts'
 import type { Model } from '../model/model.ts'
 import { createSchemaChecks } from '../model/output-schema.ts'
 import { createPrices } from '../model/prices.ts'
+import type { Loops } from '../ops/supervise.ts'
 import { startPauseExpiry } from '../pauses/expiry.ts'
 import type { PauseRow } from '../pauses/schema.ts'
 import { answeredAbout, type Decision, Pauses } from '../pauses/store.ts'
@@ -37,6 +38,8 @@ export interface HostedDeps {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly onChange: () => void
+  /** Where what looks after runs and pauses is supervised together with others. */
+  readonly loops?: Loops
 }
 
 const END_TIMEOUT_SECONDS = 1
@@ -74,6 +77,7 @@ export function startHosted(deps: HostedDeps) {
     outputBytesMax: limits.run_output_bytes,
     runsAtOnce: config.runsAtOnce,
     runsAtOncePerWorkspace: config.runsAtOncePerWorkspace,
+    loops: deps.loops,
     onChange,
   })
   const { connections, ring, slowConsumerMs } = deps
@@ -85,6 +89,7 @@ export function startHosted(deps: HostedDeps) {
     patrol,
     clock,
     log,
+    loops: deps.loops,
     onChange,
     onEnded: (run) => {
       fleet.drop(run)

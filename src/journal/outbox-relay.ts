@@ -2,6 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import type { RawJson } from '../http/raw-json.ts'
 import { runKey } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { type Loop, Loops } from '../ops/supervise.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
 import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
@@ -10,6 +11,8 @@ export interface OutboxRelayDeps {
   readonly sql: Sql
   readonly journal: Journal
   readonly log: Log
+  /** Where the relay is supervised together with others. */
+  readonly loops?: Loops
 }
 
 export interface OutboxRelay {
@@ -47,13 +50,12 @@ const RELAY_LOCK = 4_706_131
  * No transaction spans the append: it would protect nothing (the append cannot be rolled back), and a disk that is slow
  * would hold back the vacuuming of the whole database.
  */
-export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): OutboxRelay {
+export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(log) }: OutboxRelayDeps): OutboxRelay {
   // The relay's lock belongs to a connection.
   const sql = singleConnection(pool)
   let wake = Promise.withResolvers<void>()
   let poked = true
-  let stopping = false
-  let failing = false
+  const stopping = new AbortController()
   let flushes: PromiseWithResolvers<void>[] = []
 
   function poke(): void {
@@ -62,20 +64,19 @@ export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): 
     wake.resolve()
   }
 
-  async function run(): Promise<void> {
+  async function run(loop: Loop): Promise<void> {
     let outcome: Outcome = 'more'
-    while (!stopping) {
+    while (!stopping.signal.aborted) {
       await rest(outcome)
       const served = flushes
       flushes = []
       const due = poked || served.length > 0 || outcome !== 'drained'
       poked = false
       wake = Promise.withResolvers()
-      outcome = await attempt(due)
+      outcome = await attempt(due, loop)
       if (outcome === 'drained') for (const flush of served) flush.resolve()
       else flushes = [...served, ...flushes]
     }
-    for (const flush of flushes) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   }
 
   async function rest(after: Outcome): Promise<void> {
@@ -92,31 +93,31 @@ export function startOutboxRelay({ sql: pool, journal, log }: OutboxRelayDeps): 
   }
 
   /** `due` is false for a poll, which looks first: a transaction for nothing, four times a second, would be waste. */
-  async function attempt(due: boolean): Promise<Outcome> {
+  async function attempt(due: boolean, loop: Loop): Promise<Outcome> {
     try {
       const outcome = due || (await hasRows(sql)) ? await relayRound(sql, journal) : 'drained'
-      if (failing) log.info('outbox relay: working again')
-      failing = false
+      loop.succeeded()
       return outcome
     } catch (error) {
-      if (!failing) log.warn('outbox relay: cannot append; rows wait in the outbox and it keeps trying', { error })
-      failing = true
+      loop.failed(error)
       return 'failed'
     }
   }
 
-  const finished = run()
+  const finished = loops.run('outbox relay', stopping.signal, run).then(() => {
+    for (const flush of flushes) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+  })
   return {
     poke,
     flush() {
       const flush = Promise.withResolvers<void>()
-      if (stopping) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+      if (stopping.signal.aborted) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
       else flushes.push(flush)
       poke()
       return flush.promise
     },
     async stop() {
-      stopping = true
+      stopping.abort()
       wake.resolve()
       await finished
       await sql.end({ timeout: END_TIMEOUT_SECONDS })

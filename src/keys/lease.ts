@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { Log } from '../log.ts'
+import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
 /** A change after which a remembered key may be wrong: of one key, of an agent's keys, of a workspace's. */
@@ -26,6 +27,8 @@ export interface LeaseDeps {
   /** An instance known to be gone, whose lease nobody needs to wait for: the last one on the same, locked, data directory. */
   readonly supersedes?: string | undefined
   readonly times?: Partial<LeaseTimes>
+  /** Where the renewals are supervised together with others. */
+  readonly loops?: Loops
 }
 
 /** All in milliseconds. */
@@ -80,6 +83,7 @@ export class CredentialLease {
   private failing = false
   private stopped = false
   private readonly times: LeaseTimes
+  private readonly loop: Loop
 
   /**
    * @param onChanges what others changed, in order; `'everything'` when this process was forgotten and cannot know
@@ -89,6 +93,7 @@ export class CredentialLease {
     private readonly onChanges: (changes: readonly CredentialChange[] | 'everything') => void,
   ) {
     this.times = { ...TIMES, ...deps.times }
+    this.loop = (deps.loops ?? new Loops(deps.log)).add('key lease')
     this.until = deps.exclusive ? Number.POSITIVE_INFINITY : 0
   }
 
@@ -256,9 +261,9 @@ export class CredentialLease {
   }
 
   private report(failing: boolean, error?: unknown): void {
-    if (failing && !this.failing) this.deps.log.warn('keys cannot be checked against Postgres', { error })
-    if (!failing && this.failing) this.deps.log.info('keys are checked against Postgres again')
     this.failing = failing
+    if (failing) this.loop.failed(error)
+    else this.loop.succeeded()
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Log } from '../log.ts'
+import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { Caller } from './schema.ts'
 
@@ -17,10 +18,9 @@ const USES_MAX = 100_000
 /** Keeps `last_used_at` of keys: noted in memory at each request, written in batches, at most once a key and interval. */
 export class UseLog {
   private uses = new Map<string, Use>()
-  private timer: Timer | undefined
-  private writing: Promise<void> = Promise.resolve()
+  private end: () => Promise<void> = () => Promise.resolve()
 
-  constructor(private readonly deps: { readonly sql: Sql; readonly log: Log }) {}
+  constructor(private readonly deps: { readonly sql: Sql; readonly log: Log; readonly loops?: Loops | undefined }) {}
 
   note(caller: Caller, now: number): void {
     const use = this.uses.get(caller.keyId)
@@ -30,44 +30,35 @@ export class UseLog {
   }
 
   start(): void {
-    this.timer = setInterval(() => this.flush(), FLUSH_INTERVAL_MS)
-    this.timer.unref()
+    const { log, loops = new Loops(log) } = this.deps
+    this.end = loops.repeat('last use of keys', FLUSH_INTERVAL_MS, () => this.write())
   }
 
   /** Writes what has been noted. */
   async stop(): Promise<void> {
-    clearInterval(this.timer)
-    await this.flush()
-  }
-
-  private flush(): Promise<void> {
-    this.writing = this.writing.then(() => this.write())
-    return this.writing
+    await this.end()
+    await this.write().catch((error) => this.deps.log.warn('last_used_at of keys could not be written', { error }))
   }
 
   private async write(): Promise<void> {
     if (this.uses.size === 0) return
-    const { sql, log } = this.deps
+    const { sql } = this.deps
     const used = [...this.uses].map(([key_id, { workspaceId, at }]) => ({
       key_id,
       workspace_id: workspaceId,
       at: new Date(at).toISOString(),
     }))
     this.uses = new Map()
-    try {
-      // Rows are locked in one order first, so that processes that write the same keys wait instead of deadlocking.
-      await sql`
-        with used as (
-          select * from json_to_recordset(${JSON.stringify(used)}::text::json)
-            as (key_id uuid, workspace_id uuid, at timestamptz)
-        ), locked as (
-          select key_id, workspace_id, used.at from api_keys join used using (key_id, workspace_id)
-          order by key_id for no key update of api_keys
-        )
-        update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked
-        where api_keys.workspace_id = locked.workspace_id and api_keys.key_id = locked.key_id`
-    } catch (error) {
-      log.warn('last_used_at of keys could not be written', { keys: used.length, error })
-    }
+    // Rows are locked in one order first, so that processes that write the same keys wait instead of deadlocking.
+    await sql`
+      with used as (
+        select * from json_to_recordset(${JSON.stringify(used)}::text::json)
+          as (key_id uuid, workspace_id uuid, at timestamptz)
+      ), locked as (
+        select key_id, workspace_id, used.at from api_keys join used using (key_id, workspace_id)
+        order by key_id for no key update of api_keys
+      )
+      update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked
+      where api_keys.workspace_id = locked.workspace_id and api_keys.key_id = locked.key_id`
   }
 }

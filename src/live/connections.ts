@@ -2,6 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import type { DeathOf, KeyRing } from '../keys/key-ring.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import type { Log } from '../log.ts'
+import { Loops } from '../ops/supervise.ts'
 
 /** Why the service ends a connection. */
 export type CloseReason = 'key_dead' | 'forbidden' | 'slow_consumer' | 'unavailable' | 'shutdown'
@@ -35,6 +36,8 @@ export interface ConnectionsDeps {
   readonly ring: Pick<KeyRing, 'isAlive' | 'onKeyDead'>
   readonly limits: ConnectionLimits
   readonly log: Log
+  /** Where the watch over open feeds is supervised together with others. */
+  readonly loops?: Loops
 }
 
 const TICK_MS = 1_000
@@ -62,12 +65,13 @@ export class Connections {
   /** Credentials that Postgres is being asked about. */
   private readonly checking = new Set<string>()
   private readonly perWorkspace = new Map<string, number>()
-  private readonly timer: ReturnType<typeof setInterval>
+  private readonly endTicking: () => Promise<void>
   private readonly forgetRing: () => void
   private stopping = false
 
   constructor(private readonly deps: ConnectionsDeps) {
-    this.timer = setInterval(() => this.tick(), TICK_MS)
+    const { log, loops = new Loops(log) } = deps
+    this.endTicking = loops.repeat('open feeds', TICK_MS, async () => this.tick())
     this.forgetRing = deps.ring.onKeyDead((deathOf) => this.closeDead(deathOf))
   }
 
@@ -174,7 +178,7 @@ export class Connections {
   /** Tells every client that the service stops, and takes no more. */
   stop(): void {
     this.stopping = true
-    clearInterval(this.timer)
+    void this.endTicking()
     this.forgetRing()
     for (const connection of [...this.open]) connection.end('shutdown')
   }

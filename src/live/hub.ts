@@ -1,5 +1,6 @@
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
+import { type Loop, Loops } from '../ops/supervise.ts'
 import { Channels } from './channel.ts'
 import type { Filter } from './filter.ts'
 import { type Found, Matching, type Wanted } from './matching.ts'
@@ -15,6 +16,8 @@ export interface HubDeps extends Pick<ReplayDeps, 'history'> {
   readonly filtersPerWorkspace: number
   /** Milliseconds on a monotonic clock, for time slices. */
   readonly now?: () => number
+  /** Where the hub is supervised together with others. */
+  readonly loops?: Loops
 }
 
 export interface SubscribeOptions {
@@ -50,7 +53,12 @@ export class Hub {
     this.slice = new TimeSlice(deps.now)
     const { channels } = this
     this.replay = new Replay({ ...deps, channels, join: (subscription) => this.join(subscription) })
-    this.finished = Promise.all([this.run(), this.replay.run(this.stopping.signal)])
+    const { signal } = this.stopping
+    const { loops = new Loops(deps.log) } = deps
+    this.finished = Promise.all([
+      loops.run('live feeds', signal, (loop) => this.run(loop)),
+      loops.run('replay of feeds', signal, (loop) => this.replay.run(signal, loop)),
+    ])
   }
 
   /** Rows that live subscriptions have yet to get. */
@@ -131,10 +139,11 @@ export class Hub {
     this.liveMembers--
   }
 
-  private async run(): Promise<void> {
+  private async run(loop: Loop): Promise<void> {
     const { journal, log } = this.deps
     const { signal } = this.stopping
     while (!signal.aborted) {
+      if (this.liveMembers === 0 || this.position >= journal.endSeq) loop.succeeded()
       if (this.liveMembers === 0) {
         this.someoneLive = Promise.withResolvers()
         await this.someoneLive.promise

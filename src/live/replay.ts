@@ -1,6 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
+import type { Loop } from '../ops/supervise.ts'
 import type { Activity } from './activity.ts'
 import { Bits } from './bits.ts'
 import type { Channels } from './channel.ts'
@@ -66,17 +67,20 @@ export class Replay {
     if (this.waiting.size > 0) this.woken.resolve()
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal, loop: Loop): Promise<void> {
     signal.addEventListener('abort', () => this.woken.resolve(), { once: true })
     while (!signal.aborted) {
       this.woken = Promise.withResolvers()
       for (const subscription of this.waiting) if (this.deps.join(subscription)) this.waiting.delete(subscription)
       const next = this.nextUp()
-      if (next === undefined) await this.woken.promise
-      else {
-        await this.slice.yield()
-        await this.advance(next, signal)
+      if (next === undefined) {
+        loop.succeeded()
+        await this.woken.promise
+        continue
       }
+      await this.slice.yield()
+      await this.advance(next, signal)
+      loop.succeeded()
     }
   }
 
@@ -176,7 +180,12 @@ export class Replay {
         return served.length > 0
       },
     })
-    await matching.run()
+    try {
+      await matching.run()
+    } catch (error) {
+      // Others must not wait for what these cannot be read.
+      for (const subscription of served) if (this.waiting.has(subscription)) this.giveUp(subscription, error)
+    }
   }
 
   private async handOut(served: readonly Subscription[], found: Found, throughSeq: number): Promise<void> {
@@ -186,7 +195,11 @@ export class Replay {
       // It may have gone meanwhile; or stands further up.
       if (!this.waiting.has(subscription) || position >= throughSeq) continue
       const items = itemsAfter(found.get(channel) ?? [], position)
-      this.send(subscription, items.length === 0 ? [] : cache.packetsOf(items), throughSeq)
+      try {
+        this.send(subscription, items.length === 0 ? [] : cache.packetsOf(items), throughSeq)
+      } catch (error) {
+        this.giveUp(subscription, error)
+      }
       if (this.slice.isOver) await this.slice.yield()
     }
   }

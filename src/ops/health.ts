@@ -1,3 +1,7 @@
+import { ApiError } from '../http/errors.ts'
+import type { Journal } from '../journal/journal.ts'
+import { FAILING_MS, type LoopState, type Loops } from './supervise.ts'
+
 /** A part that requests rely on. */
 export interface Dependency {
   readonly name: string
@@ -27,7 +31,9 @@ export interface SetBack {
 export interface Health {
   readonly status: 'ready' | 'degraded' | 'unavailable'
   readonly dependencies: Record<string, { ok: boolean; latency_ms: number; problem: string | null }>
-  readonly journal: { epoch: string; end_seq: number }
+  readonly journal: { epoch: string; end_seq: number; gaps: { after_seq: number; through_seq: number }[] }
+  /** What goes on in the background: one that has been failing for some seconds makes the service `degraded`. */
+  readonly loops: Record<string, { ok: boolean; failing_ms: number; failures: number; problem: string | null }>
   /** `lag` is null where it cannot be told at the moment. */
   readonly consumers: Record<string, { lag: number | null }>
   /** Stores that were found to have gone back since the service started. */
@@ -37,13 +43,16 @@ export interface Health {
 export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   readonly consumers: readonly Consumer[]
-  readonly journal: { readonly epoch: string; readonly endSeq: number }
+  readonly journal: Pick<Journal, 'epoch' | 'endSeq' | 'gaps'>
+  readonly loops: Pick<Loops, 'states'>
   readonly setBack: () => readonly SetBack[]
   /** True from the moment the service begins to stop. */
   readonly isStopping: () => boolean
 }
 
 const CHECK_TIMEOUT_MS = 2_000
+/** The latest ones. */
+const GAPS_SHOWN = 20
 
 /** Asks every dependency at once; one that does not answer in time counts as broken. */
 export async function checkHealth({
@@ -51,6 +60,7 @@ export async function checkHealth({
   consumers,
   journal,
   setBack,
+  loops,
   isStopping,
 }: HealthDeps): Promise<Health> {
   const [checks, lags] = await Promise.all([
@@ -58,11 +68,20 @@ export async function checkHealth({
     Promise.all(consumers.map(async (each) => [each.name, { lag: await lagOf(each) }] as const)),
   ])
   const broken = checks.filter(({ result }) => !result.ok)
+  const states = Object.fromEntries(loops.states().map((state) => [state.name, healthOf(state)]))
+  const isFailing = broken.length > 0 || Object.values(states).some(({ ok }) => !ok)
   const unavailable = isStopping() || broken.some(({ essential }) => essential)
   return {
-    status: unavailable ? 'unavailable' : broken.length > 0 || setBack().length > 0 ? 'degraded' : 'ready',
+    status: unavailable ? 'unavailable' : isFailing || setBack().length > 0 ? 'degraded' : 'ready',
     dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),
-    journal: { epoch: journal.epoch, end_seq: journal.endSeq },
+    journal: {
+      epoch: journal.epoch,
+      end_seq: journal.endSeq,
+      gaps: journal.gaps
+        .slice(-GAPS_SHOWN)
+        .map(({ afterSeq, throughSeq }) => ({ after_seq: afterSeq, through_seq: throughSeq })),
+    },
+    loops: states,
     consumers: Object.fromEntries(lags),
     set_back: setBack().map(({ store, noticedAt, detail }) => ({
       store,
@@ -78,6 +97,11 @@ async function checkOne(dependency: Dependency) {
   return { ok: problem === null, latency_ms: Math.round((performance.now() - startedAt) * 10) / 10, problem }
 }
 
+function healthOf({ failingMs, failures, lastError }: LoopState) {
+  const problem = failingMs > 0 ? shortReason(lastError) : null
+  return { ok: failingMs <= FAILING_MS, failing_ms: Math.round(failingMs), failures, problem }
+}
+
 async function lagOf(consumer: Consumer): Promise<number | null> {
   return inTime(Promise.resolve(consumer.lag())).catch(() => null)
 }
@@ -90,8 +114,8 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 
 /** What went wrong in general terms: anybody may read this, so no address, name or path of ours is in it. */
 function shortReason(error: unknown): string {
-  if (error instanceof HealthProblem) return error.message
-  const { code } = error as { code?: unknown }
+  if (error instanceof HealthProblem || error instanceof ApiError) return error.message
+  const { code } = (error ?? {}) as { code?: unknown }
   if (typeof code === 'string') return `not reachable (${code})`
   return error instanceof Error && error.message.startsWith('no answer') ? error.message : 'not working'
 }

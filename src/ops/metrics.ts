@@ -12,6 +12,11 @@ export class Metrics {
     this.add(new Gauge(name, help, read))
   }
 
+  /** Numbers that are read when somebody asks, each with the value of one label. */
+  gauges(name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>): void {
+    this.add(new Gauges(name, help, label, read))
+  }
+
   /** A distribution; `buckets` are upper bounds, rising. */
   histogram(name: string, help: string, buckets: readonly number[], labels: readonly string[] = []): Histogram {
     return this.add(new Histogram(name, help, buckets, labels))
@@ -80,6 +85,21 @@ class Gauge implements Metric {
   lines(): string {
     const value = this.read()
     return value === undefined ? '' : `${this.name} ${value}\n`
+  }
+}
+
+class Gauges implements Metric {
+  readonly type = 'gauge'
+
+  constructor(
+    readonly name: string,
+    readonly help: string,
+    private readonly label: string,
+    private readonly read: () => Iterable<readonly [string, number]>,
+  ) {}
+
+  lines(): string {
+    return [...this.read()].map(([key, value]) => `${this.name}${braces([this.label], key)} ${value}\n`).join('')
   }
 }
 

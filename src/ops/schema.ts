@@ -14,7 +14,15 @@ export const Ready = t.Object({
     t.String(),
     t.Object({ ok: t.Boolean(), latency_ms: t.Number(), problem: Nullable(t.String()) }),
   ),
-  journal: t.Object({ epoch: t.String(), end_seq: Count }),
+  journal: t.Object({
+    epoch: t.String(),
+    end_seq: Count,
+    gaps: t.Array(t.Object({ after_seq: Count, through_seq: Count })),
+  }),
+  loops: t.Record(
+    t.String(),
+    t.Object({ ok: t.Boolean(), failing_ms: Count, failures: Count, problem: Nullable(t.String()) }),
+  ),
   consumers: t.Record(t.String(), t.Object({ lag: Nullable(Count) })),
   set_back: t.Array(t.Object({ store: t.String(), noticed_at: t.String(), detail: t.String() }), {
     description: 'Stores that were found to have gone back to an earlier state since the service started.',

@@ -1,5 +1,7 @@
 import type { ObserveRequest } from '../http/shell.ts'
+import type { Journal } from '../journal/journal.ts'
 import { type CounterCell, type HistogramCell, Metrics } from './metrics.ts'
+import type { Loops } from './supervise.ts'
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1]
@@ -8,7 +10,8 @@ const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** The parts of the service whose state is read whenever somebody asks. */
 export interface Observed {
-  readonly journal: { readonly endSeq: number; readonly bytes: number; readonly backlogBytes: number }
+  readonly journal: Pick<Journal, 'endSeq' | 'gaps'> & { readonly bytes: number; readonly backlogBytes: number }
+  readonly loops: Pick<Loops, 'states'>
   readonly sink: { loadedSeq(): number }
   readonly statistics: { lag(): number }
   readonly hub: { lag(): number; counts(): { readonly all: number; readonly behind: number; readonly filters: number } }
@@ -74,7 +77,16 @@ export function createServiceMetrics() {
     },
     storeSetBack: (store: string) => setBack.at(store).value++,
     loopLagged: (seconds: number) => lag.observe(seconds),
-    observe({ journal, sink, statistics, hub, connections }: Observed) {
+    observe({ journal, loops, sink, statistics, hub, connections }: Observed) {
+      registry.gauges('loop_failing_seconds', 'How long each loop has been failing; 0 while it works.', 'loop', () =>
+        loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
+      )
+      registry.gauges('loop_failures', 'Failed rounds of each loop since the start.', 'loop', () =>
+        loops.states().map(({ name, failures }) => [name, failures] as const),
+      )
+      registry.gauge('journal_gap_rows', 'Rows that the journal gave a position and lacks.', () =>
+        journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
+      )
       registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
       registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)
       registry.gauge('journal_backlog_bytes', 'What some consumer has yet to read.', () => journal.backlogBytes)

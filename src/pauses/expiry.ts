@@ -5,7 +5,7 @@ import { type Ended, type Ending, type EndingRun, endLocked, lockToEnd, NOTHING_
 import { ownEvent } from '../invoke/events.ts'
 import { findRun } from '../invoke/load.ts'
 import type { Log } from '../log.ts'
-import { repeat } from '../ops/repeat.ts'
+import { Loops } from '../ops/supervise.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
 export interface PauseExpiryDeps {
@@ -14,6 +14,8 @@ export interface PauseExpiryDeps {
   readonly patrol: Sql
   readonly clock: Clock
   readonly log: Log
+  /** Where the watch is supervised together with others. */
+  readonly loops?: Loops | undefined
   readonly onChange: () => void
   /** Told of runs that have ended because nobody decided. */
   readonly onEnded: (run: RunIdentity) => void
@@ -27,12 +29,9 @@ const AT_ONCE = 100
  * @returns ends the watch
  */
 export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
-  return repeat(POLL_MS, async () => {
-    try {
-      while ((await expireSome(deps)) === AT_ONCE);
-    } catch (error) {
-      deps.log.warn('what has expired could not be ended; it is tried again', { error })
-    }
+  const { loops = new Loops(deps.log) } = deps
+  return loops.repeat('expiry of pauses', POLL_MS, async () => {
+    while ((await expireSome(deps)) === AT_ONCE);
   })
 }
 

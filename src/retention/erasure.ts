@@ -3,7 +3,7 @@ import { ColumnarUnavailable } from '../columnar/client.ts'
 import { ApiError } from '../http/errors.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Log } from '../log.ts'
-import { repeat } from '../ops/repeat.ts'
+import { Loops } from '../ops/supervise.ts'
 import type { TransactionSql } from '../postgres/connect.ts'
 import { countRows } from './erase-rows.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
@@ -14,6 +14,8 @@ export interface ErasureDeps extends LetGoDeps {
   readonly ring: Pick<KeyRing, 'change'>
   readonly clock: Clock
   readonly log: Log
+  /** Where erasing is supervised together with others. */
+  readonly loops?: Loops
 }
 
 export interface Erasure {
@@ -36,7 +38,7 @@ const OTHERS_POLL_MS = 50
  * has; have every process's journal, and ClickHouse, let go; look everywhere; delete the workspace itself.
  */
 export function startErasure(deps: ErasureDeps): Erasure {
-  const { sql, log } = deps
+  const { sql, log, loops = new Loops(log) } = deps
   const stopping = new AbortController()
   const underway = new Map<string, Promise<ErasedWorkspace>>()
   let turn: Promise<void> = Promise.resolve()
@@ -45,18 +47,6 @@ export function startErasure(deps: ErasureDeps): Erasure {
     const own = turn.then(() => letGo(deps, stopping.signal))
     turn = own.catch(() => {})
     return own
-  }
-
-  let isFailing = false
-  async function look(): Promise<void> {
-    try {
-      await letGoInTurn()
-      isFailing = false
-    } catch (error) {
-      if (!isFailing && !stopping.signal.aborted)
-        log.warn('erasing: this journal has not let go yet; it keeps trying', { error })
-      isFailing = true
-    }
   }
 
   async function erase(workspaceId: string): Promise<ErasedWorkspace> {
@@ -76,7 +66,7 @@ export function startErasure(deps: ErasureDeps): Erasure {
     return erased
   }
 
-  const endLooking = repeat(LOOK_INTERVAL_MS, look)
+  const endLooking = loops.repeat('erasing', LOOK_INTERVAL_MS, letGoInTurn)
   return {
     erase(workspaceId) {
       let work = underway.get(workspaceId)

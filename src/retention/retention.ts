@@ -3,7 +3,7 @@ import type { SinkProgress } from '../columnar/sink.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { repeat } from '../ops/repeat.ts'
+import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
 import { deleteRows, dropPartition, horizonsOf, oldPartitions, oldRowsOf, partitionOf } from './expired.ts'
@@ -19,6 +19,8 @@ export interface RetentionDeps {
   readonly watermark: Pick<RetentionWatermark, 'advance'>
   readonly log: Log
   readonly metrics: Metrics
+  /** Where retention is supervised together with others. */
+  readonly loops?: Loops
   /** `EVENT_RETENTION_DAYS`; undefined: for ever. */
   readonly days: number | undefined
 }
@@ -40,37 +42,26 @@ const DAY_MS = 86_400_000
  * @returns a function that stops it
  */
 export function startRetention(deps: RetentionDeps): () => Promise<void> {
-  const { log, metrics } = deps
+  const { log, metrics, loops = new Loops(log) } = deps
   const stopping = new AbortController()
   const counters = {
     partitions: metrics.counter('retention_partitions_dropped_total', 'Days of a table dropped by retention.').at(),
     rows: metrics.counter('retention_rows_deleted_total', 'Rows deleted by the shorter retention of a workspace.').at(),
   }
-  let underway: Promise<void> | undefined
-
-  async function attempt(): Promise<void> {
-    try {
+  const end = loops.repeat(
+    'retention',
+    INTERVAL_MS,
+    async () => {
       const { partitions, rows } = await enforce(deps, stopping.signal)
       counters.partitions.value += partitions
       counters.rows.value += rows
       if (partitions > 0 || rows > 0) log.info('retention: deleted what is past it', { partitions, rows })
-    } catch (error) {
-      if (!stopping.signal.aborted)
-        log.warn('retention: could not delete what is past it; the next try is due', { error })
-    }
-  }
-  const work = () => {
-    underway ??= attempt().finally(() => {
-      underway = undefined
-    })
-    return underway
-  }
-  void work()
-  const endRepeating = repeat(INTERVAL_MS, work)
+    },
+    { atOnce: true },
+  )
   return async () => {
     stopping.abort()
-    await endRepeating()
-    await underway
+    await end()
   }
 }
 

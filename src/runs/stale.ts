@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
+import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 import { LIVE_RUN_STATUSES, RUN_MOVES } from './state.ts'
@@ -10,6 +11,8 @@ export interface StaleRunsDeps {
   readonly statistics: Pick<RunStatistics, 'flush'>
   readonly clock: Clock
   readonly log: Log
+  /** Where the sweep is supervised together with others. */
+  readonly loops?: Loops
   /** Called after each commit that has put something into the outbox. */
   readonly onChange: () => void
   /** Time between two sweeps, milliseconds. */
@@ -37,12 +40,10 @@ export function startStaleRuns({
   statistics,
   clock,
   log,
+  loops = new Loops(log),
   onChange,
   intervalMs = INTERVAL_MS,
 }: StaleRunsDeps): StaleRuns {
-  const stopped = Promise.withResolvers<void>()
-  let stopping = false
-
   async function sweep(): Promise<number> {
     const now = clock.now()
     // An event that was acknowledged before `now` must count, even if it has not been counted yet.
@@ -56,31 +57,11 @@ export function startStaleRuns({
     }
   }
 
-  async function run(): Promise<void> {
-    while (!stopping) {
-      const timer = Promise.withResolvers<void>()
-      const handle = setTimeout(timer.resolve, intervalMs)
-      await Promise.race([timer.promise, stopped.promise])
-      clearTimeout(handle)
-      if (stopping) return
-      try {
-        const runs = await sweep()
-        if (runs > 0) log.info('stale runs: timed out', { runs })
-      } catch (error) {
-        if (!stopping) log.warn('stale runs: the sweep failed; the next one makes up for it', { error })
-      }
-    }
-  }
-
-  const finished = run()
-  return {
-    sweep,
-    async stop() {
-      stopping = true
-      stopped.resolve()
-      await finished
-    },
-  }
+  const stop = loops.repeat('stale runs', intervalMs, async () => {
+    const runs = await sweep()
+    if (runs > 0) log.info('stale runs: timed out', { runs })
+  })
+  return { sweep, stop }
 }
 
 /** Runs that somebody else is changing at this moment are not silent; the next sweep looks at them again. */

@@ -2,12 +2,15 @@ import { ApiError } from '../http/errors.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
+import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 export interface RunStatisticsDeps {
   readonly sql: Sql
   readonly journal: Journal
   readonly log: Log
+  /** Where the counting is supervised together with others. */
+  readonly loops?: Loops
   /** Shortest time between two writes, milliseconds. */
   readonly intervalMs?: number
 }
@@ -36,7 +39,7 @@ const RUNS_PER_WRITE_MAX = 5_000
  * come.
  */
 export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
-  const { sql, journal, log, intervalMs = INTERVAL_MS } = deps
+  const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
   const stopping = new AbortController()
   const { signal } = stopping
   let position = await openPosition(sql, journal)
@@ -45,37 +48,40 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   signal.addEventListener('abort', () => hurry.resolve())
   journal.release(CONSUMER, position)
 
-  async function run(): Promise<void> {
+  let isUnsure = false
+
+  async function run(loop: Loop): Promise<void> {
+    // Whether the write that failed was committed is not known.
+    if (isUnsure) position = await openPosition(sql, journal)
+    isUnsure = true
     /** Up to here events are in `tallies`, or written. */
     let seen = position
     let tallies = new Map<string, Tally>()
     let dueMs = 0
     while (!signal.aborted) {
+      answerFlushes()
+      if (position >= journal.endSeq) loop.succeeded()
       if (seen === position) await journal.waitPast(seen, signal)
       await rest(GATHER_MS)
       if (signal.aborted) break
-      try {
-        seen = await gather(journal, seen, tallies)
-        const isDue = performance.now() >= dueMs || flushes.length > 0 || tallies.size >= RUNS_PER_WRITE_MAX
-        if (seen === position || !isDue) continue
-        const started = performance.now()
-        const written = await write(sql, journal.epoch, position, seen, tallies)
-        dueMs = performance.now() + Math.max(intervalMs, REST_PER_WORK * (performance.now() - started))
-        position = written ? seen : await openPosition(sql, journal)
-        journal.release(CONSUMER, position)
-      } catch (error) {
-        log.warn('run statistics: cannot count events; trying again', { error })
-        await Bun.sleep(intervalMs)
-        // Whether the write was committed is not known.
-        position = await openPosition(sql, journal).catch(() => position)
-      }
+      seen = await gather(journal, seen, tallies)
+      const isDue = performance.now() >= dueMs || flushes.length > 0 || tallies.size >= RUNS_PER_WRITE_MAX
+      if (seen === position || !isDue) continue
+      const started = performance.now()
+      const written = await write(sql, journal.epoch, position, seen, tallies)
+      dueMs = performance.now() + Math.max(intervalMs, REST_PER_WORK * (performance.now() - started))
+      position = written ? seen : await openPosition(sql, journal)
+      journal.release(CONSUMER, position)
+      loop.succeeded()
       seen = position
       tallies = new Map()
-      const counted = flushes.filter(({ seq }) => seq <= position)
-      flushes = flushes.filter(({ seq }) => seq > position)
-      for (const { done } of counted) done.resolve()
     }
-    for (const { done } of flushes) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+  }
+
+  function answerFlushes(): void {
+    const counted = flushes.filter(({ seq }) => seq <= position)
+    flushes = flushes.filter(({ seq }) => seq > position)
+    for (const { done } of counted) done.resolve()
   }
 
   /** Lets events gather, unless a flush waits for those that are there. */
@@ -86,7 +92,9 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
     hurry = Promise.withResolvers()
   }
 
-  const finished = run()
+  const finished = loops.run('run statistics', signal, run).then(() => {
+    for (const { done } of flushes) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
+  })
   return {
     flush() {
       const seq = journal.endSeq

@@ -1,12 +1,12 @@
 import type { Clock } from '../clock.ts'
-import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../columnar/client.ts'
+import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
 import { migrateClickHouse } from '../columnar/migrate.ts'
 import type { Sink } from '../columnar/sink.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { FoundJournal } from '../journal/start.ts'
 import type { Log } from '../log.ts'
-import { repeat } from '../ops/repeat.ts'
-import { isUnavailable, type Sql } from '../postgres/connect.ts'
+import { Loops } from '../ops/supervise.ts'
+import type { Sql } from '../postgres/connect.ts'
 import type { Horizons } from '../retention/horizons.ts'
 import { highestSeq, noteColumnarMark, readColumnarMark } from './columnar-marks.ts'
 import { type ColumnarMark, type Marks, type PostgresMark, type Store, setBack } from './compare.ts'
@@ -21,6 +21,8 @@ export interface WatermarkDeps {
   readonly journalDir: string
   readonly clock: Clock
   readonly log: Log
+  /** Where the comparisons are supervised together with others. */
+  readonly loops?: Loops
   /** Time between two comparisons, milliseconds. */
   readonly intervalMs?: number | undefined
   /** Told of each store that was found to have gone back. */
@@ -75,7 +77,6 @@ export class Watermarks {
   private columnarBeat = 0
   /** What the last beat said. */
   private said = ''
-  private failing = false
   private isReloading = false
   private journalBack: JournalBack | undefined
 
@@ -140,28 +141,26 @@ export class Watermarks {
       insert into journal_watermarks (journal_id, beat, columnar_beat, epoch, end_seq, loaded_seq, seen_at)
       values (${this.journalId}, ${this.beat}, ${this.columnarBeat}, ${parts.journal.epoch}, 0, 0, ${this.now()})
       on conflict (journal_id) do update set beat = excluded.beat, columnar_beat = excluded.columnar_beat`
-    await this.round()
+    await this.attempt()
     if (this.isRestored) unmarkRestored(this.deps.dataDir)
-    this.endLoop = repeat(this.deps.intervalMs ?? INTERVAL_MS, () => this.round())
+    const { log, loops = new Loops(log), intervalMs = INTERVAL_MS } = this.deps
+    this.endLoop = loops.repeat('comparison of the stores', intervalMs, () => this.round())
   }
 
   /** Ends with a last beat, so that a start after this one knows all that was. */
   async stop(): Promise<void> {
-    await Promise.race([this.endLoop?.().then(() => this.round()), Bun.sleep(STOP_MS)])
+    await Promise.race([this.endLoop?.().then(() => this.attempt()), Bun.sleep(STOP_MS)])
   }
 
-  /** One comparison, and a beat if there is something to say. Never throws. */
+  /** One comparison, and a beat if there is something to say. */
   private async round(): Promise<void> {
-    try {
-      await this.beatOnce()
-      await this.lookAtColumnar()
-      if (this.failing) this.deps.log.info('watermarks: the stores are compared again')
-      this.failing = false
-    } catch (error) {
-      const isAway = error instanceof ColumnarUnavailable || isUnavailable(error)
-      if (!this.failing && !isAway) this.deps.log.warn('watermarks: the stores cannot be compared', { error })
-      this.failing = true
-    }
+    await this.beatOnce()
+    await this.lookAtColumnar()
+  }
+
+  /** A round outside of the loop; one that fails is made up for by the next. */
+  private async attempt(): Promise<void> {
+    await this.round().catch((error) => this.deps.log.info('watermarks: the stores cannot be compared', { error }))
   }
 
   private async beatOnce(): Promise<void> {

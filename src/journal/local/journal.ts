@@ -95,7 +95,8 @@ export class LocalJournal implements Journal {
   }
 
   check(): Promise<void> {
-    return this.closed ? Promise.reject(shuttingDown()) : this.probe.check()
+    const refusal = this.refusal()
+    return refusal === undefined ? this.probe.check() : Promise.reject(refusal)
   }
 
   private get filesStartSeq(): number {

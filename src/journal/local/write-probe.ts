@@ -40,7 +40,10 @@ export class WriteProbe {
       await this.probing
     }
     const error = this.lastProbe?.error
-    if (error !== undefined) throw new ApiError('UNAVAILABLE', 'the journal cannot be written', { cause: error })
+    if (error === undefined) return
+    const isFull = (error as NodeJS.ErrnoException).code === 'ENOSPC'
+    const message = isFull ? 'the journal cannot be written: its disk is full' : 'the journal cannot be written'
+    throw new ApiError('UNAVAILABLE', message, { cause: error })
   }
 
   private async probe(): Promise<void> {

@@ -1,0 +1,151 @@
+import type { Log } from '../log.ts'
+
+/** How a loop reports on itself. Both cost next to nothing when nothing has changed. */
+export interface Loop {
+  /** A round got through, or there is nothing to do. */
+  succeeded(): void
+  /** A round failed and will be tried again. */
+  failed(error: unknown): void
+}
+
+export interface LoopState {
+  readonly name: string
+  /** Milliseconds since it last worked; 0 while it works. */
+  readonly failingMs: number
+  /** Failed rounds since the start of the process. */
+  readonly failures: number
+  /** How often the loop itself had to be begun again. */
+  readonly restarts: number
+  readonly lastError: unknown
+}
+
+const RETRY_MS_MIN = 50
+const RETRY_MS_MAX = 5_000
+/** Failing for longer than this is no hiccup any more: readiness says so, and the log warns. */
+export const FAILING_MS = 5_000
+const WARN_EVERY_MS = 60_000
+
+/**
+ * Everything in the service that goes on for as long as the process lives. What fails is logged, tried again ever more
+ * patiently, and visible in `GET /readyz` and `GET /metrics`; no failure ends a loop.
+ */
+export class Loops {
+  private readonly all: SupervisedLoop[] = []
+
+  constructor(private readonly log: Log) {}
+
+  states(): LoopState[] {
+    return this.all.map((loop) => loop.state)
+  }
+
+  /** A loop that keeps itself going, and reports. */
+  add(name: string): Loop {
+    return this.begin(name)
+  }
+
+  /**
+   * Runs `work`, which ends only when `signal` aborts; begins it again when it throws. Resolves once it has ended. A round
+   * of `work` that got through, and one that has nothing to do, is to be reported: until then it counts as failing.
+   */
+  async run(name: string, signal: AbortSignal, work: (loop: Loop) => Promise<void>): Promise<void> {
+    const loop = this.begin(name)
+    while (!signal.aborted) {
+      try {
+        await work(loop)
+        if (!signal.aborted) throw new Error('the loop has ended although nobody stopped it')
+      } catch (error) {
+        if (signal.aborted) return
+        loop.failed(error)
+        loop.restarts++
+        await pause(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (loop.inARow - 1)), signal)
+      }
+    }
+  }
+
+  /**
+   * Calls `work` every `intervalMs`, never twice at the same time, until the returned function is called; that one
+   * resolves when a call under way has ended.
+   * @param options.atOnce whether the first call is made now
+   */
+  repeat(name: string, intervalMs: number, work: () => Promise<unknown>, { atOnce = false } = {}): () => Promise<void> {
+    const loop = this.begin(name)
+    let underway: Promise<void> | undefined
+    const attempt = async () => {
+      try {
+        await work()
+        loop.succeeded()
+      } catch (error) {
+        if (!isStopped) loop.failed(error)
+      }
+      underway = undefined
+    }
+    let isStopped = false
+    const begin = () => {
+      underway ??= attempt()
+    }
+    const timer = setInterval(begin, intervalMs)
+    if (atOnce) begin()
+    return async () => {
+      isStopped = true
+      clearInterval(timer)
+      await underway
+    }
+  }
+
+  private begin(name: string): SupervisedLoop {
+    const loop = new SupervisedLoop(name, this.log)
+    this.all.push(loop)
+    return loop
+  }
+}
+
+class SupervisedLoop implements Loop {
+  restarts = 0
+  /** Failures since it last worked. */
+  inARow = 0
+  private failures = 0
+  private sinceMs = 0
+  private warnedAtMs = Number.NEGATIVE_INFINITY
+  private lastError: unknown
+
+  constructor(
+    private readonly name: string,
+    private readonly log: Log,
+  ) {}
+
+  get state(): LoopState {
+    const failingMs = this.inARow === 0 ? 0 : Math.max(1, performance.now() - this.sinceMs)
+    const { name, failures, restarts, lastError } = this
+    return { name, failingMs, failures, restarts, lastError }
+  }
+
+  succeeded(): void {
+    if (this.inARow === 0) return
+    this.log.info(`${this.name}: works again`, { failures: this.inARow, after_ms: Math.round(this.state.failingMs) })
+    this.inARow = 0
+    this.warnedAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  failed(error: unknown): void {
+    const now = performance.now()
+    if (this.inARow === 0) this.sinceMs = now
+    this.inARow++
+    this.failures++
+    this.lastError = error
+    const details = { failures: this.inARow, error }
+    if (this.inARow === 1) this.log.info(`${this.name}: failed; it is tried again`, details)
+    else if (now - this.sinceMs > FAILING_MS && now - this.warnedAtMs > WARN_EVERY_MS) {
+      this.warnedAtMs = now
+      this.log.warn(`${this.name}: keeps failing; it is tried again and again`, details)
+    }
+  }
+}
+
+/** Waits, or until `signal` aborts. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  await promise
+  clearTimeout(timer)
+}

@@ -1,0 +1,213 @@
+import { expect, spyOn, test } from 'bun:test'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import { type NativeInserter, Sink, startSink } from '../../src/columnar/sink.ts'
+import { SinkPositionFile } from '../../src/columnar/sink-position.ts'
+import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
+import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
+import { parseFilter } from '../../src/live/filter.ts'
+import { Hub } from '../../src/live/hub.ts'
+import type { Outlet } from '../../src/live/subscription.ts'
+import { createLog } from '../../src/log.ts'
+import { Loops } from '../../src/ops/supervise.ts'
+import { startRunStatistics } from '../../src/runs/statistics.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+/** Faults of files and of whoever is called, on the real loops: none ends one, and what was missed is made up for. */
+
+const log = createLog('silent')
+const EVERYTHING = parseFilter({}, 'filter', { agentId: null, runId: null })
+
+/** Next to nothing stays in memory, so that consumers read files. */
+async function openJournal(): Promise<{ dir: string; journal: LocalJournal }> {
+  const dir = await temporaryDirectory()
+  const sizes = { maxBytes: 1 << 30, keepBytes: 1 << 30, segmentBytes: 1, tailBytes: 1 }
+  const journal = await openLocalJournal({ dir, ...sizes, clock: systemClock, log })
+  atEnd(() => journal.close())
+  return { dir, journal }
+}
+
+function append(journal: LocalJournal, run = runRef()) {
+  return journal.appendEvents(batchOf(run, [{ type: 'a' }, { type: 'b' }]))
+}
+
+function inserter() {
+  const batches = new Map<string, number>()
+  const client: NativeInserter = {
+    insertNative: async (_table, blocks, token) => void batches.set(token, blocks.length),
+  }
+  return { client, batches }
+}
+
+test('the sink outlives a file that cannot be read, and loads what it holds once it can', async () => {
+  const { dir, journal } = await openJournal()
+  for (let i = 0; i < 3; i++) await append(journal)
+  const first = join(dir, '0000000000000001.segment')
+  fs.renameSync(first, `${first}.away`)
+  const loops = new Loops(log)
+  const { client, batches } = inserter()
+  const sink = await startSink({ journal, client, dir, log, loops, intervalMs: 1 })
+  await eventually(() => loops.states()[0].failures >= 2)
+  expect(loops.states()[0]).toMatchObject({ name: 'sink', lastError: { code: 'ENOENT' } })
+  fs.renameSync(`${first}.away`, first)
+  expect(await sink.waitFor(6, 20_000)).toBe(true)
+  await eventually(() => loops.states()[0].failingMs === 0)
+  expect([...batches.values()].reduce((sum, blocks) => sum + blocks, 0)).toBe(3)
+  await sink.stop(0)
+})
+
+test('the sink outlives a position that cannot be written, and sends the same batch with the same token again', async () => {
+  const { dir, journal } = await openJournal()
+  await append(journal)
+  const position = await SinkPositionFile.open(join(dir, 'sink.position'))
+  const set = position.set.bind(position)
+  let calls = 0
+  // Before the batch, and after it.
+  const failing = spyOn(position, 'set').mockImplementation(async (next) => {
+    if ([1, 3].includes(++calls)) throw Object.assign(new Error('EIO'), { code: 'EIO' })
+    return set(next)
+  })
+  const loops = new Loops(log)
+  const sent: string[] = []
+  const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void sent.push(token) }
+  const sink = new Sink({ journal, client, dir, log, loops, intervalMs: 1 }, position)
+  expect(await sink.waitFor(2, 20_000)).toBe(true)
+  expect(sent).toEqual([`${journal.epoch}-0-2`, `${journal.epoch}-0-2`])
+  expect(loops.states()[0].restarts).toBe(2)
+  failing.mockRestore()
+  await sink.stop(0)
+  expect((await SinkPositionFile.read(join(dir, 'sink.position'))).loadedSeq).toBe(2)
+})
+
+test('run statistics outlive a file that cannot be read, and count each event once', async () => {
+  const { sql } = await freshDatabase()
+  const { dir, journal } = await openJournal()
+  await append(journal)
+  await append(journal)
+  const first = join(dir, '0000000000000001.segment')
+  fs.renameSync(first, `${first}.away`)
+  const loops = new Loops(log)
+  const statistics = await startRunStatistics({ sql, journal, log, loops, intervalMs: 1 })
+  await eventually(() => loops.states()[0].failures >= 2)
+  fs.renameSync(`${first}.away`, first)
+  await statistics.flush()
+  expect([statistics.lag(), loops.states()[0].failingMs]).toEqual([0, 0])
+  await statistics.stop()
+})
+
+test('the relay outlives a journal that refuses and a database that fails', async () => {
+  const { sql } = await freshDatabase()
+  const { journal } = await openJournal()
+  const loops = new Loops(log)
+  const relay = startOutboxRelay({ sql, journal, log, loops })
+  const ids = spyOn(journal, 'lastOutboxIds').mockImplementation(() => {
+    throw new Error('out of order')
+  })
+  const { workspaceId, agentId, runId } = runRef()
+  const row = { agent_id: agentId, run_id: runId, event_id: 'e', type: 'a', level: 2, payload: '{}', occurred_at: 1 }
+  const body = JSON.stringify({ workspace_id: workspaceId, ...row })
+  await sql`insert into outbox (workspace_id, kind, body) values (${workspaceId}, 'event', ${body}::text::json)`
+  await eventually(() => loops.states()[0].failures >= 2)
+  ids.mockRestore()
+  await relay.flush()
+  expect([journal.endSeq, loops.states()[0].failingMs]).toEqual([1, 0])
+  await relay.stop()
+})
+
+function collector(failOn = Number.POSITIVE_INFINITY) {
+  const seen: number[] = []
+  const gaps: [number, number][] = []
+  const failures: string[] = []
+  const outlet: Outlet = {
+    send: ({ items, lastSeq }) => {
+      if (lastSeq >= failOn) throw new Error('a socket that breaks the rules')
+      seen.push(...items.map(({ seq }) => seq))
+      return true
+    },
+    gap: (afterSeq, resumedSeq) => void gaps.push([afterSeq, resumedSeq]),
+    caughtUp() {},
+    failed: ({ code }) => void failures.push(code),
+  }
+  return { seen, gaps, failures, outlet }
+}
+
+function startHub(journal: LocalJournal) {
+  const loops = new Loops(log)
+  const hub = new Hub({
+    journal,
+    history: { read: () => Promise.reject(new Error('not asked for')) },
+    log,
+    loops,
+    filtersPerWorkspace: 100,
+  })
+  atEnd(() => hub.stop())
+  return { hub, loops }
+}
+
+test('the hub outlives a feed that throws: that one ends, the others get everything once', async () => {
+  const { journal } = await openJournal()
+  const { hub, loops } = startHub(journal)
+  const [mine, other] = [runRef(), runRef()]
+  const [broken, sound] = [collector(1), collector()]
+  hub.subscribe({ workspaceId: mine.workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: broken.outlet })
+  hub.subscribe({ workspaceId: other.workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: sound.outlet })
+  await eventually(() => hub.counts().behind === 0)
+  await Promise.all([append(journal, mine), append(journal, other)])
+  await append(journal, other)
+  await eventually(() => sound.seen.length === 4)
+  expect([sound.seen, broken.failures]).toEqual([[3, 4, 5, 6], ['INTERNAL']])
+  expect(loops.states().find(({ name }) => name === 'live feeds')!.failures).toBe(1)
+})
+
+test('the hub outlives frames that cannot be decoded: feeds are read on, and each gets everything once', async () => {
+  const { journal } = await openJournal()
+  const { hub, loops } = startHub(journal)
+  const run = runRef()
+  const feed = collector()
+  hub.subscribe({ workspaceId: run.workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: feed.outlet })
+  await eventually(() => hub.counts().behind === 0)
+  const recent = journal.recent.bind(journal)
+  let calls = 0
+  const bad = spyOn(journal, 'recent').mockImplementation((afterSeq, maxBytes) => {
+    const frames = recent(afterSeq, maxBytes)
+    if (frames === null || frames.length === 0 || calls++ > 0) return frames
+    return frames.map((frame) => ({
+      ...frame,
+      get block(): Buffer {
+        throw new Error('no block')
+      },
+    }))
+  })
+  await append(journal, run)
+  await append(journal, run)
+  await eventually(() => feed.seen.length === 4)
+  expect(feed.seen).toEqual([1, 2, 3, 4])
+  bad.mockRestore()
+  await eventually(() => loops.states().every(({ failingMs }) => failingMs === 0))
+  expect(loops.states().some(({ failures }) => failures > 0)).toBe(true)
+})
+
+test('a feed is told of each hole in the files, also of one in the middle of what is read at once', async () => {
+  const dir = await temporaryDirectory()
+  const options = { dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log }
+  const first = await openLocalJournal(options)
+  const run = runRef()
+  for (let i = 0; i < 4; i++) await append(first, run)
+  await first.close()
+  const path = join(dir, '0000000000000001.segment')
+  const bytes = fs.readFileSync(path)
+  // Of the block of the second commit.
+  bytes.fill(7, 4096 + 200, 4096 + 210)
+  fs.writeFileSync(path, bytes)
+  const journal = await openLocalJournal(options)
+  atEnd(() => journal.close())
+  const { hub } = startHub(journal)
+  const feed = collector()
+  hub.subscribe({ workspaceId: run.workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: feed.outlet })
+  await eventually(() => feed.seen.length === 6)
+  expect([feed.seen, feed.gaps]).toEqual([[1, 2, 5, 6, 7, 8], [[2, 4]]])
+})

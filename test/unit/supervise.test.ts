@@ -1,0 +1,82 @@
+import { expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { checkHealth, type HealthDeps } from '../../src/ops/health.ts'
+import { FAILING_MS, type LoopState, Loops } from '../../src/ops/supervise.ts'
+import { eventually } from '../support/eventually.ts'
+
+const log = createLog('silent')
+
+test('a loop that throws is begun again until it is told to stop, and its state says so', async () => {
+  const loops = new Loops(log)
+  const stopping = new AbortController()
+  let begun = 0
+  let works = false
+  const ended = loops.run('work', stopping.signal, async (loop) => {
+    begun++
+    if (!works) throw new Error('not yet')
+    loop.succeeded()
+    await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
+  })
+  await eventually(() => begun >= 3)
+  expect(loops.states()[0]).toMatchObject({ name: 'work', lastError: new Error('not yet') })
+  expect(loops.states()[0].failingMs).toBeGreaterThan(0)
+  works = true
+  await eventually(() => loops.states()[0].failingMs === 0)
+  expect(loops.states()[0].restarts).toBe(begun - 1)
+  expect(loops.states()[0].failures).toBe(begun - 1)
+  stopping.abort()
+  await ended
+})
+
+test('a loop that ends although nobody stopped it is begun again', async () => {
+  const loops = new Loops(log)
+  const stopping = new AbortController()
+  let begun = 0
+  const ended = loops.run('work', stopping.signal, async () => void begun++)
+  await eventually(() => begun >= 2)
+  stopping.abort()
+  await ended
+})
+
+test('work that is repeated goes on after a failure, is never called twice at once, and its end is waited for', async () => {
+  const loops = new Loops(log)
+  let calls = 0
+  let atOnce = 0
+  let most = 0
+  const stop = loops.repeat('work', 1, async () => {
+    most = Math.max(most, ++atOnce)
+    await Bun.sleep(3)
+    atOnce--
+    if (++calls % 2 === 1) throw new Error('every other time')
+  })
+  await eventually(() => calls >= 4)
+  await stop()
+  expect([most, atOnce]).toEqual([1, 0])
+  expect(loops.states()[0].failures).toBeGreaterThanOrEqual(2)
+})
+
+function healthWith(states: LoopState[], check: () => Promise<unknown> = async () => {}) {
+  const deps: HealthDeps = {
+    dependencies: [{ name: 'journal', essential: true, check }],
+    consumers: [],
+    journal: { epoch: 'e', endSeq: 9, gaps: [{ afterSeq: 3, throughSeq: 5, loadedSeq: 0 }] },
+    loops: { states: () => states },
+    setBack: () => [],
+    isStopping: () => false,
+  }
+  return checkHealth(deps)
+}
+
+test('readiness tells of a loop that has been failing for some seconds, and of gaps, but names no place of ours', async () => {
+  const failing = { name: 'sink', failures: 4, restarts: 4, lastError: new Error('/secret/path') }
+  const brief = await healthWith([{ ...failing, failingMs: FAILING_MS - 1 }])
+  expect([brief.status, brief.loops.sink.ok]).toEqual(['ready', true])
+  const long = await healthWith([{ ...failing, failingMs: FAILING_MS + 1 }])
+  expect([long.status, long.loops.sink]).toEqual([
+    'degraded',
+    { ok: false, failing_ms: FAILING_MS + 1, failures: 4, problem: 'not working' },
+  ])
+  expect(long.journal.gaps).toEqual([{ after_seq: 3, through_seq: 5 }])
+  const unable = await healthWith([], () => Promise.reject(Object.assign(new Error('x'), { code: 'EIO' })))
+  expect(unable.status).toBe('unavailable')
+})
