@@ -51,7 +51,7 @@ export async function launch(executable: string): Promise<BrowserPage> {
     await browser.exited
   })
   const portFile = Bun.file(join(profile, 'DevToolsActivePort'))
-  const port = await eventually(async () => Number.parseInt(await portFile.text(), 10) || false, { timeoutMs: 20_000 })
+  const port = await eventually(async () => Number.parseInt(await portFile.text(), 10) || false)
   const target = await eventually(async () => {
     const targets = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as Target[]
     return targets.find(({ type }) => type === 'page') ?? false

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -6,7 +6,6 @@ import { type BrowserPage, findChromium, launch } from './chromium.ts'
 
 /** The dashboard as its reader meets it: a real service, a real browser, real clicks. */
 
-setDefaultTimeout(30_000)
 const chromium = findChromium()
 const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
 const BIG = '9223372036854775807'
@@ -172,6 +171,6 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
 
   function until(condition: string): Promise<unknown> {
     const check = () => page.evaluate<boolean>(`Boolean(${condition})`).catch(() => false)
-    return eventually(check, { timeoutMs: 20_000, intervalMs: 30 })
+    return eventually(check, { intervalMs: 30 })
   }
 })

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
@@ -6,7 +6,6 @@ import { type BrowserPage, findChromium, launch } from './chromium.ts'
 
 /** People decide in the dashboard what hosted runs wait for, and invoke agents there: real services, a real browser. */
 
-setDefaultTimeout(30_000)
 const chromium = findChromium()
 const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
 const QUESTION = { question: `Which\ncolour? ${HOSTILE}`, options: ['red', HOSTILE] }
@@ -163,6 +162,6 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
 
   function until(condition: string): Promise<unknown> {
     const check = () => page.evaluate<boolean>(`Boolean(${condition})`).catch(() => false)
-    return eventually(check, { timeoutMs: 20_000, intervalMs: 30 })
+    return eventually(check, { intervalMs: 30 })
   }
 })

@@ -28,7 +28,7 @@ beforeAll(async () => {
   collect(server.stdout)
   const agent = await mcpAgent()
   life = agent.life
-  tools = await eventually(() => agent.list({ url: `http://127.0.0.1:${port}/mcp` }), { timeoutMs: 10_000 })
+  tools = await eventually(() => agent.list({ url: `http://127.0.0.1:${port}/mcp` }))
 })
 
 async function collect(stream: ReadableStream<Uint8Array>): Promise<void> {

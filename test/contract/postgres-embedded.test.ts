@@ -166,6 +166,6 @@ async function spawnHolder(directory: string): Promise<Bun.Subprocess> {
     await new Promise(() => {})`
   const child = Bun.spawn([process.execPath, '-e', script, directory], { stdout: 'ignore', stderr: 'inherit' })
   ends.push(async () => child.kill('SIGKILL'))
-  await eventually(() => existsSync(join(directory, 'held')), { timeoutMs: 10_000 })
+  await eventually(() => existsSync(join(directory, 'held')))
   return child
 }

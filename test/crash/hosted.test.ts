@@ -98,14 +98,11 @@ class Campaign {
       await this.startService()
     }
     const ids = (await runs).map(({ runId }) => runId)
-    await eventually(
-      async () => {
-        const open = await this.sql`
+    await eventually(async () => {
+      const open = await this.sql`
           select run_id, phase, owner from hosted_runs where phase <> 'over' and root_run_id = any(${ids}::uuid[])`
-        expect([...open], `after a kill at: ${point}`).toEqual([])
-      },
-      { timeoutMs: 20_000 },
-    )
+      expect([...open], `after a kill at: ${point}`).toEqual([])
+    })
 
     await stopApproving()
     for (const each of stored) expectNothingRepeated(this.world, each)
@@ -251,7 +248,7 @@ class Campaign {
           ),
         )
       },
-      { timeoutMs: 15_000, intervalMs: 100 },
+      { intervalMs: 100 },
     )
     const runs = (
       await this.call('POST', '/api/v1/query', { query: 'select status, count() as n from runs group by 1' })

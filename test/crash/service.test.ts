@@ -84,7 +84,7 @@ test('nothing acknowledged is lost or doubled while the service, ClickHouse and 
   await compare(service, acknowledged)
   service.kill('SIGTERM')
   expect(await service.exited).toBe(0)
-}, 90_000)
+})
 
 /** A client as it should be: it repeats a call under the same ids until it is answered. */
 function insistently(url: string, key: string) {
@@ -118,7 +118,6 @@ async function compare({ api }: SpawnedService, { runs, events, tasks }: Acknowl
   }
   await eventually(
     async () => (await sql("select count() as n from runs where status != 'running'"))[0].n === runs.size,
-    { timeoutMs: 15_000 },
   )
   expect(
     Object.fromEntries(
@@ -135,16 +134,13 @@ async function compare({ api }: SpawnedService, { runs, events, tasks }: Acknowl
     ),
   ).toEqual(Object.fromEntries(events))
   expect((await sql("select count() as n from tasks where status = 'completed'"))[0].n).toBe(tasks)
-  await eventually(
-    async () => {
-      let counted = 0
-      for (let cursor: string | null = ''; cursor !== null; ) {
-        const { data }: Answer = await api('GET', `/api/v1/runs?limit=200${cursor && `&cursor=${cursor}`}`)
-        for (const run of data.items) counted += run.event_count
-        cursor = data.next_cursor
-      }
-      return counted === total
-    },
-    { timeoutMs: 10_000 },
-  )
+  await eventually(async () => {
+    let counted = 0
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { data }: Answer = await api('GET', `/api/v1/runs?limit=200${cursor && `&cursor=${cursor}`}`)
+      for (const run of data.items) counted += run.event_count
+      cursor = data.next_cursor
+    }
+    return counted === total
+  })
 }

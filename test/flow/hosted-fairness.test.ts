@@ -71,7 +71,7 @@ describe('the line', () => {
     const { completed = 0 } = await statusesOf(service, greedy)
     expect(completed).toBeLessThan(25)
     // Nobody is forgotten over it, and no more were driven at once than may be.
-    await eventually(async () => (await statusesOf(service, greedy)).completed === 50, { timeoutMs: 15_000 })
+    await eventually(async () => (await statusesOf(service, greedy)).completed === 50)
     expect(mostOfAll).toBeLessThanOrEqual(2)
     await service.stop()
   })
@@ -135,8 +135,8 @@ describe('the line', () => {
     mostOfOne = 0
     mostOfAll = 0
     await Promise.all([queue(one, 20), queue(other, 20)])
-    await eventually(async () => (await statusesOf(service, one)).completed === 20, { timeoutMs: 10_000 })
-    await eventually(async () => (await statusesOf(tenant, other)).completed === 20, { timeoutMs: 10_000 })
+    await eventually(async () => (await statusesOf(service, one)).completed === 20)
+    await eventually(async () => (await statusesOf(tenant, other)).completed === 20)
     expect(mostOfOne).toBe(2)
     expect(mostOfAll).toBeGreaterThan(2)
     await service.stop()
@@ -154,19 +154,16 @@ describe('the line', () => {
     ]
     const runs = (await Promise.all(agents.map((agent) => queue(agent, 3)))).flat()
     for (const run of runs.slice(-3)) await service.api('POST', `/api/v1/runs/${run}/cancel`)
-    await eventually(
-      async () => {
-        const counts = await Promise.all(agents.map((agent) => statusesOf(service, agent)))
-        expect(counts).toEqual([
-          { completed: 3 },
-          { failed: 3 },
-          { timed_out: 3 },
-          { awaiting_approval: 3 },
-          { cancelled: 3 },
-        ])
-      },
-      { timeoutMs: 10_000 },
-    )
+    await eventually(async () => {
+      const counts = await Promise.all(agents.map((agent) => statusesOf(service, agent)))
+      expect(counts).toEqual([
+        { completed: 3 },
+        { failed: 3 },
+        { timed_out: 3 },
+        { awaiting_approval: 3 },
+        { cancelled: 3 },
+      ])
+    })
     // Both places are free: two calls that wait for each other to come can do so at the same time only.
     const slow = await backends.agent(service, [callTurn(['slow', { n: 1 }]), { text: 'done' }], {
       tools: [backends.tools.tool('slow')],

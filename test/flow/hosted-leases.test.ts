@@ -91,7 +91,7 @@ describe('two processes', () => {
       ).map(({ name }) => name),
     )
     const before = agent.requests().length
-    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'over'), { timeoutMs: 15_000 })
+    await eventually(async () => (await phasesOf(runs)).every((phase) => phase === 'over'))
     for (const run of runs) await untilStatus(second, run, 'completed')
     const again = agent
       .requests()
@@ -226,7 +226,7 @@ describe('a process that has been taken for dead', () => {
     const other = await strangerTakes(run)
     // The result of this call can not be stored any more, and the other call is nobody's business here.
     gates.shift()!()
-    await eventually(() => backends.tools.aborted > aborted, { timeoutMs: 400 })
+    await eventually(() => backends.tools.aborted > aborted)
     gates.splice(0)
     const calls = await sql`select status from tool_calls where run_id = ${run}`
     expect(calls.map(({ status }) => status)).toEqual(['started', 'started'])
@@ -234,7 +234,7 @@ describe('a process that has been taken for dead', () => {
     expect((await service.api('GET', `/api/v1/runs/${run}`)).data.status).toBe('running')
     // And when that one dies, too, the first takes it back, and makes the calls whose outcome nobody has stored again.
     await sql`delete from instances where instance_id = ${other}`
-    await eventually(() => gates.length === 2, { timeoutMs: 10_000 })
+    await eventually(() => gates.length === 2)
     letGo()
     expect((await untilStatus(service, run, 'completed')).output).toEqual({ text: 'done' })
     expect(backends.tools.of('slow').length).toBeGreaterThan(backends.tools.effects('slow'))

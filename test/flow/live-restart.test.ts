@@ -27,9 +27,7 @@ test('feeds go on without a gap or a repeat over restarts, from memory, from fil
     await fleet.report(service.api, 6)
     await settled(service)
   }
-  await eventually(() => expect(watchers.flatMap((watcher) => watcher.differences())).toEqual([]), {
-    timeoutMs: 10_000,
-  })
+  await eventually(() => expect(watchers.flatMap((watcher) => watcher.differences())).toEqual([]))
   // A position has one meaning, whoever is told of it.
   const received = watchers.flatMap((watcher) => watcher.received)
   const [cursors, marks] = [new Set(received.map(({ cursor }) => cursor)), new Set(received.map(({ mark }) => mark))]

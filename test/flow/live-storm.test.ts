@@ -176,9 +176,7 @@ const FILTERS: readonly ((agentId: string) => Choice)[] = [
 
 async function allHaveAll(clients: readonly Client[]): Promise<void> {
   const expected = clients.map((client) => client.expected())
-  await eventually(() => clients.every(({ received }, i) => received.length >= expected[i].length), {
-    timeoutMs: 20_000,
-  })
+  await eventually(() => clients.every(({ received }, i) => received.length >= expected[i].length))
   clients.forEach(({ received }, i) => {
     expect(received).toEqual(expected[i])
   })

@@ -78,13 +78,10 @@ class Lives {
 
   async report(ids: readonly string[], run_id = this.runId) {
     const body = { run_id, events: ids.map((id) => ({ id, type: 'mark' })) }
-    const answer = await eventually(
-      async () => {
-        const tried = await this.service.api('POST', '/api/ingest/v1/events', body, { key: this.agentKey })
-        return tried.status !== 503 && tried
-      },
-      { timeoutMs: 60_000 },
-    )
+    const answer = await eventually(async () => {
+      const tried = await this.service.api('POST', '/api/ingest/v1/events', body, { key: this.agentKey })
+      return tried.status !== 503 && tried
+    })
     expect(answer.error).toBeNull()
     return answer.data
   }
@@ -100,14 +97,11 @@ class Lives {
 
   /** Until SQL has all that was acknowledged by now. */
   async readable(): Promise<void> {
-    await eventually(
-      async () => {
-        const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
-        const { clickhouse, outbox } = data.consumers
-        return clickhouse.lag === 0 && outbox.lag === 0
-      },
-      { timeoutMs: 60_000 },
-    )
+    await eventually(async () => {
+      const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
+      const { clickhouse, outbox } = data.consumers
+      return clickhouse.lag === 0 && outbox.lag === 0
+    })
   }
 
   async sql<Row>(query: string): Promise<Row[]> {
@@ -143,14 +137,11 @@ class Lives {
   async stop(): Promise<void> {
     const sql = connectPostgres(this.service.databaseUrl, { log: createLog('silent'), max: 1 })
     const { end_seq } = await this.journal()
-    await eventually(
-      async () => {
-        const rows = await sql`
+    await eventually(async () => {
+      const rows = await sql`
           select from journal_watermarks where end_seq >= ${end_seq} and loaded_seq >= ${end_seq} and columnar_beat >= beat - 1`
-        return rows.length > 0
-      },
-      { timeoutMs: 60_000 },
-    )
+      return rows.length > 0
+    })
     await sql.end()
     await this.service.stop()
   }
@@ -223,7 +214,7 @@ for (const back of SUBSETS) {
     expect(await lives.setBack()).toEqual([])
     expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second, id])].sort()))
     await lives.service.stop()
-  }, 120_000)
+  })
 }
 
 test('all three set back to one earlier state fit together: no store is said to have lost anything', async () => {
@@ -240,7 +231,7 @@ test('all three set back to one earlier state fit together: no store is said to 
   const [first, , third] = lives.acknowledged
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...third])].sort()))
   await lives.service.stop()
-}, 120_000)
+})
 
 test('ClickHouse is lost: what the journal still has is loaded again, the rest is a gap in feeds and SQL, and can be sent again', async () => {
   const lives = new Lives({ JOURNAL_KEEP_BYTES: '0' })
@@ -276,7 +267,7 @@ test('ClickHouse is lost: what the journal still has is loaded again, the rest i
   await lives.readable()
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
   await lives.service.stop()
-}, 120_000)
+})
 
 test('ClickHouse loses its tables while the service runs: they are made anew and loaded again, nothing twice', async () => {
   const lives = new Lives()
@@ -295,7 +286,7 @@ test('ClickHouse loses its tables while the service runs: they are made anew and
   const [, second] = lives.acknowledged
   expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second])].sort()))
   await lives.service.stop()
-}, 120_000)
+})
 
 test('the journal, or Postgres, is lost as a whole', async () => {
   const lives = new Lives()
@@ -314,7 +305,7 @@ test('the journal, or Postgres, is lost as a whole', async () => {
   await lives.restart({ postgres: (await freshDatabase()).url })
   expect(await lives.setBack()).toEqual(['postgres'])
   await lives.service.stop()
-}, 120_000)
+})
 
 test('Postgres goes back while the service runs: the service starts again', async () => {
   const lives = new Lives()
@@ -328,7 +319,7 @@ test('Postgres goes back while the service runs: the service starts again', asyn
   await lives.restart({})
   expect(await lives.setBack()).toEqual(['postgres'])
   await lives.service.stop()
-}, 120_000)
+})
 
 test('processes that share the databases, each with a journal of its own, are not taken for one that went back', async () => {
   const one = new Lives()
@@ -347,7 +338,7 @@ test('processes that share the databases, each with a journal of its own, are no
   expect(await one.setBack()).toEqual([])
   expect(await one.sql('select count() as n from events')).toEqual([{ n: 60 + 100 + 60 + 60 }])
   await Promise.all([one.service.stop(), other.service.stop()])
-}, 120_000)
+})
 
 function itemsOf(socket: LiveSocket) {
   return socket.messages.flatMap(({ items }) => items ?? [])

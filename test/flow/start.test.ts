@@ -204,7 +204,7 @@ test.skipIf(Bun.which('npx') === null)(
       stderr: 'ignore',
     })
     const url = `http://127.0.0.1:${env.PORT}`
-    await eventually(async () => (await fetch(`${url}/readyz`)).ok, { timeoutMs: 20_000 })
+    await eventually(async () => (await fetch(`${url}/readyz`)).ok)
     const family = familyOf(npx.pid)
     expect(family.length).toBeGreaterThan(4)
     npx.kill('SIGTERM')

@@ -151,7 +151,7 @@ test('a service that is not there yet is waited for', async () => {
       socket.activities(1, 1)
     },
   })
-  await eventually(() => tail.lines().length === 1, { timeoutMs: 10_000 })
+  await eventually(() => tail.lines().length === 1)
   expect(tail.notes()).toEndWith('\nconnected\n')
   tail.signal('SIGINT')
   expect(await tail.exited).toBe(0)

@@ -52,13 +52,10 @@ async function clerk(place: Parameters<HostedRig['agent']>[0] = rig.service, set
     void call.finally(() => {
       isOver = true
     })
-    await eventually(
-      () => {
-        letGo()
-        return isOver
-      },
-      { timeoutMs: 20_000 },
-    )
+    await eventually(() => {
+      letGo()
+      return isOver
+    })
     return call
   }
   return { agent, seen, gates, letGo, serve }
@@ -163,13 +160,10 @@ describe('a budget', () => {
     await eventually(() => rig.model.aborted > aborted)
     await setStatus('active')
     letGo()
-    await eventually(
-      async () => {
-        letGo()
-        return (await tenant.api('GET', `/api/v1/runs/${data.run_id}`)).data.status !== 'running'
-      },
-      { timeoutMs: 20_000 },
-    )
+    await eventually(async () => {
+      letGo()
+      return (await tenant.api('GET', `/api/v1/runs/${data.run_id}`)).data.status !== 'running'
+    })
     expect((await untilStatus(tenant, data.run_id, 'completed')).output).toEqual({ text: 'done' })
   })
 })

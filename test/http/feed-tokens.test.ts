@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, describe, expect, test } from 'bun:test'
 import { createShell } from '../../src/http/shell.ts'
 import { mint } from '../../src/ids.ts'
 import type { FeedCaller } from '../../src/keys/schema.ts'
@@ -14,8 +14,6 @@ import { atEnd } from '../support/teardown.ts'
 import { type Answer, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 // Some start processes of their own; a busy machine may take a while over it.
-setDefaultTimeout(20_000)
-
 /** Contract section 5, "Auth", and section 2: feed tokens die with their key. */
 
 const DEAD = '401 UNAUTHENTICATED'

@@ -115,7 +115,7 @@ describe(`${NAMES.join(', ')} that wait for their runs`, () => {
     await eventually(() => rig.model.aborted === aborted + NAMES.length)
     letGo()
     await setStatus(tenant, 'active')
-    await eventually(() => gates.length === NAMES.length, { timeoutMs: 10_000 })
+    await eventually(() => gates.length === NAMES.length)
     letGo()
     for (const run of runs) expect((await untilStatus(tenant, run, 'completed')).output).toEqual({ text: 'done' })
   })

@@ -292,7 +292,7 @@ describe('an mcp tool', () => {
       await server.exited
     })
     url = `http://127.0.0.1:${port}/mcp`
-    await eventually(() => fetch(url).then((response) => response.status > 0), { timeoutMs: 10_000 })
+    await eventually(() => fetch(url).then((response) => response.status > 0))
   })
 
   test('of a server that nobody here wrote is offered and called', async () => {

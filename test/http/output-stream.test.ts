@@ -84,7 +84,7 @@ describe('a reader', () => {
     const [, end] = await (await follow(data.run_id)).all()
     expect(end!.id).toBe('1.2.0')
     for (const after of [end!.id, '999999999.2.999999999999'])
-      expect(await (await follow(data.run_id, { after })).all(500)).toEqual([])
+      expect(await (await follow(data.run_id, { after })).all()).toEqual([])
   })
 
   test('of a text that was begun anew is told the new one from its beginning', async () => {

@@ -20,7 +20,6 @@ let engine: ColumnarClient
 
 const MIB = 2 ** 20
 /** The engine comes last on a busy machine. */
-const PATIENT = { timeoutMs: 30_000 }
 /** The kernel's queues of the three connections between engine and client, and what each end has in its hands. */
 const ON_ITS_WAY_MAX = 64 * MIB
 
@@ -212,9 +211,9 @@ describe('caps', () => {
     expect(await errorOf(await query('select 1', 'json'))).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
     expect(await errorOf(await query('select 1', 'csv'))).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
     streams[0].leave()
-    await eventually(async () => (await query('select 1', 'json')).status === 200, PATIENT)
+    await eventually(async () => (await query('select 1', 'json')).status === 200)
     streams[1].leave()
-    await eventually(async () => (await runningOnEngine()) === 0, PATIENT)
+    await eventually(async () => (await runningOnEngine()) === 0)
   })
 })
 
@@ -232,7 +231,7 @@ describe('a client that goes away', () => {
     else await answer
     expect(await runningOnEngine()).toBeGreaterThan(0)
     gone.abort()
-    await eventually(async () => (await runningOnEngine()) === 0, PATIENT)
+    await eventually(async () => (await runningOnEngine()) === 0)
   })
 })
 
@@ -242,7 +241,7 @@ test('hundreds of MB for a client that hardly reads stay where they are: no more
   const reader = slowReader(slow, "select number, repeat('x', 1000) as x from numbers(380000)")
   for (let i = 0; i < 5; i++) {
     if (i > 0) reader.take(10 * MIB)
-    await eventually(() => reader.taken() > (20 + i * 10) * MIB, PATIENT)
+    await eventually(() => reader.taken() > (20 + i * 10) * MIB)
     expect(proxy.passed() - reader.taken()).toBeLessThan(ON_ITS_WAY_MAX)
   }
   // Nor is more fetched while the client does nothing at all.
@@ -250,11 +249,11 @@ test('hundreds of MB for a client that hardly reads stay where they are: no more
     const passed = proxy.passed()
     await query('select 1', 'json')
     return proxy.passed() === passed
-  }, PATIENT)
+  })
   expect(proxy.passed() - reader.taken()).toBeLessThan(ON_ITS_WAY_MAX)
   expect(await runningOnEngine()).toBe(1)
   reader.leave()
-  await eventually(async () => (await runningOnEngine()) === 0, PATIENT)
+  await eventually(async () => (await runningOnEngine()) === 0)
 })
 
 function query(sql: string, format: string, more: object = {}, signal?: AbortSignal): Promise<Response> {

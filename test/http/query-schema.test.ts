@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { ExampleQuery } from '../../src/analytics/examples.ts'
 import { createApi, newAgent } from '../support/api.ts'
 import { seededRandom } from '../support/random.ts'
@@ -6,8 +6,6 @@ import { OPERATOR_TOKEN } from '../support/service.ts'
 import { type Fleet, type ReportedEvent, type ReportedRun, reportFleet } from './query-fleet.ts'
 
 /** What `GET /api/v1/query/schema` says, held against the engine; and its examples, held against what was reported. */
-
-setDefaultTimeout(30_000)
 
 type Row = Record<string, unknown>
 

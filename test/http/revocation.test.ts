@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { LeaseTimes } from '../../src/keys/lease.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
@@ -10,8 +10,6 @@ import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 import { cuttableProxy } from './revocation-proxy.ts'
 
 // Each starts processes and databases; a busy machine may take a while over it.
-setDefaultTimeout(20_000)
-
 /** Contract section 2, "revocation is immediate": once the call has answered, no process accepts the key. */
 
 const reads = async (app: AuthApp, key: string) => verdict(await app.call('GET', '/reading', { key }))

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { SAVED_QUERIES_MAX } from '../../src/analytics/saved-store.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres } from '../../src/postgres/connect.ts'
@@ -8,8 +8,6 @@ import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
 
 /** Queries that a workspace keeps by name (contract section 7). */
-
-setDefaultTimeout(30_000)
 
 const PATH = '/api/v1/queries'
 const UUID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +15,6 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 /** Secrets of workspaces (contract section 6): write-only, sealed, gone with their workspace. */
-
-setDefaultTimeout(20_000)
 
 const PATH = '/api/v1/secrets'
 const VALUE = 'sk-live_4eC39HqLyjWDarjtT1zdp7dc/+=&"\\ü'

@@ -158,5 +158,5 @@ describe(`arguments (SEED=${SEED})`, () => {
     expect(sorted(made.map(({ text }) => memberOf(exactly(text), 'params', 'arguments')))).toEqual(
       sorted(shown.remote!),
     )
-  }, 60_000)
+  })
 })

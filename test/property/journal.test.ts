@@ -169,7 +169,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
 
 test('whatever happens to the files, what is intact survives, nothing is forged, and positions neither jump nor repeat', async () => {
   await corruptJournals(seededRandom('corruption', SEED), 2_000)
-}, 120_000)
+})
 
 test('a full journal refuses appends with a hint when to come back, and takes them again once ClickHouse has caught up', async () => {
   const journal = await open(freshDir(), { maxBytes: 40_000, keepBytes: 0, segmentBytes: 8_192 })

@@ -1,4 +1,10 @@
 /**
+ * How long a test waits for what must come. Only a test that fails waits that long, so it is generous: beside other
+ * programs, everything may take many times as long as alone.
+ */
+export const PATIENCE_MS = 60_000
+
+/**
  * Waits until `check` neither throws nor answers `false`, and answers what it returned. Tests wait on conditions with
  * this, never for a fixed time.
  *
@@ -6,7 +12,7 @@
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  { timeoutMs = 5_000, intervalMs = 10 }: { timeoutMs?: number; intervalMs?: number } = {},
+  { timeoutMs = PATIENCE_MS, intervalMs = 10 }: { timeoutMs?: number; intervalMs?: number } = {},
 ): Promise<Exclude<T, false>> {
   const deadline = performance.now() + timeoutMs
   for (;;) {

@@ -122,14 +122,14 @@ export class LiveSocket {
   }
 
   /** Waits for a condition on what it has been told. @throws Error when the connection ends before */
-  async until(check: () => boolean, timeoutMs = 5_000): Promise<void> {
+  async until(check: () => boolean): Promise<void> {
     const isSettled = () => check() || this.closed !== undefined
-    await eventually(isSettled, { intervalMs: 2, timeoutMs })
+    await eventually(isSettled, { intervalMs: 2 })
     if (!check()) throw new Error(`closed with ${JSON.stringify(this.closed)} before: ${check}`)
   }
 
-  async untilClosed(timeoutMs = 5_000): Promise<{ readonly code: number; readonly reason: string }> {
-    await eventually(() => this.closed !== undefined, { intervalMs: 2, timeoutMs })
+  async untilClosed(): Promise<{ readonly code: number; readonly reason: string }> {
+    await eventually(() => this.closed !== undefined, { intervalMs: 2 })
     return this.closed!
   }
 
@@ -184,13 +184,13 @@ export class LiveStream {
   }
 
   /** Waits for a condition on what it has been told. @throws Error when the stream ends before */
-  async until(check: () => boolean, timeoutMs = 5_000): Promise<void> {
-    await eventually(() => check() || this.ended !== undefined, { intervalMs: 2, timeoutMs })
+  async until(check: () => boolean): Promise<void> {
+    await eventually(() => check() || this.ended !== undefined, { intervalMs: 2 })
     if (!check()) throw new Error(`ended (${this.ended}) before: ${check}`)
   }
 
-  async untilEnded(timeoutMs = 5_000): Promise<'clean' | 'cut'> {
-    await eventually(() => this.ended !== undefined, { intervalMs: 2, timeoutMs })
+  async untilEnded(): Promise<'clean' | 'cut'> {
+    await eventually(() => this.ended !== undefined, { intervalMs: 2 })
     return this.ended!
   }
 

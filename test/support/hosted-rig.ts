@@ -96,12 +96,9 @@ export interface StoredEvent {
 
 /** Everything that a run has reported, the first first, once the last one is there. */
 export async function eventsOf({ api }: Place, runId: string, last: string): Promise<StoredEvent[]> {
-  return eventually(
-    async () => {
-      const { data }: Answer = await api('GET', `/api/v1/runs/${runId}/events?limit=200`)
-      const items: StoredEvent[] = data?.items ?? []
-      return items.some(({ type }) => type === last) && items
-    },
-    { timeoutMs: 10_000 },
-  )
+  return eventually(async () => {
+    const { data }: Answer = await api('GET', `/api/v1/runs/${runId}/events?limit=200`)
+    const items: StoredEvent[] = data?.items ?? []
+    return items.some(({ type }) => type === last) && items
+  })
 }

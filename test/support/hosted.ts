@@ -121,14 +121,14 @@ export class OutputReader {
   }
 
   /** Waits for a condition on what it has been told. @throws Error when the stream ends before */
-  async until(check: () => boolean, timeoutMs = 5_000): Promise<void> {
-    await eventually(() => check() || this.ended !== undefined, { intervalMs: 1, timeoutMs })
+  async until(check: () => boolean): Promise<void> {
+    await eventually(() => check() || this.ended !== undefined, { intervalMs: 1 })
     if (!check()) throw new Error(`ended (${this.ended}) before: ${check}; ${this.text}`)
   }
 
   /** Waits for the end of the stream. @returns all frames */
-  async all(timeoutMs = 5_000): Promise<readonly OutputFrame[]> {
-    await eventually(() => this.ended !== undefined, { intervalMs: 1, timeoutMs })
+  async all(): Promise<readonly OutputFrame[]> {
+    await eventually(() => this.ended !== undefined, { intervalMs: 1 })
     if (this.ended === 'cut') throw new Error('the stream was cut')
     return this.frames
   }

@@ -9,6 +9,7 @@ import { Body, FreeForm, Int, Nullable, PageQuery, Text, TimestampIn, Uuid } fro
 import { serverOptions } from '../../src/http/server-options.ts'
 import { createShell, type ShellDeps } from '../../src/http/shell.ts'
 import { createLog } from '../../src/log.ts'
+import { PATIENCE_MS } from './eventually.ts'
 import { atEnd } from './teardown.ts'
 
 export interface HttpAppOptions extends Partial<BodyReaderOptions>, Partial<Omit<ShellDeps, 'log' | 'limits'>> {
@@ -137,7 +138,7 @@ export interface Conversation {
 export function converse(
   port: number,
   parts: readonly (string | Uint8Array | number)[],
-  { isEnough = () => false, timeoutMs = 5_000 }: { isEnough?: (text: string) => boolean; timeoutMs?: number } = {},
+  { isEnough = () => false }: { isEnough?: (text: string) => boolean } = {},
 ): Promise<Conversation> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -149,8 +150,8 @@ export function converse(
     }
     const timer = setTimeout(() => {
       socket.destroy()
-      reject(new Error(`neither closed nor enough after ${timeoutMs} ms: ${JSON.stringify(text.slice(0, 500))}`))
-    }, timeoutMs)
+      reject(new Error(`neither closed nor enough after ${PATIENCE_MS} ms: ${JSON.stringify(text.slice(0, 500))}`))
+    }, PATIENCE_MS)
     socket.on('data', (data) => {
       text += data.toString('latin1')
       if (isEnough(text)) end(false)

@@ -2,4 +2,4 @@ import { afterAll } from 'bun:test'
 import { endAll } from './teardown.ts'
 
 // What tests have started ends with the last test file; with `--parallel`, with each file.
-afterAll(endAll, 30_000)
+afterAll(endAll, 120_000)

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ApiError } from '../../src/http/errors.ts'
 import { mint } from '../../src/ids.ts'
@@ -19,8 +19,6 @@ import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
 // Each takes a database of its own; a busy machine may take a while over it.
-setDefaultTimeout(20_000)
-
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const log = createLog('silent')
 
