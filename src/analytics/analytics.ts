@@ -78,8 +78,8 @@ export interface AnalyticsDeps {
 }
 
 const DISK_BYTES_MAX = 2 * 2 ** 30
-/** The engine ends a query at its cap by itself; this much later it counts as one that does not answer. */
-const PATIENCE_SECONDS = 5
+/** The engine ends a query at its cap by itself, or is restarted; this much later it counts as one that does not answer. */
+const PATIENCE_SECONDS = 8
 /** Bun allows no more. */
 const IDLE_SECONDS_MAX = 255
 

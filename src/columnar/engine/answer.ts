@@ -68,12 +68,18 @@ function laneOf({ hasData, settings }: Statement): Lane {
   return hasData ? 'load' : 'service'
 }
 
-function leashOf({ queryId, quotaKey }: Statement, { engine, statements }: AnswerContext): Leash {
+function leashOf(statement: Statement, { engine, statements }: AnswerContext): Leash {
+  const { queryId, quotaKey } = statement
   return new Leash(
     () => engine.kill(queryId),
-    () => statements.stuck(quotaKey),
+    laneOf(statement) === 'tenant' ? TENANT_STUCK_AFTER : OWN_STUCK_AFTER,
+    (wasBusy) => statements.stuck(quotaKey, wasBusy),
   )
 }
+
+const TENANT_STUCK_AFTER = { busyMs: 2_500, latestMs: 4_500 }
+/** The service's own statements can be trusted to end, and some wait for merges. */
+const OWN_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
 
 async function execute(
   request: Request,

@@ -2,8 +2,17 @@ import { ClickHouseFailure } from '../protocol.ts'
 
 const KILL_RETRY_MIN_MS = 50
 const KILL_RETRY_MAX_MS = 500
+const STUCK_CHECK_MS = 100
+/** A block is done with much less work than that. */
+const STUCK_CPU_MS = 300
+
 /** The engine looks for a KILL between two blocks, so it may take a moment. What goes on for longer does not look. */
-const STUCK_AFTER_MS = 2_500
+export interface StuckAfter {
+  /** When the processor has worked for the engine meanwhile; on a busy machine a block may take long without much work. */
+  readonly busyMs: number
+  /** In any case. */
+  readonly latestMs: number
+}
 
 /**
  * Ends a statement before its end: because its client is gone, or its time is up. The engine has a limit of its own
@@ -21,11 +30,12 @@ export class Leash {
 
   /**
    * @param kill asks the engine to end the statement
-   * @param onStuck called when the engine has not let go of it a while after
+   * @param onStuck called when the engine has not let go of it a while after, with whether it was busy
    */
   constructor(
     private readonly kill: () => Promise<void>,
-    private readonly onStuck: () => void,
+    private readonly stuckAfter: StuckAfter,
+    private readonly onStuck: (wasBusy: boolean) => void,
   ) {
     const { promise, resolve } = Promise.withResolvers<ClickHouseFailure>()
     this.pulled = promise
@@ -90,11 +100,25 @@ export class Leash {
   private async killUntilIdle(): Promise<void> {
     if (this.atWork === undefined) return
     // Asking takes the engine, too, and may be what hangs: so the time is taken apart from it.
-    const timer = setTimeout(this.onStuck, STUCK_AFTER_MS)
+    const endWatch = this.watchWhetherStuck()
     for (let wait = KILL_RETRY_MIN_MS; this.atWork !== undefined; wait = Math.min(2 * wait, KILL_RETRY_MAX_MS)) {
       await Promise.race([this.kill().catch(() => {}), this.idle()])
       await Promise.race([this.idle(), Bun.sleep(wait)])
     }
-    clearTimeout(timer)
+    endWatch()
+  }
+
+  private watchWhetherStuck(): () => void {
+    const sinceMs = performance.now()
+    const cpuSince = process.cpuUsage()
+    const timer = setInterval(() => {
+      const { user, system } = process.cpuUsage(cpuSince)
+      const waitedMs = performance.now() - sinceMs
+      const wasBusy = (user + system) / 1000 > STUCK_CPU_MS
+      if (waitedMs < (wasBusy ? this.stuckAfter.busyMs : this.stuckAfter.latestMs)) return
+      clearInterval(timer)
+      this.onStuck(wasBusy)
+    }, STUCK_CHECK_MS)
+    return () => clearInterval(timer)
   }
 }

@@ -32,15 +32,16 @@ export class Statements {
   /**
    * The engine does not let go of a statement. Its owner's statements fail as too long, so that nobody sends them again;
    * the others' fail as cut off, and can be repeated.
+   * @param isToBlame whether its owner is named as the reason: on a machine that is too busy nobody is
    */
-  stuck(quotaKey: string | undefined): void {
+  stuck(quotaKey: string | undefined, isToBlame: boolean): void {
     if (this.isEnding) return
     this.isEnding = true
     for (const entry of this.underWay) {
       const isOwners = quotaKey !== undefined && entry.quotaKey === quotaKey
       entry.reject(isOwners ? TOO_LONG : RESTARTING)
     }
-    this.onEnd(quotaKey === undefined ? [] : [quotaKey])
+    this.onEnd(quotaKey === undefined || !isToBlame ? [] : [quotaKey])
   }
 }
 

@@ -1,0 +1,67 @@
+import { expect, test } from 'bun:test'
+import { createLanes } from '../../src/columnar/engine/lanes.ts'
+import { Statements } from '../../src/columnar/engine/statements.ts'
+
+/** Who waits for whom in the embedded engine. */
+
+const NEVER = new AbortController().signal
+
+/** A statement that runs until it is let go. */
+function held() {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const state = { hasBegun: false, letGo: () => resolve('done') }
+  const task = () => {
+    state.hasBegun = true
+    return promise
+  }
+  return { state, task }
+}
+
+test('a workspace waits for its own statements, as long as the engine holds them, and nobody else does', async () => {
+  const lanes = createLanes(2)
+  const mine = Array.from({ length: 3 }, held)
+  const client = new AbortController()
+  const place = { lane: 'tenant', quotaKey: 'a' } as const
+  const running = mine.map(({ task }) => lanes.run(place, client.signal, task))
+  expect(mine.map(({ state }) => state.hasBegun)).toEqual([true, true, false])
+  // A client that goes away frees nothing that the engine still works on.
+  const late = lanes.run({ lane: 'stream', quotaKey: 'a' }, NEVER, async () => 'late')
+  client.abort()
+  expect(await running[2]!.catch(({ code }) => code)).toBe(394)
+  expect(await lanes.run({ lane: 'tenant', quotaKey: 'b' }, NEVER, async () => 'other')).toBe('other')
+  expect(await Promise.race([late, Promise.resolve('waiting')])).toBe('waiting')
+  mine[0]!.state.letGo()
+  expect(await late).toBe('late')
+  mine[1]!.state.letGo()
+  await lanes.idle()
+})
+
+test('loading and the service go on while tenants have taken all they can', async () => {
+  const lanes = createLanes(100)
+  const tenants = Array.from({ length: 200 }, held)
+  const running = tenants.map(({ task }, i) =>
+    lanes
+      .run({ lane: i % 2 === 0 ? 'tenant' : 'stream', quotaKey: `${i % 50}` }, NEVER, task)
+      .catch(({ code }) => code),
+  )
+  const own = (lane: 'load' | 'service') => lanes.run({ lane, quotaKey: undefined }, NEVER, async () => lane)
+  expect(await Promise.all([own('load'), own('service')])).toEqual(['load', 'service'])
+  for (const { state } of tenants) state.letGo()
+  const ends = await Promise.all(running)
+  // More streams than may wait are refused.
+  expect(ends.filter((end) => end === 202)).toHaveLength(28)
+})
+
+test('what is stuck fails its own workspace as too long, and the others as cut off', async () => {
+  const told: (readonly string[])[] = []
+  const statements = new Statements((quotaKeys) => told.push(quotaKeys))
+  const codes = ['a', 'a', 'b', undefined].map((key) =>
+    statements.during(key, () => new Promise(() => {})).catch(({ code }) => code),
+  )
+  expect(await statements.during('b', async () => 'quick')).toBe('quick')
+  statements.stuck('a', true)
+  statements.stuck('b', true)
+  expect(await Promise.all(codes)).toEqual([159, 159, 236, 236])
+  expect(told).toEqual([['a']])
+  expect(await statements.during('a', async () => 1).catch(({ code }) => code)).toBe(236)
+})
