@@ -1,0 +1,138 @@
+import { expect } from 'bun:test'
+import { type Answer, type Api, createApi } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Random } from '../support/random.ts'
+
+export interface ReportingOptions {
+  readonly url: string
+  readonly agentId: string
+  readonly agentKey: string
+  readonly random: Random
+  readonly clients: number
+}
+
+/** Clients that report runs without pause and repeat each call until it is answered, and what was acknowledged to them. */
+export class Reporting {
+  readonly runs = new Map<string, 'completed' | 'failed' | 'running'>()
+  /** By run. */
+  readonly events = new Map<string, number>()
+  tasks = 0
+  calls = 0
+  /** Calls that were sent again. */
+  retries = 0
+  private isOver = false
+  private readonly working: Promise<unknown>
+  private readonly api: Api
+
+  constructor(private readonly options: ReportingOptions) {
+    this.api = createApi(options.url, options.agentKey)
+    this.working = Promise.all(Array.from({ length: options.clients }, () => this.work()))
+  }
+
+  get eventCount(): number {
+    return [...this.events.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  /** Resolves once every client has finished its run. */
+  async stop(): Promise<void> {
+    this.isOver = true
+    await this.working
+  }
+
+  private async work(): Promise<void> {
+    const { agentId: agent_id, random } = this.options
+    while (!this.isOver) {
+      const run_id = Bun.randomUUIDv7()
+      await this.call('run/start', { agent_id, run_id, input: { by: 'fleet' } })
+      this.runs.set(run_id, 'running')
+      await this.reportEvents(run_id)
+      const task = { id: Bun.randomUUIDv7(), name: 'step' }
+      await this.call('tasks', { run_id, task: { ...task, status: 'running' } })
+      await this.call('tasks', { run_id, task: { ...task, status: 'completed' } })
+      this.tasks++
+      const failed = random.bool()
+      await this.call(failed ? 'run/fail' : 'run/complete', failed ? { run_id, error_message: 'no' } : { run_id })
+      this.runs.set(run_id, failed ? 'failed' : 'completed')
+    }
+  }
+
+  private async reportEvents(run_id: string): Promise<void> {
+    const { random } = this.options
+    let sent = 0
+    for (let batch = random.int(1, 4); batch > 0; batch--) {
+      const count = random.int(1, 20)
+      // Half of the batches name their events, the other half rely on the Idempotency-Key alone.
+      const named = random.bool()
+      const first = sent
+      const events = Array.from({ length: count }, (_, i) => ({
+        type: 'step',
+        ...(named && { id: `${first + i}` }),
+        payload: { n: first + i },
+      }))
+      await this.call('events', { run_id, events }, named ? {} : { 'idempotency-key': `${run_id} ${sent}` })
+      sent += count
+      this.events.set(run_id, sent)
+    }
+  }
+
+  private async call(path: string, body: unknown, headers: Record<string, string> = {}): Promise<void> {
+    for (;;) {
+      this.calls++
+      const options = { headers, signal: AbortSignal.timeout(5_000) }
+      const answer = await this.api('POST', `/api/ingest/v1/${path}`, body, options).catch(() => undefined)
+      if (answer?.status === 200) return
+      const retryable = answer === undefined || answer.status === 503 || answer.headers.has('retry-after')
+      if (!retryable) throw new Error(`${path}: ${answer.status} ${answer.text}`)
+      this.retries++
+      await Bun.sleep(20)
+    }
+  }
+}
+
+/**
+ * Compares SQL and Postgres with what was acknowledged, exactly.
+ * @param api with the workspace key, of a service that serves queries again
+ */
+export async function expectAcknowledged(
+  api: Api,
+  agentId: string,
+  { runs, events, tasks, eventCount }: Reporting,
+): Promise<void> {
+  expect(eventCount).toBeGreaterThan(0)
+  const sql = async (query: string) => {
+    const { data, error } = await api('POST', '/api/v1/query', { query, params: { agent: agentId } })
+    expect(error).toBeNull()
+    return data.rows
+  }
+  const ofAgent = 'agent_id = {agent:UUID}'
+  await eventually(
+    async () =>
+      (await sql(`select count() as n from runs where ${ofAgent} and status != 'running'`))[0].n === runs.size,
+  )
+  const byRun = (await sql(`
+    select r.run_id as run_id, r.status as status, e.n as n
+    from runs r left join (select run_id, count() as n from events where ${ofAgent} group by run_id) e using run_id
+    where r.agent_id = {agent:UUID} order by run_id limit 10000`)) as { run_id: string; status: string; n: number }[]
+  // At once: a run that is seen to be over has all its events.
+  if (runs.size <= 10_000) {
+    expect(Object.fromEntries(byRun.map(({ run_id, status }) => [run_id, status]))).toEqual(Object.fromEntries(runs))
+    expect(Object.fromEntries(byRun.map(({ run_id, n }) => [run_id, n]))).toEqual(Object.fromEntries(events))
+  }
+  expect((await sql(`select count() as n from events where ${ofAgent}`))[0].n).toBe(eventCount)
+  expect((await sql(`select count() as n from tasks where ${ofAgent} and status = 'completed'`))[0].n).toBe(tasks)
+  await eventually(() => countedEvents(api, agentId).then((counted) => counted === eventCount), { intervalMs: 200 })
+}
+
+/** The sum of `event_count` of the agent's runs. */
+async function countedEvents(api: Api, agentId: string): Promise<number> {
+  let counted = 0
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { data }: Answer = await api(
+      'GET',
+      `/api/v1/runs?agent_id=${agentId}&limit=200${cursor && `&cursor=${cursor}`}`,
+    )
+    for (const run of data.items) counted += run.event_count
+    cursor = data.next_cursor
+  }
+  return counted
+}

@@ -1,0 +1,52 @@
+import type { Random } from '../support/random.ts'
+
+/** What a campaign is told. */
+export interface CampaignOptions {
+  readonly random: Random
+  /** Repetitions of what the campaign does: kills, corruptions, requests. */
+  readonly rounds: number
+  /** For campaigns that last: how long. */
+  readonly minutes: number
+  /** Says how far it has come, one line at a time. */
+  readonly progress: (text: string) => void
+}
+
+/** What a campaign found. It has passed if `failures` is empty. */
+export interface CampaignResult {
+  readonly figures: Readonly<Record<string, number | string>>
+  /** What must not have happened, one line each. */
+  readonly failures: readonly string[]
+}
+
+export interface Campaign {
+  readonly describe: string
+  /** In full, and in the short form that the gate runs. */
+  readonly rounds: number
+  readonly shortRounds: number
+  readonly minutes?: number
+  readonly shortMinutes?: number
+  run(options: CampaignOptions): Promise<CampaignResult>
+}
+
+/** Keeps the first failures of each kind, and counts all. */
+export class Failures {
+  readonly lines: string[] = []
+  count = 0
+
+  add(line: string): void {
+    this.count++
+    if (this.lines.length < LINES_MAX) this.lines.push(line)
+  }
+
+  /** Adds a line unless `actual` is `expected`. */
+  expect(what: string, actual: unknown, expected: unknown): void {
+    if (actual !== expected) this.add(`${what}: expected ${String(expected)}, got ${String(actual)}`)
+  }
+
+  get result(): readonly string[] {
+    const more = this.count - this.lines.length
+    return more > 0 ? [...this.lines, `and ${more} more`] : this.lines
+  }
+}
+
+const LINES_MAX = 50

@@ -1,0 +1,245 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { newAgent } from '../support/api.ts'
+import type { Random } from '../support/random.ts'
+import { freePort, OPERATOR_TOKEN, type SpawnedService, spawnService } from '../support/service.ts'
+import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import { hostileText, hostileValue, type Json, sampleOf } from './malformed.ts'
+
+const CONNECTIONS = 24
+const TIMEOUT_MS = 15_000
+const PROGRESS_REQUESTS = 20_000
+/** Answers that a correct service gives to bad calls; anything else of 5xx is a failure. */
+const PLANNED = new Set([503])
+
+/** Malformed requests made from the OpenAPI document: each gets an answer of the contract, and nothing else. */
+export const requests: Campaign = {
+  describe: 'sends malformed requests made from the OpenAPI document',
+  rounds: 1_000_000,
+  shortRounds: 10_000,
+  run: (options) => new RequestCampaign(options).run(),
+}
+
+interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Json }[]
+  readonly body: Json | undefined
+}
+
+interface Made {
+  readonly method: string
+  readonly url: string
+  readonly headers: Record<string, string>
+  readonly body: BodyInit | undefined
+}
+
+class RequestCampaign {
+  private readonly failures = new Failures()
+  private readonly random: Random
+  private readonly statuses = new Map<number, number>()
+  private service!: SpawnedService
+  private operations!: readonly Operation[]
+  /** Ids of things that exist, so that requests get past the first checks. */
+  private known: readonly string[] = []
+  private agentKey!: string
+
+  constructor(private readonly options: CampaignOptions) {
+    this.random = options.random
+  }
+
+  async run(): Promise<CampaignResult> {
+    const unlimited = Object.fromEntries(
+      [
+        'INGEST_REQUESTS_PER_MINUTE',
+        'EVENTS_PER_SECOND',
+        'INVOKES_PER_MINUTE',
+        'READS_PER_MINUTE',
+        'QUERIES_PER_MINUTE',
+      ].map((name) => [`RATE_LIMIT_${name}`, '0']),
+    )
+    this.service = await spawnService({ PORT: String(freePort()), LOG_LEVEL: 'error', ...unlimited })
+    await this.prepare()
+    const before = this.resources()
+    const startedAt = performance.now()
+    let sent = 0
+    const client = async () => {
+      while (sent < this.options.rounds) {
+        sent++
+        if (sent % PROGRESS_REQUESTS === 0)
+          this.options.progress(`${sent.toLocaleString('en')} of ${this.options.rounds.toLocaleString('en')} requests`)
+        await this.sendOne()
+      }
+    }
+    await Promise.all(Array.from({ length: CONNECTIONS }, client))
+    const seconds = (performance.now() - startedAt) / 1000
+    const after = this.resources()
+    const alive = await this.service.api('GET', '/readyz')
+    this.failures.expect('/readyz at the end', alive.status, 200)
+    this.service.kill('SIGTERM')
+    this.failures.expect('exit code at the end', await this.service.exited, 0)
+    return {
+      figures: {
+        operations: this.operations.length,
+        requests: sent,
+        'requests/s': Math.round(sent / seconds),
+        'answers by status': [...this.statuses]
+          .sort(([a], [b]) => a - b)
+          .map(([status, times]) => `${status}: ${times}`)
+          .join(', '),
+        'memory before and after, MiB': `${before.residentMiB}, ${after.residentMiB}`,
+        'open files before and after': `${before.descriptors}, ${after.descriptors}`,
+      },
+      failures: this.failures.result,
+    }
+  }
+
+  private async prepare(): Promise<void> {
+    const { api } = this.service
+    const { agentId, agentKey } = await newAgent(api)
+    const run = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+    const document = JSON.parse((await api('GET', '/docs/json', undefined, { key: null })).text)
+    this.operations = operationsOf(document)
+    this.known = [agentId, run.data.run_id]
+    this.agentKey = agentKey
+  }
+
+  private resources() {
+    const { pid } = this.service
+    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return { residentMiB: Math.round(Number(kib) / 1024), descriptors: readdirSync(`/proc/${pid}/fd`).length }
+  }
+
+  private async sendOne(): Promise<void> {
+    const made = this.make()
+    try {
+      const response = await fetch(made.url, {
+        method: made.method,
+        headers: made.headers,
+        ...(made.body !== undefined && { body: made.body }),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      })
+      this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1)
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
+      if (isStream) return await response.body?.cancel()
+      const text = await response.text()
+      if (response.status >= 500 && !PLANNED.has(response.status)) this.report(made, `${response.status} ${text}`)
+      else if (response.status >= 400 && !isError(text) && !made.url.includes('/clickhouse'))
+        this.report(made, `${response.status} without the envelope: ${text}`)
+    } catch (error) {
+      // A name or value that HTTP cannot carry is refused by the client itself.
+      if (error instanceof TypeError) return
+      this.report(made, String(error))
+    }
+  }
+
+  private report(made: Made, what: string): void {
+    const body = typeof made.body === 'string' ? made.body.slice(0, 300) : made.body === undefined ? '' : 'bytes'
+    this.failures.add(
+      `${made.method} ${made.url.slice(0, 300)} ${JSON.stringify(made.headers)} ${body}: ${what.slice(0, 300)}`,
+    )
+  }
+
+  private make(): Made {
+    const { random } = this
+    const operation = random.pick(this.operations)
+    const headers: Record<string, string> = {}
+    const key = random.bool(0.9) ? this.keyFor(operation) : random.pick([undefined, 'svc_ws_x', hostileText(random)])
+    if (key !== undefined) headers.authorization = `${random.bool(0.95) ? 'Bearer ' : ''}${key}`
+    if (random.bool(0.03)) headers['idempotency-key'] = hostileText(random)
+    if (random.bool(0.02)) headers['x-request-id'] = hostileText(random)
+    if (random.bool(0.02)) headers['last-event-id'] = hostileText(random)
+    return {
+      method: random.bool(0.97) ? operation.method : random.pick(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']),
+      url: this.service.url + this.pathOf(operation) + this.queryOf(operation),
+      headers,
+      body: operation.method === 'get' ? undefined : this.bodyOf(operation, headers),
+    }
+  }
+
+  private keyFor({ path }: Operation): string {
+    if (path.startsWith('/api/ingest/')) return this.agentKey
+    return path.startsWith('/api/v1/workspaces') ? OPERATOR_TOKEN : this.service.workspaceKey
+  }
+
+  private pathOf({ path, parameters }: Operation): string {
+    return path.replaceAll(/\{(\w+)\}/g, (_, name) => {
+      if (this.random.bool(0.5)) return this.random.pick(this.known)
+      const schema = parameters.find((each) => each.name === name)?.schema ?? { type: 'string' }
+      return encodeURIComponent(
+        asSent(this.random.bool(0.5) ? hostileText(this.random) : sampleOf(schema, this.random)),
+      )
+    })
+  }
+
+  private queryOf({ parameters }: Operation): string {
+    const query = new URLSearchParams()
+    for (const { name, schema } of parameters.filter((each) => each.in === 'query')) {
+      if (this.random.bool(0.5)) continue
+      query.append(name, asSent(this.random.bool(0.4) ? hostileText(this.random) : sampleOf(schema, this.random)))
+    }
+    if (this.random.bool(0.05)) query.append(hostileText(this.random), '1')
+    return query.size === 0 ? '' : `?${query}`
+  }
+
+  private bodyOf({ body }: Operation, headers: Record<string, string>): BodyInit | undefined {
+    const { random } = this
+    if (random.bool(0.03)) return undefined
+    headers['content-type'] = random.bool(0.95)
+      ? 'application/json'
+      : random.pick([
+          'text/plain',
+          'multipart/form-data; boundary=x',
+          'application/x-www-form-urlencoded',
+          hostileText(random),
+        ])
+    const value =
+      body === undefined || random.bool(0.1) ? hostileValue(random) : sampleOf(body, random, 0.15, this.known)
+    let text = JSON.stringify(value) ?? ''
+    if (random.bool(0.05)) text = text.slice(0, random.int(0, text.length))
+    if (random.bool(0.02)) text = `${'['.repeat(random.int(1, 5_000))}${text}`
+    if (random.bool(0.05)) {
+      headers['content-encoding'] = random.pick(['gzip', 'zstd', 'br', 'identity', 'deflate'])
+      const bytes = new Uint8Array(random.bool() ? gzipSync(text) : random.bytes(random.int(0, 200)))
+      if (random.bool() && bytes.length > 0) bytes[random.int(0, bytes.length - 1)] ^= 1 << random.int(0, 7)
+      return bytes
+    }
+    if (random.bool(0.02)) return new Uint8Array([...Buffer.from(text), ...random.bytes(random.int(1, 20))])
+    return text
+  }
+}
+
+/** As it can stand in an address: lone surrogates cannot. */
+function asSent(value: unknown): string {
+  return (typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)).toWellFormed()
+}
+
+function isError(text: string): boolean {
+  if (text === '') return true
+  try {
+    const { data, error, ...rest } = JSON.parse(text)
+    return (
+      data === null &&
+      typeof error.code === 'string' &&
+      typeof error.message === 'string' &&
+      Object.keys(rest).length === 0
+    )
+  } catch {
+    return false
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document is walked as it comes.
+function operationsOf(document: any): Operation[] {
+  const operations: Operation[] = []
+  for (const [path, methods] of Object.entries<Json>(document.paths))
+    for (const [method, raw] of Object.entries(methods as Record<string, Json>)) {
+      const operation = raw as {
+        parameters?: Operation['parameters']
+        requestBody?: { content?: Record<string, { schema?: Json }> }
+      }
+      const body = operation.requestBody?.content?.['application/json']?.schema
+      operations.push({ method, path, parameters: operation.parameters ?? [], body })
+    }
+  return operations
+}
