@@ -1,4 +1,4 @@
-import type { CallableTool } from '../invoke/tools/tool.ts'
+import type { CallableTool } from '../hosted/tools/tool.ts'
 
 /** A language model that answers conversations: what the agent loop needs of a provider (contract section 6). */
 export interface Model {

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import type { CallableTool } from '../../src/invoke/tools/tool.ts'
+import type { CallableTool } from '../../src/hosted/tools/tool.ts'
 import { eventually } from '../support/eventually.ts'
 import { callContext, mcpAgent, named } from '../support/mcp-agent.ts'
 import { atEnd } from '../support/teardown.ts'

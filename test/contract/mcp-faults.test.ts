@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { McpUnavailable } from '../../src/invoke/tools/mcp-tool.ts'
-import type { CallableTool } from '../../src/invoke/tools/tool.ts'
+import { McpUnavailable } from '../../src/hosted/tools/mcp-tool.ts'
+import type { CallableTool } from '../../src/hosted/tools/tool.ts'
 import { eventually } from '../support/eventually.ts'
 import { callContext, type ListOptions, mcpAgent } from '../support/mcp-agent.ts'
 import { type McpServerOptions, startMcpServer, textResult, tool } from '../support/mcp-server.ts'

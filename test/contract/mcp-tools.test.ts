@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { prefixed } from '../../src/invoke/tools/mcp-tool.ts'
+import { prefixed } from '../../src/hosted/tools/mcp-tool.ts'
 import { eventually } from '../support/eventually.ts'
 import { callContext, mcpAgent, named } from '../support/mcp-agent.ts'
 import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'

@@ -3,7 +3,7 @@ import { readArguments } from '../../src/dashboard/page/approval-form.ts'
 import { ago, ahead, duration } from '../../src/dashboard/page/format.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/json.ts'
 import { taskTree } from '../../src/dashboard/page/task-tree.ts'
-import { fillPrompt, placeholdersOf } from '../../src/invoke/prompt.ts'
+import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the page that need no browser. */

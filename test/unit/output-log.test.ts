@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { endOf, framesAfter, OUTPUT_START, OutputLog, parseOutputId } from '../../src/hosted/output/output-log.ts'
+import type { Call, HostedRun, Outcome, Step } from '../../src/hosted/store/rows.ts'
 import { RawJson } from '../../src/http/raw-json.ts'
-import { endOf, framesAfter, OUTPUT_START, OutputLog, parseOutputId } from '../../src/invoke/output-log.ts'
-import type { Call, HostedRun, Outcome, Step } from '../../src/invoke/rows.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 
 /** What a run puts out, for readers who begin anywhere, before and after a restart (contract section 6). */

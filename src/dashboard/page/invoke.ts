@@ -1,4 +1,4 @@
-import { placeholdersOf } from '../../invoke/prompt.ts'
+import { placeholdersOf } from '../../hosted/invoke/prompt.ts'
 import type { Api } from './api.ts'
 import type { Agent } from './directory.ts'
 import { h, labelled, setText } from './dom.ts'

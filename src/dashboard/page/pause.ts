@@ -1,5 +1,5 @@
-import type { PendingPause as StoredPause } from '../../invoke/rows.ts'
-import type { ApprovalRecord, InputRequestRecord } from '../../pauses/schema.ts'
+import type { ApprovalRecord, InputRequestRecord } from '../../hosted/pauses/schema.ts'
+import type { PendingPause as StoredPause } from '../../hosted/store/rows.ts'
 import { type Api, ApiFailure, type OnWire } from './api.ts'
 
 /** What hosted runs wait for. Kinds are named as in the addresses of the API, and of this page. */

@@ -1,0 +1,193 @@
+import { runKey } from '../../ids.ts'
+import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
+import type { Prices } from '../../model/prices.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import type { Budget } from '../invoke/plan.ts'
+import type { Changes } from '../scheduler/changes.ts'
+import { NoLongerOurs } from '../store/progress.ts'
+import type { HostedRun, Progress } from '../store/rows.ts'
+import { conversationOf } from './conversation.ts'
+
+export interface BudgetDeps {
+  readonly sql: Sql
+  /** This process, in the table `instances`. */
+  readonly owner: string
+  readonly prices: Prices
+  /** Of budgets, by the run at the top: told when a model call has ended. */
+  readonly budgetChanges: Changes
+}
+
+/** Why a run has to end. */
+export interface Overrun {
+  readonly message: string
+  readonly detail: Record<string, unknown>
+}
+
+/** What an answer costs, and what it counts against budgets. */
+export interface Cost {
+  readonly costUsd: number
+  readonly countedUsd: number
+}
+
+const TOKENS_PER_PRICE = 1_000_000
+/** Of an answer whose length nothing is known about. */
+const OUTPUT_TOKENS_GUESS = 1_000
+/** Most texts have fewer tokens. */
+const CHARACTERS_PER_TOKEN = 3
+
+/**
+ * The budgets that a run has to obey (contract section 3: `budget_usd`): its own, and those of the runs above it. Each
+ * covers the run that has it and all runs below.
+ *
+ * Before each model call what has been spent is added up. Where runs share a budget, a call first notes what it may come
+ * to, under a lock on the run at the top: as long as other calls are under way it begins only if there is room for all
+ * of them, and waits otherwise. So a budget is passed by no more than its last call, and what calls under way cost
+ * beyond what was expected of them.
+ */
+export class RunBudget {
+  /** What the runs below have spent, by the last look. None of them is at work while this one asks its model. */
+  private belowUsd = 0
+  private readonly budgets: readonly Budget[]
+
+  /** @param spentUsd what its answers have come to so far */
+  constructor(
+    private readonly deps: BudgetDeps,
+    private readonly run: HostedRun,
+    private spentUsd: number,
+  ) {
+    this.budgets = budgetsOver(run)
+  }
+
+  costOf(answer: ModelAnswer): Cost {
+    const { prices } = this.deps
+    const { model } = this.run.plan.agent
+    const costUsd = prices.costUsd(answer.model, answer.usage) ?? prices.costUsd(model, answer.usage) ?? 0
+    const isKnown = prices.costUsd(model, answer.usage) !== null
+    return { costUsd, countedUsd: isKnown ? costUsd : Math.max(costUsd, this.priceOf(answer.usage)) }
+  }
+
+  /**
+   * Whether the model may be asked once more, after waiting for others if need be. Null: it may.
+   * @throws NoLongerOurs; the signal's reason
+   */
+  async admit(progress: Progress, signal: AbortSignal): Promise<Overrun | null> {
+    const last = progress.steps.at(-1)
+    // The next question holds at least what the last one and its answer did.
+    const known = last === undefined ? 0 : last.inputTokens + last.outputTokens
+    const atLeast = this.priceOf({ inputTokens: known, outputTokens: 0 })
+    if (this.budgets.length === 0) return null
+    const isShared = this.budgets[0]!.runId !== this.run.runId
+    if (!isShared && progress.calls.every(({ childRunId }) => childRunId === null))
+      return this.ownOverrun('would pass', this.spentUsd + atLeast)
+    const estimate = isShared ? Math.max(atLeast, this.priceOf(expectedUsage(progress, known))) : atLeast
+    for (;;) {
+      signal.throwIfAborted()
+      const change = this.deps.budgetChanges.next(this.key, signal)
+      const verdict = await this.reserve(atLeast, estimate)
+      if (verdict !== 'full') return verdict
+      await change
+    }
+  }
+
+  /** Whether an answer of this cost passes the run's own budget; those above are looked at before the next call. */
+  overrunAfter({ countedUsd }: Cost): Overrun | null {
+    return this.ownOverrun('has passed', this.spentUsd + this.belowUsd + countedUsd)
+  }
+
+  /** A model call is over, and what it has come to is stored. */
+  settled(countedUsd: number): void {
+    this.spentUsd += countedUsd
+    if (this.budgets.length > 0) this.deps.budgetChanges.tell(this.key)
+  }
+
+  /** @returns `full`: there is room only once calls under way have ended */
+  private async reserve(atLeast: number, estimate: number): Promise<Overrun | 'full' | null> {
+    const { sql, owner } = this.deps
+    const { workspaceId, runId } = this.run
+    return (await sql.begin(async (transaction) => {
+      const tx = transaction as unknown as TransactionSql
+      const sums = await this.lockedSums(tx)
+      const verdict = this.judge(sums, atLeast, estimate)
+      const { count } = await tx`
+        update hosted_runs set reserved_usd = ${verdict === null ? estimate : 0}
+        where workspace_id = ${workspaceId} and run_id = ${runId} and owner = ${owner} and phase = 'driven'`
+      if (count === 0) throw new NoLongerOurs()
+      return verdict
+    })) as Overrun | 'full' | null
+  }
+
+  /** What each of the budgets has to cover so far, in their order. Nobody else can reserve until the transaction ends. */
+  private async lockedSums(tx: TransactionSql): Promise<Sum[]> {
+    const { workspaceId, runId, rootRunId } = this.run
+    await tx`
+      select from hosted_runs where workspace_id = ${workspaceId} and run_id = ${this.budgets[0]!.runId}
+      for no key update`
+    const rows = await tx<(Sum & { readonly runId: string })[]>`
+      select b.run_id as "runId", sum(h.spent_usd) as spent,
+        coalesce(sum(h.reserved_usd) filter (where h.phase = 'driven' and h.run_id <> ${runId}), 0) as reserved
+      from unnest(${this.budgets.map((budget) => budget.runId)}::uuid[]) as b (run_id) join hosted_runs h
+        on h.workspace_id = ${workspaceId} and h.root_run_id = ${rootRunId} and b.run_id = any(h.budgeted_by)
+      group by b.run_id`
+    // A run of before budgets covered runs below is in no sum, and has its own answers to cover at least.
+    const unknown = { spent: this.spentUsd, reserved: 0 }
+    return this.budgets.map((budget) => rows.find((row) => row.runId === budget.runId) ?? unknown)
+  }
+
+  private judge(sums: readonly Sum[], atLeast: number, estimate: number): Overrun | 'full' | null {
+    let isFull = false
+    for (const [index, { runId, usd }] of this.budgets.entries()) {
+      const { spent, reserved } = sums[index]!
+      if (runId === this.run.runId) this.belowUsd = spent - this.spentUsd
+      if (spent + atLeast > usd) {
+        if (runId === this.run.runId) return this.ownOverrun('would pass', spent + atLeast)
+        const message = `the run would pass the budget of ${usd} USD of run ${runId}, which it is part of (budget_usd)`
+        return { message, detail: { budget_usd: usd, spent_usd: spent + atLeast, budget_run_id: runId } }
+      }
+      if (reserved > 0 && spent + reserved + estimate > usd) isFull = true
+    }
+    return isFull ? 'full' : null
+  }
+
+  private ownOverrun(what: 'would pass' | 'has passed', spent: number): Overrun | null {
+    const { budgetUsd } = this.run.plan.agent
+    if (budgetUsd === null || spent <= budgetUsd) return null
+    const message = `the run ${what} its budget of ${budgetUsd} USD (budget_usd)`
+    return { message, detail: { budget_usd: budgetUsd, spent_usd: spent } }
+  }
+
+  /** A model of unknown price is taken for the dearest, so that no budget is passed without a word. */
+  private priceOf(usage: ModelUsage): number {
+    const { prices } = this.deps
+    const known = prices.costUsd(this.run.plan.agent.model, usage)
+    if (known !== null) return known
+    const { input, output } = prices.dearest()
+    return (usage.inputTokens * input + usage.outputTokens * output) / TOKENS_PER_PRICE
+  }
+
+  private get key(): string {
+    return runKey(this.run.workspaceId, this.run.rootRunId)
+  }
+}
+
+/** In USD: what the runs under a budget have spent, and what their calls under way may come to. */
+interface Sum {
+  readonly spent: number
+  readonly reserved: number
+}
+
+/** The budgets that cover a run, the top one first, its own last. */
+export function budgetsOver({ runId, plan }: Pick<HostedRun, 'runId' | 'plan'>): readonly Budget[] {
+  const { budgetUsd } = plan.agent
+  const above = plan.budgetsAbove ?? []
+  return budgetUsd === null ? above : [...above, { runId, usd: budgetUsd }]
+}
+
+function expectedUsage(progress: Progress, knownTokens: number): ModelUsage {
+  const { maxOutputTokens } = progress.run.plan.agent
+  const outputs = progress.steps.map(({ outputTokens }) => outputTokens)
+  const characters = conversationOf(progress).reduce((sum, message) => sum + JSON.stringify(message).length, 0)
+  return {
+    inputTokens: Math.max(knownTokens, Math.ceil(characters / CHARACTERS_PER_TOKEN)),
+    outputTokens: maxOutputTokens ?? Math.max(OUTPUT_TOKENS_GUESS, ...outputs),
+  }
+}

@@ -1,0 +1,162 @@
+import type { Clock } from '../../clock.ts'
+import { RawJson } from '../../http/raw-json.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { SchemaChecks } from '../../model/output-schema.ts'
+import type { Sql } from '../../postgres/connect.ts'
+import type { OutputLog } from '../output/output-log.ts'
+import { storeResult, storeStart } from '../store/progress.ts'
+import type { Call, CallStatus, HostedRun, Outcome, Progress } from '../store/rows.ts'
+import type { ToolOutcome } from '../tools/tool.ts'
+import type { Toolbox, ToolboxEntry } from '../tools/toolbox.ts'
+import { finishedEvent, startedEvent } from './step-events.ts'
+import { failure } from './tool-calls.ts'
+
+/** Runs that carry out calls of other runs. */
+export interface Children {
+  /**
+   * Makes sure that the call's run exists; a run that does already goes on.
+   * @returns why there is none, for the model
+   * @throws NoLongerOurs when the parent may not begin any more
+   */
+  begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
+  /** Resolves once the run is over, or asleep. Rejects when the signal aborts. */
+  settled(run: RunIdentity, signal: AbortSignal): Promise<Outcome>
+  /** Lets go of runs that have ended with the one above them. */
+  drop(runs: readonly RunIdentity[]): void
+}
+
+export interface CallMakerDeps {
+  readonly sql: Sql
+  readonly owner: string
+  readonly clock: Clock
+  readonly schemas: SchemaChecks
+  readonly children: Children
+  readonly progress: Progress
+  readonly output: OutputLog
+  readonly toolbox: Toolbox
+  readonly signal: AbortSignal
+  readonly usedMs: () => number
+  /** Does it, again and again while the database is away. */
+  readonly store: <T>(write: () => Promise<T>) => Promise<T>
+  readonly onChange: () => void
+}
+
+/** Calls of one turn that are made at the same time. */
+const AT_ONCE = 16
+
+/** Makes the calls of a turn that can be made, each exactly once as far as that is in anybody's power. */
+export class CallMaker {
+  private storing: Promise<unknown> = Promise.resolve()
+
+  /** @param fresh calls that its driver has stored itself: no earlier process can have made them */
+  constructor(
+    private readonly deps: CallMakerDeps,
+    private readonly fresh: ReadonlySet<string>,
+  ) {}
+
+  /** Resolves once each call is over, held for a person, or carried out by a run that is asleep. */
+  async makeAll(): Promise<void> {
+    const { calls } = this.deps.progress
+    const waiting = calls.filter(({ status }) => MADE.includes(status)).values()
+    const work = async () => {
+      for (const call of waiting) await this.settle(call)
+    }
+    const results = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, calls.length) }, work))
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+  }
+
+  private async settle(call: Call): Promise<void> {
+    this.deps.signal.throwIfAborted()
+    if (call.status === 'rejected') return this.finish(call, 'failed', call.output!, 0)
+    if (call.status === 'answered') return this.finish(call, 'finished', call.output!, 0)
+    const entry = this.deps.toolbox.get(call.tool)
+    if (entry === undefined || entry.kind === 'input')
+      return this.finish(call, 'failed', failure(`there is no tool ${call.tool} any more`), 0)
+    if (call.status === 'started' && !this.fresh.has(call.callId) && entry.kind === 'call' && !entry.tool.isRepeatable)
+      return this.finish(call, 'failed', failure(UNKNOWN_OUTCOME), 0)
+    const ready = call.status === 'ready' ? await this.start(call) : call
+    return entry.kind === 'agent' ? this.askAgent(ready, entry) : this.callTool(ready, entry)
+  }
+
+  private async start(call: Call): Promise<Call> {
+    const { sql, owner, clock, progress, output, store } = this.deps
+    return this.inTurn(async () => {
+      const frame = output.nextPlace()
+      const at = clock.now()
+      const started: Call = { ...call, status: 'started', startedFrame: frame }
+      const events = [startedEvent(progress.run, at, started)]
+      await store(() => storeStart(sql, progress.run, owner, { callId: call.callId, frame, at, events }))
+      this.replace(started)
+      output.addCall(started, 'started')
+      return started
+    })
+  }
+
+  private async callTool(call: Call, { tool }: ToolboxEntry & { kind: 'call' }): Promise<void> {
+    const { signal, schemas, store } = this.deps
+    const startedMs = performance.now()
+    // A person may have edited the arguments.
+    const checked = schemas.checkArguments(tool.parameters, call.input.text)
+    const outcome: ToolOutcome =
+      'problem' in checked
+        ? { ok: false, error: checked.problem }
+        : await store(() => tool.call(checked.value, { idempotencyKey: call.callId, signal }))
+    await this.finishWith(call, outcome, performance.now() - startedMs)
+  }
+
+  private async askAgent(call: Call, entry: ToolboxEntry & { kind: 'agent' }): Promise<void> {
+    const { children, progress, signal, store } = this.deps
+    const { workspaceId } = progress.run
+    const startedMs = performance.now()
+    const refused = await store(() => children.begin(progress.run, call, entry.agentId))
+    if (refused !== null) return this.finish(call, 'failed', failure(refused.problem), 0)
+    const outcome = await store(() => children.settled({ workspaceId, runId: call.childRunId! }, signal))
+    if (outcome.kind === 'paused') return
+    const tookMs = performance.now() - startedMs
+    if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its driver`)
+    if (outcome.status === 'completed') return this.finish(call, 'finished', outcome.output!, tookMs)
+    const why = outcome.errorMessage ?? outcome.status
+    await this.finish(call, 'failed', failure(`the run of the agent has ended as ${outcome.status}: ${why}`), tookMs)
+  }
+
+  private finishWith(call: Call, outcome: ToolOutcome, tookMs: number): Promise<void> {
+    if (outcome.ok) return this.finish(call, 'finished', RawJson.of(outcome.output ?? null), tookMs)
+    return this.finish(call, 'failed', failure(outcome.error), tookMs)
+  }
+
+  private async finish(call: Call, status: 'finished' | 'failed', output: RawJson, tookMs: number): Promise<void> {
+    const { sql, owner, clock, progress, output: log, store, usedMs, onChange } = this.deps
+    const durationMs = Math.round(tookMs)
+    await this.inTurn(async () => {
+      const at = clock.now()
+      const frame = log.nextPlace()
+      const done: Call = { ...call, status, output, finishedFrame: frame, durationMs }
+      const events = [finishedEvent(progress.run, at, done, tookMs)]
+      const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
+      await store(() => storeResult(sql, progress.run, owner, result))
+      this.replace(done)
+      log.addCall(done, 'over')
+    })
+    onChange()
+  }
+
+  /**
+   * Frames are told in the order of their places, so that a reader who has seen one has seen those before it: calls that
+   * end at the same time are stored one after the other, as the lock on their run would have them in any case.
+   */
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.storing.then(work)
+    this.storing = done.catch(() => undefined)
+    return done
+  }
+
+  private replace(call: Call): void {
+    const { calls } = this.deps.progress
+    calls[calls.findIndex(({ callId }) => callId === call.callId)] = call
+  }
+}
+
+const MADE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
+
+const UNKNOWN_OUTCOME =
+  'the service was interrupted during this call, and nobody knows whether it has taken effect; it was not made again'

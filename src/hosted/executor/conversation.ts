@@ -1,0 +1,29 @@
+import type { RawJson } from '../../http/raw-json.ts'
+import type { ModelMessage } from '../../model/model.ts'
+import type { Progress } from '../store/rows.ts'
+
+/** What the model is told: the prompt, what was said before, and all that the run has done. */
+export function conversationOf({ run, history, steps, calls }: Progress): ModelMessage[] {
+  const { system, user, history: given } = run.plan
+  const messages: ModelMessage[] = [
+    { role: 'system', content: system },
+    ...given,
+    ...history,
+    { role: 'user', content: user },
+  ]
+  for (const { step, content, toolCalls, remark } of steps) {
+    messages.push({ role: 'assistant', content, ...(toolCalls.length > 0 && { toolCalls }) })
+    for (const call of calls) {
+      if (call.step === step) messages.push({ role: 'tool', toolCallId: call.toolCallId, content: told(call.output) })
+    }
+    if (remark !== null) messages.push({ role: 'user', content: remark })
+  }
+  return messages
+}
+
+/** A text as it is, everything else as JSON. */
+function told(output: RawJson | null): string {
+  if (output === null) return ''
+  const value = output.text.startsWith('"') ? output.parse() : output.text
+  return value as string
+}

@@ -1,0 +1,387 @@
+import type { Clock } from '../../clock.ts'
+import { RawJson } from '../../http/raw-json.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { Log } from '../../log.ts'
+import { type Model, type ModelAnswer, ModelFailure } from '../../model/model.ts'
+import type { SchemaChecks } from '../../model/output-schema.ts'
+import { isUnavailable } from '../../postgres/connect.ts'
+import type { RunEnding } from '../../runs/state.ts'
+import { OutputLog } from '../output/output-log.ts'
+import { endRun } from '../store/end.ts'
+import { loadProgress } from '../store/load.ts'
+import { NoLongerOurs, storeAnswer } from '../store/progress.ts'
+import type { Call, Outcome, Pause, Progress, Step } from '../store/rows.ts'
+import { ownEvent } from '../store/system-event.ts'
+import { pauseRun } from '../store/wake.ts'
+import { McpUnavailable } from '../tools/mcp-tool.ts'
+import { openToolbox, type Toolbox, type ToolboxDeps } from '../tools/toolbox.ts'
+import { type BudgetDeps, type Cost, RunBudget } from './budget.ts'
+import { CallMaker, type Children } from './call-maker.ts'
+import { conversationOf } from './conversation.ts'
+import { askingEvent, endedEvent, finishedEvent, modelEvent, startedEvent } from './step-events.ts'
+import { attemptName, callsOf, storable, storableAnswer } from './tool-calls.ts'
+
+export interface DriverDeps extends BudgetDeps {
+  readonly clock: Clock
+  readonly log: Log
+  readonly model: Model
+  readonly schemas: SchemaChecks
+  readonly tools: ToolboxDeps
+  readonly children: Children
+  /** How long a person may take; null: for ever. */
+  readonly pauseMs: number | null
+  readonly outputBytesMax: number
+  /** Called after each commit that has put something into the outbox. */
+  readonly onChange: () => void
+}
+
+/** Why a driver lets go of its run before that is over. The run goes on elsewhere, or has been ended by somebody else. */
+export class Dropped extends Error {}
+
+class TimedOut extends Error {}
+
+/** How often a model is told that its output does not match the schema. */
+const REPAIRS_MAX = 2
+const STORE_RETRY_MS = 200
+
+/**
+ * Carries a hosted run on from where its rows say it is, until it is over or waits for a person: ask the model, store
+ * its answer, make the calls, store what they come to. What is stored is never done again, so that a process may die
+ * at any point and another one go on.
+ */
+export class Driver {
+  readonly output: OutputLog
+  private readonly stop = new AbortController()
+  private isDropped = false
+  private readonly startedMs = performance.now()
+  private readonly baseUsedMs: number
+  private costUsd: number
+  private readonly budget: RunBudget
+  private toolbox: Promise<Toolbox> | undefined
+  /** Calls that this driver itself has stored: no earlier one can have made them. */
+  private readonly fresh = new Set<string>()
+
+  constructor(
+    private readonly deps: DriverDeps,
+    private progress: Progress,
+  ) {
+    this.output = OutputLog.of(progress)
+    for (const pause of progress.pauses) this.output.skipPlaces(pause.frame)
+    this.baseUsedMs = progress.usedMs
+    this.costUsd = progress.costUsd
+    this.budget = new RunBudget(deps, progress.run, progress.spentUsd)
+  }
+
+  /** Lets go of the run at once: what is under way is given up. */
+  drop(): void {
+    this.isDropped = true
+    this.stop.abort(new Dropped())
+  }
+
+  /** Never throws. */
+  async drive(): Promise<Outcome> {
+    const timer = setTimeout(() => this.stop.abort(new TimedOut()), Math.max(1, this.timeoutMs - this.usedMs))
+    let outcome: Outcome
+    try {
+      outcome = await this.goOn()
+    } catch (error) {
+      outcome = await this.brokenOff(error)
+    } finally {
+      clearTimeout(timer)
+      // Ends sessions with tool servers.
+      this.stop.abort(new Dropped())
+    }
+    this.output.close(outcome, this.progress.run.sessionId)
+    return outcome
+  }
+
+  private async goOn(): Promise<Outcome> {
+    for (;;) {
+      this.stop.signal.throwIfAborted()
+      const open = this.progress.calls.filter(({ status }) => status !== 'finished' && status !== 'failed')
+      const outcome = open.length > 0 ? await this.makeCalls() : await this.askModel()
+      if (outcome !== null) return outcome
+    }
+  }
+
+  private async makeCalls(): Promise<Outcome | null> {
+    const { deps, progress, output } = this
+    const maker = new CallMaker(
+      {
+        ...deps,
+        progress,
+        output,
+        toolbox: await this.tools(),
+        signal: this.stop.signal,
+        usedMs: () => this.usedMs,
+        store: (write) => this.store(write),
+      },
+      this.fresh,
+    )
+    await maker.makeAll()
+    if (progress.calls.every(({ status }) => status === 'finished' || status === 'failed')) return null
+    return this.rest()
+  }
+
+  /** Everything that can be done is done; the rest waits for people. */
+  private async rest(): Promise<Outcome | null> {
+    const { sql, owner, clock, onChange } = this.deps
+    const { run } = this.progress
+    const at = clock.now()
+    const pending = await this.store(() =>
+      pauseRun(sql, run, owner, {
+        usedMs: this.usedMs,
+        at,
+        events: (waitsFor) => [ownEvent(run, at, 'run.paused', { pending: waitsFor })],
+      }),
+    )
+    if (pending === null) throw new NoLongerOurs()
+    if (pending !== 'decided') {
+      onChange()
+      return { kind: 'paused', pending }
+    }
+    const progress = await this.store(() => loadProgress(sql, run))
+    if (progress === null) throw new NoLongerOurs()
+    this.progress = progress
+    return null
+  }
+
+  private async askModel(): Promise<Outcome | null> {
+    const { model } = this.deps
+    const { run, steps } = this.progress
+    const { agent, isStreamed } = run.plan
+    const step = steps.length + 1
+    if (step > agent.maxSteps)
+      return this.fail('max_steps', `the run has taken its ${agent.maxSteps} steps (max_steps) and is not done`)
+    const overrun = await this.store(() => this.budget.admit(this.progress, this.stop.signal))
+    if (overrun !== null) return this.fail('budget_exceeded', overrun.message, null, overrun.detail)
+    let attempt = attemptName()
+    this.output.beginText(step, attempt)
+    const toolbox = await this.tools()
+    const startedMs = performance.now()
+    const watch = {
+      onText: (delta: string) => this.output.addText(delta),
+      onRestart: () => {
+        attempt = attemptName()
+        this.output.beginText(step, attempt)
+      },
+    }
+    const answer = storableAnswer(
+      await model.ask(
+        {
+          model: agent.model,
+          messages: conversationOf(this.progress),
+          tools: [...toolbox.values()].map(({ tool }) => tool),
+          temperature: agent.temperature,
+          maxOutputTokens: agent.maxOutputTokens,
+          outputSchema: agent.outputSchema,
+          ...(isStreamed && watch),
+        },
+        this.stop.signal,
+      ),
+    )
+    if (!isStreamed && answer.content !== null) this.output.addText(answer.content)
+    return this.take(answer, { step, attempt, latencyMs: performance.now() - startedMs, toolbox })
+  }
+
+  /** Stores an answer, as the end of the run or with the calls that it asks for. */
+  private async take(
+    answer: ModelAnswer,
+    asked: { readonly step: number; readonly attempt: string; readonly latencyMs: number; readonly toolbox: Toolbox },
+  ): Promise<Outcome | null> {
+    const { clock, pauseMs, schemas, onChange } = this.deps
+    const { progress, output } = this
+    const { run } = progress
+    const at = clock.now()
+    const cost = this.budget.costOf(answer)
+    const step: Step = {
+      step: asked.step,
+      attempt: asked.attempt,
+      content: answer.content,
+      toolCalls: answer.toolCalls,
+      remark: null,
+      ...answer.usage,
+    }
+    const said = modelEvent(run, at, answer, { ...asked, costUsd: cost.costUsd })
+    const overrun = this.budget.overrunAfter(cost)
+    if (overrun !== null) return this.fail('budget_exceeded', overrun.message, { step, cost, said }, overrun.detail)
+    if (answer.refusal !== null && answer.toolCalls.length === 0)
+      return this.fail('refused', `the model has refused: ${answer.refusal}`, { step, cost, said })
+    if (answer.toolCalls.length === 0) {
+      const end = await this.finalAnswer(step, cost, said)
+      if (typeof end !== 'string') return end
+      await this.keep({ ...step, remark: end }, [], [], cost, [said])
+      return null
+    }
+    const expiresAt = pauseMs === null ? null : new Date(at + pauseMs)
+    const { toolbox } = asked
+    const { calls, pauses } = callsOf(answer, { step: step.step, toolbox, schemas, log: output, expiresAt })
+    const events = [said, ...pauses.map((pause) => askingEvent(run, at, pause))]
+    for (const call of calls) {
+      if (call.status === 'started') events.push(startedEvent(run, at, call))
+      if (call.status === 'failed') events.push(finishedEvent(run, at, call, 0))
+    }
+    await this.keep(step, calls, pauses, cost, events)
+    for (const call of calls) {
+      if (call.status === 'started') output.addCall(call, 'started')
+      if (call.status === 'failed') output.addCall(call, 'over')
+    }
+    onChange()
+    return null
+  }
+
+  private async keep(
+    step: Step,
+    calls: readonly Call[],
+    pauses: readonly Pause[],
+    { costUsd, countedUsd }: Cost,
+    events: readonly OwnEventRow[],
+  ): Promise<void> {
+    const { sql, owner, clock } = this.deps
+    const { progress } = this
+    const answer = { step, calls, pauses, costUsd, spentUsd: countedUsd, usedMs: this.usedMs, at: clock.now(), events }
+    await this.store(() => storeAnswer(sql, progress.run, owner, answer))
+    progress.steps.push(step)
+    progress.calls.push(...calls)
+    for (const { callId } of calls) this.fresh.add(callId)
+    progress.pauses.push(...pauses)
+    this.costUsd += costUsd
+    this.budget.settled(countedUsd)
+  }
+
+  /** Ends the run with this answer, or says what is wrong with it, for the model to put right. */
+  private async finalAnswer(step: Step, cost: Cost, said: OwnEventRow): Promise<Outcome | string> {
+    const { schemas, outputBytesMax } = this.deps
+    const { run, steps } = this.progress
+    const { outputSchema } = run.plan.agent
+    const text = step.content ?? ''
+    const last = { step, cost, said }
+    if (Buffer.byteLength(text) > outputBytesMax)
+      return this.fail('output_too_large', `the answer of the model has more than ${outputBytesMax} bytes`, last)
+    if (outputSchema === null) return this.end('completed', { output: RawJson.of({ text }), remember: text, last })
+    const checked = schemas.checkOutput(outputSchema, text)
+    if (!('problem' in checked)) {
+      const output = RawJson.of(checked.value)
+      return this.end('completed', { output, remember: output.text, last })
+    }
+    const { problem } = checked
+    const repairs = steps.filter(({ remark }) => remark !== null).length
+    if (repairs < REPAIRS_MAX && schemas.schemaProblem(outputSchema) === undefined)
+      return `This does not match the JSON Schema of the output: ${problem}. Answer with the corrected JSON only.`
+    return this.fail('output_invalid', `the output of the model does not match output_schema: ${problem}`, last)
+  }
+
+  private async brokenOff(error: unknown): Promise<Outcome> {
+    const reason = this.stop.signal.aborted ? this.stop.signal.reason : error
+    try {
+      if (reason instanceof TimedOut) {
+        const message = `the run has taken longer than ${this.timeoutMs / 1000} s (timeout_seconds)`
+        return await this.end('timed_out', { reason: 'timeout', message })
+      }
+      if (reason instanceof Dropped || reason instanceof NoLongerOurs) return LEFT
+      if (reason instanceof ModelFailure) {
+        const { status, code, message } = reason
+        return await this.fail('model_failed', message, null, { provider: { status, code } })
+      }
+      if (reason instanceof McpUnavailable) return await this.fail('tool_unavailable', reason.message)
+      this.deps.log.error('a hosted run broke off', { runId: this.progress.run.runId, error: reason })
+      return await this.fail('internal', 'the run broke off for a reason of our own; it is in the log')
+    } catch (cause) {
+      if (!(cause instanceof NoLongerOurs || cause instanceof Dropped))
+        this.deps.log.error('the end of a hosted run could not be stored', { cause })
+      return LEFT
+    }
+  }
+
+  private fail(
+    reason: string,
+    message: string,
+    last: LastStep | null = null,
+    detail: Record<string, unknown> = {},
+  ): Promise<Outcome> {
+    return this.end('failed', { reason, message, last, detail })
+  }
+
+  private async end(status: RunEnding, what: End): Promise<Outcome> {
+    const { sql, owner, clock, onChange, children } = this.deps
+    const { run, steps, calls } = this.progress
+    const { reason, output = null, remember, last = null, detail = {} } = what
+    const message = what.message === undefined ? null : storable(what.message)
+    const at = clock.now()
+    const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
+    const { costUsd, countedUsd } = last?.cost ?? { costUsd: 0, countedUsd: 0 }
+    const isAnyBelow = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
+    const totals = {
+      steps: steps.length + (last === null ? 0 : 1),
+      toolCalls: calls.length,
+      costUsd: this.costUsd + costUsd,
+    }
+    const event = endedEvent(run, at, status, { ...totals, message, errorDetail })
+    const ended = await this.store(() =>
+      endRun(sql, run, owner, {
+        status,
+        output,
+        errorMessage: message,
+        errorDetail,
+        step: last?.step ?? null,
+        costUsd,
+        spentUsd: countedUsd,
+        usedMs: this.usedMs,
+        remember: remember === undefined ? null : { user: run.plan.user, assistant: remember },
+        at,
+        events: last === null ? [event] : [last.said, event],
+        below: isAnyBelow ? 'its parent has ended' : null,
+      }),
+    )
+    if (ended === null) throw new NoLongerOurs()
+    onChange()
+    this.budget.settled(countedUsd)
+    const { below, ...usage } = ended
+    children.drop(below)
+    return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }
+  }
+
+  private tools(): Promise<Toolbox> {
+    this.toolbox ??= this.store(() => openToolbox(this.progress.run, this.deps.tools, this.stop.signal))
+    return this.toolbox
+  }
+
+  /** Tries again for as long as the run may take: a database that is away for a moment must not cost an answer. */
+  private async store<T>(write: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await write()
+      } catch (error) {
+        // Calls that are under way at the same time are somebody else's, too.
+        if (error instanceof NoLongerOurs) this.stop.abort(error)
+        if (!isUnavailable(error) || this.isDropped) throw error
+        await Bun.sleep(STORE_RETRY_MS)
+      }
+    }
+  }
+
+  private get timeoutMs(): number {
+    return this.progress.run.plan.agent.timeoutSeconds * 1000
+  }
+
+  private get usedMs(): number {
+    return Math.round(this.baseUsedMs + performance.now() - this.startedMs)
+  }
+}
+
+interface LastStep {
+  readonly step: Step
+  readonly cost: Cost
+  readonly said: OwnEventRow
+}
+
+interface End {
+  readonly output?: RawJson
+  readonly remember?: string
+  readonly reason?: string
+  readonly message?: string
+  readonly detail?: Record<string, unknown>
+  readonly last?: LastStep | null
+}
+
+const LEFT: Outcome = { kind: 'left', status: 'running' }

@@ -1,0 +1,80 @@
+import type { RawJson } from '../../http/raw-json.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { ModelAnswer } from '../../model/model.ts'
+import type { RunEnding } from '../../runs/state.ts'
+import type { Call, HostedRun, Pause } from '../store/rows.ts'
+import { ownEvent } from '../store/system-event.ts'
+
+/** The events of a run's steps. */
+
+export function modelEvent(
+  run: HostedRun,
+  at: number,
+  answer: ModelAnswer,
+  { step, latencyMs, costUsd }: { readonly step: number; readonly latencyMs: number; readonly costUsd: number },
+): OwnEventRow {
+  return ownEvent(run, at, 'llm.call', {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.request.model': run.plan.agent.model,
+    'gen_ai.response.model': answer.model,
+    'gen_ai.response.id': answer.responseId ?? undefined,
+    'gen_ai.response.finish_reasons': [answer.finishReason],
+    'gen_ai.usage.input_tokens': answer.usage.inputTokens,
+    'gen_ai.usage.output_tokens': answer.usage.outputTokens,
+    latency_ms: Math.round(latencyMs),
+    cost_usd: costUsd,
+    step,
+    tool_calls: answer.toolCalls.length,
+  })
+}
+
+export function startedEvent(run: HostedRun, at: number, call: Call): OwnEventRow {
+  return ownEvent(run, at, 'tool.call.started', { ...toolKeys(call), input: call.input })
+}
+
+/** @param latencyMs what the call took */
+export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs: number): OwnEventRow {
+  const outcome = { status: call.status, output: call.output, latency_ms: Math.round(latencyMs) }
+  return ownEvent(
+    run,
+    at,
+    'tool.call.finished',
+    { ...toolKeys(call), ...outcome },
+    call.status === 'failed' ? 'warn' : 'info',
+  )
+}
+
+export function askingEvent(run: HostedRun, at: number, pause: Pause): OwnEventRow {
+  const expires_at = pause.expiresAt
+  if (pause.type === 'approval') {
+    const { pauseId: approval_id, tool, input } = pause
+    return ownEvent(run, at, 'approval.requested', { approval_id, tool, input, expires_at })
+  }
+  const { pauseId: request_id, question, options } = pause
+  return ownEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
+}
+
+export interface RunSummary {
+  readonly steps: number
+  readonly toolCalls: number
+  readonly costUsd: number
+  readonly message: string | null
+  readonly errorDetail: RawJson | null
+}
+
+export function endedEvent(run: HostedRun, at: number, status: RunEnding, summary: RunSummary): OwnEventRow {
+  const { steps, toolCalls: tool_calls, costUsd: cost_usd, message, errorDetail } = summary
+  const error = { error_message: message ?? undefined, error_detail: errorDetail ?? undefined }
+  const level = status === 'completed' ? 'info' : 'error'
+  return ownEvent(run, at, `run.${status}`, { steps, tool_calls, cost_usd, ...error }, level)
+}
+
+function toolKeys(call: Call): Record<string, unknown> {
+  return {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': call.tool,
+    'gen_ai.tool.call.id': call.toolCallId,
+    step: call.step,
+    child_run_id: call.childRunId ?? undefined,
+  }
+}

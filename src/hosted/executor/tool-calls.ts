@@ -1,0 +1,98 @@
+import { RawJson } from '../../http/raw-json.ts'
+import { shown } from '../../http/validation-message.ts'
+import { mint } from '../../ids.ts'
+import type { ModelAnswer, ModelToolCall } from '../../model/model.ts'
+import type { SchemaChecks } from '../../model/output-schema.ts'
+import type { OutputLog } from '../output/output-log.ts'
+import type { Call, Pause } from '../store/rows.ts'
+import type { Toolbox } from '../tools/toolbox.ts'
+
+export interface TurnOptions {
+  readonly step: number
+  readonly toolbox: Toolbox
+  readonly schemas: SchemaChecks
+  /** Gives the frames of the output stream their places. */
+  readonly log: OutputLog
+  /** When what a person is asked expires; null: never. */
+  readonly expiresAt: Date | null
+}
+
+/** The calls that an answer asks for, each either on its way, held for a person, or failed already. */
+export function callsOf(answer: ModelAnswer, options: TurnOptions): { calls: Call[]; pauses: Pause[] } {
+  const calls: Call[] = []
+  const pauses: Pause[] = []
+  answer.toolCalls.forEach((asked, position) => {
+    const { call, pause } = callOf(asked, position, options)
+    calls.push(call)
+    if (pause !== null) pauses.push(pause)
+  })
+  return { calls, pauses }
+}
+
+function callOf(asked: ModelToolCall, position: number, options: TurnOptions): { call: Call; pause: Pause | null } {
+  const { step, toolbox, schemas, log, expiresAt } = options
+  const base = {
+    callId: mint.uuid(),
+    step,
+    position,
+    toolCallId: asked.id,
+    tool: asked.name,
+    childRunId: null,
+    output: null,
+    startedFrame: null,
+    finishedFrame: null,
+    durationMs: null,
+  }
+  const entry = toolbox.get(asked.name)
+  const checked = entry && schemas.checkArguments(entry.tool.parameters, asked.arguments)
+  if (checked === undefined || 'problem' in checked) {
+    const problem =
+      checked?.problem ?? `there is no tool ${shown(asked.name)}; there are: ${[...toolbox.keys()].join(', ')}`
+    const input = RawJson.of({})
+    const failed = {
+      ...base,
+      input,
+      status: 'failed' as const,
+      output: failure(problem),
+      finishedFrame: log.nextPlace(),
+    }
+    return { call: failed, pause: null }
+  }
+  const input = RawJson.of(checked.value)
+  const held = { pauseId: mint.uuid(), callId: base.callId, expiresAt }
+  if (entry!.kind === 'input') {
+    const { question, options: choices = null } = checked.value as { question: string; options?: string[] }
+    const asks = { question: storable(question), options: choices?.map(storable) ?? null }
+    const pause: Pause = { ...held, type: 'input', tool: null, input: null, ...asks, frame: log.nextPlace() }
+    return { call: { ...base, input, status: 'held' }, pause }
+  }
+  const childRunId = entry!.kind === 'agent' ? mint.uuid() : null
+  if (entry!.tool.requiresApproval) {
+    const shownOnly = { question: null, options: null, frame: log.nextPlace() }
+    const pause: Pause = { ...held, type: 'approval', tool: asked.name, input, ...shownOnly }
+    return { call: { ...base, input, childRunId, status: 'held' }, pause }
+  }
+  return { call: { ...base, input, childRunId, status: 'started', startedFrame: log.nextPlace() }, pause: null }
+}
+
+/** What the model is told of a call that came to nothing. */
+export function failure(error: string): RawJson {
+  return RawJson.of({ error })
+}
+
+/** Tells one attempt at an answer from the others of its run. */
+export function attemptName(): string {
+  return mint.ulid().slice(-8).toLowerCase()
+}
+
+/** Text that Postgres takes: models write anything. */
+export function storable(text: string): string {
+  return text.includes('\0') || !text.isWellFormed() ? text.toWellFormed().replaceAll('\0', '\uFFFD') : text
+}
+
+/** Text that Postgres takes, wherever the model has put any. */
+export function storableAnswer(answer: ModelAnswer): ModelAnswer {
+  const orNull = (text: string | null) => (text === null ? null : storable(text))
+  const toolCalls = answer.toolCalls.map((call) => ({ ...call, id: storable(call.id), name: storable(call.name) }))
+  return { ...answer, content: orNull(answer.content), refusal: orNull(answer.refusal), toolCalls }
+}

@@ -1,0 +1,129 @@
+import type { Clock } from '../clock.ts'
+import type { HostedConfig, Limits } from '../config.ts'
+import type { Egress } from '../egress/egress.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import type { Caller } from '../keys/schema.ts'
+import type { Connections } from '../live/connections.ts'
+import type { Log } from '../log.ts'
+import type { Model } from '../model/model.ts'
+import { createSchemaChecks } from '../model/output-schema.ts'
+import { createPrices } from '../model/prices.ts'
+import type { Loops } from '../ops/supervise.ts'
+import { type Sql, singleConnection } from '../postgres/connect.ts'
+import type { Secrets } from '../secrets/store.ts'
+import { createInvocations } from './invoke/invocations.ts'
+import { createDriving, type Wish } from './invoke/respond.ts'
+import { endOf, OutputLog } from './output/output-log.ts'
+import { startPauseExpiry } from './pauses/expiry.ts'
+import type { PauseRow } from './pauses/schema.ts'
+import { answeredAbout, type Decision, Pauses } from './pauses/store.ts'
+import { Changes } from './scheduler/changes.ts'
+import { Fleet } from './scheduler/scheduler.ts'
+import { Sessions } from './sessions/store.ts'
+import { loadProgress } from './store/load.ts'
+import { McpLists } from './tools/mcp-lists.ts'
+
+export interface HostedDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits: Limits
+  readonly config: HostedConfig
+  /** This process, in the table `instances`. */
+  readonly instanceId: string
+  readonly ring: KeyRing
+  readonly connections: Connections
+  readonly slowConsumerMs: number
+  readonly model: Model
+  readonly egress: Egress
+  readonly secrets: Secrets
+  readonly onChange: () => void
+  /** Where what looks after runs and pauses is supervised together with others. */
+  readonly loops?: Loops
+}
+
+const END_TIMEOUT_SECONDS = 1
+
+/** Everything that runs hosted agents, put together (contract section 6). */
+export function startHosted(deps: HostedDeps) {
+  const { sql, clock, log, limits, config, instanceId: owner, onChange } = deps
+  const schemas = createSchemaChecks()
+  const patrol = singleConnection(sql)
+  const invocations = createInvocations({
+    sql,
+    owner,
+    clock,
+    limits,
+    fleet: () => fleet,
+    secrets: deps.secrets,
+    schemas,
+    hasModel: config.openAiApiKey !== undefined || config.openAiBaseUrl !== undefined,
+    queuedMax: config.queuedRuns,
+    onChange,
+  })
+  const fleet: Fleet = new Fleet({
+    sql,
+    patrol,
+    owner,
+    clock,
+    log,
+    model: deps.model,
+    prices: createPrices(config.modelPrices),
+    budgetChanges: new Changes(),
+    schemas,
+    tools: { egress: deps.egress, secrets: deps.secrets, lists: new McpLists(clock) },
+    children: invocations.children,
+    pauseMs: config.pauseMs,
+    outputBytesMax: limits.run_output_bytes,
+    runsAtOnce: config.runsAtOnce,
+    runsAtOncePerWorkspace: config.runsAtOncePerWorkspace,
+    loops: deps.loops,
+    onChange,
+  })
+  const { connections, ring, slowConsumerMs } = deps
+  const driving = createDriving({ sql, fleet, ring, connections, slowConsumerMs, waitMs: config.waitMs })
+  const pauses = new Pauses({ sql, clock, limits, schemas, onChange })
+  const sessions = new Sessions({ sql, cancelRun: invocations.cancel })
+  const endExpiry = startPauseExpiry({
+    sql,
+    patrol,
+    clock,
+    log,
+    loops: deps.loops,
+    onChange,
+    onEnded: (run) => {
+      fleet.drop(run)
+      fleet.poke()
+    },
+  })
+  fleet.start()
+
+  /** Decides, and answers about the run that somebody has invoked. */
+  function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
+    return driving.drive(caller.workspaceId, wish, async () => {
+      const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
+      const seen = wish.stream === true ? await loadProgress(sql, run) : null
+      const after = seen === null ? undefined : endOf(OutputLog.of(seen))
+      await pauses.decide(caller, type, pauseId, decision)
+      fleet.poke()
+      return { ...run, outcome: null, after }
+    })
+  }
+
+  return {
+    invocations,
+    driving,
+    pauses,
+    sessions,
+    resume,
+    /** Runs driven at the moment. */
+    count: () => fleet.count,
+    stop: async () => {
+      await endExpiry()
+      await fleet.stop()
+      await patrol.end({ timeout: END_TIMEOUT_SECONDS })
+    },
+  }
+}
+
+export type Hosted = ReturnType<typeof startHosted>

@@ -1,0 +1,304 @@
+import type { Clock } from '../../clock.ts'
+import type { Limits } from '../../config.ts'
+import { ApiError, invalid } from '../../http/errors.ts'
+import { EMPTY_OBJECT, RawJson } from '../../http/raw-json.ts'
+import type { Mint, RunIdentity } from '../../ids.ts'
+import type { Caller } from '../../keys/schema.ts'
+import type { SchemaChecks } from '../../model/output-schema.ts'
+import type { Sql } from '../../postgres/connect.ts'
+import { checkSize, checkText } from '../../runs/limits.ts'
+import { HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
+import { budgetsOver } from '../executor/budget.ts'
+import type { Children } from '../executor/call-maker.ts'
+import { storable } from '../executor/tool-calls.ts'
+import type { Fleet } from '../scheduler/scheduler.ts'
+import { type Begun, beginRun, type NewHostedRun } from '../store/begin.ts'
+import { endRun, NOTHING_MORE } from '../store/end.ts'
+import { findRun, loadProgress } from '../store/load.ts'
+import type { Call, HostedRun, Outcome, Progress } from '../store/rows.ts'
+import { ownEvent } from '../store/system-event.ts'
+import type { HostedAgentRow } from './plan.ts'
+import { type HistoryMessage, plannedAgent, type RunPlan, userMessage } from './plan.ts'
+import { fillPrompt } from './prompt.ts'
+import type { InvokeAgent } from './schema.ts'
+
+export interface InvocationsDeps {
+  readonly sql: Sql
+  /** This process, in the table `instances`. */
+  readonly owner: string
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly fleet: () => Fleet
+  readonly secrets: Secrets
+  readonly schemas: SchemaChecks
+  /** Without one no agent can be invoked. */
+  readonly hasModel: boolean
+  /** Runs of a workspace that may wait in line. */
+  readonly queuedMax: number
+  readonly onChange: () => void
+}
+
+/** A run that was invoked, and how it stands once its driver lets go of it, if this process drives it. */
+export interface Invoked {
+  readonly workspaceId: string
+  readonly runId: string
+  readonly sessionId: string | null
+  /** It was invoked before, by the same call. */
+  readonly isRepeat: boolean
+  readonly outcome: Promise<Outcome> | null
+}
+
+/** Runs above a run: agents that call each other in a circle end here. */
+const DEPTH_MAX = 8
+
+export type Invocations = ReturnType<typeof createInvocations>
+
+/** Invoking hosted agents (spec section 4, contract section 6): from a request to a run that is driven, or in line. */
+export function createInvocations(deps: InvocationsDeps) {
+  const { sql, owner, clock, limits, secrets, schemas, onChange } = deps
+
+  /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
+  async function invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
+    checkBody(body, limits)
+    const { workspaceId } = caller
+    const agent = await findAgent(sql, workspaceId, agentId)
+    if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
+    checkAgent(agent, body)
+    const variables = body.prompt_variables ?? {}
+    const system = fillPrompt(agent.prompt, { variables, place: 'prompt_variables', lengthMax: limits.prompt_length })
+    if (!deps.hasModel)
+      throw new ApiError(
+        'UNAVAILABLE',
+        'no model can be reached: the operator has to set OPENAI_API_KEY or OPENAI_BASE_URL',
+      )
+    await checkTools(agent, workspaceId)
+    const input = body.input ?? EMPTY_OBJECT
+    const runId = mint.uuid()
+    const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
+    const plan: RunPlan = {
+      agent: plannedAgent(agent),
+      system,
+      history: (body.history ?? []) as HistoryMessage[],
+      user: storable(userMessage(input)),
+      isStreamed: body.stream === true,
+      depth: 0,
+    }
+    return begin(
+      {
+        runId,
+        workspaceId,
+        agentId,
+        rootRunId: runId,
+        parentCallId: null,
+        sessionId,
+        plan,
+        agentVersion: agent.version,
+        parentRunId: body.parent_run_id?.toLowerCase() ?? null,
+        externalUserId: body.external_user_id ?? null,
+        input,
+        startsSession: body.start_session === true,
+      },
+      body.background === true,
+    )
+  }
+
+  /** A secret that is not there is said before the run begins, and not in the middle of it. */
+  async function checkTools(agent: HostedAgentRow, workspaceId: string): Promise<void> {
+    const { tools, outputSchema } = plannedAgent(agent)
+    const problem = outputSchema === null ? undefined : schemas.schemaProblem(outputSchema)
+    if (problem !== undefined) throw invalid('output_schema', `of the agent cannot be used: ${problem}`)
+    for (const tool of tools) {
+      if (!('headers' in tool) || !JSON.stringify(tool.headers).includes('{{secret:')) continue
+      try {
+        await secrets.fill(workspaceId, tool.headers ?? {})
+      } catch (error) {
+        if (error instanceof HeadersNotFilled) throw invalid(`tool ${tool.name} of the agent`, error.message)
+        throw error
+      }
+    }
+  }
+
+  async function begin(
+    run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>,
+    isBackground: boolean,
+  ): Promise<Invoked> {
+    const fleet = deps.fleet()
+    const { queuedMax: waitingMax } = deps
+    const { workspaceId, runId, sessionId } = run
+    const at = clock.now()
+    const hasPlace = fleet.takePlace(workspaceId)
+    let begun: Begun
+    let progress: Progress | null = null
+    try {
+      if (!hasPlace) await checkLine(sql, workspaceId, waitingMax)
+      const events = [ownEvent(run, at, 'run.started', {})]
+      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, waitingMax, at }, events)
+      if (begun === 'driven') progress = await progressOf(run)
+    } finally {
+      if (hasPlace && progress === null) fleet.givePlace(workspaceId)
+    }
+    const invoked = { workspaceId, runId, sessionId, isRepeat: begun === 'exists' }
+    if (begun === 'exists') return { ...invoked, outcome: null }
+    onChange()
+    if (progress === null) {
+      if (begun === 'queued') fleet.queued(workspaceId)
+      return { ...invoked, outcome: null }
+    }
+    const outcome = fleet.adopt(progress)
+    return { ...invoked, outcome: isBackground ? null : outcome }
+  }
+
+  /** What a run has done that has just begun is nothing; a session remembers what was before. */
+  async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
+    const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
+    if (run.sessionId === null || run.startsSession) return fresh
+    return (await loadProgress(sql, run)) ?? fresh
+  }
+
+  /** The run that carries out a call of another one. */
+  const children: Pick<Children, 'begin'> = {
+    async begin(parent: HostedRun, call: Call, agentId: string) {
+      const runId = call.childRunId!
+      const { workspaceId } = parent
+      if (deps.fleet().outputOf({ workspaceId, runId }) !== undefined) return null
+      const [existing] = await sql`
+        select from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId}`
+      if (existing !== undefined) return null
+      const agent = await findAgent(sql, workspaceId, agentId)
+      const problem = await problemOf(agent, parent)
+      if (agent === null || problem !== null) return { problem: problem ?? NO_AGENT }
+      const variables = stringsOf(call.input)
+      let system: string
+      try {
+        system = fillPrompt(agent.prompt, { variables, place: 'arguments', lengthMax: limits.prompt_length })
+      } catch (error) {
+        return { problem: (error as Error).message }
+      }
+      const user = storable(userMessage(call.input))
+      const plan: RunPlan = {
+        agent: plannedAgent(agent),
+        system,
+        history: [],
+        user,
+        isStreamed: false,
+        depth: parent.plan.depth + 1,
+        budgetsAbove: budgetsOver(parent),
+      }
+      const at = clock.now()
+      const run: NewHostedRun = {
+        runId,
+        workspaceId,
+        agentId,
+        rootRunId: parent.rootRunId,
+        parentCallId: call.callId,
+        sessionId: null,
+        plan,
+        agentVersion: agent.version,
+        parentRunId: parent.runId,
+        externalUserId: null,
+        input: call.input,
+        startsSession: false,
+        owner,
+        waitingMax: 0,
+        at,
+      }
+      const begun = await beginRun(sql, run, [ownEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
+      onChange()
+      if (begun === 'driven') void deps.fleet().adopt(await progressOf(run))
+      return null
+    },
+  }
+
+  async function problemOf(agent: HostedAgentRow | null, parent: HostedRun): Promise<string | null> {
+    if (agent === null) return NO_AGENT
+    if (agent.runtime_type !== 'hosted') return 'the agent is not hosted, so that it cannot be called'
+    if (agent.status !== 'active') return `the agent is ${agent.status}`
+    if (parent.plan.depth + 1 > DEPTH_MAX) return `agents call each other more than ${DEPTH_MAX} levels deep`
+    try {
+      await checkTools(agent, parent.workspaceId)
+      return null
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'VALIDATION_ERROR') return error.message
+      throw error
+    }
+  }
+
+  /**
+   * Ends a hosted run and those that carry out its calls: the model call and the tools under way are given up.
+   * @returns false when it was over already
+   */
+  async function cancel(identity: RunIdentity, reason: string | null): Promise<boolean> {
+    const run = await findRun(sql, identity)
+    if (run === null) return false
+    const at = clock.now()
+    const ended = await endRun(sql, run, null, {
+      ...NOTHING_MORE,
+      status: 'cancelled',
+      errorMessage: reason,
+      at,
+      events: [ownEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
+      below: 'its parent was cancelled',
+    })
+    if (ended === null) return false
+    onChange()
+    const fleet = deps.fleet()
+    for (const each of [run, ...ended.below]) fleet.drop(each)
+    fleet.poke()
+    return true
+  }
+
+  return { invoke, children, cancel }
+}
+
+const NO_AGENT = 'the agent does not exist'
+
+async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promise<HostedAgentRow | null> {
+  const [row] = await sql<HostedAgentRow[]>`
+    select agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema,
+      allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd,
+      stale_after_seconds, metadata, version, created_at, updated_at
+    from agents where agent_id = ${agentId} and workspace_id = ${workspaceId} and status <> 'archived'`
+  return row ?? null
+}
+
+/** What the parts of the body say to each other. */
+function checkBody(body: InvokeAgent, limits: Limits): void {
+  const { session_id, start_session = false, history, external_user_id } = body
+  if (session_id !== undefined && start_session)
+    throw invalid('start_session', 'goes not together with session_id: a session is either started or continued')
+  if (session_id !== undefined && history !== undefined)
+    throw invalid('history', 'goes not together with session_id: the session has a history of its own')
+  if (external_user_id !== undefined && session_id === undefined && !start_session)
+    throw invalid('external_user_id', 'only together with session_id or start_session')
+  checkText('external_user_id', external_user_id, limits.external_id_length)
+  checkSize('input', body.input, limits.run_input_bytes)
+  checkSize('history', history === undefined ? undefined : RawJson.of(history), limits.run_input_bytes)
+}
+
+function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
+  if (agent.runtime_type !== 'hosted')
+    throw new ApiError(
+      'VALIDATION_ERROR',
+      'only hosted agents can be invoked; the runtime_type of this one is external',
+    )
+  if (agent.status === 'paused')
+    throw new ApiError('VALIDATION_ERROR', 'the agent is paused: set its status to active before it is invoked')
+  if (body.stream === true && agent.output_schema !== null)
+    throw invalid('stream', 'goes not together with an agent that has an output_schema')
+}
+
+/** @throws ApiError RATE_LIMITED when too many runs of the workspace wait already */
+async function checkLine(sql: Sql, workspaceId: string, max: number): Promise<void> {
+  const [{ count }] = await sql<[{ count: number }]>`
+    select count(*) as count from (
+      select from hosted_runs where workspace_id = ${workspaceId} and phase = 'queued' limit ${max}
+    ) as line`
+  if (count >= max)
+    throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are in line already`, { retryAfterSeconds: 5 })
+}
+
+/** Arguments of a call that fill placeholders of the agent's prompt by their names. */
+function stringsOf(input: RawJson): Record<string, string> {
+  const members = Object.entries(input.parse() as Record<string, unknown>)
+  return Object.fromEntries(members.filter((member): member is [string, string] => typeof member[1] === 'string'))
+}

@@ -1,0 +1,81 @@
+import type { AgentRow } from '../../agents/schema.ts'
+import type { Tool } from '../../agents/tools.ts'
+import type { RawJson } from '../../http/raw-json.ts'
+
+/** What a hosted run is to do: everything that decides it, fixed when it is invoked, so that an edit of the agent or a
+ * restart in the middle changes nothing. Stored as JSON. */
+export interface RunPlan {
+  readonly agent: PlannedAgent
+  /** The system prompt, placeholders filled. */
+  readonly system: string
+  /** Earlier turns that the caller has sent along; those of a session are read when its turn has come. */
+  readonly history: readonly HistoryMessage[]
+  /** What the model is asked. */
+  readonly user: string
+  /** The model is asked to stream, because somebody watches. */
+  readonly isStreamed: boolean
+  /** How many runs are above it. */
+  readonly depth: number
+  /** Of the runs above it, the top one first. Plans of before budgets covered runs below have none. */
+  readonly budgetsAbove?: readonly Budget[]
+}
+
+/** What a run, and the runs below it, may cost. */
+export interface Budget {
+  readonly runId: string
+  readonly usd: number
+}
+
+export interface PlannedAgent {
+  readonly name: string
+  readonly model: string
+  readonly tools: readonly Tool[]
+  readonly outputSchema: Record<string, unknown> | null
+  readonly allowInputRequests: boolean
+  readonly temperature: number | null
+  readonly maxOutputTokens: number | null
+  readonly maxSteps: number
+  readonly timeoutSeconds: number
+  readonly budgetUsd: number | null
+}
+
+export interface HistoryMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
+
+/** The settings of a hosted agent as a run takes them along. */
+export function plannedAgent(row: HostedAgentRow): PlannedAgent {
+  return {
+    name: row.name,
+    model: row.model,
+    tools: row.tools.parse() as Tool[],
+    outputSchema: row.output_schema === null ? null : (row.output_schema.parse() as Record<string, unknown>),
+    allowInputRequests: row.allow_input_requests,
+    temperature: row.temperature,
+    maxOutputTokens: row.max_output_tokens,
+    maxSteps: row.max_steps,
+    timeoutSeconds: row.timeout_seconds,
+    budgetUsd: row.budget_usd,
+  }
+}
+
+type MayBeNull =
+  | 'description'
+  | 'output_schema'
+  | 'temperature'
+  | 'max_output_tokens'
+  | 'budget_usd'
+  | 'stale_after_seconds'
+
+/** A row of `agents` whose runtime type is hosted: what such an agent must have is there. */
+export type HostedAgentRow = { readonly [K in Exclude<keyof AgentRow, MayBeNull>]: NonNullable<AgentRow[K]> } & Pick<
+  AgentRow,
+  MayBeNull
+>
+
+/** The user message of an input: its `message` when that is a string, else the whole as JSON (contract section 6). */
+export function userMessage(input: RawJson): string {
+  const { message } = input.parse() as { message?: unknown }
+  return typeof message === 'string' ? message : input.text
+}

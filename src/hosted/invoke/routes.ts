@@ -1,0 +1,113 @@
+import { Elysia } from 'elysia'
+import { AgentParams } from '../../agents/schema.ts'
+import { ApiError, invalid } from '../../http/errors.ts'
+import type { Guards } from '../../keys/guards.ts'
+import { RunParams } from '../../runs/schema.ts'
+import type { RunStore } from '../../runs/store.ts'
+import { type OutputPosition, parseOutputId } from '../output/output-log.ts'
+import type { Invocations } from './invocations.ts'
+import type { Driving, Wish } from './respond.ts'
+import { DrivenAnswers, InvokeAgent, OutputStreamQuery } from './schema.ts'
+
+export interface InvokeRoutesDeps {
+  readonly guards: Guards
+  readonly invocations: Pick<Invocations, 'invoke'>
+  readonly driving: Driving
+  readonly runs: Pick<RunStore, 'find' | 'get'>
+}
+
+const STREAM_ANSWER = {
+  200: {
+    description:
+      'Frames with `id`, `event` (chunk, tool, done, awaiting_approval, awaiting_input, error) and JSON `data`.',
+    content: { 'text/event-stream': { schema: { type: 'string' as const } } },
+  },
+}
+
+/** Invoking hosted agents, and following what their runs put out (spec section 4, contract section 6). */
+export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoutesDeps) {
+  const tags = ['Invoke']
+  const invoking = new Elysia({ prefix: '/api/v1/agents' }).use(guards.keyOfAgent('invokes')).post(
+    '/:agentId/invoke',
+    async (context) => {
+      const { caller, params, body, mint } = context
+      const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
+      return driving.drive(caller.workspaceId, wishOf(context, body), invoke) as never
+    },
+    {
+      params: AgentParams,
+      body: InvokeAgent,
+      response: DrivenAnswers,
+      detail: {
+        tags,
+        summary: 'Run a hosted agent',
+        description:
+          '200 when the run is over, 202 when it waits for a person or goes on in the background. A caller that goes ' +
+          'away does not stop its run.',
+      },
+    },
+  )
+  const following = new Elysia({ prefix: '/api/v1' }).use(guards.feed).get(
+    '/runs/:runId/output-stream',
+    async ({ feed, params, query, request, server }) => {
+      const run = await runs.find(feed.caller, params.runId)
+      if (feed.runId !== null && feed.runId !== run.runId)
+        throw new ApiError('FORBIDDEN', 'this feed token is for another run')
+      if (run.runtimeType !== 'hosted')
+        throw new ApiError(
+          'VALIDATION_ERROR',
+          'only runs of hosted agents have an output stream; see …/stream for the feed',
+        )
+      const { session_id } = await runs.get(feed.caller, run.runId)
+      server?.timeout(request, 0)
+      return driving.stream(feed, { ...run, sessionId: session_id }, afterOf(request, query.after)) as never
+    },
+    {
+      params: RunParams,
+      query: OutputStreamQuery,
+      detail: {
+        tags,
+        summary: 'Follow what a hosted run puts out, from any frame on, finished or not',
+        responses: STREAM_ANSWER,
+      },
+    },
+  )
+  return new Elysia().use(invoking).use(following)
+}
+
+interface RequestContext {
+  readonly request: Request
+  readonly server: { timeout(request: Request, seconds: number): void } | null
+  readonly set: { status?: number | string }
+}
+
+/** How a call wants its run to be answered. */
+export function wishOf(
+  { request, server, set }: RequestContext,
+  { stream, background }: Pick<Wish, 'stream' | 'background'>,
+): Wish {
+  if (stream === true && background === true)
+    throw invalid(
+      'background',
+      'goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+    )
+  return {
+    stream,
+    background,
+    key: /^Bearer +(\S+)/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? '',
+    keepOpen: () => server?.timeout(request, 0),
+    setStatus: (status) => {
+      set.status = status
+    },
+  }
+}
+
+function afterOf(request: Request, after: string | undefined): OutputPosition | undefined {
+  const header = request.headers.get('last-event-id')
+  const id = header ?? after
+  if (id === undefined || id === '') return undefined
+  const position = parseOutputId(id)
+  if (position === null)
+    throw invalid(header === null ? 'query.after' : 'header Last-Event-ID', 'expected the id of a frame of this stream')
+  return position
+}

@@ -1,0 +1,236 @@
+import { encodeJson } from '../../http/raw-json.ts'
+import type { Call, Outcome, PendingPause, Progress } from '../store/rows.ts'
+
+/**
+ * What a hosted run puts out, in order, for streams that may begin anywhere (contract section 6). Everything in it
+ * follows from the stored steps and calls, so that it is the same after a restart; only the text that a model is
+ * about to write is nowhere else.
+ *
+ * An id says where a frame stands: step, part (0 text, 1 tools and pauses, 2 the end), place. In text the place is the
+ * number of characters so far, and a fourth member names the attempt: after a crash the model may say something else.
+ */
+
+export type OutputItem = TextItem | FrameItem
+
+export interface TextItem {
+  readonly kind: 'text'
+  readonly step: number
+  attempt: string
+  content: string
+}
+
+export interface FrameItem {
+  readonly kind: 'frame'
+  readonly step: number
+  readonly part: 1 | 2
+  readonly place: number
+  readonly event: 'tool' | 'done' | 'error' | 'awaiting_approval' | 'awaiting_input'
+  /** JSON text of the data. */
+  readonly data: string
+}
+
+export class OutputLog {
+  readonly items: OutputItem[] = []
+  /** Nothing more will come: its driver has let go of the run. */
+  isClosed = false
+  private readonly listeners = new Set<() => void>()
+  private frames = 0
+
+  constructor(readonly runId: string) {}
+
+  /** What a run has put out so far, from its rows. */
+  static of({ run, steps, calls }: Pick<Progress, 'run' | 'steps' | 'calls'>): OutputLog {
+    const log = new OutputLog(run.runId)
+    for (const { step, attempt, content } of steps) {
+      log.items.push({ kind: 'text', step, attempt, content: content ?? '' })
+      const frames = calls.filter((call) => call.step === step).flatMap((call) => toolItems(run.runId, call))
+      log.items.push(...frames.sort((a, b) => a.place - b.place))
+    }
+    for (const { startedFrame, finishedFrame } of calls)
+      log.frames = Math.max(log.frames, startedFrame ?? 0, finishedFrame ?? 0)
+    return log
+  }
+
+  /** The place of the next frame among all of the run. */
+  nextPlace(): number {
+    return ++this.frames
+  }
+
+  /** Pauses have places, too, and come from other rows. */
+  skipPlaces(through: number): void {
+    this.frames = Math.max(this.frames, through)
+  }
+
+  get lastStep(): number {
+    return this.items.at(-1)?.step ?? 0
+  }
+
+  beginText(step: number, attempt: string): void {
+    const last = this.items.at(-1)
+    if (last?.kind === 'text' && last.step === step) {
+      last.attempt = attempt
+      last.content = ''
+    } else this.items.push({ kind: 'text', step, attempt, content: '' })
+  }
+
+  addText(delta: string): void {
+    const last = this.items.at(-1)
+    if (last?.kind !== 'text') return
+    last.content += delta
+    this.tell()
+  }
+
+  addCall(call: Call, phase: 'started' | 'over'): void {
+    const [started, finished] = toolItems(this.runId, call, true)
+    const item = phase === 'started' ? started : finished
+    if (item === undefined) return
+    this.items.push(item)
+    this.tell()
+  }
+
+  /** Says how it went, and closes. */
+  close(outcome: Outcome, sessionId: string | null): void {
+    const item = outcomeItem(this, outcome, sessionId)
+    if (item !== null) this.items.push(item)
+    this.isClosed = true
+    this.tell()
+  }
+
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener()
+  }
+}
+
+/** The frames of a call, as far as there are. With `both`, the first stands for the start even if there is none. */
+function toolItems(runId: string, call: Call, both = false): FrameItem[] {
+  const about = { run_id: runId, tool_call_id: call.toolCallId, name: call.tool }
+  const item = (place: number, data: object): FrameItem => ({
+    kind: 'frame',
+    step: call.step,
+    part: 1,
+    place,
+    event: 'tool',
+    data: encodeJson({ ...about, ...data }),
+  })
+  const items: FrameItem[] = []
+  if (call.startedFrame !== null || both)
+    items.push(item(call.startedFrame ?? 0, { phase: 'started', input: call.input }))
+  if (call.finishedFrame !== null)
+    items.push(
+      item(call.finishedFrame, {
+        phase: call.status,
+        output: call.output,
+        duration_ms: call.durationMs ?? undefined,
+      }),
+    )
+  return items
+}
+
+function outcomeItem(log: OutputLog, outcome: Outcome, sessionId: string | null): FrameItem | null {
+  const run_id = log.runId
+  const end = (event: FrameItem['event'], data: object): FrameItem => ({
+    kind: 'frame',
+    step: log.lastStep,
+    part: 2,
+    place: 0,
+    event,
+    data: encodeJson({ run_id, ...data }),
+  })
+  if (outcome.kind === 'left') return null
+  if (outcome.kind === 'paused') return pauseItem(log, outcome.pending)
+  const { status, output, inputTokens, outputTokens } = outcome
+  const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
+  if (status === 'completed') return end('done', { output, session_id: sessionId, status, usage })
+  const { reason } = (outcome.errorDetail?.parse() ?? {}) as { reason?: unknown }
+  const code = typeof reason === 'string' ? reason : status
+  return end('error', { code, message: outcome.errorMessage ?? status, status, usage })
+}
+
+/** Stands where the last frame does: what follows once it is decided comes after it. */
+function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
+  const last = log.items.at(-1)
+  const { id, type, run_id: _waiting, ...asked } = pending
+  return {
+    kind: 'frame',
+    step: log.lastStep,
+    part: 1,
+    place: last?.kind === 'frame' && last.part === 1 ? last.place : 0,
+    event: type === 'approval' ? 'awaiting_approval' : 'awaiting_input',
+    data: encodeJson({ run_id: log.runId, [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }),
+  }
+}
+
+/** Where a reader of the log stands. */
+export interface OutputPosition {
+  readonly step: number
+  readonly part: number
+  readonly place: number
+  readonly attempt: string | undefined
+}
+
+export const OUTPUT_START: OutputPosition = { step: 0, part: 0, place: 0, attempt: undefined }
+
+const ID = /^(\d{1,9})\.([012])\.(\d{1,12})(?:\.(\w{1,20}))?$/
+
+/** Null for a text that is no id of a frame. */
+export function parseOutputId(text: string): OutputPosition | null {
+  const [, step, part, place, attempt] = ID.exec(text) ?? []
+  return step === undefined ? null : { step: Number(step), part: Number(part), place: Number(place), attempt }
+}
+
+/** Where everything that is in the log now has been seen. */
+export function endOf(log: OutputLog): OutputPosition {
+  const last = log.items.at(-1)
+  if (last === undefined) return OUTPUT_START
+  if (last.kind === 'text') return { step: last.step, part: 0, place: last.content.length, attempt: last.attempt }
+  return { step: last.step, part: last.part, place: last.place, attempt: undefined }
+}
+
+/** What follows a position in the log, as SSE text, and where that ends. */
+export function framesAfter(
+  log: OutputLog,
+  from: OutputPosition,
+): { text: string; position: OutputPosition; isOver: boolean } {
+  let position = from
+  let text = ''
+  for (const item of log.items) {
+    if (item.kind === 'text') {
+      if (item.step < position.step || (item.step === position.step && position.part > 0)) continue
+      const isKnown = item.step === position.step
+      const seen = isKnown && item.attempt === position.attempt ? position.place : 0
+      // Text that does not count any more is taken back, even if there is none in its place.
+      const isTakenBack = isKnown && seen === 0 && position.place > 0
+      if (item.content.length > seen || isTakenBack) {
+        const delta = item.content.slice(seen)
+        const data = encodeJson({ run_id: log.runId, delta, step: item.step, offset: seen })
+        position = { step: item.step, part: 0, place: item.content.length, attempt: item.attempt }
+        text += frame(`${item.step}.0.${item.content.length}.${item.attempt}`, 'chunk', data)
+      }
+      continue
+    }
+    if (isSeen(item, position)) continue
+    position = { step: item.step, part: item.part, place: item.place, attempt: undefined }
+    text += frame(`${item.step}.${item.part}.${item.place}`, item.event, item.data)
+  }
+  // Also for a reader who has seen the end before.
+  const last = log.items.at(-1)
+  return { text, position, isOver: last?.kind === 'frame' && last.event !== 'tool' }
+}
+
+function isSeen(item: FrameItem, position: OutputPosition): boolean {
+  // There is one end, and nobody may miss it: not even who has seen text of a step that never came to be stored.
+  if (item.part === 2) return position.part === 2
+  if (item.step !== position.step) return item.step < position.step
+  const isPause = item.event === 'awaiting_approval' || item.event === 'awaiting_input'
+  return item.part < position.part || (item.part === position.part && item.place <= position.place && !isPause)
+}
+
+/** JSON text may have line breaks between its parts where it is a caller's own. */
+function frame(id: string, event: string, data: string): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${data.replace(/[\r\n]+/g, ' ')}\n\n`
+}

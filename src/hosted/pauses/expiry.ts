@@ -1,0 +1,79 @@
+import type { Clock } from '../../clock.ts'
+import { RawJson } from '../../http/raw-json.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { Log } from '../../log.ts'
+import { Loops } from '../../ops/supervise.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { type Ended, type Ending, type EndingRun, endLocked, lockToEnd, NOTHING_MORE } from '../store/end.ts'
+import { findRun } from '../store/load.ts'
+import { ownEvent } from '../store/system-event.ts'
+
+export interface PauseExpiryDeps {
+  readonly sql: Sql
+  /** One connection for what is looked for every second. */
+  readonly patrol: Sql
+  readonly clock: Clock
+  readonly log: Log
+  /** Where the watch is supervised together with others. */
+  readonly loops?: Loops | undefined
+  readonly onChange: () => void
+  /** Told of runs that have ended because nobody decided. */
+  readonly onEnded: (run: RunIdentity) => void
+}
+
+const POLL_MS = 1_000
+const AT_ONCE = 100
+
+/**
+ * Ends runs that nobody has decided on in time: the pause is `expired`, which is no rejection, and its run `timed_out`.
+ * @returns ends the watch
+ */
+export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
+  const { loops = new Loops(deps.log) } = deps
+  return loops.repeat('expiry of pauses', POLL_MS, async () => {
+    while ((await expireSome(deps)) === AT_ONCE);
+  })
+}
+
+async function expireSome(deps: PauseExpiryDeps): Promise<number> {
+  const { patrol, clock } = deps
+  const due = await patrol<DuePause[]>`
+    select pause_id as "pauseId", workspace_id as "workspaceId", run_id as "runId", type from pauses
+    where status = 'pending' and expires_at <= ${new Date(clock.now())} order by expires_at limit ${AT_ONCE}`
+  for (const pause of due) await expire(deps, pause)
+  return due.length
+}
+
+interface DuePause extends RunIdentity {
+  readonly pauseId: string
+  readonly type: 'approval' | 'input'
+}
+
+/** Both at once: a pause that has expired without the end of its run would leave that waiting for ever. */
+async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause: DuePause): Promise<void> {
+  const run = await findRun(sql, pause)
+  if (run === null) return
+  const at = clock.now()
+  const ended = (await sql.begin(async (transaction) => {
+    const tx = transaction as unknown as TransactionSql
+    await lockToEnd(tx, run)
+    const { count } = await tx`
+      update pauses set status = 'expired', decided_at = ${new Date(at)}
+      where pause_id = ${pause.pauseId} and status = 'pending'`
+    return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
+  })) as Ended | null
+  if (ended === null) return
+  for (const each of [run, ...ended.below]) onEnded(each)
+  onChange()
+}
+
+function endingOf(run: EndingRun, { pauseId, type }: DuePause, at: number): Ending {
+  const errorMessage = type === 'approval' ? 'nobody approved in time' : 'nobody answered in time'
+  const errorDetail = RawJson.of({
+    reason: `${type}_expired`,
+    [type === 'approval' ? 'approval_id' : 'request_id']: pauseId,
+  })
+  const payload = { error_message: errorMessage, error_detail: errorDetail }
+  const events = [ownEvent(run, at, 'run.timed_out', payload, 'error')]
+  return { ...NOTHING_MORE, status: 'timed_out', errorMessage, errorDetail, at, events }
+}

@@ -1,0 +1,129 @@
+import { Elysia } from 'elysia'
+import type { Guards } from '../../keys/guards.ts'
+import type { Caller } from '../../keys/schema.ts'
+import type { Wish } from '../invoke/respond.ts'
+import { wishOf } from '../invoke/routes.ts'
+import { DrivenAnswers } from '../invoke/schema.ts'
+import {
+  AnswerInput,
+  ApprovalPage,
+  ApprovalParams,
+  ApprovalRecord,
+  Approve,
+  InputRequestPage,
+  InputRequestParams,
+  InputRequestRecord,
+  ListApprovals,
+  ListInputRequests,
+  type PauseRow,
+  Reject,
+  toApprovalRecord,
+  toInputRequestRecord,
+} from './schema.ts'
+import type { Decision } from './store.ts'
+
+export interface PauseRoutesDeps {
+  readonly guards: Guards
+  readonly pauses: Pick<import('./store.ts').Pauses, 'list' | 'get'>
+  /** Decides, and answers like invoke. */
+  readonly resume: (
+    caller: Caller,
+    type: PauseRow['type'],
+    pauseId: string,
+    decision: Decision,
+    wish: Wish,
+  ) => Promise<unknown>
+}
+
+/** Approvals and input requests (contract section 6). */
+export function pauseRoutes(deps: PauseRoutesDeps) {
+  return new Elysia({ prefix: '/api/v1' }).use(approvalRoutes(deps)).use(inputRequestRoutes(deps))
+}
+
+function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
+  const tags = ['Approvals']
+  return new Elysia()
+    .use(guards.anyKey('reads'))
+    .get(
+      '/approvals',
+      async ({ caller, query }) => {
+        const { items, next_cursor } = await pauses.list(caller, 'approval', query)
+        return { items: items.map(toApprovalRecord), next_cursor }
+      },
+      { query: ListApprovals, response: ApprovalPage, detail: { tags, summary: 'List approvals, newest first' } },
+    )
+    .get(
+      '/approvals/:approvalId',
+      async ({ caller, params }) => toApprovalRecord(await pauses.get(caller, 'approval', params.approvalId)),
+      { params: ApprovalParams, response: ApprovalRecord, detail: { tags, summary: 'Read an approval' } },
+    )
+    .post(
+      '/approvals/:approvalId/approve',
+      (context) => {
+        const { comment = null, edited_input: editedInput = null, ...wish } = context.body
+        const decision = { status: 'approved', comment, editedInput } as const
+        return resume(context.caller, 'approval', context.params.approvalId, decision, wishOf(context, wish)) as never
+      },
+      {
+        params: ApprovalParams,
+        body: Approve,
+        response: DrivenAnswers,
+        detail: {
+          tags,
+          summary: 'Approve a call; the run goes on and is answered like invoke',
+          description: 'The call runs on exactly the arguments that were shown, or on `edited_input`.',
+        },
+      },
+    )
+    .post(
+      '/approvals/:approvalId/reject',
+      (context) => {
+        const { comment = null, ...wish } = context.body
+        const decision = { status: 'rejected', comment } as const
+        return resume(context.caller, 'approval', context.params.approvalId, decision, wishOf(context, wish)) as never
+      },
+      {
+        params: ApprovalParams,
+        body: Reject,
+        response: DrivenAnswers,
+        detail: { tags, summary: 'Reject a call; the model is told, and the run goes on' },
+      },
+    )
+}
+
+function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
+  const tags = ['Input requests']
+  return new Elysia()
+    .use(guards.anyKey('reads'))
+    .get(
+      '/input-requests',
+      async ({ caller, query }) => {
+        const { items, next_cursor } = await pauses.list(caller, 'input', query)
+        return { items: items.map(toInputRequestRecord), next_cursor }
+      },
+      {
+        query: ListInputRequests,
+        response: InputRequestPage,
+        detail: { tags, summary: 'List input requests, newest first' },
+      },
+    )
+    .get(
+      '/input-requests/:requestId',
+      async ({ caller, params }) => toInputRequestRecord(await pauses.get(caller, 'input', params.requestId)),
+      { params: InputRequestParams, response: InputRequestRecord, detail: { tags, summary: 'Read an input request' } },
+    )
+    .post(
+      '/input-requests/:requestId/answer',
+      (context) => {
+        const { answer, ...wish } = context.body
+        const decision = { status: 'answered', answer } as const
+        return resume(context.caller, 'input', context.params.requestId, decision, wishOf(context, wish)) as never
+      },
+      {
+        params: InputRequestParams,
+        body: AnswerInput,
+        response: DrivenAnswers,
+        detail: { tags, summary: 'Answer the question of a run; it goes on and is answered like invoke' },
+      },
+    )
+}

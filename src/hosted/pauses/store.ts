@@ -1,0 +1,187 @@
+import type { Clock } from '../../clock.ts'
+import type { Limits } from '../../config.ts'
+import { ApiError, invalid } from '../../http/errors.ts'
+import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../http/page.ts'
+import { RawJson } from '../../http/raw-json.ts'
+import { Uuid } from '../../http/schema.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { Caller } from '../../keys/schema.ts'
+import { inexactIn } from '../../model/exact-json.ts'
+import type { SchemaChecks } from '../../model/output-schema.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { checkSize } from '../../runs/limits.ts'
+import { failure } from '../executor/tool-calls.ts'
+import type { RunPlan } from '../invoke/plan.ts'
+import { loadPauses } from '../store/load.ts'
+import { logged, pendingOf } from '../store/rows.ts'
+import { ownEvent } from '../store/system-event.ts'
+import { lockFamily, showNext, wake } from '../store/wake.ts'
+import { knownParameters } from '../tools/toolbox.ts'
+import type { ListPauses, PauseRow } from './schema.ts'
+
+export interface PausesDeps {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly schemas: SchemaChecks
+  /** Called after each commit that has put something into the outbox. */
+  readonly onChange: () => void
+}
+
+/** What a person says to a run that waits. */
+export type Decision =
+  | { readonly status: 'approved'; readonly comment: string | null; readonly editedInput: RawJson | null }
+  | { readonly status: 'rejected'; readonly comment: string | null }
+  | { readonly status: 'answered'; readonly answer: string }
+
+const CURSOR = cursorCodec(Uuid)
+
+/** What runs wait for (contract section 6): a person's approval of one call, or the answer to a question. */
+export class Pauses {
+  constructor(private readonly deps: PausesDeps) {}
+
+  /** Newest first; an agent key sees its own agent's. @throws ApiError FORBIDDEN, VALIDATION_ERROR */
+  async list(caller: Caller, type: PauseRow['type'], query: ListPauses): Promise<PageOf<PauseRow>> {
+    const { sql } = this.deps
+    const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
+    const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
+    if (caller.agentId !== null && agentId !== caller.agentId)
+      throw new ApiError('FORBIDDEN', 'this key sees what the runs of its own agent wait for')
+    const rows = await sql<PauseRow[]>`
+      ${selected(sql)} where p.workspace_id = ${caller.workspaceId} and p.type = ${type}
+        ${status === undefined ? sql`` : sql`and p.status = ${status}`}
+        ${agentId === null ? sql`` : sql`and p.agent_id = ${agentId}`}
+        ${run_id === undefined ? sql`` : sql`and p.run_id = ${run_id}`}
+        ${cursor === undefined ? sql`` : sql`and p.pause_id < ${CURSOR.decode(cursor)}`}
+      order by p.pause_id desc limit ${limit + 1}`
+    return pageOf(rows, limit, (row) => CURSOR.encode(row.pause_id))
+  }
+
+  /** @throws ApiError NOT_FOUND, FORBIDDEN */
+  async get(caller: Caller, type: PauseRow['type'], pauseId: string): Promise<PauseRow> {
+    const [row] = await this.deps.sql<PauseRow[]>`
+      ${selected(this.deps.sql)}
+      where p.workspace_id = ${caller.workspaceId} and p.pause_id = ${pauseId} and p.type = ${type}`
+    if (row === undefined)
+      throw new ApiError('NOT_FOUND', `${type === 'approval' ? 'approval' : 'input request'} does not exist`)
+    if (caller.agentId !== null && caller.agentId !== row.agent_id)
+      throw new ApiError('FORBIDDEN', 'this belongs to a run of another agent than this key')
+    return row
+  }
+
+  /**
+   * Decides, once and for all, and puts the run in line to go on when nothing else is open.
+   * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
+   */
+  async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<void> {
+    const { sql, clock, onChange } = this.deps
+    const { workspaceId } = caller
+    const pause = await this.get(caller, type, pauseId)
+    const run = { workspaceId, runId: pause.run_id }
+    if (decision.status === 'approved') await this.checkEdited(workspaceId, pause, decision.editedInput)
+    const at = clock.now()
+    const decided = (await sql.begin(async (transaction) => {
+      const tx = transaction as unknown as TransactionSql
+      const family = await lockFamily(tx, run)
+      const [row] = await tx`
+        update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
+          comment = ${'comment' in decision ? decision.comment : null},
+          edited_input = ${decision.status === 'approved' ? decision.editedInput : null}::json,
+          answer = ${decision.status === 'answered' ? decision.answer : null}
+        where pause_id = ${pauseId} and status = 'pending' and (expires_at is null or expires_at > ${new Date(at)})
+        returning pause_id`
+      if (row === undefined) return false
+      await apply(tx, workspaceId, pause, decision)
+      const events = [decisionEvent(caller, pause, decision, at)]
+      await tx`with it as (select 1) ${logged(tx, events, 'none', 'it')}`
+      const [next] = await loadPauses(tx as unknown as Sql, run)
+      if (next === undefined) await wake(tx, family)
+      else await showNext(tx, family, pauseId, pendingOf(pause.run_id, next))
+      return true
+    })) as boolean
+    if (!decided) throw alreadyDecided(await this.get(caller, type, pauseId), at)
+    onChange()
+  }
+
+  /** What a person makes of the arguments has to be what the tool takes, as far as that is known here. */
+  private async checkEdited(workspaceId: string, pause: PauseRow, edited: RawJson | null): Promise<void> {
+    if (edited === null) return
+    const { sql, limits, schemas } = this.deps
+    checkSize('edited_input', edited, limits.run_input_bytes)
+    const inexact = inexactIn(edited.text, 'edited_input')
+    if (inexact !== undefined) throw invalid(inexact.place, inexact.problem)
+    const [row] = await sql<{ plan: RawJson }[]>`
+      select plan from hosted_runs where workspace_id = ${workspaceId} and run_id = ${pause.run_id}`
+    const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
+    const tool = agent.tools.find(({ name }) => name === pause.tool)
+    const parameters = tool && knownParameters(tool)
+    if (parameters === undefined) return
+    const checked = schemas.checkArguments(parameters, edited.text)
+    if ('problem' in checked) throw invalid('edited_input', checked.problem)
+  }
+}
+
+/**
+ * The run that whoever decides is answered about: the one that somebody has invoked, unless the key is one of an agent
+ * below it, which must not read it.
+ */
+export function answeredAbout(
+  { workspaceId, agentId }: Caller,
+  pause: PauseRow,
+): RunIdentity & { sessionId: string | null } {
+  if (agentId !== null && agentId !== pause.root_agent_id) return { workspaceId, runId: pause.run_id, sessionId: null }
+  return { workspaceId, runId: pause.root_run_id, sessionId: pause.root_session_id }
+}
+
+/** Each pause's runs are found by their key: joined, the planner may read all of the workspace instead. */
+function selected(sql: Sql) {
+  return sql`
+    select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
+      p.question, p.options, p.answer, p.comment, p.decided_by, p.decided_at, p.created_at, p.expires_at
+    from pauses p cross join lateral (
+      select root_run_id from hosted_runs where run_id = p.run_id and workspace_id = p.workspace_id offset 0
+    ) h cross join lateral (
+      select agent_id, session_id from hosted_runs where run_id = h.root_run_id and workspace_id = p.workspace_id offset 0
+    ) root`
+}
+
+/** What the decision means for the call: it runs on exactly what was shown, or on what the person made of it. */
+async function apply(tx: TransactionSql, workspaceId: string, pause: PauseRow, decision: Decision): Promise<void> {
+  const { call_id } = pause
+  if (decision.status === 'approved') {
+    const input = decision.editedInput ?? pause.input
+    await tx`
+      update tool_calls set status = 'ready', input = ${input}::json
+      where workspace_id = ${workspaceId} and call_id = ${call_id} and status = 'held'`
+    return
+  }
+  const [status, output] =
+    decision.status === 'answered'
+      ? ['answered', RawJson.of(decision.answer)]
+      : ['rejected', failure(`a person has rejected this call${decision.comment ? `: ${decision.comment}` : ''}`)]
+  await tx`
+    update tool_calls set status = ${status}, output = ${output}::json
+    where workspace_id = ${workspaceId} and call_id = ${call_id} and status = 'held'`
+}
+
+function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: number) {
+  const owner = { runId: pause.run_id, workspaceId: caller.workspaceId, agentId: pause.agent_id }
+  const decided_by = { key_id: caller.keyId, type: caller.type }
+  if (decision.status === 'answered') {
+    const { pause_id: request_id, question } = pause
+    return ownEvent(owner, at, 'input.answered', { request_id, question, answer: decision.answer, decided_by })
+  }
+  const edited_input = decision.status === 'approved' ? decision.editedInput : null
+  const { pause_id: approval_id, tool, input } = pause
+  const { status: decided, comment } = decision
+  const payload = { approval_id, tool, input, decision: decided, comment, edited_input, decided_by }
+  return ownEvent(owner, at, 'approval.decided', payload)
+}
+
+function alreadyDecided({ status, decided_at, decided_by, expires_at }: PauseRow, now: number): ApiError {
+  if (status === 'expired' || (status === 'pending' && expires_at !== null && expires_at.getTime() <= now))
+    return new ApiError('CONFLICT', `this has expired at ${expires_at?.toISOString()}: nobody decided in time`)
+  if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run is over')
+  const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`
+  return new ApiError('CONFLICT', `this was ${status} already${when}, with key ${decided_by}`)
+}

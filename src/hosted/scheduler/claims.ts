@@ -1,0 +1,118 @@
+import type { RunIdentity } from '../../ids.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import { logged } from '../store/rows.ts'
+
+/** How runs come to the process that drives them. A claim is a row that names the process; no two can have it. */
+
+export interface Claimed extends RunIdentity {
+  readonly agentId: string
+  /** It has not been driven before. */
+  readonly isFirst: boolean
+  /** It rides on the place of the run at its top. */
+  readonly isChild: boolean
+}
+
+/** Active workspaces with runs that wait to be driven, by skipping from one to the next in the index. */
+export async function workspacesInLine(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ workspace_id: string }[]>`
+    with recursive line (workspace_id) as (
+      (select workspace_id from hosted_runs where phase = 'queued' order by workspace_id limit 1)
+      union all
+      select (
+        select h.workspace_id from hosted_runs h
+        where h.phase = 'queued' and h.workspace_id > line.workspace_id order by h.workspace_id limit 1
+      ) from line where line.workspace_id is not null
+    )
+    select line.workspace_id from line join workspaces w on w.workspace_id = line.workspace_id
+    where w.status = 'active'`
+  return rows.map((row) => row.workspace_id)
+}
+
+/**
+ * Takes runs that wait to be driven: the oldest of each workspace, and every child of an active one.
+ *
+ * @param places how many of each workspace
+ * @param eventsOf what is told of a run that begins
+ */
+export async function claimQueued(
+  sql: Sql,
+  owner: string,
+  places: ReadonlyMap<string, number>,
+  at: number,
+  eventsOf: (run: Claimed) => readonly OwnEventRow[],
+): Promise<Claimed[]> {
+  const workspaces = [...places.keys()]
+  return (await sql.begin(async (transaction) => {
+    const tx = transaction as unknown as TransactionSql
+    const queued = await tx<Claimed[]>`
+      select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
+        r.started_at is null as "isFirst", h.parent_call_id is not null as "isChild"
+      from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
+      where (h.workspace_id, h.run_id) in (
+        select p.workspace_id, q.run_id
+        from unnest(${workspaces}::uuid[], ${[...places.values()]}::int[]) as p (workspace_id, places),
+          lateral (
+            select run_id from hosted_runs
+            where phase = 'queued' and workspace_id = p.workspace_id and parent_call_id is null
+            order by queued_at, run_id limit p.places
+          ) q
+        union all
+        (select c.workspace_id, c.run_id from hosted_runs c join workspaces w on w.workspace_id = c.workspace_id
+         where c.phase = 'queued' and c.parent_call_id is not null and w.status = 'active'
+         order by c.queued_at limit ${CHILDREN_MAX})
+      )
+      for update of h skip locked`
+    if (queued.length === 0) return []
+    await tx`
+      with ours as (
+        update hosted_runs h set phase = 'driven', owner = ${owner}
+        from unnest(
+          ${queued.map((run) => run.workspaceId)}::uuid[], ${queued.map((run) => run.runId)}::uuid[]
+        ) as i (workspace_id, run_id)
+        where h.workspace_id = i.workspace_id and h.run_id = i.run_id
+        returning h.workspace_id, h.run_id
+      ), moved as (
+        update runs r set status = 'running', started_at = coalesce(r.started_at, ${new Date(at)}), pending = null
+        from ours
+        where r.workspace_id = ours.workspace_id and r.run_id = ours.run_id
+          and r.status in ('queued', 'awaiting_approval', 'awaiting_input')
+        returning ${tx.unsafe(RUN_ROW_COLUMNS)}
+      )
+      ${logged(tx, [], 'first', 'moved')}`
+    const begun = queued.filter((run) => run.isFirst)
+    for (const run of begun) await tx`with it as (select 1) ${logged(tx, eventsOf(run), 'none', 'it')}`
+    return [...queued]
+  })) as Claimed[]
+}
+
+const CHILDREN_MAX = 1_000
+
+/** Takes runs whose process is gone; those of suspended workspaces wait until these are active again. */
+export async function claimOrphans(sql: Sql, owner: string, limit: number): Promise<Claimed[]> {
+  return sql<Claimed[]>`
+    update hosted_runs h set owner = ${owner}
+    where (h.workspace_id, h.run_id) in (
+      select o.workspace_id, o.run_id from hosted_runs o join workspaces w on w.workspace_id = o.workspace_id
+      where o.phase = 'driven' and o.owner <> ${owner} and w.status = 'active'
+        and not exists (select from instances i where i.instance_id = o.owner and i.lease_until > now())
+      limit ${limit} for update of o skip locked
+    )
+    returning h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",
+      h.parent_call_id is not null as "isChild"`
+}
+
+/** Gives runs back that this process drives no more, for another one, or itself after its next start. */
+export async function giveBack(sql: Sql, owner: string): Promise<void> {
+  await sql`update hosted_runs set phase = 'queued', owner = null where owner = ${owner} and phase = 'driven'`
+}
+
+/** The runs that this process is to drive, by their rows; those of suspended workspaces are left alone. */
+export async function runsOf(sql: Sql, owner: string): Promise<Claimed[]> {
+  return sql<Claimed[]>`
+    select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",
+      h.parent_call_id is not null as "isChild"
+    from hosted_runs h join workspaces w on w.workspace_id = h.workspace_id
+    where h.owner = ${owner} and h.phase = 'driven' and w.status = 'active'`
+}

@@ -1,0 +1,159 @@
+import { ApiError, invalid } from '../../http/errors.ts'
+import type { RawJson } from '../../http/raw-json.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import { budgetsOver } from '../executor/budget.ts'
+import { NoLongerOurs } from './progress.ts'
+import { type HostedRun, logged } from './rows.ts'
+
+/** A run to be created. */
+export interface NewHostedRun extends HostedRun {
+  readonly agentVersion: number
+  readonly parentRunId: string | null
+  readonly externalUserId: string | null
+  readonly input: RawJson
+  /** The session begins with this run. */
+  readonly startsSession: boolean
+  /** This process drives it at once, unless it has to wait for its turn in a session. */
+  readonly owner: string | null
+  /** Runs that may wait for their turn in its session. */
+  readonly waitingMax: number
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** `driven`: by this process, from now on. `exists`: a call that is repeated has created it before. */
+export type Begun = 'driven' | 'queued' | 'waiting' | 'exists'
+
+/**
+ * Creates the run of an invocation: its row, its first event, its turn in a session.
+ *
+ * @param events told of a run that is driven at once; of any other, whoever takes it up tells them
+ * @throws ApiError NOT_FOUND for a parent or a session that the workspace or the agent has not got, VALIDATION_ERROR for
+ *   a session of another end user, RATE_LIMITED for one in which too many wait, CONFLICT for a run_id that is taken;
+ *   NoLongerOurs when the run whose call it is to carry out is over, or driven by another process
+ */
+export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly OwnEventRow[]): Promise<Begun> {
+  if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
+  try {
+    return (await sql.begin(async (transaction) => {
+      const tx = transaction as unknown as TransactionSql
+      const hasTurn = run.startsSession ? await startSession(tx, run) : await takeTurn(tx, run)
+      const begun = await insertRun(tx, run, !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'driven', events)
+      if (begun === 'exists') throw new AlreadyBegun()
+      return begun
+    })) as Begun
+  } catch (error) {
+    if (error instanceof AlreadyBegun) return 'exists'
+    throw error
+  }
+}
+
+/** Takes back the turn that the repeated call has taken. */
+class AlreadyBegun extends Error {}
+
+async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
+  const at = new Date(run.at)
+  await tx`
+    insert into sessions (session_id, workspace_id, agent_id, external_user_id, turn_run_id, created_at, updated_at)
+    values (${run.sessionId}, ${run.workspaceId}, ${run.agentId}, ${run.externalUserId}, ${run.runId}, ${at}, ${at})
+    on conflict (session_id) do nothing`
+  return true
+}
+
+/** Locks the session, so that nobody can give the turn on while this run is being put in line. */
+async function takeTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
+  const [session] = await tx<{ external_user_id: string | null; turn_run_id: string | null }[]>`
+    select external_user_id, turn_run_id from sessions
+    where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId} and agent_id = ${run.agentId}
+    for update`
+  if (session === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
+  const { external_user_id: user, turn_run_id: turn } = session
+  if (run.externalUserId !== null && user !== null && run.externalUserId !== user)
+    throw invalid('external_user_id', 'the session belongs to another end user')
+  if (turn === null || (run.externalUserId !== null && user === null)) {
+    await tx`
+      update sessions set turn_run_id = coalesce(turn_run_id, ${run.runId}::uuid),
+        external_user_id = coalesce(external_user_id, ${run.externalUserId})
+      where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId}`
+  }
+  if (turn === null || turn === run.runId) return true
+  await checkWaiting(tx, run)
+  return false
+}
+
+/** @throws ApiError RATE_LIMITED */
+async function checkWaiting(
+  tx: TransactionSql,
+  { runId, workspaceId, sessionId, waitingMax }: NewHostedRun,
+): Promise<void> {
+  const [{ others, isRepeat }] = await tx<[{ others: number; isRepeat: boolean }]>`
+    select count(*)::int as others, coalesce(bool_or(run_id = ${runId}), false) as "isRepeat" from (
+      select run_id from hosted_runs
+      where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting' limit ${waitingMax}
+    ) as line`
+  if (others < waitingMax || isRepeat) return
+  const message = `${waitingMax} runs wait for their turn in this session already`
+  throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 5 })
+}
+
+interface BeginOutcome {
+  readonly parent_found: boolean
+  readonly inserted: boolean
+  /** Of the run that had this run_id before. */
+  readonly existing: 'external' | 'hosted' | null
+}
+
+async function insertRun(
+  sql: Sql | TransactionSql,
+  run: NewHostedRun,
+  phase: Exclude<Begun, 'exists'>,
+  events: readonly OwnEventRow[],
+): Promise<Begun> {
+  const isDriven = phase === 'driven'
+  const at = new Date(run.at)
+  const budgets = budgetsOver(run).map(({ runId }) => runId)
+  const [outcome] = await sql<BeginOutcome[]>`
+    with parent as (
+      select ${run.parentRunId}::uuid is null or exists (
+        select from runs p where p.workspace_id = ${run.workspaceId} and p.run_id = ${run.parentRunId}
+      ) as found
+    ), above as (
+      select from hosted_runs
+      where workspace_id = ${run.workspaceId} and run_id = ${run.parentRunId} and owner = ${run.owner}
+        and phase = 'driven'
+      for share
+    ), moved as (
+      insert into runs as r (
+        run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, parent_run_id, session_id,
+        external_user_id, metadata, input, created_at, started_at
+      )
+      select ${run.runId}::uuid, ${run.workspaceId}::uuid, ${run.agentId}::uuid, ${run.agentVersion}::int, 'hosted',
+        ${isDriven ? 'running' : 'queued'}, 'sdk', ${run.parentRunId}::uuid, ${run.sessionId}::uuid,
+        ${run.externalUserId}, '{}'::json, ${run.input}::json, ${at}, ${isDriven ? at : null}::timestamptz
+      from parent where found and (${run.parentCallId}::uuid is null or exists (select from above))
+      on conflict (workspace_id, run_id) do nothing
+      returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+    ), hosted as (
+      insert into hosted_runs (
+        run_id, workspace_id, agent_id, root_run_id, parent_call_id, session_id, plan, phase, owner, queued_at,
+        budgeted_by
+      )
+      select run_id, workspace_id, agent_id, ${run.rootRunId}::uuid, ${run.parentCallId}::uuid, session_id,
+        ${run.plan}::json, ${phase}, ${isDriven ? run.owner : null}::uuid, ${at},
+        ${budgets.length === 0 ? null : budgets}::uuid[]
+      from moved
+    ), logged as (
+      ${logged(sql, isDriven ? events : [], 'first', 'moved')}
+    )
+    select (select found from parent) as parent_found, exists (select from moved) as inserted,
+      (
+        select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
+      ) as existing`
+  if (outcome?.parent_found !== true) throw new ApiError('NOT_FOUND', 'parent run does not exist')
+  if (outcome.inserted) return phase
+  if (outcome.existing === null && run.parentCallId !== null) throw new NoLongerOurs()
+  if (outcome.existing === 'external') throw new ApiError('CONFLICT', 'run_id is taken by another run')
+  return 'exists'
+}

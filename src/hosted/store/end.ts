@@ -1,0 +1,208 @@
+import type { RawJson } from '../../http/raw-json.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import type { RunEnding } from '../../runs/state.ts'
+import { type HostedRun, logged, type Step } from './rows.ts'
+import { ownEvent } from './system-event.ts'
+import { lockFamily, wake } from './wake.ts'
+
+/** What of a run is needed to end it. */
+export type EndingRun = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
+
+export interface Ending {
+  readonly status: RunEnding
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  readonly errorDetail: RawJson | null
+  /** The last answer of the model, where it is stored together with the end. */
+  readonly step: Step | null
+  readonly costUsd: number
+  /** What that answer counts against budgets. */
+  readonly spentUsd: number
+  readonly usedMs: number
+  /** What the session is to remember of the turn. */
+  readonly remember: { readonly user: string; readonly assistant: string } | null
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly events: readonly OwnEventRow[]
+  /** Why the runs that carry out its calls end with it; null: none of them goes on. */
+  readonly below: string | null
+}
+
+export interface Ended {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Runs that have ended with it, because they carried out its calls. */
+  readonly below: readonly RunIdentity[]
+}
+
+/**
+ * Ends a hosted run for good: its state, what it was waiting for, the runs below it, its turn in the session, and the
+ * sleep of a parent that waits for it, all or nothing.
+ *
+ * @param owner only if this process drives it; null: whoever does
+ * @returns null when the run is over already, or driven by another process
+ */
+export async function endRun(sql: Sql, run: EndingRun, owner: string | null, ending: Ending): Promise<Ended | null> {
+  const isAlone = run.sessionId === null && run.parentCallId === null && ending.below === null
+  if (isAlone && owner !== null) {
+    const ended = await updateRun(sql, run, owner, ending)
+    return ended && { ...ended, below: [] }
+  }
+  return (await sql.begin(async (transaction) => {
+    const tx = transaction as unknown as TransactionSql
+    await lockToEnd(tx, run)
+    return endLocked(tx, run, owner, ending)
+  })) as Ended | null
+}
+
+/**
+ * Locks what ends with a run, in the order in which everybody does: the session, then the family from the top down. What
+ * another process is storing for the run is stored by then, and seen by the statements that follow.
+ */
+export async function lockToEnd(tx: TransactionSql, run: EndingRun): Promise<void> {
+  const { workspaceId, sessionId } = run
+  if (sessionId !== null)
+    await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`
+  await lockFamily(tx, run)
+}
+
+/** As {@link endRun}, after {@link lockToEnd}. */
+export async function endLocked(
+  tx: TransactionSql,
+  run: EndingRun,
+  owner: string | null,
+  ending: Ending,
+): Promise<Ended | null> {
+  const ended = await updateRun(tx, run, owner, ending)
+  if (ended === null) return null
+  const below = ending.below === null ? [] : await endBelow(tx, run, ending.below, ending.at)
+  if (run.sessionId !== null) await endTurn(tx, run, run.sessionId, ending)
+  if (run.parentCallId !== null) await wakeParent(tx, run.workspaceId, run.parentCallId)
+  return { ...ended, below }
+}
+
+/** Ends the runs that carry out calls of one which is over, and those below them. @returns which */
+async function endBelow(
+  tx: TransactionSql,
+  { workspaceId, runId }: RunIdentity,
+  reason: string,
+  at: number,
+): Promise<RunIdentity[]> {
+  const children = await tx<Pick<EndingRun, 'runId' | 'workspaceId' | 'agentId'>[]>`
+    select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
+    from tool_calls c cross join lateral (
+      select run_id, workspace_id, agent_id from hosted_runs
+      where run_id = c.child_run_id and workspace_id = c.workspace_id and phase <> 'over' for update
+    ) h
+    where c.workspace_id = ${workspaceId} and c.run_id = ${runId} order by c.step, c.position`
+  const ended: RunIdentity[] = []
+  for (const child of children) {
+    await updateRun(tx, child, null, {
+      ...NOTHING_MORE,
+      status: 'cancelled',
+      errorMessage: reason,
+      at,
+      events: [ownEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')],
+    })
+    ended.push(child, ...(await endBelow(tx, child, reason, at)))
+  }
+  return ended
+}
+
+/** The end of a run that nobody drives to it: it has said nothing more, and cost nothing more. */
+export const NOTHING_MORE = {
+  output: null,
+  errorDetail: null,
+  step: null,
+  costUsd: 0,
+  spentUsd: 0,
+  usedMs: 0,
+  remember: null,
+  below: 'its parent has ended',
+} as const satisfies Partial<Ending>
+
+/** A child has ended: its parent, should it be asleep, has something to do. */
+async function wakeParent(tx: TransactionSql, workspaceId: string, parentCallId: string): Promise<void> {
+  const [call] = await tx<{ run_id: string }[]>`
+    select run_id from tool_calls where workspace_id = ${workspaceId} and call_id = ${parentCallId}`
+  if (call !== undefined) await wake(tx, await lockFamily(tx, { workspaceId, runId: call.run_id }))
+}
+
+async function updateRun(
+  sql: Sql | TransactionSql,
+  { workspaceId, runId }: RunIdentity,
+  owner: string | null,
+  ending: Ending,
+): Promise<Omit<Ended, 'below'> | null> {
+  const { step, status } = ending
+  const at = new Date(ending.at)
+  const [ended] = await sql<Omit<Ended, 'below'>[]>`
+    with over as (
+      update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
+        spent_usd = spent_usd + ${ending.spentUsd}::float8
+      where workspace_id = ${workspaceId} and run_id = ${runId} and phase <> 'over'
+        and (${owner}::uuid is null or (owner = ${owner} and phase = 'driven'))
+      returning workspace_id
+    ), stored as (
+      insert into run_steps (
+        run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
+      )
+      select ${runId}::uuid, ${step?.step ?? 0}::int, workspace_id, ${step?.attempt ?? ''}, ${step?.content ?? null},
+        null, null, ${step?.inputTokens ?? 0}::bigint, ${step?.outputTokens ?? 0}::bigint, ${at}
+      from over where ${step !== null}
+      on conflict (workspace_id, run_id, step) do nothing
+    ), moved as (
+      update runs r set status = ${status}, output = ${ending.output}::json, error_message = ${ending.errorMessage},
+        error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
+        input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
+        output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
+        cost_usd = r.cost_usd + ${ending.costUsd}::float8
+      where r.workspace_id = ${workspaceId} and r.run_id = ${runId} and r.completed_at is null
+        and exists (select from over)
+      returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+    ), unasked as (
+      update pauses set status = 'cancelled', decided_at = ${at}
+      where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' and exists (select from over)
+    ), logged as (
+      ${logged(sql, ending.events, 'last', 'moved')}
+    )
+    select input_tokens as "inputTokens", output_tokens as "outputTokens" from moved`
+  return ended ?? null
+}
+
+/** Remembers the turn and gives it on. The session is locked; it may have been deleted. */
+async function endTurn(
+  tx: TransactionSql,
+  { workspaceId, runId }: RunIdentity,
+  sessionId: string,
+  ending: Ending,
+): Promise<void> {
+  const at = new Date(ending.at)
+  if (ending.remember !== null) {
+    const { user, assistant } = ending.remember
+    await tx`
+      with told as (
+        insert into session_messages (session_id, position, workspace_id, run_id, role, content, created_at)
+        select s.session_id, s.message_count + i.n, s.workspace_id, ${runId}::uuid, i.role, i.content, ${at}
+        from sessions s, (values (1, 'user', ${user}), (2, 'assistant', ${assistant})) as i (n, role, content)
+        where s.workspace_id = ${workspaceId} and s.session_id = ${sessionId}
+      )
+      update sessions set message_count = message_count + 2, updated_at = ${at}
+      where workspace_id = ${workspaceId} and session_id = ${sessionId}`
+  }
+  await tx`
+    with next as (
+      select workspace_id, run_id from hosted_runs
+      where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting'
+      order by queued_at, run_id limit 1
+    ), given as (
+      update sessions set turn_run_id = (select run_id from next)
+      where workspace_id = ${workspaceId} and session_id = ${sessionId} and turn_run_id = ${runId}
+      returning session_id
+    )
+    update hosted_runs h set phase = 'queued' from next, given
+    where h.workspace_id = next.workspace_id and h.run_id = next.run_id`
+}

@@ -1,0 +1,80 @@
+import type { RawJson } from '../../http/raw-json.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { ModelToolCall } from '../../model/model.ts'
+import type { Sql } from '../../postgres/connect.ts'
+import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
+import type { EndingRun } from './end.ts'
+import type { Call, HostedRun, Pause, Progress, Step } from './rows.ts'
+
+/** Newest messages of a session that a run is told; older ones are kept, and read by people only. */
+const SESSION_MESSAGES_MAX = 400
+
+interface HostedRunRow extends Omit<HostedRun, 'plan'> {
+  readonly plan: RawJson
+  readonly usedMs: number
+  readonly costUsd: number
+  readonly spentUsd: number
+}
+
+/** What never changes about the run, its plan left out; null when it is none of a hosted agent. */
+export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<EndingRun | null> {
+  const [row] = await sql<EndingRun[]>`
+    select run_id as "runId", workspace_id as "workspaceId", agent_id as "agentId", parent_call_id as "parentCallId",
+      session_id as "sessionId"
+    from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId}`
+  return row ?? null
+}
+
+/** The run with all that it has done; null when it does not exist. */
+export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Progress | null> {
+  const { workspaceId, runId } = identity
+  const [[row], steps, calls, pauses] = await Promise.all([
+    sql<HostedRunRow[]>`
+      select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
+        h.root_run_id as "rootRunId", h.parent_call_id as "parentCallId", h.session_id as "sessionId", h.plan,
+        h.used_ms as "usedMs", r.cost_usd as "costUsd", h.spent_usd as "spentUsd"
+      from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
+      where h.workspace_id = ${workspaceId} and h.run_id = ${runId}`,
+    loadSteps(sql, identity),
+    loadCalls(sql, identity),
+    loadPauses(sql, identity),
+  ])
+  if (row === undefined) return null
+  const { usedMs, costUsd, spentUsd, ...run } = row
+  const history = run.sessionId === null ? [] : await loadHistory(sql, run.sessionId)
+  const plan = run.plan.parse() as RunPlan
+  return { run: { ...run, plan }, history, steps, calls, pauses, usedMs, costUsd, spentUsd }
+}
+
+export async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {
+  const rows = await sql<(Omit<Step, 'toolCalls'> & { readonly toolCalls: RawJson | null })[]>`
+    select step, attempt, content, tool_calls as "toolCalls", remark, input_tokens as "inputTokens",
+      output_tokens as "outputTokens"
+    from run_steps where workspace_id = ${workspaceId} and run_id = ${runId} order by step`
+  return rows.map((row) => ({ ...row, toolCalls: (row.toolCalls?.parse() ?? []) as ModelToolCall[] }))
+}
+
+export async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Call[]> {
+  return sql<Call[]>`
+    select call_id as "callId", step, position, tool_call_id as "toolCallId", tool, input, status,
+      child_run_id as "childRunId", output, started_frame as "startedFrame", finished_frame as "finishedFrame",
+      duration_ms as "durationMs"
+    from tool_calls where workspace_id = ${workspaceId} and run_id = ${runId} order by step, position`
+}
+
+/** Those that are pending, in the order in which they were asked. */
+export async function loadPauses(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Pause[]> {
+  const rows = await sql<(Omit<Pause, 'options'> & { readonly options: RawJson | null })[]>`
+    select pause_id as "pauseId", call_id as "callId", type, tool, input, question, options,
+      expires_at as "expiresAt", frame
+    from pauses where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' order by frame`
+  return rows.map((row) => ({ ...row, options: (row.options?.parse() ?? null) as string[] | null }))
+}
+
+/** What a session remembers, oldest first. */
+export async function loadHistory(sql: Sql, sessionId: string): Promise<HistoryMessage[]> {
+  const rows = await sql<HistoryMessage[]>`
+    select role, content from session_messages where session_id = ${sessionId}
+    order by position desc limit ${SESSION_MESSAGES_MAX}`
+  return [...rows].reverse()
+}

@@ -1,0 +1,151 @@
+import { RawJson } from '../../http/raw-json.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { Sql } from '../../postgres/connect.ts'
+import { type Call, type HostedRun, logged, type Pause, type Step } from './rows.ts'
+
+/**
+ * What a driver stores as it goes on. Every statement holds for the process that owns the run only: one that has been
+ * taken for dead, and whose run another one drives, changes nothing and is told so.
+ */
+
+/** Another process drives the run now, or it is over. */
+export class NoLongerOurs extends Error {}
+
+export interface StoredAnswer {
+  readonly step: Step
+  /** New ones, of this step. */
+  readonly calls: readonly Call[]
+  readonly pauses: readonly Pause[]
+  readonly costUsd: number
+  /** What it counts against budgets. */
+  readonly spentUsd: number
+  readonly usedMs: number
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly events: readonly OwnEventRow[]
+}
+
+/** Stores what the model answered and the calls it asks for, before any of them is made. @throws NoLongerOurs */
+export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
+  const { step, calls, pauses } = answer
+  const at = new Date(answer.at)
+  const [outcome] = await sql<{ driven: boolean }[]>`
+    with driven as (
+      update hosted_runs set used_ms = ${answer.usedMs}, reserved_usd = 0,
+        -- Storing may be tried again after it has succeeded.
+        spent_usd = spent_usd + case when exists (
+          select from run_steps
+          where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
+        ) then 0 else ${answer.spentUsd}::float8 end
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      returning workspace_id
+    ), stored as (
+      insert into run_steps (
+        run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
+      )
+      select ${run.runId}::uuid, ${step.step}::int, workspace_id, ${step.attempt}, ${step.content},
+        ${step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)}::json, ${step.remark},
+        ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${at}
+      from driven
+      on conflict (workspace_id, run_id, step) do nothing returning workspace_id
+    ), called as (
+      insert into tool_calls (
+        call_id, run_id, workspace_id, step, position, tool_call_id, tool, input, status, child_run_id, output,
+        started_at, finished_at, started_frame, finished_frame
+      )
+      select i.call_id, ${run.runId}::uuid, s.workspace_id, ${step.step}::int, i.position, i.tool_call_id, i.tool,
+        i.input, i.status, i.child_run_id, i.output, case when i.started_frame is not null then ${at}::timestamptz end,
+        case when i.finished_frame is not null then ${at}::timestamptz end, i.started_frame, i.finished_frame
+      from stored s, unnest(
+        ${calls.map((call) => call.callId)}::uuid[], ${calls.map((call) => call.position)}::int[],
+        ${calls.map((call) => call.toolCallId)}::text[], ${calls.map((call) => call.tool)}::text[],
+        ${calls.map((call) => call.input)}::json[], ${calls.map((call) => call.status)}::text[],
+        ${calls.map((call) => call.childRunId)}::uuid[], ${calls.map((call) => call.output)}::json[],
+        ${calls.map((call) => call.startedFrame)}::int[], ${calls.map((call) => call.finishedFrame)}::int[]
+      ) as i (call_id, position, tool_call_id, tool, input, status, child_run_id, output, started_frame, finished_frame)
+    ), paused as (
+      insert into pauses (
+        pause_id, workspace_id, agent_id, run_id, call_id, type, status, tool, input, question, options, created_at,
+        expires_at, frame
+      )
+      select i.pause_id, s.workspace_id, ${run.agentId}::uuid, ${run.runId}::uuid, i.call_id, i.type, 'pending', i.tool,
+        i.input, i.question, i.options, ${at}, i.expires_at, i.frame
+      from stored s, unnest(
+        ${pauses.map((pause) => pause.pauseId)}::uuid[], ${pauses.map((pause) => pause.callId)}::uuid[],
+        ${pauses.map((pause) => pause.type)}::text[], ${pauses.map((pause) => pause.tool)}::text[],
+        ${pauses.map((pause) => pause.input)}::json[], ${pauses.map((pause) => pause.question)}::text[],
+        ${pauses.map((pause) => (pause.options === null ? null : RawJson.of(pause.options)))}::json[],
+        ${pauses.map((pause) => pause.expiresAt?.toISOString() ?? null)}::timestamptz[],
+        ${pauses.map((pause) => pause.frame)}::int[]
+      ) as i (pause_id, call_id, type, tool, input, question, options, expires_at, frame)
+    ), counted as (
+      update runs set input_tokens = input_tokens + ${step.inputTokens}::bigint,
+        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = cost_usd + ${answer.costUsd}::float8
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
+    ), logged as (
+      ${logged(sql, answer.events, 'none', 'stored')}
+    )
+    select exists (select from driven) as driven`
+  if (!outcome!.driven) throw new NoLongerOurs()
+}
+
+/** Notes that a call is about to be made. @throws NoLongerOurs */
+export async function storeStart(
+  sql: Sql,
+  run: HostedRun,
+  owner: string,
+  start: {
+    readonly callId: string
+    readonly frame: number
+    readonly at: number
+    readonly events: readonly OwnEventRow[]
+  },
+): Promise<void> {
+  const [outcome] = await sql<{ driven: boolean }[]>`
+    with driven as (
+      select from hosted_runs
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      for update
+    ), started as (
+      update tool_calls set status = 'started', started_at = ${new Date(start.at)}, started_frame = ${start.frame}
+      where workspace_id = ${run.workspaceId} and call_id = ${start.callId} and status = 'ready'
+        and exists (select from driven)
+      returning call_id
+    ), logged as (
+      ${logged(sql, start.events, 'none', 'started')}
+    )
+    select exists (select from driven) as driven`
+  if (!outcome!.driven) throw new NoLongerOurs()
+}
+
+export interface StoredResult {
+  readonly callId: string
+  readonly status: 'finished' | 'failed'
+  /** What the model is told. */
+  readonly output: RawJson
+  readonly frame: number
+  readonly durationMs: number
+  readonly usedMs: number
+  readonly at: number
+  readonly events: readonly OwnEventRow[]
+}
+
+/** Stores what a call has come to, which is never asked for again. @throws NoLongerOurs */
+export async function storeResult(sql: Sql, run: HostedRun, owner: string, result: StoredResult): Promise<void> {
+  const [outcome] = await sql<{ driven: boolean }[]>`
+    with driven as (
+      update hosted_runs set used_ms = ${result.usedMs}
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      returning run_id
+    ), done as (
+      update tool_calls set status = ${result.status}, output = ${result.output}::json,
+        finished_at = ${new Date(result.at)}, duration_ms = ${result.durationMs}, finished_frame = ${result.frame}
+      where workspace_id = ${run.workspaceId} and call_id = ${result.callId} and status not in ('finished', 'failed')
+        and exists (select from driven)
+      returning call_id
+    ), logged as (
+      ${logged(sql, result.events, 'none', 'done')}
+    )
+    select exists (select from driven) as driven`
+  if (!outcome!.driven) throw new NoLongerOurs()
+}

@@ -1,0 +1,167 @@
+import { parseJson } from '../../http/json-reader.ts'
+import { encodeJson, RawJson } from '../../http/raw-json.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { ModelToolCall } from '../../model/model.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { RUN_ROW } from '../../runs/rows.ts'
+import type { RunStatus } from '../../runs/state.ts'
+import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
+
+/** A run of a hosted agent, as far as it never changes. */
+export interface HostedRun extends RunIdentity {
+  readonly agentId: string
+  /** The run that somebody has invoked: itself, or the one at the top of its parents. */
+  readonly rootRunId: string
+  /** The call of its parent that it carries out. */
+  readonly parentCallId: string | null
+  readonly sessionId: string | null
+  readonly plan: RunPlan
+}
+
+/** What the model answered. */
+export interface Step {
+  /** From 1. */
+  readonly step: number
+  /** Tells this answer from one that broke off before it was stored. */
+  readonly attempt: string
+  readonly content: string | null
+  readonly toolCalls: readonly ModelToolCall[]
+  /** What the model was told of its answer, where that could not be taken. */
+  readonly remark: string | null
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+/**
+ * held: waits for a person. rejected, answered: a person has said so. ready: may be made. started: is being made, or was
+ * when a process died. finished, failed: the model may be told.
+ */
+export type CallStatus = 'held' | 'rejected' | 'answered' | 'ready' | 'started' | 'finished' | 'failed'
+
+/** A call of a tool that the model asked for. */
+export interface Call {
+  /** Also what the other side gets as the Idempotency-Key. */
+  readonly callId: string
+  readonly step: number
+  /** Among the calls of its step, from 0. */
+  readonly position: number
+  /** The model's name for the call. */
+  readonly toolCallId: string
+  readonly tool: string
+  readonly input: RawJson
+  readonly status: CallStatus
+  /** The run that carries it out, where the tool is an agent. */
+  readonly childRunId: string | null
+  /** What the model is told; null until that is known. */
+  readonly output: RawJson | null
+  /** Places in the run's output stream. */
+  readonly startedFrame: number | null
+  readonly finishedFrame: number | null
+  /** Milliseconds. */
+  readonly durationMs: number | null
+}
+
+/** What a run waits for. */
+export interface Pause {
+  readonly pauseId: string
+  readonly callId: string
+  readonly type: 'approval' | 'input'
+  readonly tool: string | null
+  readonly input: RawJson | null
+  readonly question: string | null
+  readonly options: readonly string[] | null
+  readonly expiresAt: Date | null
+  readonly frame: number
+}
+
+/** A run with everything it has done so far: what is needed to go on with it. */
+export interface Progress {
+  readonly run: HostedRun
+  readonly history: readonly HistoryMessage[]
+  readonly steps: Step[]
+  readonly calls: Call[]
+  /** Those that are pending. */
+  readonly pauses: Pause[]
+  readonly usedMs: number
+  readonly costUsd: number
+  /** What counts against budgets: a model of unknown price is taken for the dearest. */
+  readonly spentUsd: number
+}
+
+/** What happened to a run when its driver let go of it. */
+export type Outcome =
+  | {
+      readonly kind: 'ended'
+      readonly status: Extract<RunStatus, 'completed' | 'failed' | 'cancelled' | 'timed_out'>
+      readonly output: RawJson | null
+      readonly errorMessage: string | null
+      readonly errorDetail: RawJson | null
+      readonly inputTokens: number
+      readonly outputTokens: number
+    }
+  | { readonly kind: 'paused'; readonly pending: PendingPause }
+  /** Somebody else goes on with it. */
+  | { readonly kind: 'left'; readonly status: RunStatus }
+
+/** `pending` of a paused run's record. */
+export type PendingPause =
+  | {
+      readonly type: 'approval'
+      readonly id: string
+      /** The run that waits: itself, or one below it. */
+      readonly run_id: string
+      readonly tool: string
+      readonly input: RawJson
+      readonly expires_at: string | null
+    }
+  | {
+      readonly type: 'input'
+      readonly id: string
+      readonly run_id: string
+      readonly question: string
+      readonly options?: readonly string[]
+      readonly expires_at: string | null
+    }
+
+export function pendingOf(runId: string, pause: Pause): PendingPause {
+  const expires_at = pause.expiresAt?.toISOString() ?? null
+  if (pause.type === 'approval')
+    return { type: 'approval', id: pause.pauseId, run_id: runId, tool: pause.tool!, input: pause.input!, expires_at }
+  const options = pause.options === null ? {} : { options: pause.options }
+  return { type: 'input', id: pause.pauseId, run_id: runId, question: pause.question!, ...options, expires_at }
+}
+
+/** `pending` as it is stored; the arguments of a call stay the text that they are. */
+export function pendingFrom(stored: RawJson): PendingPause {
+  return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
+}
+
+/**
+ * SQL: writes the outbox rows of one change in the order in which feeds are to show them: the run as it was left by the
+ * CTE `moved`, before or after the events.
+ *
+ * @param events of one workspace
+ * @param run where the run goes; `none`: it did not change its state
+ * @param guard name of a CTE that has a row if the change applies
+ */
+export function logged(
+  sql: Sql | TransactionSql,
+  events: readonly OwnEventRow[],
+  run: 'first' | 'last' | 'none',
+  guard: string,
+) {
+  const place = run === 'first' ? 0 : events.length + 1
+  const moved = sql`
+    union all
+    select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}, ${place}::bigint
+    from moved r join agents a on a.agent_id = r.agent_id`
+  return sql`
+    insert into outbox (workspace_id, kind, body)
+    select x.workspace_id, x.kind, x.body from (
+      select ${events[0]?.workspace_id ?? null}::uuid as workspace_id, 'event' as kind, e.body, e.n
+      from unnest(${events.map((event) => new RawJson(encodeJson(event)))}::json[]) with ordinality as e (body, n)
+      where exists (select from ${sql.unsafe(guard)})
+      ${run === 'none' ? sql`` : moved}
+    ) x order by x.n`
+}

@@ -1,0 +1,45 @@
+import { LEVELS } from '../../events/schema.ts'
+import { encodeJson } from '../../http/raw-json.ts'
+import { mint, type RunIdentity } from '../../ids.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+
+/** What hosted runs report about themselves (contract section 6). `gen_ai.*` keys are OpenTelemetry's. */
+
+export interface EventOwner extends RunIdentity {
+  readonly agentId: string
+}
+
+export type OwnEventType =
+  | 'run.started'
+  | 'run.paused'
+  | 'run.completed'
+  | 'run.failed'
+  | 'run.cancelled'
+  | 'run.timed_out'
+  | 'llm.call'
+  | 'tool.call.started'
+  | 'tool.call.finished'
+  | 'approval.requested'
+  | 'approval.decided'
+  | 'input.requested'
+  | 'input.answered'
+
+/** @param at Unix milliseconds */
+export function ownEvent(
+  run: EventOwner,
+  at: number,
+  type: OwnEventType,
+  payload: Readonly<Record<string, unknown>>,
+  level: (typeof LEVELS)[number] = 'info',
+): OwnEventRow {
+  return {
+    workspace_id: run.workspaceId,
+    agent_id: run.agentId,
+    run_id: run.runId,
+    event_id: mint.ulid(),
+    type,
+    level: LEVELS.indexOf(level) + 1,
+    payload: encodeJson(payload),
+    occurred_at: at,
+  }
+}

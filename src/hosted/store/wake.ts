@@ -1,0 +1,158 @@
+import { encodeJson, RawJson } from '../../http/raw-json.ts'
+import type { RunIdentity } from '../../ids.ts'
+import type { OwnEventRow } from '../../journal/rows.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import { loadPauses } from './load.ts'
+import { type HostedRun, logged, type PendingPause, pendingFrom, pendingOf } from './rows.ts'
+
+/**
+ * How runs fall asleep and wake up. A run that waits for a person is rows and nothing else; one whose child waits, too.
+ * Rows of a family are locked from the top down, so that a run which is falling asleep sees whether its child still does.
+ */
+
+export interface Sleep {
+  readonly usedMs: number
+  readonly at: number
+  /** Told once the run is paused. */
+  readonly events: (pending: PendingPause) => readonly OwnEventRow[]
+}
+
+/**
+ * Lets go of a run whose calls all wait: for a person, or for a child that does.
+ *
+ * @returns what it waits for; `decided` when something has been decided meanwhile, so that it can go on; null when it
+ *   is no longer this process's
+ */
+export async function pauseRun(
+  sql: Sql,
+  run: HostedRun,
+  owner: string,
+  sleep: Sleep,
+): Promise<PendingPause | 'decided' | null> {
+  return (await sql.begin(async (transaction) => {
+    const tx = transaction as unknown as TransactionSql
+    const [driven] = await tx`
+      select from hosted_runs
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
+      for update`
+    if (driven === undefined) return null
+    const pending = await pendingFor(tx, run)
+    if (pending === null) return 'decided'
+    const events = sleep.events(pending)
+    await tx`
+      with asleep as (
+        update hosted_runs set phase = 'paused', owner = null, used_ms = ${sleep.usedMs}
+        where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
+        returning run_id
+      ), moved as (
+        update runs r set status = ${statusOf(pending)}, pending = ${json(pending)}::json
+        where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and r.status = 'running'
+          and exists (select from asleep)
+        returning ${tx.unsafe(RUN_ROW_COLUMNS)}
+      )
+      ${logged(tx, events, 'last', 'moved')}`
+    return pending
+  })) as PendingPause | 'decided' | null
+}
+
+/** What the run waits for, of its own or of its children; null if any of its calls can go on. */
+async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<PendingPause | null> {
+  const { workspaceId, runId } = run
+  const calls = await tx<{ status: string; child_run_id: string | null }[]>`
+    select status, child_run_id from tool_calls
+    where workspace_id = ${workspaceId} and run_id = ${runId} and status not in ('finished', 'failed')
+    order by position`
+  const children = calls.flatMap(({ child_run_id: child, status }) =>
+    child !== null && status === 'started' ? child : [],
+  )
+  if (calls.some(({ status, child_run_id: child }) => status !== 'held' && (status !== 'started' || child === null)))
+    return null
+  const asleep = await tx<{ run_id: string; pending: RawJson }[]>`
+    select h.run_id,
+      (select r.pending from runs r where r.run_id = h.run_id and r.workspace_id = h.workspace_id) as pending
+    from hosted_runs h
+    where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and h.phase = 'paused'
+    for share of h`
+  if (asleep.length < children.length) return null
+  const [own] = await loadPauses(tx as unknown as Sql, run)
+  if (own !== undefined) return pendingOf(runId, own)
+  const first = asleep.find(({ run_id }) => run_id === children[0])
+  return first === undefined ? null : pendingFrom(first.pending)
+}
+
+/** A run and those above it, from the top down. */
+export interface Family {
+  readonly workspaceId: string
+  readonly runs: readonly FamilyRun[]
+}
+
+interface FamilyRun {
+  readonly run_id: string
+  readonly phase: string
+}
+
+/** The run and those above it, locked from the top down. */
+export async function lockFamily(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Family> {
+  const chain = await tx<{ run_id: string; height: number }[]>`
+    with recursive chain (workspace_id, run_id, height) as (
+      select ${workspaceId}::uuid, ${runId}::uuid, 0
+      union all
+      select c.workspace_id, c.run_id, chain.height + 1
+      from chain
+      join hosted_runs h on h.workspace_id = chain.workspace_id and h.run_id = chain.run_id
+      join tool_calls c on c.workspace_id = h.workspace_id and c.call_id = h.parent_call_id
+    )
+    select run_id, height from chain order by height desc`
+  const runs: FamilyRun[] = []
+  for (const { run_id } of chain) {
+    const [row] = await tx<FamilyRun[]>`
+      select run_id, phase from hosted_runs where workspace_id = ${workspaceId} and run_id = ${run_id} for update`
+    if (row !== undefined) runs.push(row)
+  }
+  return { workspaceId, runs }
+}
+
+/** Puts paused runs of a family in line to be driven again. The rows are locked. */
+export async function wake(tx: TransactionSql, { workspaceId, runs }: Family): Promise<void> {
+  const asleep = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
+  await tx`
+    with awake as (
+      update hosted_runs set phase = 'queued' where workspace_id = ${workspaceId} and run_id = any(${asleep}::uuid[])
+    ), moved as (
+      update runs r set status = 'running', pending = null
+      where r.workspace_id = ${workspaceId} and r.run_id = any(${asleep}::uuid[])
+        and r.status in ('awaiting_approval', 'awaiting_input')
+      returning ${tx.unsafe(RUN_ROW_COLUMNS)}
+    )
+    ${logged(tx, [], 'first', 'moved')}`
+}
+
+/**
+ * Something else is waited for now: shows it wherever `decidedId` was shown. The rows are locked. (Postgres cannot look
+ * into JSON that has a `\u0000` in it; the id stands at the beginning.)
+ */
+export async function showNext(
+  tx: TransactionSql,
+  { workspaceId, runs }: Family,
+  decidedId: string,
+  next: PendingPause,
+): Promise<void> {
+  await tx`
+    with moved as (
+      update runs r set status = ${statusOf(next)}, pending = ${json(next)}::json
+      where r.workspace_id = ${workspaceId} and r.run_id = any(${runs.map(({ run_id }) => run_id)}::uuid[])
+        and r.status in ('awaiting_approval', 'awaiting_input') and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
+      returning ${tx.unsafe(RUN_ROW_COLUMNS)}
+    )
+    ${logged(tx, [], 'first', 'moved')}`
+}
+
+function statusOf({ type }: PendingPause): string {
+  return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
+}
+
+/** With free-form members as the text they are. */
+function json(pending: PendingPause): RawJson {
+  return new RawJson(encodeJson(pending))
+}

@@ -1,0 +1,92 @@
+import type { AgentTool, Tool } from '../../agents/tools.ts'
+import type { Egress } from '../../egress/egress.ts'
+import type { Secrets } from '../../secrets/store.ts'
+import type { HostedRun } from '../store/rows.ts'
+import { httpTool } from './http-tool.ts'
+import type { McpLists } from './mcp-lists.ts'
+import { listMcpTools, prefixed } from './mcp-tool.ts'
+import type { CallableTool } from './tool.ts'
+
+/** What the model of a run may call, and what becomes of each call. */
+export type ToolboxEntry =
+  | { readonly kind: 'call'; readonly tool: CallableTool }
+  | { readonly kind: 'agent'; readonly tool: AsModelSeesIt; readonly agentId: string }
+  | { readonly kind: 'input'; readonly tool: AsModelSeesIt }
+
+export type AsModelSeesIt = Pick<CallableTool, 'name' | 'description' | 'parameters' | 'requiresApproval'>
+
+export type Toolbox = ReadonlyMap<string, ToolboxEntry>
+
+export interface ToolboxDeps {
+  readonly egress: Egress
+  readonly secrets: Secrets
+  readonly lists: McpLists
+}
+
+/** Built in, for agents with `allow_input_requests`. */
+const REQUEST_INPUT: AsModelSeesIt = {
+  name: 'request_input',
+  description:
+    'Asks the person you work for a question, and waits for the answer. Use it when you cannot go on without.',
+  parameters: {
+    type: 'object',
+    properties: {
+      question: { type: 'string', minLength: 1, maxLength: 10_000 },
+      options: {
+        type: 'array',
+        items: { type: 'string', maxLength: 1_000 },
+        maxItems: 50,
+        description: 'Answers to choose from.',
+      },
+    },
+    required: ['question'],
+    additionalProperties: false,
+  },
+  requiresApproval: false,
+}
+
+/** What a tool takes, if that is known without asking a server. */
+export function knownParameters(tool: Tool): Record<string, unknown> | undefined {
+  if (tool.type === 'http') return tool.parameters as Record<string, unknown>
+  return tool.type === 'agent' ? AGENT_PARAMETERS : undefined
+}
+
+const AGENT_PARAMETERS = {
+  type: 'object',
+  properties: { message: { type: 'string', description: 'What the agent is asked, with all that it needs to know.' } },
+  required: ['message'],
+}
+
+/**
+ * The tools of a run by the name under which the model calls them.
+ *
+ * @param signal ends the sessions with MCP servers
+ * @throws McpUnavailable when a server does not tell its tools
+ */
+export async function openToolbox(run: HostedRun, deps: ToolboxDeps, signal: AbortSignal): Promise<Toolbox> {
+  const { agent } = run.plan
+  const toolbox = new Map<string, ToolboxEntry>()
+  if (agent.allowInputRequests) toolbox.set(REQUEST_INPUT.name, { kind: 'input', tool: REQUEST_INPUT })
+  const own = agent.tools.filter((tool) => tool.type !== 'mcp')
+  for (const tool of own) toolbox.set(tool.name, entryOf(tool, run, deps))
+  const servers = agent.tools.filter((tool) => tool.type === 'mcp')
+  const listed = await Promise.all(
+    servers.map((server) => listMcpTools(server, { ...deps, workspaceId: run.workspaceId, signal })),
+  )
+  listed.forEach((tools, index) => {
+    for (const tool of tools) {
+      const name = toolbox.has(tool.name) ? prefixed(servers[index]!, tool.name) : tool.name
+      if (!toolbox.has(name)) toolbox.set(name, { kind: 'call', tool: { ...tool, name } })
+    }
+  })
+  return toolbox
+}
+
+function entryOf(tool: Exclude<Tool, { type: 'mcp' }>, run: HostedRun, deps: ToolboxDeps): ToolboxEntry {
+  if (tool.type === 'http') return { kind: 'call', tool: httpTool(tool, { ...deps, workspaceId: run.workspaceId }) }
+  return { kind: 'agent', tool: agentTool(tool), agentId: tool.agent_id.toLowerCase() }
+}
+
+function agentTool({ name, description, requires_approval = false }: AgentTool): AsModelSeesIt {
+  return { name, description, parameters: AGENT_PARAMETERS, requiresApproval: requires_approval }
+}
