@@ -137,8 +137,9 @@ export class ConfigError extends StartError {
 }
 
 /** The configuration of this process (contract section 8). @throws ConfigError */
-export function readConfig(): Config {
-  return parseConfig(process.env)
+export function readConfig({ isWatched = false }: { readonly isWatched?: boolean } = {}): Config {
+  // Whoever sits at a terminal wants to know what is wrong, not each step.
+  return parseConfig(isWatched ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)
 }
 
 /**

@@ -1,24 +1,28 @@
 import { type Config, readConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
 import { onLauncherGone } from './ops/launcher.ts'
-import { createProgress } from './ops/progress.ts'
+import { createProgress, createProgressLine, type Progress, type ProgressLine } from './ops/progress.ts'
 import { StartError } from './ops/start-error.ts'
 import { type Service, startService } from './service.ts'
 
 /** Longest an orderly stop may take (contract section 8); what hangs after that is cut off. */
 const STOP_MS = 9_000
+/** Of a terminal that does not know its width. */
+const COLUMNS = 80
 
 /** The process: starts the service, tells the operator how to use it, and stops it in good order when asked to. */
 async function main(): Promise<void> {
+  // Whoever reads what we print may go at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const config = configOrExit()
-  const log = createLog(config.logLevel)
+  const { progress, log } = createDisplay(config)
   const stopped = Promise.withResolvers<void>()
-  onStopSignal(log, stopped.resolve)
+  onStopSignal(log, () => progress.clear?.(), stopped.resolve)
   // Each loop is supervised; this is what nobody has waited for, and nothing depends on.
   process.on('unhandledRejection', (error) => log.error('a promise was rejected and nobody waited for it', { error }))
   try {
     for (;;) {
-      const starting = startService(config, { log, progress: createProgress(say) })
+      const starting = startService(config, { log, progress })
       // A start that is no longer wanted has nothing to write: its children end with it.
       const service = await Promise.race([starting, stopped.promise])
       if (service === undefined) break
@@ -34,9 +38,23 @@ async function main(): Promise<void> {
   }
 }
 
+/** For a person at a terminal one line that is written over, and a log in plain text; for everyone else whole lines and JSON. */
+function createDisplay({ logLevel }: Config): { progress: Progress & Partial<ProgressLine>; log: Log } {
+  const { stdout, stderr } = process
+  const progress: Progress & Partial<ProgressLine> =
+    stdout.isTTY === true
+      ? createProgressLine({ write: say, columns: () => stdout.columns || COLUMNS })
+      : createProgress(say)
+  const write = (line: string) => {
+    progress.clear?.()
+    stderr.write(line)
+  }
+  return { progress, log: createLog(logLevel, write, stderr.isTTY === true ? 'text' : 'json') }
+}
+
 function configOrExit(): Config {
   try {
-    return readConfig()
+    return readConfig({ isWatched: process.stderr.isTTY === true })
   } catch (error) {
     return fail(error)
   }
@@ -46,11 +64,12 @@ function configOrExit(): Config {
  * The first signal asks for an orderly stop, and so does the end of the npx that started us; a second signal ends the
  * process at once, and its children end with it.
  */
-function onStopSignal(log: Log, stop: () => void): void {
+function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): void {
   let asked = false
   const ask = (reason: string) => {
     if (asked) return
     asked = true
+    clearProgress()
     log.info('stopping', { reason })
     setTimeout(() => {
       log.error('the stop took too long; leaving', { after_ms: STOP_MS })

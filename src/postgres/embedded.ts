@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Log } from '../log.ts'
 import { StartError } from '../ops/start-error.ts'
-import { endWithService, type Postmaster, relayLines, stopOrphan, stopPostmaster } from './postmaster.ts'
+import {
+  endWithService,
+  killGroupWithService,
+  type Postmaster,
+  relayLines,
+  stopOrphan,
+  stopPostmaster,
+} from './postmaster.ts'
 import { chooseOwner, type ProcessOwner } from './unprivileged.ts'
 
 /** Where a started Postgres answers, and how to end it. */
@@ -149,7 +156,9 @@ async function createCluster(at: {
     ],
     { env: {} },
   )
+  const release = killGroupWithService(initdb.pid)
   const [code, output] = await Promise.all([initdb.exited, new Response(initdb.stderr).text(), drain(initdb.stdout)])
+  release()
   if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastComplaint(output)}`)
   await rename(unfinished, at.cluster)
 }

@@ -46,16 +46,32 @@ export async function stopOrphan(cluster: string, log: Log, onProgress: (step: s
   await rm(pidFile, { force: true })
 }
 
-/** Ends the server when this process dies, however it dies: the watcher sees the pipe to us close. */
+/** Ends the server when this process dies, however it dies. */
 export function endWithService(pid: number): () => void {
-  const watcher = Bun.spawn(['sh', '-c', 'read -r _; kill -INT "$1" 2>/dev/null', 'end-with-service', String(pid)], {
-    cwd: '/',
-    env: {},
-    detached: true,
-    stdin: 'pipe',
-    stdout: 'ignore',
-    stderr: 'ignore',
-  })
+  return signalAfterService('INT', String(pid))
+}
+
+/**
+ * Ends initdb when this process dies. It looks at signals only between its steps and starts servers of its own, so its
+ * group is killed: the cluster was not complete, and is begun anew by the next start.
+ */
+export function killGroupWithService(pid: number): () => void {
+  return signalAfterService('KILL', `-${pid}`)
+}
+
+/** The watcher sees the pipe to us close. */
+function signalAfterService(signal: string, target: string): () => void {
+  const watcher = Bun.spawn(
+    ['sh', '-c', 'read -r _; kill -s "$1" -- "$2" 2>/dev/null', 'end-with-service', signal, target],
+    {
+      cwd: '/',
+      env: {},
+      detached: true,
+      stdin: 'pipe',
+      stdout: 'ignore',
+      stderr: 'ignore',
+    },
+  )
   // The number may soon belong to another process, so the watcher goes as soon as the server has gone.
   return () => watcher.kill('SIGKILL')
 }

