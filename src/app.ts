@@ -47,7 +47,7 @@ export interface AppDeps {
   readonly runs: RunStore
   readonly events: EventReader
   readonly tasks: TaskStore
-  readonly hosted: Pick<Hosted, 'invocations' | 'driving' | 'pauses' | 'resume' | 'sessions'>
+  readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'pauses' | 'resume' | 'sessions'>
   readonly secrets: SecretStore
   readonly analytics: Analytics
   readonly savedQueries: SavedQueries

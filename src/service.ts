@@ -338,7 +338,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   })
   const listener = listen(app, config)
   teardown.add('requests', () => listener.drain())
-  teardown.add('callers that wait for hosted runs', () => hosted.driving.release())
+  teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
   teardown.add('open feeds', async () => connections.stop())
   teardown.add('readiness', () => {
     isStopping = true

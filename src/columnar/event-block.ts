@@ -1,6 +1,6 @@
 import { type EventBatch, LEVELS, type RunRef } from '../events/schema.ts'
 import type { Span } from '../journal/journal.ts'
-import type { OwnEventRow } from '../journal/rows.ts'
+import type { SystemEventRow } from '../journal/rows.ts'
 import { Bytes, spanWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 import { UlidWriter } from './ulid-writer.ts'
@@ -61,7 +61,7 @@ export class EventBlock {
   }
 
   /** Adds events of the service's own, which come from the outbox: few, so that this need not be fast. */
-  addOwn(rows: readonly OwnEventRow[], outboxIds: readonly string[]): void {
+  addOwn(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
     for (const row of rows) {
       this.eventId.string(row.event_id)
       this.type.string(row.type)

@@ -12,13 +12,13 @@ import type { Loops } from '../ops/supervise.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
 import { createInvocations } from './invoke/invocations.ts'
-import { createDriving, type Wish } from './invoke/respond.ts'
+import { createResponder, type ResponseMode } from './invoke/respond.ts'
 import { endOf, OutputLog } from './output/output-log.ts'
 import { startPauseExpiry } from './pauses/expiry.ts'
 import type { PauseRow } from './pauses/schema.ts'
 import { answeredAbout, type Decision, Pauses } from './pauses/store.ts'
-import { Changes } from './scheduler/changes.ts'
-import { Fleet } from './scheduler/scheduler.ts'
+import { ChangeSignals } from './scheduler/changes.ts'
+import { Scheduler } from './scheduler/scheduler.ts'
 import { Sessions } from './sessions/store.ts'
 import { loadProgress } from './store/load.ts'
 import { McpLists } from './tools/mcp-lists.ts'
@@ -54,14 +54,14 @@ export function startHosted(deps: HostedDeps) {
     owner,
     clock,
     limits,
-    fleet: () => fleet,
+    scheduler: () => scheduler,
     secrets: deps.secrets,
     schemas,
     hasModel: config.openAiApiKey !== undefined || config.openAiBaseUrl !== undefined,
     queuedMax: config.queuedRuns,
     onChange,
   })
-  const fleet: Fleet = new Fleet({
+  const scheduler: Scheduler = new Scheduler({
     sql,
     patrol,
     owner,
@@ -69,7 +69,7 @@ export function startHosted(deps: HostedDeps) {
     log,
     model: deps.model,
     prices: createPrices(config.modelPrices),
-    budgetChanges: new Changes(),
+    budgetChanges: new ChangeSignals(),
     schemas,
     tools: { egress: deps.egress, secrets: deps.secrets, lists: new McpLists(clock) },
     children: invocations.children,
@@ -81,7 +81,7 @@ export function startHosted(deps: HostedDeps) {
     onChange,
   })
   const { connections, ring, slowConsumerMs } = deps
-  const driving = createDriving({ sql, fleet, ring, connections, slowConsumerMs, waitMs: config.waitMs })
+  const responder = createResponder({ sql, scheduler, ring, connections, slowConsumerMs, waitMs: config.waitMs })
   const pauses = new Pauses({ sql, clock, limits, schemas, onChange })
   const sessions = new Sessions({ sql, cancelRun: invocations.cancel })
   const endExpiry = startPauseExpiry({
@@ -92,35 +92,35 @@ export function startHosted(deps: HostedDeps) {
     loops: deps.loops,
     onChange,
     onEnded: (run) => {
-      fleet.drop(run)
-      fleet.poke()
+      scheduler.drop(run)
+      scheduler.poke()
     },
   })
-  fleet.start()
+  scheduler.start()
 
   /** Decides, and answers about the run that somebody has invoked. */
-  function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, wish: Wish) {
-    return driving.drive(caller.workspaceId, wish, async () => {
+  function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, mode: ResponseMode) {
+    return responder.respond(caller.workspaceId, mode, async () => {
       const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
-      const seen = wish.stream === true ? await loadProgress(sql, run) : null
+      const seen = mode.stream === true ? await loadProgress(sql, run) : null
       const after = seen === null ? undefined : endOf(OutputLog.of(seen))
       await pauses.decide(caller, type, pauseId, decision)
-      fleet.poke()
+      scheduler.poke()
       return { ...run, outcome: null, after }
     })
   }
 
   return {
     invocations,
-    driving,
+    responder,
     pauses,
     sessions,
     resume,
     /** Runs driven at the moment. */
-    count: () => fleet.count,
+    count: () => scheduler.count,
     stop: async () => {
       await endExpiry()
-      await fleet.stop()
+      await scheduler.stop()
       await patrol.end({ timeout: END_TIMEOUT_SECONDS })
     },
   }

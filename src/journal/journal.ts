@@ -1,5 +1,5 @@
 import type { EventBatch } from '../events/schema.ts'
-import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
+import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /**
  * The journal: one ordered, durable log of everything a fleet reports. Feeds, SQL and run statistics are consumers of
@@ -36,7 +36,7 @@ export interface Journal {
    */
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
-  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendOwnEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
   /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
   lastOutboxIds(): readonly string[]
 

@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
-import type { OwnEventRow, RunRow, TaskRow } from './rows.ts'
+import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 export interface OutboxRelayDeps {
   readonly sql: Sql
@@ -219,13 +219,13 @@ interface ChangeOf<Kind, Row> {
   readonly row: Row
 }
 
-type Change = ChangeOf<'run', RunRow> | ChangeOf<'task', TaskRow> | ChangeOf<'event', OwnEventRow>
+type Change = ChangeOf<'run', RunRow> | ChangeOf<'task', TaskRow> | ChangeOf<'event', SystemEventRow>
 
 /** What one round appends, by kind, in the order in which the journal puts kinds. */
 interface Round {
   readonly run: ChangeOf<'run', RunRow>[]
   readonly task: ChangeOf<'task', TaskRow>[]
-  readonly event: ChangeOf<'event', OwnEventRow>[]
+  readonly event: ChangeOf<'event', SystemEventRow>[]
 }
 
 function parse({ entry_id, kind, body }: OutboxRow): Change {

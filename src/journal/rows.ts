@@ -49,7 +49,7 @@ export interface EventRow {
 }
 
 /** An event of the service's own, as the outbox carries it. */
-export interface OwnEventRow extends EventRow {
+export interface SystemEventRow extends EventRow {
   readonly workspace_id: string
 }
 

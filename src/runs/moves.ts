@@ -5,13 +5,13 @@ import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { durationMs, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 import type { RunEnded } from './schema.ts'
-import { RUN_MOVES, type RunEnding, type RunStatus } from './state.ts'
+import { RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
 
 /** An ending that a caller reports or asks for. */
 export interface RunMove {
   readonly runId: string
   readonly workspaceId: string
-  readonly to: RunEnding
+  readonly to: TerminalStatus
   readonly output: RawJson | null
   readonly errorMessage: string | null
   readonly errorDetail: RawJson | null
@@ -68,7 +68,7 @@ async function update(sql: Sql, moves: readonly RunMove[]): Promise<readonly Mov
         error_detail = i.error_detail, completed_at = greatest(i.at, r.started_at)
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
-        and r.status || '>' || i.status = any(${RUN_MOVES as string[]}::text[])
+        and r.status || '>' || i.status = any(${RUN_TRANSITIONS as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), logged as (
       insert into outbox (workspace_id, kind, body)
@@ -110,7 +110,7 @@ function toResult(move: RunMove, outcome: MoveOutcome, standing: StandingRun | u
 
 function ended(
   runId: string,
-  status: RunEnding,
+  status: TerminalStatus,
   completedAt: Date,
   startedAt: Date | null,
   already: boolean,

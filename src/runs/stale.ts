@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
-import { LIVE_RUN_STATUSES, RUN_MOVES } from './state.ts'
+import { LIVE_RUN_STATUSES, RUN_TRANSITIONS } from './state.ts'
 import type { RunStatistics } from './statistics.ts'
 
 export interface StaleRunsDeps {
@@ -89,7 +89,7 @@ async function timeOut(sql: Sql, now: number): Promise<number> {
         error_message = 'silent for more than ' || s.stale_after_seconds || ' s: no event, no task, no change of state'
       from silent s
       where r.workspace_id = s.workspace_id and r.run_id = s.run_id
-        and r.status || '>timed_out' = any(${RUN_MOVES as string[]}::text[])
+        and r.status || '>timed_out' = any(${RUN_TRANSITIONS as string[]}::text[])
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}
     ), logged as (
       insert into outbox (workspace_id, kind, body)

@@ -14,7 +14,7 @@ export type RunStatus = (typeof RUN_STATUSES)[number]
 
 const ENDINGS = ['completed', 'failed', 'cancelled', 'timed_out'] as const
 
-export type RunEnding = (typeof ENDINGS)[number]
+export type TerminalStatus = (typeof ENDINGS)[number]
 
 /** Where a run may go from each state. Terminal states are never left. */
 export const NEXT: Record<RunStatus, readonly RunStatus[]> = {
@@ -29,7 +29,9 @@ export const NEXT: Record<RunStatus, readonly RunStatus[]> = {
 }
 
 /** {@link NEXT} as `from>to` texts, which a guarded UPDATE compares with `r.status || '>' || $to`. */
-export const RUN_MOVES: readonly string[] = RUN_STATUSES.flatMap((from) => NEXT[from].map((to) => `${from}>${to}`))
+export const RUN_TRANSITIONS: readonly string[] = RUN_STATUSES.flatMap((from) =>
+  NEXT[from].map((to) => `${from}>${to}`),
+)
 
 /** The states a run can still leave. */
 export const LIVE_RUN_STATUSES: readonly RunStatus[] = RUN_STATUSES.filter((status) => NEXT[status].length > 0)

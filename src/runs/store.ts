@@ -27,7 +27,7 @@ import type {
   StartRun,
 } from './schema.ts'
 import { createRunStarts } from './starts.ts'
-import type { RunEnding, RunStatus } from './state.ts'
+import type { RunStatus, TerminalStatus } from './state.ts'
 
 export interface RunStoreDeps {
   readonly sql: Sql
@@ -79,7 +79,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
     return { run_id: ref.runId }
   }
 
-  async function end(run: RunRef, to: RunEnding, what: Partial<Ending>): Promise<RunEnded> {
+  async function end(run: RunRef, to: TerminalStatus, what: Partial<Ending>): Promise<RunEnded> {
     const { runId, workspaceId } = run
     const ended = await moves.submit({ runId, workspaceId, to, at: clock.now(), ...NOTHING, ...what })
     if (!ended.already) onChange()

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { ApiError } from '../../src/http/errors.ts'
 import { RawJson } from '../../src/http/raw-json.ts'
 import { mint } from '../../src/ids.ts'
-import { NEXT as RUN_NEXT, RUN_STATUSES, type RunEnding, type RunStatus } from '../../src/runs/state.ts'
+import { NEXT as RUN_NEXT, RUN_STATUSES, type RunStatus, type TerminalStatus } from '../../src/runs/state.ts'
 import { NEXT as TASK_NEXT, TASK_STATUSES, type TaskStatus } from '../../src/tasks/state.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type Random, seededRandom } from '../support/random.ts'
@@ -22,7 +22,7 @@ type Operation =
   | {
       readonly call: 'end'
       readonly runId: string
-      readonly to: Exclude<RunEnding, 'timed_out'>
+      readonly to: Exclude<TerminalStatus, 'timed_out'>
       readonly value: number
     }
   | {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import { endOf, framesAfter, OUTPUT_START, OutputLog, parseOutputId } from '../../src/hosted/output/output-log.ts'
-import type { Call, HostedRun, Outcome, Step } from '../../src/hosted/store/rows.ts'
+import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/store/rows.ts'
 import { RawJson } from '../../src/http/raw-json.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 
 /** What a run puts out, for readers who begin anywhere, before and after a restart (contract section 6). */
 
 const RUN = { runId: 'the-run' } as HostedRun
-const DONE: Outcome = {
+const DONE: RunOutcome = {
   kind: 'ended',
   status: 'completed',
   output: RawJson.of({ text: 'x' }),
@@ -109,14 +109,16 @@ function live(random: Random, onChange: (log: OutputLog, stored: () => OutputLog
       }
     }
     const open =
-      step === last ? [] : Array.from({ length: random.int(1, 4) }, (_, i) => call(step, i, [log.nextPlace(), null]))
+      step === last
+        ? []
+        : Array.from({ length: random.int(1, 4) }, (_, i) => call(step, i, [log.nextFrameNumber(), null]))
     steps.push(stepOf(step, content, attempt))
     calls.push(...open)
     for (const each of open) log.addCall(each, 'started')
     changed()
     while (open.length > 0) {
       const [ended] = open.splice(random.int(0, open.length - 1), 1)
-      const done = call(step, ended!.position, [ended!.startedFrame, log.nextPlace()])
+      const done = call(step, ended!.position, [ended!.startedFrame, log.nextFrameNumber()])
       calls[calls.indexOf(ended!)] = done
       log.addCall(done, 'over')
       changed()
@@ -181,10 +183,10 @@ describe('whoever reads a run', () => {
 describe('places', () => {
   test('go on after those that calls and pauses have had before', () => {
     const log = OutputLog.of({ run: RUN, steps: [stepOf(1, '')], calls: [call(1, 0, [2, 5]), call(1, 1, [3, null])] })
-    expect(log.nextPlace()).toBe(6)
-    log.skipPlaces(9)
-    log.skipPlaces(4)
-    expect(log.nextPlace()).toBe(10)
+    expect(log.nextFrameNumber()).toBe(6)
+    log.skipFrameNumbers(9)
+    log.skipFrameNumbers(4)
+    expect(log.nextFrameNumber()).toBe(10)
   })
 
   test('of a stored run are in their order, whatever the order of its calls', () => {
@@ -194,7 +196,7 @@ describe('places', () => {
 })
 
 describe('the end', () => {
-  const ended = (outcome: Outcome) => {
+  const ended = (outcome: RunOutcome) => {
     const log = OutputLog.of({ run: RUN, steps: [stepOf(1, 'x')], calls: [] })
     log.close(outcome, 'the-session')
     return parse(framesAfter(log, endOf(OutputLog.of({ run: RUN, steps: [stepOf(1, 'x')], calls: [] }))).text)
@@ -215,7 +217,7 @@ describe('the end', () => {
     })
   })
 
-  test('of a driver that lets go of a run is no frame', () => {
+  test('of a executor that lets go of a run is no frame', () => {
     const log = new OutputLog(RUN.runId)
     log.close({ kind: 'left', status: 'running' }, null)
     expect(framesAfter(log, OUTPUT_START)).toMatchObject({ text: '', isOver: false })

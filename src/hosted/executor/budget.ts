@@ -3,9 +3,9 @@ import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import type { Prices } from '../../model/prices.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import type { Budget } from '../invoke/plan.ts'
-import type { Changes } from '../scheduler/changes.ts'
-import { NoLongerOurs } from '../store/progress.ts'
-import type { HostedRun, Progress } from '../store/rows.ts'
+import type { ChangeSignals } from '../scheduler/changes.ts'
+import { OwnershipLost } from '../store/progress.ts'
+import type { HostedRun, RunProgress } from '../store/rows.ts'
 import { conversationOf } from './conversation.ts'
 
 export interface BudgetDeps {
@@ -14,7 +14,7 @@ export interface BudgetDeps {
   readonly owner: string
   readonly prices: Prices
   /** Of budgets, by the run at the top: told when a model call has ended. */
-  readonly budgetChanges: Changes
+  readonly budgetChanges: ChangeSignals
 }
 
 /** Why a run has to end. */
@@ -68,9 +68,9 @@ export class RunBudget {
 
   /**
    * Whether the model may be asked once more, after waiting for others if need be. Null: it may.
-   * @throws NoLongerOurs; the signal's reason
+   * @throws OwnershipLost; the signal's reason
    */
-  async admit(progress: Progress, signal: AbortSignal): Promise<Overrun | null> {
+  async admit(progress: RunProgress, signal: AbortSignal): Promise<Overrun | null> {
     const last = progress.steps.at(-1)
     // The next question holds at least what the last one and its answer did.
     const known = last === undefined ? 0 : last.inputTokens + last.outputTokens
@@ -111,7 +111,7 @@ export class RunBudget {
       const { count } = await tx`
         update hosted_runs set reserved_usd = ${verdict === null ? estimate : 0}
         where workspace_id = ${workspaceId} and run_id = ${runId} and owner = ${owner} and phase = 'driven'`
-      if (count === 0) throw new NoLongerOurs()
+      if (count === 0) throw new OwnershipLost()
       return verdict
     })) as Overrun | 'full' | null
   }
@@ -182,7 +182,7 @@ export function budgetsOver({ runId, plan }: Pick<HostedRun, 'runId' | 'plan'>):
   return budgetUsd === null ? above : [...above, { runId, usd: budgetUsd }]
 }
 
-function expectedUsage(progress: Progress, knownTokens: number): ModelUsage {
+function expectedUsage(progress: RunProgress, knownTokens: number): ModelUsage {
   const { maxOutputTokens } = progress.run.plan.agent
   const outputs = progress.steps.map(({ outputTokens }) => outputTokens)
   const characters = conversationOf(progress).reduce((sum, message) => sum + JSON.stringify(message).length, 0)

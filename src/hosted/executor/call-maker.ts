@@ -5,7 +5,7 @@ import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { OutputLog } from '../output/output-log.ts'
 import { storeResult, storeStart } from '../store/progress.ts'
-import type { Call, CallStatus, HostedRun, Outcome, Progress } from '../store/rows.ts'
+import type { Call, CallStatus, HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import type { Toolbox, ToolboxEntry } from '../tools/toolbox.ts'
 import { finishedEvent, startedEvent } from './step-events.ts'
@@ -16,11 +16,11 @@ export interface Children {
   /**
    * Makes sure that the call's run exists; a run that does already goes on.
    * @returns why there is none, for the model
-   * @throws NoLongerOurs when the parent may not begin any more
+   * @throws OwnershipLost when the parent may not begin any more
    */
   begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
   /** Resolves once the run is over, or asleep. Rejects when the signal aborts. */
-  settled(run: RunIdentity, signal: AbortSignal): Promise<Outcome>
+  settled(run: RunIdentity, signal: AbortSignal): Promise<RunOutcome>
   /** Lets go of runs that have ended with the one above them. */
   drop(runs: readonly RunIdentity[]): void
 }
@@ -31,7 +31,7 @@ export interface CallMakerDeps {
   readonly clock: Clock
   readonly schemas: SchemaChecks
   readonly children: Children
-  readonly progress: Progress
+  readonly progress: RunProgress
   readonly output: OutputLog
   readonly toolbox: Toolbox
   readonly signal: AbortSignal
@@ -48,7 +48,7 @@ const AT_ONCE = 16
 export class CallMaker {
   private storing: Promise<unknown> = Promise.resolve()
 
-  /** @param fresh calls that its driver has stored itself: no earlier process can have made them */
+  /** @param fresh calls that its executor has stored itself: no earlier process can have made them */
   constructor(
     private readonly deps: CallMakerDeps,
     private readonly fresh: ReadonlySet<string>,
@@ -81,7 +81,7 @@ export class CallMaker {
   private async start(call: Call): Promise<Call> {
     const { sql, owner, clock, progress, output, store } = this.deps
     return this.inTurn(async () => {
-      const frame = output.nextPlace()
+      const frame = output.nextFrameNumber()
       const at = clock.now()
       const started: Call = { ...call, status: 'started', startedFrame: frame }
       const events = [startedEvent(progress.run, at, started)]
@@ -113,7 +113,7 @@ export class CallMaker {
     const outcome = await store(() => children.settled({ workspaceId, runId: call.childRunId! }, signal))
     if (outcome.kind === 'paused') return
     const tookMs = performance.now() - startedMs
-    if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its driver`)
+    if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its executor`)
     if (outcome.status === 'completed') return this.finish(call, 'finished', outcome.output!, tookMs)
     const why = outcome.errorMessage ?? outcome.status
     await this.finish(call, 'failed', failure(`the run of the agent has ended as ${outcome.status}: ${why}`), tookMs)
@@ -129,7 +129,7 @@ export class CallMaker {
     const durationMs = Math.round(tookMs)
     await this.inTurn(async () => {
       const at = clock.now()
-      const frame = log.nextPlace()
+      const frame = log.nextFrameNumber()
       const done: Call = { ...call, status, output, finishedFrame: frame, durationMs }
       const events = [finishedEvent(progress.run, at, done, tookMs)]
       const result = { callId: call.callId, status, output, frame, durationMs, usedMs: usedMs(), at, events }
@@ -141,7 +141,7 @@ export class CallMaker {
   }
 
   /**
-   * Frames are told in the order of their places, so that a reader who has seen one has seen those before it: calls that
+   * Frames are told in the order of their numbers, so that a reader who has seen one has seen those before it: calls that
    * end at the same time are stored one after the other, as the lock on their run would have them in any case.
    */
   private inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -1,9 +1,9 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import type { ModelMessage } from '../../model/model.ts'
-import type { Progress } from '../store/rows.ts'
+import type { RunProgress } from '../store/rows.ts'
 
 /** What the model is told: the prompt, what was said before, and all that the run has done. */
-export function conversationOf({ run, history, steps, calls }: Progress): ModelMessage[] {
+export function conversationOf({ run, history, steps, calls }: RunProgress): ModelMessage[] {
   const { system, user, history: given } = run.plan
   const messages: ModelMessage[] = [
     { role: 'system', content: system },

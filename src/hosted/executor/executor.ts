@@ -1,27 +1,27 @@
 import type { Clock } from '../../clock.ts'
 import { RawJson } from '../../http/raw-json.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Log } from '../../log.ts'
 import { type Model, type ModelAnswer, ModelFailure } from '../../model/model.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import { isUnavailable } from '../../postgres/connect.ts'
-import type { RunEnding } from '../../runs/state.ts'
+import type { TerminalStatus } from '../../runs/state.ts'
 import { OutputLog } from '../output/output-log.ts'
 import { endRun } from '../store/end.ts'
 import { loadProgress } from '../store/load.ts'
-import { NoLongerOurs, storeAnswer } from '../store/progress.ts'
-import type { Call, Outcome, Pause, Progress, Step } from '../store/rows.ts'
-import { ownEvent } from '../store/system-event.ts'
+import { OwnershipLost, storeAnswer } from '../store/progress.ts'
+import type { Call, Pause, RunOutcome, RunProgress, Step } from '../store/rows.ts'
+import { systemEvent } from '../store/system-event.ts'
 import { pauseRun } from '../store/wake.ts'
 import { McpUnavailable } from '../tools/mcp-tool.ts'
 import { openToolbox, type Toolbox, type ToolboxDeps } from '../tools/toolbox.ts'
 import { type BudgetDeps, type Cost, RunBudget } from './budget.ts'
 import { CallMaker, type Children } from './call-maker.ts'
 import { conversationOf } from './conversation.ts'
-import { askingEvent, endedEvent, finishedEvent, modelEvent, startedEvent } from './step-events.ts'
+import { endedEvent, finishedEvent, modelEvent, requestedEvent, startedEvent } from './step-events.ts'
 import { attemptName, callsOf, storable, storableAnswer } from './tool-calls.ts'
 
-export interface DriverDeps extends BudgetDeps {
+export interface ExecutorDeps extends BudgetDeps {
   readonly clock: Clock
   readonly log: Log
   readonly model: Model
@@ -35,7 +35,7 @@ export interface DriverDeps extends BudgetDeps {
   readonly onChange: () => void
 }
 
-/** Why a driver lets go of its run before that is over. The run goes on elsewhere, or has been ended by somebody else. */
+/** Why a executor lets go of its run before that is over. The run goes on elsewhere, or has been ended by somebody else. */
 export class Dropped extends Error {}
 
 class TimedOut extends Error {}
@@ -49,7 +49,7 @@ const STORE_RETRY_MS = 200
  * its answer, make the calls, store what they come to. What is stored is never done again, so that a process may die
  * at any point and another one go on.
  */
-export class Driver {
+export class Executor {
   readonly output: OutputLog
   private readonly stop = new AbortController()
   private isDropped = false
@@ -58,15 +58,15 @@ export class Driver {
   private costUsd: number
   private readonly budget: RunBudget
   private toolbox: Promise<Toolbox> | undefined
-  /** Calls that this driver itself has stored: no earlier one can have made them. */
+  /** Calls that this executor itself has stored: no earlier one can have made them. */
   private readonly fresh = new Set<string>()
 
   constructor(
-    private readonly deps: DriverDeps,
-    private progress: Progress,
+    private readonly deps: ExecutorDeps,
+    private progress: RunProgress,
   ) {
     this.output = OutputLog.of(progress)
-    for (const pause of progress.pauses) this.output.skipPlaces(pause.frame)
+    for (const pause of progress.pauses) this.output.skipFrameNumbers(pause.frame)
     this.baseUsedMs = progress.usedMs
     this.costUsd = progress.costUsd
     this.budget = new RunBudget(deps, progress.run, progress.spentUsd)
@@ -79,9 +79,9 @@ export class Driver {
   }
 
   /** Never throws. */
-  async drive(): Promise<Outcome> {
+  async drive(): Promise<RunOutcome> {
     const timer = setTimeout(() => this.stop.abort(new TimedOut()), Math.max(1, this.timeoutMs - this.usedMs))
-    let outcome: Outcome
+    let outcome: RunOutcome
     try {
       outcome = await this.goOn()
     } catch (error) {
@@ -95,7 +95,7 @@ export class Driver {
     return outcome
   }
 
-  private async goOn(): Promise<Outcome> {
+  private async goOn(): Promise<RunOutcome> {
     for (;;) {
       this.stop.signal.throwIfAborted()
       const open = this.progress.calls.filter(({ status }) => status !== 'finished' && status !== 'failed')
@@ -104,7 +104,7 @@ export class Driver {
     }
   }
 
-  private async makeCalls(): Promise<Outcome | null> {
+  private async makeCalls(): Promise<RunOutcome | null> {
     const { deps, progress, output } = this
     const maker = new CallMaker(
       {
@@ -124,7 +124,7 @@ export class Driver {
   }
 
   /** Everything that can be done is done; the rest waits for people. */
-  private async rest(): Promise<Outcome | null> {
+  private async rest(): Promise<RunOutcome | null> {
     const { sql, owner, clock, onChange } = this.deps
     const { run } = this.progress
     const at = clock.now()
@@ -132,21 +132,21 @@ export class Driver {
       pauseRun(sql, run, owner, {
         usedMs: this.usedMs,
         at,
-        events: (waitsFor) => [ownEvent(run, at, 'run.paused', { pending: waitsFor })],
+        events: (waitsFor) => [systemEvent(run, at, 'run.paused', { pending: waitsFor })],
       }),
     )
-    if (pending === null) throw new NoLongerOurs()
+    if (pending === null) throw new OwnershipLost()
     if (pending !== 'decided') {
       onChange()
       return { kind: 'paused', pending }
     }
     const progress = await this.store(() => loadProgress(sql, run))
-    if (progress === null) throw new NoLongerOurs()
+    if (progress === null) throw new OwnershipLost()
     this.progress = progress
     return null
   }
 
-  private async askModel(): Promise<Outcome | null> {
+  private async askModel(): Promise<RunOutcome | null> {
     const { model } = this.deps
     const { run, steps } = this.progress
     const { agent, isStreamed } = run.plan
@@ -188,7 +188,7 @@ export class Driver {
   private async take(
     answer: ModelAnswer,
     asked: { readonly step: number; readonly attempt: string; readonly latencyMs: number; readonly toolbox: Toolbox },
-  ): Promise<Outcome | null> {
+  ): Promise<RunOutcome | null> {
     const { clock, pauseMs, schemas, onChange } = this.deps
     const { progress, output } = this
     const { run } = progress
@@ -216,7 +216,7 @@ export class Driver {
     const expiresAt = pauseMs === null ? null : new Date(at + pauseMs)
     const { toolbox } = asked
     const { calls, pauses } = callsOf(answer, { step: step.step, toolbox, schemas, log: output, expiresAt })
-    const events = [said, ...pauses.map((pause) => askingEvent(run, at, pause))]
+    const events = [said, ...pauses.map((pause) => requestedEvent(run, at, pause))]
     for (const call of calls) {
       if (call.status === 'started') events.push(startedEvent(run, at, call))
       if (call.status === 'failed') events.push(finishedEvent(run, at, call, 0))
@@ -235,7 +235,7 @@ export class Driver {
     calls: readonly Call[],
     pauses: readonly Pause[],
     { costUsd, countedUsd }: Cost,
-    events: readonly OwnEventRow[],
+    events: readonly SystemEventRow[],
   ): Promise<void> {
     const { sql, owner, clock } = this.deps
     const { progress } = this
@@ -250,7 +250,7 @@ export class Driver {
   }
 
   /** Ends the run with this answer, or says what is wrong with it, for the model to put right. */
-  private async finalAnswer(step: Step, cost: Cost, said: OwnEventRow): Promise<Outcome | string> {
+  private async finalAnswer(step: Step, cost: Cost, said: SystemEventRow): Promise<RunOutcome | string> {
     const { schemas, outputBytesMax } = this.deps
     const { run, steps } = this.progress
     const { outputSchema } = run.plan.agent
@@ -271,14 +271,14 @@ export class Driver {
     return this.fail('output_invalid', `the output of the model does not match output_schema: ${problem}`, last)
   }
 
-  private async brokenOff(error: unknown): Promise<Outcome> {
+  private async brokenOff(error: unknown): Promise<RunOutcome> {
     const reason = this.stop.signal.aborted ? this.stop.signal.reason : error
     try {
       if (reason instanceof TimedOut) {
         const message = `the run has taken longer than ${this.timeoutMs / 1000} s (timeout_seconds)`
         return await this.end('timed_out', { reason: 'timeout', message })
       }
-      if (reason instanceof Dropped || reason instanceof NoLongerOurs) return LEFT
+      if (reason instanceof Dropped || reason instanceof OwnershipLost) return LEFT
       if (reason instanceof ModelFailure) {
         const { status, code, message } = reason
         return await this.fail('model_failed', message, null, { provider: { status, code } })
@@ -287,7 +287,7 @@ export class Driver {
       this.deps.log.error('a hosted run broke off', { runId: this.progress.run.runId, error: reason })
       return await this.fail('internal', 'the run broke off for a reason of our own; it is in the log')
     } catch (cause) {
-      if (!(cause instanceof NoLongerOurs || cause instanceof Dropped))
+      if (!(cause instanceof OwnershipLost || cause instanceof Dropped))
         this.deps.log.error('the end of a hosted run could not be stored', { cause })
       return LEFT
     }
@@ -298,11 +298,11 @@ export class Driver {
     message: string,
     last: LastStep | null = null,
     detail: Record<string, unknown> = {},
-  ): Promise<Outcome> {
+  ): Promise<RunOutcome> {
     return this.end('failed', { reason, message, last, detail })
   }
 
-  private async end(status: RunEnding, what: End): Promise<Outcome> {
+  private async end(status: TerminalStatus, what: End): Promise<RunOutcome> {
     const { sql, owner, clock, onChange, children } = this.deps
     const { run, steps, calls } = this.progress
     const { reason, output = null, remember, last = null, detail = {} } = what
@@ -333,7 +333,7 @@ export class Driver {
         below: isAnyBelow ? 'its parent has ended' : null,
       }),
     )
-    if (ended === null) throw new NoLongerOurs()
+    if (ended === null) throw new OwnershipLost()
     onChange()
     this.budget.settled(countedUsd)
     const { below, ...usage } = ended
@@ -353,7 +353,7 @@ export class Driver {
         return await write()
       } catch (error) {
         // Calls that are under way at the same time are somebody else's, too.
-        if (error instanceof NoLongerOurs) this.stop.abort(error)
+        if (error instanceof OwnershipLost) this.stop.abort(error)
         if (!isUnavailable(error) || this.isDropped) throw error
         await Bun.sleep(STORE_RETRY_MS)
       }
@@ -372,7 +372,7 @@ export class Driver {
 interface LastStep {
   readonly step: Step
   readonly cost: Cost
-  readonly said: OwnEventRow
+  readonly said: SystemEventRow
 }
 
 interface End {
@@ -384,4 +384,4 @@ interface End {
   readonly last?: LastStep | null
 }
 
-const LEFT: Outcome = { kind: 'left', status: 'running' }
+const LEFT: RunOutcome = { kind: 'left', status: 'running' }

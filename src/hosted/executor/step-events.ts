@@ -1,9 +1,9 @@
 import type { RawJson } from '../../http/raw-json.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelAnswer } from '../../model/model.ts'
-import type { RunEnding } from '../../runs/state.ts'
+import type { TerminalStatus } from '../../runs/state.ts'
 import type { Call, HostedRun, Pause } from '../store/rows.ts'
-import { ownEvent } from '../store/system-event.ts'
+import { systemEvent } from '../store/system-event.ts'
 
 /** The events of a run's steps. */
 
@@ -12,8 +12,8 @@ export function modelEvent(
   at: number,
   answer: ModelAnswer,
   { step, latencyMs, costUsd }: { readonly step: number; readonly latencyMs: number; readonly costUsd: number },
-): OwnEventRow {
-  return ownEvent(run, at, 'llm.call', {
+): SystemEventRow {
+  return systemEvent(run, at, 'llm.call', {
     'gen_ai.operation.name': 'chat',
     'gen_ai.request.model': run.plan.agent.model,
     'gen_ai.response.model': answer.model,
@@ -28,14 +28,14 @@ export function modelEvent(
   })
 }
 
-export function startedEvent(run: HostedRun, at: number, call: Call): OwnEventRow {
-  return ownEvent(run, at, 'tool.call.started', { ...toolKeys(call), input: call.input })
+export function startedEvent(run: HostedRun, at: number, call: Call): SystemEventRow {
+  return systemEvent(run, at, 'tool.call.started', { ...toolKeys(call), input: call.input })
 }
 
 /** @param latencyMs what the call took */
-export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs: number): OwnEventRow {
+export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs: number): SystemEventRow {
   const outcome = { status: call.status, output: call.output, latency_ms: Math.round(latencyMs) }
-  return ownEvent(
+  return systemEvent(
     run,
     at,
     'tool.call.finished',
@@ -44,14 +44,14 @@ export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs:
   )
 }
 
-export function askingEvent(run: HostedRun, at: number, pause: Pause): OwnEventRow {
+export function requestedEvent(run: HostedRun, at: number, pause: Pause): SystemEventRow {
   const expires_at = pause.expiresAt
   if (pause.type === 'approval') {
     const { pauseId: approval_id, tool, input } = pause
-    return ownEvent(run, at, 'approval.requested', { approval_id, tool, input, expires_at })
+    return systemEvent(run, at, 'approval.requested', { approval_id, tool, input, expires_at })
   }
   const { pauseId: request_id, question, options } = pause
-  return ownEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
+  return systemEvent(run, at, 'input.requested', { request_id, question, options, expires_at })
 }
 
 export interface RunSummary {
@@ -62,11 +62,11 @@ export interface RunSummary {
   readonly errorDetail: RawJson | null
 }
 
-export function endedEvent(run: HostedRun, at: number, status: RunEnding, summary: RunSummary): OwnEventRow {
+export function endedEvent(run: HostedRun, at: number, status: TerminalStatus, summary: RunSummary): SystemEventRow {
   const { steps, toolCalls: tool_calls, costUsd: cost_usd, message, errorDetail } = summary
   const error = { error_message: message ?? undefined, error_detail: errorDetail ?? undefined }
   const level = status === 'completed' ? 'info' : 'error'
-  return ownEvent(run, at, `run.${status}`, { steps, tool_calls, cost_usd, ...error }, level)
+  return systemEvent(run, at, `run.${status}`, { steps, tool_calls, cost_usd, ...error }, level)
 }
 
 function toolKeys(call: Call): Record<string, unknown> {

@@ -11,7 +11,7 @@ export interface TurnOptions {
   readonly step: number
   readonly toolbox: Toolbox
   readonly schemas: SchemaChecks
-  /** Gives the frames of the output stream their places. */
+  /** Numbers the frames of the output stream. */
   readonly log: OutputLog
   /** When what a person is asked expires; null: never. */
   readonly expiresAt: Date | null
@@ -54,7 +54,7 @@ function callOf(asked: ModelToolCall, position: number, options: TurnOptions): {
       input,
       status: 'failed' as const,
       output: failure(problem),
-      finishedFrame: log.nextPlace(),
+      finishedFrame: log.nextFrameNumber(),
     }
     return { call: failed, pause: null }
   }
@@ -63,16 +63,16 @@ function callOf(asked: ModelToolCall, position: number, options: TurnOptions): {
   if (entry!.kind === 'input') {
     const { question, options: choices = null } = checked.value as { question: string; options?: string[] }
     const asks = { question: storable(question), options: choices?.map(storable) ?? null }
-    const pause: Pause = { ...held, type: 'input', tool: null, input: null, ...asks, frame: log.nextPlace() }
+    const pause: Pause = { ...held, type: 'input', tool: null, input: null, ...asks, frame: log.nextFrameNumber() }
     return { call: { ...base, input, status: 'held' }, pause }
   }
   const childRunId = entry!.kind === 'agent' ? mint.uuid() : null
   if (entry!.tool.requiresApproval) {
-    const shownOnly = { question: null, options: null, frame: log.nextPlace() }
+    const shownOnly = { question: null, options: null, frame: log.nextFrameNumber() }
     const pause: Pause = { ...held, type: 'approval', tool: asked.name, input, ...shownOnly }
     return { call: { ...base, input, childRunId, status: 'held' }, pause }
   }
-  return { call: { ...base, input, childRunId, status: 'started', startedFrame: log.nextPlace() }, pause: null }
+  return { call: { ...base, input, childRunId, status: 'started', startedFrame: log.nextFrameNumber() }, pause: null }
 }
 
 /** What the model is told of a call that came to nothing. */

@@ -11,12 +11,12 @@ import { HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import { budgetsOver } from '../executor/budget.ts'
 import type { Children } from '../executor/call-maker.ts'
 import { storable } from '../executor/tool-calls.ts'
-import type { Fleet } from '../scheduler/scheduler.ts'
-import { type Begun, beginRun, type NewHostedRun } from '../store/begin.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import { type BeginResult, beginRun, type NewHostedRun } from '../store/begin.ts'
 import { endRun, NOTHING_MORE } from '../store/end.ts'
 import { findRun, loadProgress } from '../store/load.ts'
-import type { Call, HostedRun, Outcome, Progress } from '../store/rows.ts'
-import { ownEvent } from '../store/system-event.ts'
+import type { Call, HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
+import { systemEvent } from '../store/system-event.ts'
 import type { HostedAgentRow } from './plan.ts'
 import { type HistoryMessage, plannedAgent, type RunPlan, userMessage } from './plan.ts'
 import { fillPrompt } from './prompt.ts'
@@ -28,7 +28,7 @@ export interface InvocationsDeps {
   readonly owner: string
   readonly clock: Clock
   readonly limits: Limits
-  readonly fleet: () => Fleet
+  readonly scheduler: () => Scheduler
   readonly secrets: Secrets
   readonly schemas: SchemaChecks
   /** Without one no agent can be invoked. */
@@ -38,14 +38,14 @@ export interface InvocationsDeps {
   readonly onChange: () => void
 }
 
-/** A run that was invoked, and how it stands once its driver lets go of it, if this process drives it. */
+/** A run that was invoked, and how it stands once its executor lets go of it, if this process drives it. */
 export interface Invoked {
   readonly workspaceId: string
   readonly runId: string
   readonly sessionId: string | null
   /** It was invoked before, by the same call. */
   readonly isRepeat: boolean
-  readonly outcome: Promise<Outcome> | null
+  readonly outcome: Promise<RunOutcome> | null
 }
 
 /** Runs above a run: agents that call each other in a circle end here. */
@@ -122,33 +122,33 @@ export function createInvocations(deps: InvocationsDeps) {
     run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>,
     isBackground: boolean,
   ): Promise<Invoked> {
-    const fleet = deps.fleet()
+    const scheduler = deps.scheduler()
     const { queuedMax: waitingMax } = deps
     const { workspaceId, runId, sessionId } = run
     const at = clock.now()
-    const hasPlace = fleet.takePlace(workspaceId)
-    let begun: Begun
-    let progress: Progress | null = null
+    const hasSlot = scheduler.takeSlot(workspaceId)
+    let result: BeginResult
+    let progress: RunProgress | null = null
     try {
-      if (!hasPlace) await checkLine(sql, workspaceId, waitingMax)
-      const events = [ownEvent(run, at, 'run.started', {})]
-      begun = await beginRun(sql, { ...run, owner: hasPlace ? owner : null, waitingMax, at }, events)
-      if (begun === 'driven') progress = await progressOf(run)
+      if (!hasSlot) await checkQueue(sql, workspaceId, waitingMax)
+      const events = [systemEvent(run, at, 'run.started', {})]
+      result = await beginRun(sql, { ...run, owner: hasSlot ? owner : null, waitingMax, at }, events)
+      if (result === 'driven') progress = await progressOf(run)
     } finally {
-      if (hasPlace && progress === null) fleet.givePlace(workspaceId)
+      if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }
-    const invoked = { workspaceId, runId, sessionId, isRepeat: begun === 'exists' }
-    if (begun === 'exists') return { ...invoked, outcome: null }
+    const invoked = { workspaceId, runId, sessionId, isRepeat: result === 'exists' }
+    if (result === 'exists') return { ...invoked, outcome: null }
     onChange()
     if (progress === null) {
-      if (begun === 'queued') fleet.queued(workspaceId)
+      if (result === 'queued') scheduler.queued(workspaceId)
       return { ...invoked, outcome: null }
     }
-    const outcome = fleet.adopt(progress)
+    const outcome = scheduler.adopt(progress)
     return { ...invoked, outcome: isBackground ? null : outcome }
   }
 
-  /** What a run has done that has just begun is nothing; a session remembers what was before. */
+  /** What a run that has just begun has done nothing yet; a session remembers what was said before. */
   async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
     const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
     if (run.sessionId === null || run.startsSession) return fresh
@@ -160,7 +160,7 @@ export function createInvocations(deps: InvocationsDeps) {
     async begin(parent: HostedRun, call: Call, agentId: string) {
       const runId = call.childRunId!
       const { workspaceId } = parent
-      if (deps.fleet().outputOf({ workspaceId, runId }) !== undefined) return null
+      if (deps.scheduler().outputOf({ workspaceId, runId }) !== undefined) return null
       const [existing] = await sql`
         select from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId}`
       if (existing !== undefined) return null
@@ -202,9 +202,9 @@ export function createInvocations(deps: InvocationsDeps) {
         waitingMax: 0,
         at,
       }
-      const begun = await beginRun(sql, run, [ownEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
+      const result = await beginRun(sql, run, [systemEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
       onChange()
-      if (begun === 'driven') void deps.fleet().adopt(await progressOf(run))
+      if (result === 'driven') void deps.scheduler().adopt(await progressOf(run))
       return null
     },
   }
@@ -236,14 +236,14 @@ export function createInvocations(deps: InvocationsDeps) {
       status: 'cancelled',
       errorMessage: reason,
       at,
-      events: [ownEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
+      events: [systemEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
       below: 'its parent was cancelled',
     })
     if (ended === null) return false
     onChange()
-    const fleet = deps.fleet()
-    for (const each of [run, ...ended.below]) fleet.drop(each)
-    fleet.poke()
+    const scheduler = deps.scheduler()
+    for (const each of [run, ...ended.below]) scheduler.drop(each)
+    scheduler.poke()
     return true
   }
 
@@ -288,7 +288,7 @@ function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
 }
 
 /** @throws ApiError RATE_LIMITED when too many runs of the workspace wait already */
-async function checkLine(sql: Sql, workspaceId: string, max: number): Promise<void> {
+async function checkQueue(sql: Sql, workspaceId: string, max: number): Promise<void> {
   const [{ count }] = await sql<[{ count: number }]>`
     select count(*) as count from (
       select from hosted_runs where workspace_id = ${workspaceId} and phase = 'queued' limit ${max}

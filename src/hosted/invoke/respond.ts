@@ -7,17 +7,17 @@ import type { OutputPosition } from '../output/output-log.ts'
 import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
 import { orAborted } from '../scheduler/scheduler.ts'
 import { answerOf, readOutcome } from '../store/outcome.ts'
-import type { Outcome } from '../store/rows.ts'
+import type { RunOutcome } from '../store/rows.ts'
 import type { Invoked } from './invocations.ts'
 
-export interface DrivingDeps extends OutputStreamDeps {
+export interface ResponderDeps extends OutputStreamDeps {
   readonly ring: Pick<KeyRing, 'authenticateFeed'>
   /** How long a caller is kept waiting; then its run goes on without it. */
   readonly waitMs: number
 }
 
 /** How a call wants to be answered that has set a run going. */
-export interface Wish {
+export interface ResponseMode {
   readonly stream?: boolean | undefined
   readonly background?: boolean | undefined
   /** The key that the call came with. */
@@ -28,7 +28,7 @@ export interface Wish {
 }
 
 /** A run that a call has set going. */
-export interface SetGoing extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
+export interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
   /** From where on its output is streamed. */
   readonly after?: OutputPosition | undefined
 }
@@ -40,52 +40,52 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-const IN_LINE: Outcome = { kind: 'left', status: 'queued' }
-const LEFT: Outcome = { kind: 'left', status: 'running' }
+const IN_LINE: RunOutcome = { kind: 'left', status: 'queued' }
+const LEFT: RunOutcome = { kind: 'left', status: 'running' }
 
-export type Driving = ReturnType<typeof createDriving>
+export type Responder = ReturnType<typeof createResponder>
 
 /** Answers calls that have set a run going: when it is over or paused, as a stream, or at once (contract section 6). */
-export function createDriving(deps: DrivingDeps) {
-  const { sql, fleet, ring, connections, waitMs } = deps
+export function createResponder(deps: ResponderDeps) {
+  const { sql, scheduler, ring, connections, waitMs } = deps
   const close = new AbortController()
   const closing = close.signal
 
   /**
    * Sets a run going and answers as its caller wants to be answered. Room for a stream is taken before: what cannot be
    * answered must not be done.
-   * @throws ApiError what `setGoing` throws; UNAVAILABLE, RATE_LIMITED when no stream can be opened; UNAUTHENTICATED,
+   * @throws ApiError what `start` throws; UNAVAILABLE, RATE_LIMITED when no stream can be opened; UNAUTHENTICATED,
    *   FORBIDDEN when the key dies while its caller waits
    */
-  async function drive(workspaceId: string, wish: Wish, setGoing: () => Promise<SetGoing>) {
-    const room = wish.stream === true ? connections.reserve(workspaceId) : undefined
+  async function respond(workspaceId: string, mode: ResponseMode, start: () => Promise<StartedRun>) {
+    const room = mode.stream === true ? connections.reserve(workspaceId) : undefined
     try {
-      return await answer(await setGoing(), wish, room)
+      return await answer(await start(), mode, room)
     } finally {
       room?.release()
     }
   }
 
-  async function answer(run: SetGoing, wish: Wish, room: FeedRoom | undefined) {
-    if (wish.stream === true) {
-      wish.keepOpen()
-      return afterEffect(async () => stream(await ring.authenticateFeed(wish.key), run, run.after, room))
+  async function answer(run: StartedRun, mode: ResponseMode, room: FeedRoom | undefined) {
+    if (mode.stream === true) {
+      mode.keepOpen()
+      return afterEffect(async () => stream(await ring.authenticateFeed(mode.key), run, run.after, room))
     }
-    if (wish.background === true) {
+    if (mode.background === true) {
       const outcome = await standing(run)
       // It may be over by now; whoever wants it in the background is told the same every time.
       const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : IN_LINE)
-      wish.setStatus(status)
+      mode.setStatus(status)
       return data
     }
-    wish.keepOpen()
-    const { status, data } = answerOf(run, await afterEffect(() => settled(run, wish)))
-    wish.setStatus(status)
+    mode.keepOpen()
+    const { status, data } = answerOf(run, await afterEffect(() => settled(run, mode)))
+    mode.setStatus(status)
     return data
   }
 
   /** Waits, but not for ever: then the caller is told where the run stands. The death of its key ends the wait at once. */
-  async function settled(run: SetGoing, wish: Wish) {
+  async function settled(run: StartedRun, mode: ResponseMode) {
     const patience = new AbortController()
     const giveUp = () => patience.abort()
     let ended: CloseReason | undefined
@@ -95,7 +95,7 @@ export function createDriving(deps: DrivingDeps) {
       ended ??= reason
       giveUp()
     }
-    const caller = await ring.authenticateFeed(wish.key)
+    const caller = await ring.authenticateFeed(mode.key)
     const letGo = await connections.hold({ caller, end })
     const timer = setTimeout(giveUp, waitMs)
     closing.addEventListener('abort', giveUp)
@@ -116,9 +116,9 @@ export function createDriving(deps: DrivingDeps) {
     }
   }
 
-  async function untilSettled(run: SetGoing, signal: AbortSignal) {
+  async function untilSettled(run: StartedRun, signal: AbortSignal) {
     const done = run.outcome === null ? LEFT : await orAborted(run.outcome, signal)
-    return done.kind === 'left' ? fleet.settled(run, signal) : done
+    return done.kind === 'left' ? scheduler.settled(run, signal) : done
   }
 
   async function standing(run: RunIdentity) {
@@ -144,7 +144,7 @@ export function createDriving(deps: DrivingDeps) {
     close.abort()
   }
 
-  return { drive, stream, release }
+  return { respond, stream, release }
 }
 
 /** A refusal after the run was set going: a repeat of the call must not set another one going. */

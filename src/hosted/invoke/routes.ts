@@ -6,13 +6,13 @@ import { RunParams } from '../../runs/schema.ts'
 import type { RunStore } from '../../runs/store.ts'
 import { type OutputPosition, parseOutputId } from '../output/output-log.ts'
 import type { Invocations } from './invocations.ts'
-import type { Driving, Wish } from './respond.ts'
-import { DrivenAnswers, InvokeAgent, OutputStreamQuery } from './schema.ts'
+import type { Responder, ResponseMode } from './respond.ts'
+import { InvokeAgent, OutputStreamQuery, RunResponses } from './schema.ts'
 
 export interface InvokeRoutesDeps {
   readonly guards: Guards
   readonly invocations: Pick<Invocations, 'invoke'>
-  readonly driving: Driving
+  readonly responder: Responder
   readonly runs: Pick<RunStore, 'find' | 'get'>
 }
 
@@ -25,19 +25,19 @@ const STREAM_ANSWER = {
 }
 
 /** Invoking hosted agents, and following what their runs put out (spec section 4, contract section 6). */
-export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoutesDeps) {
+export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
   const invoking = new Elysia({ prefix: '/api/v1/agents' }).use(guards.keyOfAgent('invokes')).post(
     '/:agentId/invoke',
     async (context) => {
       const { caller, params, body, mint } = context
       const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
-      return driving.drive(caller.workspaceId, wishOf(context, body), invoke) as never
+      return responder.respond(caller.workspaceId, responseModeOf(context, body), invoke) as never
     },
     {
       params: AgentParams,
       body: InvokeAgent,
-      response: DrivenAnswers,
+      response: RunResponses,
       detail: {
         tags,
         summary: 'Run a hosted agent',
@@ -60,7 +60,7 @@ export function invokeRoutes({ guards, invocations, driving, runs }: InvokeRoute
         )
       const { session_id } = await runs.get(feed.caller, run.runId)
       server?.timeout(request, 0)
-      return driving.stream(feed, { ...run, sessionId: session_id }, afterOf(request, query.after)) as never
+      return responder.stream(feed, { ...run, sessionId: session_id }, afterOf(request, query.after)) as never
     },
     {
       params: RunParams,
@@ -82,10 +82,10 @@ interface RequestContext {
 }
 
 /** How a call wants its run to be answered. */
-export function wishOf(
+export function responseModeOf(
   { request, server, set }: RequestContext,
-  { stream, background }: Pick<Wish, 'stream' | 'background'>,
-): Wish {
+  { stream, background }: Pick<ResponseMode, 'stream' | 'background'>,
+): ResponseMode {
   if (stream === true && background === true)
     throw invalid(
       'background',

@@ -97,12 +97,12 @@ export const RunGoesOn = t.Object({
 const STREAM = { description: 'With `stream`: frames with `id`, `event` and JSON `data`, as a text/event-stream.' }
 
 /** What a call that drives a run answers, by HTTP status. */
-export const DrivenAnswers = {
+export const RunResponses = {
   200: t.Union([RunCompleted, RunFailed], STREAM),
   202: t.Union([AwaitingApproval, AwaitingInput, RunGoesOn]),
 }
 
-export type DrivenAnswer =
+export type RunResponse =
   | typeof RunCompleted.static
   | typeof RunFailed.static
   | typeof AwaitingApproval.static

@@ -1,5 +1,5 @@
 import { encodeJson } from '../../http/raw-json.ts'
-import type { Call, Outcome, PendingPause, Progress } from '../store/rows.ts'
+import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.ts'
 
 /**
  * What a hosted run puts out, in order, for streams that may begin anywhere (contract section 6). Everything in it
@@ -31,7 +31,7 @@ export interface FrameItem {
 
 export class OutputLog {
   readonly items: OutputItem[] = []
-  /** Nothing more will come: its driver has let go of the run. */
+  /** Nothing more will come: its executor has let go of the run. */
   isClosed = false
   private readonly listeners = new Set<() => void>()
   private frames = 0
@@ -39,7 +39,7 @@ export class OutputLog {
   constructor(readonly runId: string) {}
 
   /** What a run has put out so far, from its rows. */
-  static of({ run, steps, calls }: Pick<Progress, 'run' | 'steps' | 'calls'>): OutputLog {
+  static of({ run, steps, calls }: Pick<RunProgress, 'run' | 'steps' | 'calls'>): OutputLog {
     const log = new OutputLog(run.runId)
     for (const { step, attempt, content } of steps) {
       log.items.push({ kind: 'text', step, attempt, content: content ?? '' })
@@ -52,12 +52,12 @@ export class OutputLog {
   }
 
   /** The place of the next frame among all of the run. */
-  nextPlace(): number {
+  nextFrameNumber(): number {
     return ++this.frames
   }
 
-  /** Pauses have places, too, and come from other rows. */
-  skipPlaces(through: number): void {
+  /** Pauses have frame numbers, too; they come from other rows. */
+  skipFrameNumbers(through: number): void {
     this.frames = Math.max(this.frames, through)
   }
 
@@ -89,7 +89,7 @@ export class OutputLog {
   }
 
   /** Says how it went, and closes. */
-  close(outcome: Outcome, sessionId: string | null): void {
+  close(outcome: RunOutcome, sessionId: string | null): void {
     const item = outcomeItem(this, outcome, sessionId)
     if (item !== null) this.items.push(item)
     this.isClosed = true
@@ -131,7 +131,7 @@ function toolItems(runId: string, call: Call, both = false): FrameItem[] {
   return items
 }
 
-function outcomeItem(log: OutputLog, outcome: Outcome, sessionId: string | null): FrameItem | null {
+function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | null): FrameItem | null {
   const run_id = log.runId
   const end = (event: FrameItem['event'], data: object): FrameItem => ({
     kind: 'frame',

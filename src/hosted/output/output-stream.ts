@@ -2,14 +2,14 @@ import type { RunIdentity } from '../../ids.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import type { Fleet } from '../scheduler/scheduler.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
 import { loadProgress } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
 import { framesAfter, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
 
 export interface OutputStreamDeps {
   readonly sql: Sql
-  readonly fleet: Fleet
+  readonly scheduler: Scheduler
   readonly connections: Connections
   /** A stream whose queue has been full for so long is closed. */
   readonly slowConsumerMs: number
@@ -105,16 +105,16 @@ export class OutputStream implements Connection {
     else if (this.log.isClosed) this.leave()
   }
 
-  /** Finds out where the run is: driven here, over or asleep, or on its way to a driver. */
+  /** Finds out where the run is: driven here, over or asleep, or on its way to a executor. */
   private async follow(): Promise<void> {
-    const { fleet } = this.deps
+    const { scheduler } = this.deps
     const { run } = this.options
     const { signal } = this.gone
     try {
       while (!signal.aborted && this.log === undefined) {
-        const driven = fleet.outputOf(run)
+        const driven = scheduler.outputOf(run)
         if (driven !== undefined) return this.take(driven)
-        const change = fleet.change(run, signal)
+        const change = scheduler.change(run, signal)
         const log = await this.stored()
         if (log !== undefined && !signal.aborted) this.take(log)
         else await change
@@ -145,7 +145,7 @@ export class OutputStream implements Connection {
     this.flush()
   }
 
-  /** The driver has let go of the run: somebody else goes on. */
+  /** The executor has let go of the run: somebody else goes on. */
   private leave(): void {
     this.stopListening()
     this.log = undefined

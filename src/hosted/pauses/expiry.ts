@@ -4,9 +4,9 @@ import type { RunIdentity } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { Loops } from '../../ops/supervise.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import { type Ended, type Ending, type EndingRun, endLocked, lockToEnd, NOTHING_MORE } from '../store/end.ts'
+import { type EndedRun, endLocked, type HostedRunRef, lockToEnd, NOTHING_MORE, type RunEnd } from '../store/end.ts'
 import { findRun } from '../store/load.ts'
-import { ownEvent } from '../store/system-event.ts'
+import { systemEvent } from '../store/system-event.ts'
 
 export interface PauseExpiryDeps {
   readonly sql: Sql
@@ -61,19 +61,19 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
       update pauses set status = 'expired', decided_at = ${new Date(at)}
       where pause_id = ${pause.pauseId} and status = 'pending'`
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
-  })) as Ended | null
+  })) as EndedRun | null
   if (ended === null) return
   for (const each of [run, ...ended.below]) onEnded(each)
   onChange()
 }
 
-function endingOf(run: EndingRun, { pauseId, type }: DuePause, at: number): Ending {
+function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): RunEnd {
   const errorMessage = type === 'approval' ? 'nobody approved in time' : 'nobody answered in time'
   const errorDetail = RawJson.of({
     reason: `${type}_expired`,
     [type === 'approval' ? 'approval_id' : 'request_id']: pauseId,
   })
   const payload = { error_message: errorMessage, error_detail: errorDetail }
-  const events = [ownEvent(run, at, 'run.timed_out', payload, 'error')]
+  const events = [systemEvent(run, at, 'run.timed_out', payload, 'error')]
   return { ...NOTHING_MORE, status: 'timed_out', errorMessage, errorDetail, at, events }
 }

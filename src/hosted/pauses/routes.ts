@@ -1,9 +1,9 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../../keys/guards.ts'
 import type { Caller } from '../../keys/schema.ts'
-import type { Wish } from '../invoke/respond.ts'
-import { wishOf } from '../invoke/routes.ts'
-import { DrivenAnswers } from '../invoke/schema.ts'
+import type { ResponseMode } from '../invoke/respond.ts'
+import { responseModeOf } from '../invoke/routes.ts'
+import { RunResponses } from '../invoke/schema.ts'
 import {
   AnswerInput,
   ApprovalPage,
@@ -31,7 +31,7 @@ export interface PauseRoutesDeps {
     type: PauseRow['type'],
     pauseId: string,
     decision: Decision,
-    wish: Wish,
+    mode: ResponseMode,
   ) => Promise<unknown>
 }
 
@@ -60,14 +60,20 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
     .post(
       '/approvals/:approvalId/approve',
       (context) => {
-        const { comment = null, edited_input: editedInput = null, ...wish } = context.body
+        const { comment = null, edited_input: editedInput = null, ...mode } = context.body
         const decision = { status: 'approved', comment, editedInput } as const
-        return resume(context.caller, 'approval', context.params.approvalId, decision, wishOf(context, wish)) as never
+        return resume(
+          context.caller,
+          'approval',
+          context.params.approvalId,
+          decision,
+          responseModeOf(context, mode),
+        ) as never
       },
       {
         params: ApprovalParams,
         body: Approve,
-        response: DrivenAnswers,
+        response: RunResponses,
         detail: {
           tags,
           summary: 'Approve a call; the run goes on and is answered like invoke',
@@ -78,14 +84,20 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
     .post(
       '/approvals/:approvalId/reject',
       (context) => {
-        const { comment = null, ...wish } = context.body
+        const { comment = null, ...mode } = context.body
         const decision = { status: 'rejected', comment } as const
-        return resume(context.caller, 'approval', context.params.approvalId, decision, wishOf(context, wish)) as never
+        return resume(
+          context.caller,
+          'approval',
+          context.params.approvalId,
+          decision,
+          responseModeOf(context, mode),
+        ) as never
       },
       {
         params: ApprovalParams,
         body: Reject,
-        response: DrivenAnswers,
+        response: RunResponses,
         detail: { tags, summary: 'Reject a call; the model is told, and the run goes on' },
       },
     )
@@ -115,14 +127,20 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
     .post(
       '/input-requests/:requestId/answer',
       (context) => {
-        const { answer, ...wish } = context.body
+        const { answer, ...mode } = context.body
         const decision = { status: 'answered', answer } as const
-        return resume(context.caller, 'input', context.params.requestId, decision, wishOf(context, wish)) as never
+        return resume(
+          context.caller,
+          'input',
+          context.params.requestId,
+          decision,
+          responseModeOf(context, mode),
+        ) as never
       },
       {
         params: InputRequestParams,
         body: AnswerInput,
-        response: DrivenAnswers,
+        response: RunResponses,
         detail: { tags, summary: 'Answer the question of a run; it goes on and is answered like invoke' },
       },
     )

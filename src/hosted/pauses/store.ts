@@ -13,9 +13,9 @@ import { checkSize } from '../../runs/limits.ts'
 import { failure } from '../executor/tool-calls.ts'
 import type { RunPlan } from '../invoke/plan.ts'
 import { loadPauses } from '../store/load.ts'
-import { logged, pendingOf } from '../store/rows.ts'
-import { ownEvent } from '../store/system-event.ts'
-import { lockFamily, showNext, wake } from '../store/wake.ts'
+import { insertOutbox, pendingOf } from '../store/rows.ts'
+import { systemEvent } from '../store/system-event.ts'
+import { lockAncestors, showNext, wake } from '../store/wake.ts'
 import { knownParameters } from '../tools/toolbox.ts'
 import type { ListPauses, PauseRow } from './schema.ts'
 
@@ -82,7 +82,7 @@ export class Pauses {
     const at = clock.now()
     const decided = (await sql.begin(async (transaction) => {
       const tx = transaction as unknown as TransactionSql
-      const family = await lockFamily(tx, run)
+      const chain = await lockAncestors(tx, run)
       const [row] = await tx`
         update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
           comment = ${'comment' in decision ? decision.comment : null},
@@ -93,10 +93,10 @@ export class Pauses {
       if (row === undefined) return false
       await apply(tx, workspaceId, pause, decision)
       const events = [decisionEvent(caller, pause, decision, at)]
-      await tx`with it as (select 1) ${logged(tx, events, 'none', 'it')}`
+      await tx`with it as (select 1) ${insertOutbox(tx, events, 'none', 'it')}`
       const [next] = await loadPauses(tx as unknown as Sql, run)
-      if (next === undefined) await wake(tx, family)
-      else await showNext(tx, family, pauseId, pendingOf(pause.run_id, next))
+      if (next === undefined) await wake(tx, chain)
+      else await showNext(tx, chain, pauseId, pendingOf(pause.run_id, next))
       return true
     })) as boolean
     if (!decided) throw alreadyDecided(await this.get(caller, type, pauseId), at)
@@ -169,13 +169,13 @@ function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: 
   const decided_by = { key_id: caller.keyId, type: caller.type }
   if (decision.status === 'answered') {
     const { pause_id: request_id, question } = pause
-    return ownEvent(owner, at, 'input.answered', { request_id, question, answer: decision.answer, decided_by })
+    return systemEvent(owner, at, 'input.answered', { request_id, question, answer: decision.answer, decided_by })
   }
   const edited_input = decision.status === 'approved' ? decision.editedInput : null
   const { pause_id: approval_id, tool, input } = pause
   const { status: decided, comment } = decision
   const payload = { approval_id, tool, input, decision: decided, comment, edited_input, decided_by }
-  return ownEvent(owner, at, 'approval.decided', payload)
+  return systemEvent(owner, at, 'approval.decided', payload)
 }
 
 function alreadyDecided({ status, decided_at, decided_by, expires_at }: PauseRow, now: number): ApiError {

@@ -2,7 +2,7 @@
 const SILENCE_MS = 1_000
 
 /** Wakes those in this process who wait for a change of something, which they then look at themselves. */
-export class Changes {
+export class ChangeSignals {
   private readonly listeners = new Map<string, Set<() => void>>()
 
   /** Resolves when {@link tell} is called for the key, when nobody has for a while, or when the signal aborts. */

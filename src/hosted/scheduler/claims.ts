@@ -1,8 +1,8 @@
 import type { RunIdentity } from '../../ids.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
-import { logged } from '../store/rows.ts'
+import { insertOutbox } from '../store/rows.ts'
 
 /** How runs come to the process that drives them. A claim is a row that names the process; no two can have it. */
 
@@ -15,7 +15,7 @@ export interface Claimed extends RunIdentity {
 }
 
 /** Active workspaces with runs that wait to be driven, by skipping from one to the next in the index. */
-export async function workspacesInLine(sql: Sql): Promise<string[]> {
+export async function workspacesWithQueuedRuns(sql: Sql): Promise<string[]> {
   const rows = await sql<{ workspace_id: string }[]>`
     with recursive line (workspace_id) as (
       (select workspace_id from hosted_runs where phase = 'queued' order by workspace_id limit 1)
@@ -33,17 +33,17 @@ export async function workspacesInLine(sql: Sql): Promise<string[]> {
 /**
  * Takes runs that wait to be driven: the oldest of each workspace, and every child of an active one.
  *
- * @param places how many of each workspace
+ * @param slots how many of each workspace
  * @param eventsOf what is told of a run that begins
  */
 export async function claimQueued(
   sql: Sql,
   owner: string,
-  places: ReadonlyMap<string, number>,
+  slots: ReadonlyMap<string, number>,
   at: number,
-  eventsOf: (run: Claimed) => readonly OwnEventRow[],
+  eventsOf: (run: Claimed) => readonly SystemEventRow[],
 ): Promise<Claimed[]> {
-  const workspaces = [...places.keys()]
+  const workspaces = [...slots.keys()]
   return (await sql.begin(async (transaction) => {
     const tx = transaction as unknown as TransactionSql
     const queued = await tx<Claimed[]>`
@@ -52,11 +52,11 @@ export async function claimQueued(
       from hosted_runs h join runs r on r.workspace_id = h.workspace_id and r.run_id = h.run_id
       where (h.workspace_id, h.run_id) in (
         select p.workspace_id, q.run_id
-        from unnest(${workspaces}::uuid[], ${[...places.values()]}::int[]) as p (workspace_id, places),
+        from unnest(${workspaces}::uuid[], ${[...slots.values()]}::int[]) as p (workspace_id, slots),
           lateral (
             select run_id from hosted_runs
             where phase = 'queued' and workspace_id = p.workspace_id and parent_call_id is null
-            order by queued_at, run_id limit p.places
+            order by queued_at, run_id limit p.slots
           ) q
         union all
         (select c.workspace_id, c.run_id from hosted_runs c join workspaces w on w.workspace_id = c.workspace_id
@@ -80,9 +80,9 @@ export async function claimQueued(
           and r.status in ('queued', 'awaiting_approval', 'awaiting_input')
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
-      ${logged(tx, [], 'first', 'moved')}`
+      ${insertOutbox(tx, [], 'first', 'moved')}`
     const begun = queued.filter((run) => run.isFirst)
-    for (const run of begun) await tx`with it as (select 1) ${logged(tx, eventsOf(run), 'none', 'it')}`
+    for (const run of begun) await tx`with it as (select 1) ${insertOutbox(tx, eventsOf(run), 'none', 'it')}`
     return [...queued]
   })) as Claimed[]
 }
@@ -104,12 +104,12 @@ export async function claimOrphans(sql: Sql, owner: string, limit: number): Prom
 }
 
 /** Gives runs back that this process drives no more, for another one, or itself after its next start. */
-export async function giveBack(sql: Sql, owner: string): Promise<void> {
+export async function releaseAll(sql: Sql, owner: string): Promise<void> {
   await sql`update hosted_runs set phase = 'queued', owner = null where owner = ${owner} and phase = 'driven'`
 }
 
 /** The runs that this process is to drive, by their rows; those of suspended workspaces are left alone. */
-export async function runsOf(sql: Sql, owner: string): Promise<Claimed[]> {
+export async function ownedRuns(sql: Sql, owner: string): Promise<Claimed[]> {
   return sql<Claimed[]>`
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",
       h.parent_call_id is not null as "isChild"

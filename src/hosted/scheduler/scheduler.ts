@@ -4,24 +4,24 @@ import type { Log } from '../../log.ts'
 import { Loops } from '../../ops/supervise.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { Children } from '../executor/call-maker.ts'
-import { Driver, type DriverDeps } from '../executor/executor.ts'
+import { Executor, type ExecutorDeps } from '../executor/executor.ts'
 import type { OutputLog } from '../output/output-log.ts'
 import { loadProgress } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
-import type { HostedRun, Outcome, Progress } from '../store/rows.ts'
-import { ownEvent } from '../store/system-event.ts'
-import { Changes } from './changes.ts'
-import { type Claimed, claimOrphans, claimQueued, giveBack, runsOf, workspacesInLine } from './claims.ts'
-import { Places } from './slots.ts'
+import type { HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
+import { systemEvent } from '../store/system-event.ts'
+import { ChangeSignals } from './changes.ts'
+import { type Claimed, claimOrphans, claimQueued, ownedRuns, releaseAll, workspacesWithQueuedRuns } from './claims.ts'
+import { Slots } from './slots.ts'
 
-export interface FleetDeps extends Omit<DriverDeps, 'children'> {
+export interface SchedulerDeps extends Omit<ExecutorDeps, 'children'> {
   readonly children: Pick<Children, 'begin'>
   /** One connection for what is looked for every second. */
   readonly patrol: Sql
   /** Runs that this process drives at once; children ride along. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
-  /** Where the fleet is supervised together with others. */
+  /** Where the scheduler is supervised together with others. */
   readonly loops?: Loops | undefined
 }
 
@@ -35,21 +35,21 @@ const STOP_MS = 2_000
 const STRAYS_MAX = 5
 
 interface Driven {
-  readonly driver: Driver
+  readonly executor: Executor
   readonly run: RunIdentity
   readonly isChild: boolean
-  readonly done: Promise<Outcome>
+  readonly done: Promise<RunOutcome>
 }
 
 /**
- * The hosted runs that this process drives. It takes as many as it has places, from each workspace in turn; the others
+ * The hosted runs that this process drives. It takes as many as it has slots, from each workspace in turn; the others
  * wait as rows. What a process drives is noted in the rows, so that another one takes over when it is gone.
  */
-export class Fleet {
+export class Scheduler {
   /** By {@link runKey}, like `changes` and `strays`. */
   private readonly driven = new Map<string, Driven>()
-  private readonly changes = new Changes()
-  private readonly places: Places
+  private readonly changes = new ChangeSignals()
+  private readonly slots: Slots
   private readonly sql: Sql
   private readonly log: Log
   private stopPolling: () => Promise<void> = () => Promise.resolve()
@@ -60,10 +60,10 @@ export class Fleet {
   private isPoked = false
   private isStopping = false
 
-  constructor(private readonly deps: FleetDeps) {
+  constructor(private readonly deps: SchedulerDeps) {
     this.sql = deps.sql
     this.log = deps.log
-    this.places = new Places(deps.runsAtOnce, deps.runsAtOncePerWorkspace)
+    this.slots = new Slots(deps.runsAtOnce, deps.runsAtOncePerWorkspace)
   }
 
   /** Takes up what earlier processes have left, and goes on looking. */
@@ -78,9 +78,9 @@ export class Fleet {
     await this.stopPolling()
     await this.dispatching
     const driven = [...this.driven.values()]
-    for (const { driver } of driven) driver.drop()
+    for (const { executor } of driven) executor.drop()
     await Promise.race([Promise.all(driven.map(({ done }) => done)), Bun.sleep(STOP_MS)])
-    await giveBack(this.sql, this.deps.owner).catch((error) =>
+    await releaseAll(this.sql, this.deps.owner).catch((error) =>
       this.log.warn('hosted runs are taken up after the next start only', { error }),
     )
   }
@@ -91,42 +91,42 @@ export class Fleet {
   }
 
   /** A place for a run that is about to begin; false when it has to wait in line. */
-  takePlace(workspaceId: string): boolean {
-    return !this.isStopping && this.places.take(workspaceId)
+  takeSlot(workspaceId: string): boolean {
+    return !this.isStopping && this.slots.take(workspaceId)
   }
 
-  givePlace(workspaceId: string): void {
-    this.places.give(workspaceId)
+  releaseSlot(workspaceId: string): void {
+    this.slots.give(workspaceId)
   }
 
   /** A run was put in line. */
   queued(workspaceId: string): void {
-    this.places.inLine(workspaceId)
+    this.slots.inLine(workspaceId)
     this.poke()
   }
 
   /** Drives a run that names this process as its owner, and has a place unless it is a child. */
-  adopt(progress: Progress): Promise<Outcome> {
+  adopt(progress: RunProgress): Promise<RunOutcome> {
     const { run } = progress
     const { runId, workspaceId, parentCallId } = run
-    const driver = new Driver({ ...this.deps, children: this.children }, progress)
-    const done = this.drive(driver, run)
-    this.driven.set(runKey(workspaceId, runId), { driver, run, isChild: parentCallId !== null, done })
-    // A child that its parent has begun while that was let go of.
-    if (this.isStopping) driver.drop()
+    const executor = new Executor({ ...this.deps, children: this.children }, progress)
+    const done = this.drive(executor, run)
+    this.driven.set(runKey(workspaceId, runId), { executor, run, isChild: parentCallId !== null, done })
+    // A child that its parent has result while that was let go of.
+    if (this.isStopping) executor.drop()
     this.tell(run)
     return done
   }
 
   /** What a run puts out, if this process drives it. */
   outputOf(run: RunIdentity): OutputLog | undefined {
-    const output = this.drivenRun(run)?.driver.output
+    const output = this.drivenRun(run)?.executor.output
     return output?.isClosed === true ? undefined : output
   }
 
   /** Lets go of a run that somebody else has ended. */
   drop(run: RunIdentity): void {
-    this.drivenRun(run)?.driver.drop()
+    this.drivenRun(run)?.executor.drop()
     this.tell(run)
   }
 
@@ -134,7 +134,7 @@ export class Fleet {
    * Resolves once the run is over or paused.
    * @throws the signal's reason when it aborts before; ApiError NOT_FOUND when its workspace has been erased
    */
-  async settled(run: RunIdentity, signal: AbortSignal): Promise<Outcome> {
+  async settled(run: RunIdentity, signal: AbortSignal): Promise<RunOutcome> {
     for (;;) {
       signal.throwIfAborted()
       const driven = this.drivenRun(run)
@@ -181,13 +181,13 @@ export class Fleet {
     this.changes.tell(runKey(workspaceId, runId))
   }
 
-  private async drive(driver: Driver, run: HostedRun): Promise<Outcome> {
-    const outcome = await driver.drive()
+  private async drive(executor: Executor, run: HostedRun): Promise<RunOutcome> {
+    const outcome = await executor.drive()
     this.driven.delete(runKey(run.workspaceId, run.runId))
-    if (run.parentCallId === null) this.places.give(run.workspaceId)
+    if (run.parentCallId === null) this.slots.give(run.workspaceId)
     this.tell(run)
     // Whoever has waited for its place or its turn.
-    if (this.places.isAnyInLine || run.sessionId !== null) this.poke()
+    if (this.slots.isAnyInLine || run.sessionId !== null) this.poke()
     return outcome
   }
 
@@ -195,17 +195,17 @@ export class Fleet {
     while (this.isPoked && !this.isStopping) {
       this.isPoked = false
       try {
-        const line = await workspacesInLine(this.deps.patrol)
+        const line = await workspacesWithQueuedRuns(this.deps.patrol)
         if (line.length === 0) {
-          this.places.line([])
+          this.slots.line([])
           continue
         }
-        const shares = this.places.share(line)
+        const shares = this.slots.share(line)
         const claimed = await this.claim(shares)
-        this.places.line(line)
+        this.slots.line(line)
         if (claimed.length > 0) this.deps.onChange()
         await this.takeUp(claimed)
-        // There are places and there are runs: somebody holds the rows for a moment, to decide or to cancel.
+        // There are slots and there are runs: somebody holds the rows for a moment, to decide or to cancel.
         if (claimed.length === 0 && shares.size > 0) await Bun.sleep(HELD_RETRY_MS)
         if (claimed.length > 0 || shares.size > 0) this.isPoked = true
       } catch (error) {
@@ -214,28 +214,28 @@ export class Fleet {
     }
   }
 
-  /** Takes runs in line for the places that have been taken for them, and gives back those that are left. */
+  /** Takes runs in line for the slots that have been taken for them, and gives back those that are left. */
   private async claim(shares: ReadonlyMap<string, number>): Promise<Claimed[]> {
     const { owner, clock } = this.deps
     const at = clock.now()
     const left = new Map(shares)
     try {
-      const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [ownEvent(run, at, 'run.started', {})])
+      const claimed = await claimQueued(this.sql, owner, shares, at, (run) => [systemEvent(run, at, 'run.started', {})])
       for (const { workspaceId, isChild } of claimed)
         if (!isChild) left.set(workspaceId, (left.get(workspaceId) ?? 0) - 1)
       return claimed
     } finally {
-      for (const [workspaceId, count] of left) for (let n = 0; n < count; n++) this.places.give(workspaceId)
+      for (const [workspaceId, count] of left) for (let n = 0; n < count; n++) this.slots.give(workspaceId)
     }
   }
 
   /** Drives runs that name this process as their owner, in any case: they need not wait for a place. */
   private takeUpStrays(runs: readonly Claimed[]): Promise<void> {
-    for (const { workspaceId, isChild } of runs) if (!isChild) this.places.force(workspaceId)
+    for (const { workspaceId, isChild } of runs) if (!isChild) this.slots.force(workspaceId)
     return this.takeUp(runs)
   }
 
-  /** @param claimed have their places */
+  /** @param claimed have their slots */
   private async takeUp(claimed: readonly Claimed[]): Promise<void> {
     await Promise.all(
       claimed.map(async (run) => {
@@ -245,7 +245,7 @@ export class Fleet {
           return null
         })
         if (progress !== null) void this.adopt(progress)
-        else if (!isChild) this.places.give(workspaceId)
+        else if (!isChild) this.slots.give(workspaceId)
       }),
     )
   }
@@ -263,7 +263,7 @@ export class Fleet {
   /** Our runs by the rows: drops those that are not ours any more, takes up those that nobody drives after all. */
   private async compare(): Promise<void> {
     const before = [...this.driven]
-    const ours = await runsOf(this.deps.patrol, this.deps.owner)
+    const ours = await ownedRuns(this.deps.patrol, this.deps.owner)
     const strays = new Map(ours.map((run) => [runKey(run.workspaceId, run.runId), run]))
     // One that was let go of meanwhile may have been taken up anew.
     for (const [key, driven] of before) if (!strays.has(key) && this.driven.get(key) === driven) this.drop(driven.run)

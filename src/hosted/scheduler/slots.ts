@@ -2,7 +2,7 @@
  * How many runs a process drives at once, and whose. A workspace that has runs in line gets the next place only when its
  * turn comes: no workspace, however much it queues, makes the others wait for more than one round.
  */
-export class Places {
+export class Slots {
   private taken = 0
   private readonly takenBy = new Map<string, number>()
   private waiting: ReadonlySet<string> = new Set()
@@ -48,7 +48,7 @@ export class Places {
     return this.waiting.size > 0
   }
 
-  /** Takes the free places, one by one for each workspace in line, beginning after the one that was last. */
+  /** Takes the free slots, one by one for each workspace in line, beginning after the one that was last. */
   share(workspaces: readonly string[]): Map<string, number> {
     const line = [...workspaces].sort()
     const from = line.findIndex((workspace) => workspace > this.last)

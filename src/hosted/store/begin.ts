@@ -1,11 +1,11 @@
 import { ApiError, invalid } from '../../http/errors.ts'
 import type { RawJson } from '../../http/raw-json.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { budgetsOver } from '../executor/budget.ts'
-import { NoLongerOurs } from './progress.ts'
-import { type HostedRun, logged } from './rows.ts'
+import { OwnershipLost } from './progress.ts'
+import { type HostedRun, insertOutbox } from './rows.ts'
 
 /** A run to be created. */
 export interface NewHostedRun extends HostedRun {
@@ -24,7 +24,7 @@ export interface NewHostedRun extends HostedRun {
 }
 
 /** `driven`: by this process, from now on. `exists`: a call that is repeated has created it before. */
-export type Begun = 'driven' | 'queued' | 'waiting' | 'exists'
+export type BeginResult = 'driven' | 'queued' | 'waiting' | 'exists'
 
 /**
  * Creates the run of an invocation: its row, its first event, its turn in a session.
@@ -32,26 +32,26 @@ export type Begun = 'driven' | 'queued' | 'waiting' | 'exists'
  * @param events told of a run that is driven at once; of any other, whoever takes it up tells them
  * @throws ApiError NOT_FOUND for a parent or a session that the workspace or the agent has not got, VALIDATION_ERROR for
  *   a session of another end user, RATE_LIMITED for one in which too many wait, CONFLICT for a run_id that is taken;
- *   NoLongerOurs when the run whose call it is to carry out is over, or driven by another process
+ *   OwnershipLost when the run whose call it is to carry out is over, or driven by another process
  */
-export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly OwnEventRow[]): Promise<Begun> {
+export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly SystemEventRow[]): Promise<BeginResult> {
   if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
   try {
     return (await sql.begin(async (transaction) => {
       const tx = transaction as unknown as TransactionSql
-      const hasTurn = run.startsSession ? await startSession(tx, run) : await takeTurn(tx, run)
-      const begun = await insertRun(tx, run, !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'driven', events)
-      if (begun === 'exists') throw new AlreadyBegun()
-      return begun
-    })) as Begun
+      const hasTurn = run.startsSession ? await startSession(tx, run) : await takeSessionTurn(tx, run)
+      const result = await insertRun(tx, run, !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'driven', events)
+      if (result === 'exists') throw new AlreadyExists()
+      return result
+    })) as BeginResult
   } catch (error) {
-    if (error instanceof AlreadyBegun) return 'exists'
+    if (error instanceof AlreadyExists) return 'exists'
     throw error
   }
 }
 
 /** Takes back the turn that the repeated call has taken. */
-class AlreadyBegun extends Error {}
+class AlreadyExists extends Error {}
 
 async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
   const at = new Date(run.at)
@@ -63,7 +63,7 @@ async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<bool
 }
 
 /** Locks the session, so that nobody can give the turn on while this run is being put in line. */
-async function takeTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
+async function takeSessionTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
   const [session] = await tx<{ external_user_id: string | null; turn_run_id: string | null }[]>`
     select external_user_id, turn_run_id from sessions
     where workspace_id = ${run.workspaceId} and session_id = ${run.sessionId} and agent_id = ${run.agentId}
@@ -98,7 +98,7 @@ async function checkWaiting(
   throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 5 })
 }
 
-interface BeginOutcome {
+interface BeginRow {
   readonly parent_found: boolean
   readonly inserted: boolean
   /** Of the run that had this run_id before. */
@@ -108,13 +108,13 @@ interface BeginOutcome {
 async function insertRun(
   sql: Sql | TransactionSql,
   run: NewHostedRun,
-  phase: Exclude<Begun, 'exists'>,
-  events: readonly OwnEventRow[],
-): Promise<Begun> {
+  phase: Exclude<BeginResult, 'exists'>,
+  events: readonly SystemEventRow[],
+): Promise<BeginResult> {
   const isDriven = phase === 'driven'
   const at = new Date(run.at)
   const budgets = budgetsOver(run).map(({ runId }) => runId)
-  const [outcome] = await sql<BeginOutcome[]>`
+  const [outcome] = await sql<BeginRow[]>`
     with parent as (
       select ${run.parentRunId}::uuid is null or exists (
         select from runs p where p.workspace_id = ${run.workspaceId} and p.run_id = ${run.parentRunId}
@@ -145,7 +145,7 @@ async function insertRun(
         ${budgets.length === 0 ? null : budgets}::uuid[]
       from moved
     ), logged as (
-      ${logged(sql, isDriven ? events : [], 'first', 'moved')}
+      ${insertOutbox(sql, isDriven ? events : [], 'first', 'moved')}
     )
     select (select found from parent) as parent_found, exists (select from moved) as inserted,
       (
@@ -153,7 +153,7 @@ async function insertRun(
       ) as existing`
   if (outcome?.parent_found !== true) throw new ApiError('NOT_FOUND', 'parent run does not exist')
   if (outcome.inserted) return phase
-  if (outcome.existing === null && run.parentCallId !== null) throw new NoLongerOurs()
+  if (outcome.existing === null && run.parentCallId !== null) throw new OwnershipLost()
   if (outcome.existing === 'external') throw new ApiError('CONFLICT', 'run_id is taken by another run')
   return 'exists'
 }

@@ -1,18 +1,18 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
-import type { RunEnding } from '../../runs/state.ts'
-import { type HostedRun, logged, type Step } from './rows.ts'
-import { ownEvent } from './system-event.ts'
-import { lockFamily, wake } from './wake.ts'
+import type { TerminalStatus } from '../../runs/state.ts'
+import { type HostedRun, insertOutbox, type Step } from './rows.ts'
+import { systemEvent } from './system-event.ts'
+import { lockAncestors, wake } from './wake.ts'
 
 /** What of a run is needed to end it. */
-export type EndingRun = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
+export type HostedRunRef = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
-export interface Ending {
-  readonly status: RunEnding
+export interface RunEnd {
+  readonly status: TerminalStatus
   readonly output: RawJson | null
   readonly errorMessage: string | null
   readonly errorDetail: RawJson | null
@@ -26,12 +26,12 @@ export interface Ending {
   readonly remember: { readonly user: string; readonly assistant: string } | null
   /** Unix milliseconds. */
   readonly at: number
-  readonly events: readonly OwnEventRow[]
+  readonly events: readonly SystemEventRow[]
   /** Why the runs that carry out its calls end with it; null: none of them goes on. */
   readonly below: string | null
 }
 
-export interface Ended {
+export interface EndedRun {
   readonly inputTokens: number
   readonly outputTokens: number
   /** Runs that have ended with it, because they carried out its calls. */
@@ -40,12 +40,17 @@ export interface Ended {
 
 /**
  * Ends a hosted run for good: its state, what it was waiting for, the runs below it, its turn in the session, and the
- * sleep of a parent that waits for it, all or nothing.
+ * details of a parent that waits for it, all or nothing.
  *
  * @param owner only if this process drives it; null: whoever does
  * @returns null when the run is over already, or driven by another process
  */
-export async function endRun(sql: Sql, run: EndingRun, owner: string | null, ending: Ending): Promise<Ended | null> {
+export async function endRun(
+  sql: Sql,
+  run: HostedRunRef,
+  owner: string | null,
+  ending: RunEnd,
+): Promise<EndedRun | null> {
   const isAlone = run.sessionId === null && run.parentCallId === null && ending.below === null
   if (isAlone && owner !== null) {
     const ended = await updateRun(sql, run, owner, ending)
@@ -55,43 +60,43 @@ export async function endRun(sql: Sql, run: EndingRun, owner: string | null, end
     const tx = transaction as unknown as TransactionSql
     await lockToEnd(tx, run)
     return endLocked(tx, run, owner, ending)
-  })) as Ended | null
+  })) as EndedRun | null
 }
 
 /**
- * Locks what ends with a run, in the order in which everybody does: the session, then the family from the top down. What
+ * Locks what ends with a run, in the order in which everybody does: the session, then the chain from the top down. What
  * another process is storing for the run is stored by then, and seen by the statements that follow.
  */
-export async function lockToEnd(tx: TransactionSql, run: EndingRun): Promise<void> {
+export async function lockToEnd(tx: TransactionSql, run: HostedRunRef): Promise<void> {
   const { workspaceId, sessionId } = run
   if (sessionId !== null)
     await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`
-  await lockFamily(tx, run)
+  await lockAncestors(tx, run)
 }
 
 /** As {@link endRun}, after {@link lockToEnd}. */
 export async function endLocked(
   tx: TransactionSql,
-  run: EndingRun,
+  run: HostedRunRef,
   owner: string | null,
-  ending: Ending,
-): Promise<Ended | null> {
+  ending: RunEnd,
+): Promise<EndedRun | null> {
   const ended = await updateRun(tx, run, owner, ending)
   if (ended === null) return null
-  const below = ending.below === null ? [] : await endBelow(tx, run, ending.below, ending.at)
-  if (run.sessionId !== null) await endTurn(tx, run, run.sessionId, ending)
+  const below = ending.below === null ? [] : await endDescendants(tx, run, ending.below, ending.at)
+  if (run.sessionId !== null) await endSessionTurn(tx, run, run.sessionId, ending)
   if (run.parentCallId !== null) await wakeParent(tx, run.workspaceId, run.parentCallId)
   return { ...ended, below }
 }
 
 /** Ends the runs that carry out calls of one which is over, and those below them. @returns which */
-async function endBelow(
+async function endDescendants(
   tx: TransactionSql,
   { workspaceId, runId }: RunIdentity,
   reason: string,
   at: number,
 ): Promise<RunIdentity[]> {
-  const children = await tx<Pick<EndingRun, 'runId' | 'workspaceId' | 'agentId'>[]>`
+  const children = await tx<Pick<HostedRunRef, 'runId' | 'workspaceId' | 'agentId'>[]>`
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId"
     from tool_calls c cross join lateral (
       select run_id, workspace_id, agent_id from hosted_runs
@@ -105,9 +110,9 @@ async function endBelow(
       status: 'cancelled',
       errorMessage: reason,
       at,
-      events: [ownEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')],
+      events: [systemEvent(child, at, 'run.cancelled', { error_message: reason }, 'warn')],
     })
-    ended.push(child, ...(await endBelow(tx, child, reason, at)))
+    ended.push(child, ...(await endDescendants(tx, child, reason, at)))
   }
   return ended
 }
@@ -122,24 +127,24 @@ export const NOTHING_MORE = {
   usedMs: 0,
   remember: null,
   below: 'its parent has ended',
-} as const satisfies Partial<Ending>
+} as const satisfies Partial<RunEnd>
 
 /** A child has ended: its parent, should it be asleep, has something to do. */
 async function wakeParent(tx: TransactionSql, workspaceId: string, parentCallId: string): Promise<void> {
   const [call] = await tx<{ run_id: string }[]>`
     select run_id from tool_calls where workspace_id = ${workspaceId} and call_id = ${parentCallId}`
-  if (call !== undefined) await wake(tx, await lockFamily(tx, { workspaceId, runId: call.run_id }))
+  if (call !== undefined) await wake(tx, await lockAncestors(tx, { workspaceId, runId: call.run_id }))
 }
 
 async function updateRun(
   sql: Sql | TransactionSql,
   { workspaceId, runId }: RunIdentity,
   owner: string | null,
-  ending: Ending,
-): Promise<Omit<Ended, 'below'> | null> {
+  ending: RunEnd,
+): Promise<Omit<EndedRun, 'below'> | null> {
   const { step, status } = ending
   const at = new Date(ending.at)
-  const [ended] = await sql<Omit<Ended, 'below'>[]>`
+  const [ended] = await sql<Omit<EndedRun, 'below'>[]>`
     with over as (
       update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
         spent_usd = spent_usd + ${ending.spentUsd}::float8
@@ -167,18 +172,18 @@ async function updateRun(
       update pauses set status = 'cancelled', decided_at = ${at}
       where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' and exists (select from over)
     ), logged as (
-      ${logged(sql, ending.events, 'last', 'moved')}
+      ${insertOutbox(sql, ending.events, 'last', 'moved')}
     )
     select input_tokens as "inputTokens", output_tokens as "outputTokens" from moved`
   return ended ?? null
 }
 
 /** Remembers the turn and gives it on. The session is locked; it may have been deleted. */
-async function endTurn(
+async function endSessionTurn(
   tx: TransactionSql,
   { workspaceId, runId }: RunIdentity,
   sessionId: string,
-  ending: Ending,
+  ending: RunEnd,
 ): Promise<void> {
   const at = new Date(ending.at)
   if (ending.remember !== null) {

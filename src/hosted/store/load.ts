@@ -3,8 +3,8 @@ import type { RunIdentity } from '../../ids.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
-import type { EndingRun } from './end.ts'
-import type { Call, HostedRun, Pause, Progress, Step } from './rows.ts'
+import type { HostedRunRef } from './end.ts'
+import type { Call, HostedRun, Pause, RunProgress, Step } from './rows.ts'
 
 /** Newest messages of a session that a run is told; older ones are kept, and read by people only. */
 const SESSION_MESSAGES_MAX = 400
@@ -17,8 +17,8 @@ interface HostedRunRow extends Omit<HostedRun, 'plan'> {
 }
 
 /** What never changes about the run, its plan left out; null when it is none of a hosted agent. */
-export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<EndingRun | null> {
-  const [row] = await sql<EndingRun[]>`
+export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<HostedRunRef | null> {
+  const [row] = await sql<HostedRunRef[]>`
     select run_id as "runId", workspace_id as "workspaceId", agent_id as "agentId", parent_call_id as "parentCallId",
       session_id as "sessionId"
     from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId}`
@@ -26,7 +26,7 @@ export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Pr
 }
 
 /** The run with all that it has done; null when it does not exist. */
-export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Progress | null> {
+export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<RunProgress | null> {
   const { workspaceId, runId } = identity
   const [[row], steps, calls, pauses] = await Promise.all([
     sql<HostedRunRow[]>`

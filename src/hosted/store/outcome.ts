@@ -2,8 +2,8 @@ import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import type { RunStatus } from '../../runs/state.ts'
-import type { DrivenAnswer } from '../invoke/schema.ts'
-import { type Outcome, type PendingPause, pendingFrom } from './rows.ts'
+import type { RunResponse } from '../invoke/schema.ts'
+import { type PendingPause, parsePending, type RunOutcome } from './rows.ts'
 
 interface OutcomeRow {
   readonly status: RunStatus
@@ -17,7 +17,7 @@ interface OutcomeRow {
 }
 
 /** How a hosted run stands; null when there is none. */
-export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Outcome | null> {
+export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<RunOutcome | null> {
   const [row] = await sql<OutcomeRow[]>`
     select r.status, h.phase, r.output, r.error_message, r.error_detail, r.pending, r.input_tokens, r.output_tokens
     from runs r join hosted_runs h on h.workspace_id = r.workspace_id and h.run_id = r.run_id
@@ -35,15 +35,15 @@ export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity)
       outputTokens: row.output_tokens,
     }
   }
-  if (row.phase === 'paused' && row.pending !== null) return { kind: 'paused', pending: pendingFrom(row.pending) }
+  if (row.phase === 'paused' && row.pending !== null) return { kind: 'paused', pending: parsePending(row.pending) }
   return { kind: 'left', status }
 }
 
 /** What a caller is told (contract section 6), and under which HTTP status. */
 export function answerOf(
   { runId, sessionId }: { readonly runId: string; readonly sessionId: string | null },
-  outcome: Outcome,
-): { readonly status: 200 | 202; readonly data: DrivenAnswer } {
+  outcome: RunOutcome,
+): { readonly status: 200 | 202; readonly data: RunResponse } {
   const base = { run_id: runId, session_id: sessionId }
   if (outcome.kind === 'left') return { status: 202, data: { ...base, status: outcome.status, output: null } }
   if (outcome.kind === 'paused') return { status: 202, data: { ...base, ...waiting(outcome.pending), output: null } }

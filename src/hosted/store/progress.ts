@@ -1,15 +1,15 @@
 import { RawJson } from '../../http/raw-json.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import { type Call, type HostedRun, logged, type Pause, type Step } from './rows.ts'
+import { type Call, type HostedRun, insertOutbox, type Pause, type Step } from './rows.ts'
 
 /**
- * What a driver stores as it goes on. Every statement holds for the process that owns the run only: one that has been
+ * What a executor stores as it goes on. Every statement holds for the process that owns the run only: one that has been
  * taken for dead, and whose run another one drives, changes nothing and is told so.
  */
 
 /** Another process drives the run now, or it is over. */
-export class NoLongerOurs extends Error {}
+export class OwnershipLost extends Error {}
 
 export interface StoredAnswer {
   readonly step: Step
@@ -22,10 +22,10 @@ export interface StoredAnswer {
   readonly usedMs: number
   /** Unix milliseconds. */
   readonly at: number
-  readonly events: readonly OwnEventRow[]
+  readonly events: readonly SystemEventRow[]
 }
 
-/** Stores what the model answered and the calls it asks for, before any of them is made. @throws NoLongerOurs */
+/** Stores what the model answered and the calls it asks for, before any of them is made. @throws OwnershipLost */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, calls, pauses } = answer
   const at = new Date(answer.at)
@@ -83,13 +83,13 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
         output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = cost_usd + ${answer.costUsd}::float8
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
     ), logged as (
-      ${logged(sql, answer.events, 'none', 'stored')}
+      ${insertOutbox(sql, answer.events, 'none', 'stored')}
     )
     select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new NoLongerOurs()
+  if (!outcome!.driven) throw new OwnershipLost()
 }
 
-/** Notes that a call is about to be made. @throws NoLongerOurs */
+/** Notes that a call is about to be made. @throws OwnershipLost */
 export async function storeStart(
   sql: Sql,
   run: HostedRun,
@@ -98,7 +98,7 @@ export async function storeStart(
     readonly callId: string
     readonly frame: number
     readonly at: number
-    readonly events: readonly OwnEventRow[]
+    readonly events: readonly SystemEventRow[]
   },
 ): Promise<void> {
   const [outcome] = await sql<{ driven: boolean }[]>`
@@ -112,10 +112,10 @@ export async function storeStart(
         and exists (select from driven)
       returning call_id
     ), logged as (
-      ${logged(sql, start.events, 'none', 'started')}
+      ${insertOutbox(sql, start.events, 'none', 'started')}
     )
     select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new NoLongerOurs()
+  if (!outcome!.driven) throw new OwnershipLost()
 }
 
 export interface StoredResult {
@@ -127,10 +127,10 @@ export interface StoredResult {
   readonly durationMs: number
   readonly usedMs: number
   readonly at: number
-  readonly events: readonly OwnEventRow[]
+  readonly events: readonly SystemEventRow[]
 }
 
-/** Stores what a call has come to, which is never asked for again. @throws NoLongerOurs */
+/** Stores what a call has come to, which is never asked for again. @throws OwnershipLost */
 export async function storeResult(sql: Sql, run: HostedRun, owner: string, result: StoredResult): Promise<void> {
   const [outcome] = await sql<{ driven: boolean }[]>`
     with driven as (
@@ -144,8 +144,8 @@ export async function storeResult(sql: Sql, run: HostedRun, owner: string, resul
         and exists (select from driven)
       returning call_id
     ), logged as (
-      ${logged(sql, result.events, 'none', 'done')}
+      ${insertOutbox(sql, result.events, 'none', 'done')}
     )
     select exists (select from driven) as driven`
-  if (!outcome!.driven) throw new NoLongerOurs()
+  if (!outcome!.driven) throw new OwnershipLost()
 }

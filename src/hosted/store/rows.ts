@@ -1,7 +1,7 @@
 import { parseJson } from '../../http/json-reader.ts'
 import { encodeJson, RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW } from '../../runs/rows.ts'
@@ -55,7 +55,7 @@ export interface Call {
   readonly childRunId: string | null
   /** What the model is told; null until that is known. */
   readonly output: RawJson | null
-  /** Places in the run's output stream. */
+  /** Slots in the run's output stream. */
   readonly startedFrame: number | null
   readonly finishedFrame: number | null
   /** Milliseconds. */
@@ -76,7 +76,7 @@ export interface Pause {
 }
 
 /** A run with everything it has done so far: what is needed to go on with it. */
-export interface Progress {
+export interface RunProgress {
   readonly run: HostedRun
   readonly history: readonly HistoryMessage[]
   readonly steps: Step[]
@@ -89,8 +89,8 @@ export interface Progress {
   readonly spentUsd: number
 }
 
-/** What happened to a run when its driver let go of it. */
-export type Outcome =
+/** What happened to a run when its executor let go of it. */
+export type RunOutcome =
   | {
       readonly kind: 'ended'
       readonly status: Extract<RunStatus, 'completed' | 'failed' | 'cancelled' | 'timed_out'>
@@ -133,7 +133,7 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
 }
 
 /** `pending` as it is stored; the arguments of a call stay the text that they are. */
-export function pendingFrom(stored: RawJson): PendingPause {
+export function parsePending(stored: RawJson): PendingPause {
   return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
 }
 
@@ -145,9 +145,9 @@ export function pendingFrom(stored: RawJson): PendingPause {
  * @param run where the run goes; `none`: it did not change its state
  * @param guard name of a CTE that has a row if the change applies
  */
-export function logged(
+export function insertOutbox(
   sql: Sql | TransactionSql,
-  events: readonly OwnEventRow[],
+  events: readonly SystemEventRow[],
   run: 'first' | 'last' | 'none',
   guard: string,
 ) {

@@ -1,7 +1,7 @@
 import { LEVELS } from '../../events/schema.ts'
 import { encodeJson } from '../../http/raw-json.ts'
 import { mint, type RunIdentity } from '../../ids.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 
 /** What hosted runs report about themselves (contract section 6). `gen_ai.*` keys are OpenTelemetry's. */
 
@@ -9,7 +9,7 @@ export interface EventOwner extends RunIdentity {
   readonly agentId: string
 }
 
-export type OwnEventType =
+export type SystemEventType =
   | 'run.started'
   | 'run.paused'
   | 'run.completed'
@@ -25,13 +25,13 @@ export type OwnEventType =
   | 'input.answered'
 
 /** @param at Unix milliseconds */
-export function ownEvent(
+export function systemEvent(
   run: EventOwner,
   at: number,
-  type: OwnEventType,
+  type: SystemEventType,
   payload: Readonly<Record<string, unknown>>,
   level: (typeof LEVELS)[number] = 'info',
-): OwnEventRow {
+): SystemEventRow {
   return {
     workspace_id: run.workspaceId,
     agent_id: run.agentId,

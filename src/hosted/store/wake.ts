@@ -1,21 +1,21 @@
 import { encodeJson, RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
-import type { OwnEventRow } from '../../journal/rows.ts'
+import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { loadPauses } from './load.ts'
-import { type HostedRun, logged, type PendingPause, pendingFrom, pendingOf } from './rows.ts'
+import { type HostedRun, insertOutbox, type PendingPause, parsePending, pendingOf } from './rows.ts'
 
 /**
  * How runs fall asleep and wake up. A run that waits for a person is rows and nothing else; one whose child waits, too.
- * Rows of a family are locked from the top down, so that a run which is falling asleep sees whether its child still does.
+ * Rows of a chain are locked from the top down, so that a run which is falling asleep sees whether its child still does.
  */
 
-export interface Sleep {
+export interface PauseDetails {
   readonly usedMs: number
   readonly at: number
   /** Told once the run is paused. */
-  readonly events: (pending: PendingPause) => readonly OwnEventRow[]
+  readonly events: (pending: PendingPause) => readonly SystemEventRow[]
 }
 
 /**
@@ -28,7 +28,7 @@ export async function pauseRun(
   sql: Sql,
   run: HostedRun,
   owner: string,
-  sleep: Sleep,
+  details: PauseDetails,
 ): Promise<PendingPause | 'decided' | null> {
   return (await sql.begin(async (transaction) => {
     const tx = transaction as unknown as TransactionSql
@@ -39,10 +39,10 @@ export async function pauseRun(
     if (driven === undefined) return null
     const pending = await pendingFor(tx, run)
     if (pending === null) return 'decided'
-    const events = sleep.events(pending)
+    const events = details.events(pending)
     await tx`
       with asleep as (
-        update hosted_runs set phase = 'paused', owner = null, used_ms = ${sleep.usedMs}
+        update hosted_runs set phase = 'paused', owner = null, used_ms = ${details.usedMs}
         where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
         returning run_id
       ), moved as (
@@ -51,7 +51,7 @@ export async function pauseRun(
           and exists (select from asleep)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
-      ${logged(tx, events, 'last', 'moved')}`
+      ${insertOutbox(tx, events, 'last', 'moved')}`
     return pending
   })) as PendingPause | 'decided' | null
 }
@@ -78,22 +78,22 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
   const [own] = await loadPauses(tx as unknown as Sql, run)
   if (own !== undefined) return pendingOf(runId, own)
   const first = asleep.find(({ run_id }) => run_id === children[0])
-  return first === undefined ? null : pendingFrom(first.pending)
+  return first === undefined ? null : parsePending(first.pending)
 }
 
 /** A run and those above it, from the top down. */
-export interface Family {
+export interface AncestorChain {
   readonly workspaceId: string
-  readonly runs: readonly FamilyRun[]
+  readonly runs: readonly ChainRun[]
 }
 
-interface FamilyRun {
+interface ChainRun {
   readonly run_id: string
   readonly phase: string
 }
 
 /** The run and those above it, locked from the top down. */
-export async function lockFamily(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Family> {
+export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<AncestorChain> {
   const chain = await tx<{ run_id: string; height: number }[]>`
     with recursive chain (workspace_id, run_id, height) as (
       select ${workspaceId}::uuid, ${runId}::uuid, 0
@@ -104,17 +104,17 @@ export async function lockFamily(tx: TransactionSql, { workspaceId, runId }: Run
       join tool_calls c on c.workspace_id = h.workspace_id and c.call_id = h.parent_call_id
     )
     select run_id, height from chain order by height desc`
-  const runs: FamilyRun[] = []
+  const runs: ChainRun[] = []
   for (const { run_id } of chain) {
-    const [row] = await tx<FamilyRun[]>`
+    const [row] = await tx<ChainRun[]>`
       select run_id, phase from hosted_runs where workspace_id = ${workspaceId} and run_id = ${run_id} for update`
     if (row !== undefined) runs.push(row)
   }
   return { workspaceId, runs }
 }
 
-/** Puts paused runs of a family in line to be driven again. The rows are locked. */
-export async function wake(tx: TransactionSql, { workspaceId, runs }: Family): Promise<void> {
+/** Puts paused runs of a chain in line to be driven again. The rows are locked. */
+export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorChain): Promise<void> {
   const asleep = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
@@ -125,7 +125,7 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: Family): P
         and r.status in ('awaiting_approval', 'awaiting_input')
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
-    ${logged(tx, [], 'first', 'moved')}`
+    ${insertOutbox(tx, [], 'first', 'moved')}`
 }
 
 /**
@@ -134,7 +134,7 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: Family): P
  */
 export async function showNext(
   tx: TransactionSql,
-  { workspaceId, runs }: Family,
+  { workspaceId, runs }: AncestorChain,
   decidedId: string,
   next: PendingPause,
 ): Promise<void> {
@@ -145,7 +145,7 @@ export async function showNext(
         and r.status in ('awaiting_approval', 'awaiting_input') and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
-    ${logged(tx, [], 'first', 'moved')}`
+    ${insertOutbox(tx, [], 'first', 'moved')}`
 }
 
 function statusOf({ type }: PendingPause): string {

@@ -10,10 +10,10 @@ import type { CallableTool } from './tool.ts'
 /** What the model of a run may call, and what becomes of each call. */
 export type ToolboxEntry =
   | { readonly kind: 'call'; readonly tool: CallableTool }
-  | { readonly kind: 'agent'; readonly tool: AsModelSeesIt; readonly agentId: string }
-  | { readonly kind: 'input'; readonly tool: AsModelSeesIt }
+  | { readonly kind: 'agent'; readonly tool: ToolDefinition; readonly agentId: string }
+  | { readonly kind: 'input'; readonly tool: ToolDefinition }
 
-export type AsModelSeesIt = Pick<CallableTool, 'name' | 'description' | 'parameters' | 'requiresApproval'>
+export type ToolDefinition = Pick<CallableTool, 'name' | 'description' | 'parameters' | 'requiresApproval'>
 
 export type Toolbox = ReadonlyMap<string, ToolboxEntry>
 
@@ -24,7 +24,7 @@ export interface ToolboxDeps {
 }
 
 /** Built in, for agents with `allow_input_requests`. */
-const REQUEST_INPUT: AsModelSeesIt = {
+const REQUEST_INPUT: ToolDefinition = {
   name: 'request_input',
   description:
     'Asks the person you work for a question, and waits for the answer. Use it when you cannot go on without.',
@@ -87,6 +87,6 @@ function entryOf(tool: Exclude<Tool, { type: 'mcp' }>, run: HostedRun, deps: Too
   return { kind: 'agent', tool: agentTool(tool), agentId: tool.agent_id.toLowerCase() }
 }
 
-function agentTool({ name, description, requires_approval = false }: AgentTool): AsModelSeesIt {
+function agentTool({ name, description, requires_approval = false }: AgentTool): ToolDefinition {
   return { name, description, parameters: AGENT_PARAMETERS, requiresApproval: requires_approval }
 }

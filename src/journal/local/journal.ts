@@ -3,7 +3,7 @@ import type { RecordBlock } from '../../columnar/record-block.ts'
 import type { EventBatch } from '../../events/schema.ts'
 import { ApiError } from '../../http/errors.ts'
 import type { Appended, Epoch, Frame, Gap, Journal } from '../journal.ts'
-import type { OwnEventRow, RunRow, TaskRow } from '../rows.ts'
+import type { RunRow, SystemEventRow, TaskRow } from '../rows.ts'
 import type { Consumers } from './consumers.ts'
 import { FrameTail } from './frame-tail.ts'
 import { PagePool } from './pages.ts'
@@ -129,7 +129,7 @@ export class LocalJournal implements Journal {
     return this.appendRecords('task', this.pending.tasks, rows, outboxIds)
   }
 
-  appendOwnEvents(rows: readonly OwnEventRow[], outboxIds: readonly string[]): Promise<Appended> {
+  appendOwnEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended> {
     const refusal = this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const { events } = this.pending
