@@ -7,6 +7,8 @@ import { Penalties } from './analytics/caps.ts'
 import { columnarHealth } from './analytics/health.ts'
 import { SavedQueries } from './analytics/saved-store.ts'
 import { type App, createApp } from './app.ts'
+import { startControl } from './backup/control.ts'
+import { sweepSnapshots, takeSnapshot } from './backup/snapshot.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { startSink } from './columnar/sink.ts'
 import type { Config } from './config.ts'
@@ -123,7 +125,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     log.error('a query could not be ended, and ClickHouse was restarted', { workspace_id: workspaceId })
   }
   const deps = { log, progress, metrics: metrics.registry, teardown, onStuckQuery }
-  const { sql, heartbeat, columnar } = await startStores(config, deps)
+  await sweepSnapshots(config.dataDir)
+  const { sql, heartbeat, columnar, postgresUrl } = await startStores(config, deps)
   const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
   if (first.keyIgnored)
     log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: there is a workspace already, and this is no key of it')
@@ -336,6 +339,12 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     savedQueries: new SavedQueries({ sql, clock, analytics }),
     tasks: createTaskStore({ sql, clock, limits, directory, onChange }),
   })
+  if (config.databaseUrl === undefined && config.clickhouseUrl === undefined) {
+    const { version } = packageJson
+    const holdSink = (signal: AbortSignal) => sink.hold(signal)
+    const parts = { version, dataDir: config.dataDir, postgresUrl, columnar, journal, holdSink, log }
+    teardown.add('control', startControl({ dataDir: config.dataDir, takeSnapshot: () => takeSnapshot(parts), log }))
+  }
   const listener = listen(app, config)
   teardown.add('requests', () => listener.drain())
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())

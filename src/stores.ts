@@ -27,6 +27,8 @@ export interface Stores {
   readonly sql: Sql
   /** One connection apart from the pool, so that a busy pool does not hold up the lease on keys. */
   readonly heartbeat: Sql
+  /** For connections of one's own. It holds a password. */
+  readonly postgresUrl: string
   readonly columnar: ColumnarClient
 }
 
@@ -79,7 +81,7 @@ async function startPostgres(config: Config, { log, progress, metrics }: StoresD
       await progress.during('waiting for DATABASE_URL', () => reachable(sql, failing))
     }
     await progress.during('migrating Postgres', () => migratePostgres(server.url, log))
-    return { clients: { sql, heartbeat }, stop }
+    return { clients: { sql, heartbeat, postgresUrl: server.url }, stop }
   } catch (error) {
     await stop()
     throw error

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { ActivityKind, Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
+import { Holds } from '../ops/holds.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import { type SinkPosition, SinkPositionFile } from './sink-position.ts'
 
@@ -51,7 +52,8 @@ export class Sink implements SinkProgress {
   private waiters: { seq: number; resolve: () => void }[] = []
   private hurried = Promise.withResolvers<void>()
   private wanted: Reload | undefined
-  private holds: Hold[] = []
+  private readonly holds = new Holds()
+  private readonly stopped = Promise.withResolvers<void>()
   /** Aborted when there is something else to do than to wait for rows. */
   private waiting = new AbortController()
 
@@ -106,24 +108,18 @@ export class Sink implements SinkProgress {
    * Keeps the sink from loading until the function it answers is called; resolves once no load is under way.
    * @throws the reason of `signal`
    */
-  async hold(signal: AbortSignal): Promise<() => void> {
-    const quiet = Promise.withResolvers<void>()
-    const released = Promise.withResolvers<void>()
-    this.holds.push({ quiet: quiet.resolve, released: released.promise })
+  hold(signal: AbortSignal): Promise<() => void> {
+    const hold = this.holds.ask(signal)
     this.waiting.abort()
     this.hurried.resolve()
-    signal.addEventListener('abort', () => quiet.reject(signal.reason), { once: true })
-    await quiet.promise.catch((error) => {
-      released.resolve()
-      throw error
-    })
-    return released.resolve
+    return hold
   }
 
   /** Loads what the journal holds by now, for `timeoutMs` at the most, then stops. The rest is loaded after the next start. */
   async stop(timeoutMs: number): Promise<void> {
     await this.waitFor(this.options.journal.endSeq, timeoutMs)
     this.stopping.abort()
+    this.stopped.resolve()
     this.waiting.abort()
     await this.finished
     this.wanted?.noted.reject(this.stopping.signal.reason)
@@ -137,7 +133,7 @@ export class Sink implements SinkProgress {
     if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop)
     while (!signal.aborted) {
       this.waiting = new AbortController()
-      await this.giveWay()
+      await this.holds.giveWay(this.stopped.promise)
       if (this.wanted !== undefined) await this.goBack(this.wanted)
       if (!(await this.clearAhead(loop))) continue
       const loaded = this.loadedSeq()
@@ -153,18 +149,6 @@ export class Sink implements SinkProgress {
       loop.succeeded()
       const rest = (this.options.intervalMs ?? INTERVAL_MS) - (performance.now() - started)
       if (rest > 0) await this.pause(rest)
-    }
-  }
-
-  /** Lets those have their time who want no load under way. */
-  private async giveWay(): Promise<void> {
-    if (this.holds.length === 0) return
-    const stopped = Promise.withResolvers<void>()
-    const { signal } = this.stopping
-    signal.addEventListener('abort', () => stopped.resolve(), { once: true })
-    for (let hold = this.holds.shift(); hold !== undefined && !signal.aborted; hold = this.holds.shift()) {
-      hold.quiet()
-      await Promise.race([hold.released, stopped.promise])
     }
   }
 
@@ -302,12 +286,6 @@ interface Reload {
   readonly afterSeq: number
   readonly throughSeq: number
   readonly noted: PromiseWithResolvers<void>
-}
-
-/** Somebody wants no load under way for a while. */
-interface Hold {
-  readonly quiet: () => void
-  readonly released: Promise<void>
 }
 
 /** Starts loading at once, after what a predecessor left unfinished. */

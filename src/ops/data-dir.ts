@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError } from './start-error.ts'
 
@@ -18,6 +18,9 @@ interface Holder {
   readonly pid?: number
   readonly instance_id?: string
 }
+
+/** A file that is there while a backup is being put into the directory. */
+export const RESTORING_NAME = 'restoring'
 
 /** Less than this and nothing that starts now would run for long. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
@@ -42,6 +45,10 @@ export function tryDataDir(path: string): DataDir | null {
     mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
     const { bavail, bsize } = statfsSync(path)
     if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
+    if (existsSync(join(path, RESTORING_NAME)))
+      throw new StartError(
+        `DATA_DIR ${path} holds a part of a backup whose restore did not end: empty it and restore again`,
+      )
     const lock = takeLock(join(path, 'lock'))
     if (lock === null) return null
     const { instance_id } = readHolder(file)

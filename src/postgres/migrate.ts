@@ -5,7 +5,7 @@ import { StartError } from '../ops/start-error.ts'
 import { connectPostgres } from './connect.ts'
 
 /** Where this binary's migrations are. */
-const MIGRATIONS_DIR = join(import.meta.dir, '..', '..', 'sql', 'postgres')
+export const MIGRATIONS_DIR = join(import.meta.dir, '..', '..', 'sql', 'postgres')
 
 /** Any number that no other program is likely to lock on the same database. */
 const MIGRATION_LOCK = 7_231_046_598_211

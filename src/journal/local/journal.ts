@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts'
 import type { RecordBlock } from '../../columnar/record-block.ts'
 import type { EventBatch } from '../../events/schema.ts'
 import { ApiError } from '../../http/errors.ts'
+import { Holds } from '../../ops/holds.ts'
 import type { Appended, Epoch, Frame, Gap, Journal } from '../journal.ts'
 import type { RunRow, SystemEventRow, TaskRow } from '../rows.ts'
 import type { Consumers } from './consumers.ts'
@@ -52,6 +53,7 @@ export class LocalJournal implements Journal {
   /** Workspaces whose events are refused. */
   private readonly refused = new Set<string>()
   private cuts: PromiseWithResolvers<number>[] = []
+  private readonly holds = new Holds()
   readonly epoch: string
   /** The position of this epoch's first row. */
   private readonly epochSeq: number
@@ -196,6 +198,14 @@ export class LocalJournal implements Journal {
     return cut.promise
   }
 
+  /** Lets no commit begin until the function it answers is called; resolves once none is under way. Appends wait meanwhile. */
+  hold(): Promise<() => void> {
+    if (this.closed) return Promise.reject(shuttingDown())
+    const hold = this.holds.ask()
+    if (this.committing === undefined) this.scheduleCommits()
+    return hold
+  }
+
   async drop(throughSeq: number): Promise<boolean> {
     const seq = Math.min(throughSeq, this.consumers.slowest.seq)
     this.tail.forget(seq)
@@ -271,7 +281,8 @@ export class LocalJournal implements Journal {
   }
 
   private async commitAll(): Promise<void> {
-    while (this.waiting.length > 0 || this.cuts.length > 0) {
+    while (this.waiting.length > 0 || this.cuts.length > 0 || this.holds.areWanted) {
+      await this.holds.giveWay()
       const cuts = this.cuts
       this.cuts = []
       const restMs = this.restMs()

@@ -1,0 +1,139 @@
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import { StartError } from '../ops/start-error.ts'
+import { askForSnapshot } from './control.ts'
+import { openStopped, postgresBeside } from './embedded.ts'
+import { copyFile } from './files.ts'
+import { type BackupFile, FORMAT, type Manifest, writeManifest } from './manifest.ts'
+import { dumpPostgres } from './postgres-dump.ts'
+import type { ReportProgress } from './report.ts'
+import { restoreBackup } from './restore.ts'
+import { type Snapshot, takeSnapshot } from './snapshot.ts'
+
+export interface BackupOptions {
+  readonly config: Pick<Config, 'dataDir' | 'databaseUrl' | 'clickhouseUrl'>
+  /** Where the backup goes: a folder that is missing or empty. */
+  readonly folder: string
+  /** Restores it on the side, to see that it works. */
+  readonly isVerified: boolean
+  readonly log: Log
+  readonly report: ReportProgress
+}
+
+/**
+ * Copies the stores of an embedded service, running or stopped, as they are at one position.
+ * @throws StartError for what the operator can put right
+ */
+export async function takeBackup({ config, folder, isVerified, log, report }: BackupOptions): Promise<Manifest> {
+  const { dataDir } = config
+  if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined)
+    throw new StartError(
+      'with DATABASE_URL or CLICKHOUSE_URL, back up those servers with their own tools: see docs/operations.md',
+    )
+  await refuseNonEmpty(folder)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await chmod(folder, 0o700)
+  const held = await report.during('holding the stores at one position', undefined, () => hold(dataDir, log))
+  let manifest: Manifest
+  try {
+    manifest = await copyAll({ ...held, folder, log, report })
+  } finally {
+    await held.release()
+  }
+  await writeManifest(folder, manifest)
+  if (isVerified) await tryRestoring(folder, log, report)
+  return manifest
+}
+
+interface HeldStores {
+  readonly snapshot: Snapshot
+  readonly postgresUrl: string
+  readonly takenAt: Date
+  readonly release: () => Promise<void>
+}
+
+/** Of the running service; without one, of its directory. */
+async function hold(dataDir: string, log: Log): Promise<HeldStores> {
+  const takenAt = new Date()
+  const running = await askForSnapshot(dataDir)
+  if (running !== undefined) {
+    const postgres = await postgresBeside(dataDir)
+    const release = () => running.release().finally(postgres.close)
+    return { snapshot: running.snapshot, postgresUrl: postgres.url, takenAt, release }
+  }
+  const stopped = await openStopped(dataDir, log)
+  try {
+    const { snapshot, release } = await takeSnapshot(stopped)
+    return { snapshot, postgresUrl: stopped.postgresUrl, takenAt, release: () => release().finally(stopped.close) }
+  } catch (error) {
+    await stopped.close()
+    throw error
+  }
+}
+
+async function copyAll({
+  snapshot,
+  postgresUrl,
+  takenAt,
+  folder,
+  log,
+  report,
+}: HeldStores & Pick<BackupOptions, 'folder' | 'log' | 'report'>): Promise<Manifest> {
+  const files: BackupFile[] = []
+  let rows = 0
+  const total = snapshot.files.reduce((sum, { bytes }) => sum + bytes, 0)
+  await report.during('copying the journal and ClickHouse', total, async (onBytes) => {
+    for (const { from, path, bytes } of snapshot.files) {
+      const copied = await copyFile(from, join(folder, path), bytes, onBytes)
+      if (copied.bytes !== bytes) throw new StartError(`${from} has changed while it was copied`)
+      files.push({ path, ...copied })
+      if (/^clickhouse\/store\/.*\/count\.txt$/.test(path)) rows += Number(await readFile(join(folder, path), 'utf8'))
+    }
+  })
+  const postgres = await report.during('copying Postgres', undefined, (onBytes) =>
+    dumpPostgres({ url: postgresUrl, snapshot: snapshot.postgresSnapshot, folder, log }, onBytes),
+  )
+  for (const name of await readdir(join(folder, 'postgres')))
+    files.push(await described(folder, join('postgres', name)))
+  return {
+    format: FORMAT,
+    version: snapshot.version,
+    taken_at: takenAt.toISOString(),
+    epoch: snapshot.epoch,
+    end_seq: snapshot.endSeq,
+    loaded_seq: snapshot.loadedSeq,
+    held_ms: Math.round(snapshot.heldMs),
+    postgres,
+    clickhouse: { rows },
+    files,
+  }
+}
+
+async function described(folder: string, path: string): Promise<BackupFile> {
+  const hash = new Bun.CryptoHasher('sha256')
+  let bytes = 0
+  for await (const chunk of Bun.file(join(folder, path)).stream()) {
+    hash.update(chunk)
+    bytes += chunk.length
+  }
+  return { path, bytes, sha256: hash.digest('hex') }
+}
+
+/** Beside the folder, which has the room, and which the database's user can get to. */
+async function tryRestoring(folder: string, log: Log, report: ReportProgress): Promise<void> {
+  const parent = await mkdtemp(join(dirname(folder), `.${basename(folder)}-check-`))
+  try {
+    await chmod(parent, process.getuid?.() === 0 ? 0o711 : 0o700)
+    await restoreBackup({ folder, dataDir: join(parent, 'data'), log, report })
+  } finally {
+    await rm(parent, { recursive: true, force: true })
+  }
+}
+
+async function refuseNonEmpty(folder: string): Promise<void> {
+  if (existsSync(folder) && (await readdir(folder)).length > 0)
+    throw new StartError(`${folder} is not empty: name a new folder`)
+}

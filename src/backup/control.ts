@@ -1,0 +1,134 @@
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Log } from '../log.ts'
+import { StartError } from '../ops/start-error.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/** How a command on this machine reaches the service of a data directory: who can read the file may ask. */
+interface Control {
+  readonly url: string
+  readonly token: string
+}
+
+export interface ControlDeps {
+  readonly dataDir: string
+  /** @throws Error whose message is for the operator */
+  readonly takeSnapshot: () => Promise<{ snapshot: Snapshot; release: () => Promise<void> }>
+  readonly log: Log
+}
+
+const NAME = 'control'
+const HEARTBEAT_MS = 1_000
+
+/**
+ * The operator's way to a running service, on loopback, behind a secret that only the owner of the data directory can
+ * read. `POST /backup` answers with a {@link Snapshot}, which is held for as long as the answer is being read.
+ *
+ * @returns a function that ends it
+ */
+export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () => Promise<void> {
+  const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
+  let underway: Promise<unknown> | undefined
+  let endAll = () => {}
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    development: false,
+    idleTimeout: 0,
+    fetch: async (request) => {
+      if (request.headers.get('authorization') !== `Bearer ${token}`) return new Response(null, { status: 401 })
+      if (request.method !== 'POST' || new URL(request.url).pathname !== '/backup')
+        return new Response(null, { status: 404 })
+      if (underway !== undefined) return new Response('another backup is under way', { status: 409 })
+      const ended = Promise.withResolvers<void>()
+      underway = ended.promise
+      try {
+        const { snapshot, release } = await takeSnapshot()
+        log.info('backup: the stores are held at one position', {
+          end_seq: snapshot.endSeq,
+          held_ms: Math.round(snapshot.heldMs),
+        })
+        const end = () => {
+          void release().finally(() => {
+            underway = undefined
+            ended.resolve()
+          })
+        }
+        endAll = end
+        return new Response(heldStream(snapshot, end))
+      } catch (error) {
+        underway = undefined
+        log.error('backup: the stores could not be held', { error })
+        return new Response(error instanceof Error ? error.message : String(error), { status: 500 })
+      }
+    },
+  })
+  const path = join(dataDir, NAME)
+  writeFileSync(path, JSON.stringify({ url: `http://127.0.0.1:${server.port}`, token } satisfies Control), {
+    mode: 0o600,
+  })
+  chmodSync(path, 0o600)
+  return async () => {
+    rmSync(path, { force: true })
+    endAll()
+    await underway
+    await server.stop(true)
+  }
+}
+
+/** The snapshot on a line of its own, then a sign of life now and then, until the reader goes away. */
+function heldStream(snapshot: Snapshot, end: () => void): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  let timer: NodeJS.Timeout | undefined
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(encoder.encode(`${JSON.stringify(snapshot)}\n`))
+      timer = setInterval(() => controller.enqueue(encoder.encode('\n')), HEARTBEAT_MS)
+    },
+    cancel() {
+      clearInterval(timer)
+      end()
+    },
+  })
+}
+
+/** A snapshot of the running service, and the function that lets go of it; undefined when no service answers. */
+export async function askForSnapshot(
+  dataDir: string,
+): Promise<{ snapshot: Snapshot; release: () => Promise<void> } | undefined> {
+  const control = readControl(dataDir)
+  if (control === undefined) return undefined
+  const stop = new AbortController()
+  const response = await fetch(`${control.url}/backup`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${control.token}` },
+    signal: stop.signal,
+  }).catch(() => undefined)
+  if (response === undefined || response.status === 401 || response.body === null) return undefined
+  if (!response.ok) throw new StartError(`the service could not hold its stores: ${await response.text()}`)
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  while (!text.includes('\n')) {
+    const { done, value } = await reader.read()
+    if (done) throw new StartError('the service ended while it held the stores')
+    text += decoder.decode(value, { stream: true })
+  }
+  // What follows says that the service is still there.
+  const drained = (async () => {
+    while (!(await reader.read()).done);
+  })().catch(() => {})
+  const release = async () => {
+    stop.abort()
+    await drained
+  }
+  return { snapshot: JSON.parse(text.slice(0, text.indexOf('\n'))), release }
+}
+
+function readControl(dataDir: string): Control | undefined {
+  try {
+    return JSON.parse(readFileSync(join(dataDir, NAME), 'utf8'))
+  } catch {
+    return undefined
+  }
+}

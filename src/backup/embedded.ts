@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import packageJson from '../../package.json' with { type: 'json' }
+import { systemClock } from '../clock.ts'
+import { type ColumnarClient, createColumnarClient } from '../columnar/client.ts'
+import { startEmbeddedClickHouse } from '../columnar/engine/supervisor.ts'
+import { type LocalJournal, openLocalJournal } from '../journal/local/journal.ts'
+import type { Log } from '../log.ts'
+import { tryDataDir } from '../ops/data-dir.ts'
+import { StartError } from '../ops/start-error.ts'
+import { Teardown } from '../ops/teardown.ts'
+import {
+  type EmbeddedPostgres,
+  embeddedPostgresBeside,
+  hasEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../postgres/embedded.ts'
+import type { SnapshotDeps } from './snapshot.ts'
+
+/** The stores of a data directory, opened as they are: nothing is migrated, loaded or appended. */
+export interface OpenedStores {
+  readonly postgresUrl: string
+  readonly columnar: ColumnarClient
+  readonly journal: LocalJournal
+  close(): Promise<void>
+}
+
+/** @param dataDir nobody else uses it */
+export async function openStores(dataDir: string, log: Log): Promise<OpenedStores> {
+  const teardown = new Teardown(log)
+  try {
+    const postgres = await startEmbeddedPostgres({ dataDir, log })
+    teardown.add('Postgres', postgres.stop)
+    const backend = await startEmbeddedClickHouse({ dataDir, log, logLevel: 'error' })
+    teardown.add('ClickHouse', () => backend.stop())
+    const columnar = createColumnarClient(backend)
+    teardown.add('ClickHouse client', columnar.close)
+    const bytes = Number.MAX_SAFE_INTEGER
+    const dir = join(dataDir, 'journal')
+    const journal = await openLocalJournal({ dir, maxBytes: bytes, keepBytes: bytes, clock: systemClock, log })
+    teardown.add('journal', () => journal.close())
+    return { postgresUrl: postgres.url, columnar, journal, close: () => teardown.run() }
+  } catch (error) {
+    await teardown.run()
+    throw error
+  }
+}
+
+/**
+ * What a snapshot of a service needs that is not running, its directory locked for as long.
+ * @throws StartError when there is nothing to back up, or a service is running after all
+ */
+export async function openStopped(dataDir: string, log: Log): Promise<SnapshotDeps & { close(): Promise<void> }> {
+  if (!hasEmbeddedPostgres(dataDir))
+    throw new StartError(`there is no service in DATA_DIR ${dataDir}: set DATA_DIR as for the service`)
+  const lock = tryDataDir(dataDir)
+  if (lock === null)
+    throw new StartError(`a service uses DATA_DIR ${dataDir}, but does not answer: is it starting or stopping?`)
+  const stores = await openStores(dataDir, log).catch((error) => {
+    lock.release()
+    throw error
+  })
+  return {
+    ...stores,
+    version: packageJson.version,
+    dataDir,
+    holdSink: async () => () => {},
+    log,
+    close: () => stores.close().finally(lock.release),
+  }
+}
+
+/** Postgres alone, its database made if there is none. */
+export function startPostgres(dataDir: string, log: Log): Promise<EmbeddedPostgres> {
+  return startEmbeddedPostgres({ dataDir, log })
+}
+
+/** Where the Postgres of a running service answers. */
+export function postgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
+  return embeddedPostgresBeside(dataDir)
+}

@@ -1,0 +1,218 @@
+import { expect, test } from 'bun:test'
+import { appendFileSync, existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLog } from '../../src/log.ts'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { LiveSocket } from '../support/feeds.ts'
+import { type SpawnedService, spawnService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+const MAIN = join(import.meta.dir, '..', '..', 'src', 'backup', 'main.ts')
+
+async function command(args: readonly string[], dataDir: string) {
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    env: { PATH: process.env.PATH ?? '', DATA_DIR: dataDir },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [code, stdout, stderr] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { code, stdout, stderr }
+}
+
+interface Acknowledged {
+  readonly id: string
+  readonly seq: number
+}
+
+/** Agents that report without a pause, and send again what was not answered. */
+class Load {
+  readonly acknowledged: Acknowledged[] = []
+  readonly runs: string[] = []
+  private readonly stopping = new AbortController()
+  private readonly clients: Promise<void>[]
+
+  constructor(
+    private readonly service: SpawnedService,
+    private readonly agent: { agentId: string; agentKey: string },
+    clients = 4,
+  ) {
+    this.clients = Array.from({ length: clients }, (_, index) => this.report(index))
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await Promise.all(this.clients)
+  }
+
+  private async report(client: number): Promise<void> {
+    const { agentId, agentKey } = this.agent
+    for (let round = 0; !this.stopping.signal.aborted; round++) {
+      const { run_id } = await this.call('run/start', { agent_id: agentId }, agentKey)
+      this.runs.push(run_id)
+      const ids = Array.from({ length: 20 }, (_, index) => `${client}-${round}-${index}`)
+      const events = ids.map((id) => ({ id, type: 'mark' }))
+      const { first_seq } = await this.call('events', { run_id, events }, agentKey)
+      ids.forEach((id, index) => {
+        this.acknowledged.push({ id, seq: first_seq + index })
+      })
+      await this.call('run/complete', { run_id }, agentKey)
+    }
+  }
+
+  private async call(path: string, body: object, key: string) {
+    for (;;) {
+      const answer = await this.service.api('POST', `/api/ingest/v1/${path}`, body, { key }).catch(() => undefined)
+      if (answer?.status === 200) return answer.data
+      if (answer !== undefined && answer.status < 500) throw new Error(answer.text)
+      await Bun.sleep(20)
+    }
+  }
+}
+
+async function readable(service: SpawnedService): Promise<void> {
+  await eventually(
+    async () => {
+      const { data } = await service.api('GET', '/readyz', undefined, { key: null })
+      return data.consumers.clickhouse.lag === 0 && data.consumers.outbox.lag === 0
+    },
+    { timeoutMs: 60_000 },
+  )
+}
+
+async function ask<Row>({ api }: SpawnedService, query: string): Promise<Row[]> {
+  const { data, error } = await api('POST', '/api/v1/query', { query, format: 'json' })
+  expect(error).toBeNull()
+  return data.rows
+}
+
+test('a backup of a running service under load has all that was acknowledged up to its position, once; restored, it runs in a new epoch', async () => {
+  const parent = await temporaryDirectory()
+  const folder = join(parent, 'backup')
+  const service = await spawnService()
+  const agent = await newAgent(service.api)
+  const load = new Load(service, agent)
+  await eventually(() => load.acknowledged.length > 2_000, { timeoutMs: 60_000 })
+  const before = load.acknowledged.at(-1)!
+  const runsBefore = [...load.runs.slice(0, -8)]
+  const taken = await command(['backup', folder], service.dataDir)
+  expect(taken.stderr).toContain('opening the stores')
+  expect({ code: taken.code, stdout: taken.stdout }).toEqual({ code: 0, stdout: expect.stringContaining('checked by') })
+  await load.stop()
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
+  createLog('info').info('backup: reporting was held up', { ms: manifest.held_ms })
+  expect(manifest.end_seq).toBeGreaterThanOrEqual(before.seq)
+  expect(load.acknowledged.some(({ seq }) => seq > manifest.end_seq)).toBe(true)
+  const { data: ready } = await service.api('GET', '/readyz', undefined, { key: null })
+  const lostCursor = `${manifest.epoch}.${ready.journal.end_seq}`
+  // It holds secrets.
+  expect(statSync(folder).mode & 0o077).toBe(0)
+  for (const { path } of manifest.files) expect(statSync(join(folder, path)).mode & 0o077).toBe(0)
+  service.kill('SIGTERM')
+  await service.exited
+  // Nothing of it stays in the directory of the service.
+  expect(new Bun.Glob('**/backup_*').scanSync({ cwd: service.dataDir, onlyFiles: false }).next().done).toBe(true)
+
+  const dataDir = join(parent, 'restored')
+  const restored = await command(['restore', folder], dataDir)
+  expect({ code: restored.code, stderr: restored.stderr }).toEqual({ code: 0, stderr: expect.any(String) })
+  const again = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
+  await readable(again)
+  const { data: health } = await again.api('GET', '/readyz', undefined, { key: null })
+  expect(health).toMatchObject({ status: 'ready', set_back: [] })
+  expect(health.journal.epoch).not.toBe(manifest.epoch)
+  const rows = await ask<{ event_id: string; n: number }>(
+    again,
+    'select event_id, count() as n from events group by event_id limit 100000',
+  )
+  const expected = load.acknowledged.filter(({ seq }) => seq <= manifest.end_seq).map(({ id }) => id)
+  expect(rows.filter(({ n }) => n !== 1)).toEqual([])
+  const found = new Set(rows.map(({ event_id }) => event_id))
+  expect(expected.filter((id) => !found.has(id))).toEqual([])
+  expect(found.size).toBe(expected.length)
+  // Runs and their counts fit.
+  const known = await ask<{ run_id: string }>(again, 'select run_id from runs limit 100000')
+  const knownRuns = new Set(known.map(({ run_id }) => run_id))
+  expect(runsBefore.filter((id) => !knownRuns.has(id))).toEqual([])
+  const { data: run } = await again.api('GET', `/api/v1/runs/${runsBefore[0]}`)
+  expect(run).toMatchObject({ status: 'completed', event_count: 20 })
+  // SQL and feeds say where the gap is.
+  expect(await ask(again, 'select after_seq, reason from gaps')).toEqual([
+    { after_seq: manifest.end_seq, reason: 'restored from a backup' },
+  ])
+  const socket = await LiveSocket.open(again)
+  socket.send({ op: 'subscribe', id: 'a', after: lostCursor })
+  await eventually(() => socket.messages.some(({ op }) => op === 'gap'))
+  expect(socket.messages.find(({ op }) => op === 'gap')).toMatchObject({ id: 'a', after: lostCursor })
+  await socket.close()
+  // And it takes reports, at positions of its own.
+  const more = new Load(again, agent, 1)
+  await eventually(() => more.acknowledged.length > 0, { timeoutMs: 30_000 })
+  await more.stop()
+  expect(more.acknowledged[0]!.seq).toBeGreaterThan(manifest.end_seq)
+  again.kill('SIGTERM')
+  await again.exited
+}, 240_000)
+
+test('a service that is stopped, or was killed, can be backed up; what cannot be done is said in a line', async () => {
+  const parent = await temporaryDirectory()
+  const folder = join(parent, 'backup')
+  const service = await spawnService()
+  const load = new Load(service, await newAgent(service.api), 2)
+  await eventually(() => load.acknowledged.length > 200, { timeoutMs: 60_000 })
+  await load.stop()
+  service.kill('SIGKILL')
+  await service.exited
+  const taken = await eventually(
+    async () => {
+      const tried = await command(['backup', folder, '--no-check'], service.dataDir)
+      expect(tried).toMatchObject({ code: 0 })
+      return tried
+    },
+    { timeoutMs: 60_000 },
+  )
+  expect(taken.stdout).toContain(`backed up to ${folder}`)
+  expect(await command(['backup', folder], service.dataDir)).toMatchObject({
+    code: 1,
+    stderr: `${folder} is not empty: name a new folder\n`,
+  })
+  expect(await command(['restore', folder], service.dataDir)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('is not empty'),
+  })
+  expect(await command(['restore', parent], join(parent, 'x'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('is no complete backup'),
+  })
+  expect(await command(['backup', join(parent, 'b')], join(parent, 'nothing'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('there is no service in DATA_DIR'),
+  })
+  expect(await command(['backup'], service.dataDir)).toMatchObject({ code: 2 })
+  expect(await command(['restore', '--help'], service.dataDir)).toMatchObject({ code: 0, stderr: '' })
+
+  const dataDir = join(parent, 'restored')
+  expect(await command(['restore', folder], dataDir)).toMatchObject({ code: 0 })
+  const again = await spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
+  await readable(again)
+  const rows = await ask<{ n: number; distinct: number }>(
+    again,
+    'select count() as n, uniqExact(event_id) as distinct from events',
+  )
+  expect(rows).toEqual([{ n: load.acknowledged.length, distinct: load.acknowledged.length }])
+  again.kill('SIGTERM')
+  await again.exited
+
+  const segment = [...new Bun.Glob('journal/*.segment').scanSync(folder)][0]!
+  appendFileSync(join(folder, segment), 'x')
+  const damaged = join(parent, 'damaged')
+  expect(await command(['restore', folder], damaged)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`the backup is damaged: ${segment} is not as it was written`),
+  })
+  expect(existsSync(damaged)).toBe(false)
+}, 240_000)
