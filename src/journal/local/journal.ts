@@ -10,6 +10,7 @@ import { FrameTail } from './frame-tail.ts'
 import { PagePool } from './pages.ts'
 import { openParts, type Parts, type PartsOptions } from './parts.ts'
 import { type Commit, PendingRows } from './pending.ts'
+import { noWorkspace, shuttingDown } from './refusals.ts'
 import { dayOf, type Segments } from './segments.ts'
 import { WriteProbe } from './write-probe.ts'
 
@@ -367,14 +368,6 @@ export class LocalJournal implements Journal {
     })
     for (const waiter of waiting) waiter.reject(refusal)
   }
-}
-
-function shuttingDown(): ApiError {
-  return new ApiError('UNAVAILABLE', 'the service is shutting down; send the call again')
-}
-
-function noWorkspace(): ApiError {
-  return new ApiError('FORBIDDEN', 'no workspace: the workspace of this key is being erased')
 }
 
 interface Waiter {
