@@ -17,11 +17,15 @@ export class Channel {
   private readonly filling = new Map<string, Shard>()
 
   constructor(
-    readonly workspaceId: string,
+    readonly workspace: WorkspaceChannels,
     readonly filter: Filter,
     /** Its place in the index of the workspace's filters. */
     readonly slot: number,
   ) {}
+
+  get workspaceId(): string {
+    return this.workspace.workspaceId
+  }
 
   addLive(subscription: Subscription): void {
     this.liveMembers++
@@ -54,16 +58,34 @@ export class Channel {
   }
 }
 
+/** Some channels of a workspace. */
+export class ChannelSet {
+  readonly members = new Set<Channel>()
+  /** Of the members, in the index of the workspace's filters. */
+  readonly slots = new Bits()
+
+  constructor(readonly workspace: WorkspaceChannels) {}
+
+  add(channel: Channel): void {
+    this.members.add(channel)
+    this.slots.add(channel.slot)
+  }
+
+  delete(channel: Channel): void {
+    this.members.delete(channel)
+    this.slots.delete(channel.slot)
+  }
+}
+
 /** The channels of a workspace: one for each different filter that somebody is subscribed with. */
 export class WorkspaceChannels {
   readonly index = new FilterIndex()
-  /** The slots of those with live members. */
-  readonly live = new Bits()
-  liveChannels = 0
+  /** Those with live members. */
+  readonly live = new ChannelSet(this)
   private readonly byKey = new Map<string, Channel>()
   private readonly bySlot: (Channel | undefined)[] = []
 
-  constructor(private readonly workspaceId: string) {}
+  constructor(readonly workspaceId: string) {}
 
   get size(): number {
     return this.byKey.size
@@ -79,7 +101,7 @@ export class WorkspaceChannels {
   }
 
   add(filter: Filter): Channel {
-    const channel = new Channel(this.workspaceId, filter, this.index.add(filter))
+    const channel = new Channel(this, filter, this.index.add(filter))
     this.byKey.set(filter.key, channel)
     this.bySlot[channel.slot] = channel
     return channel
@@ -133,26 +155,20 @@ export class Channels {
   leave(channel: Channel): void {
     channel.members--
     if (channel.members > 0) return
-    const workspace = this.workspaces.get(channel.workspaceId)
-    workspace?.remove(channel)
+    const { workspace } = channel
+    workspace.remove(channel)
     this.count--
-    if (workspace?.size === 0) this.workspaces.delete(channel.workspaceId)
+    if (workspace.size === 0) this.workspaces.delete(workspace.workspaceId)
   }
 
   /** Has the channel looked at for live rows, from its first live member on. */
   activate(channel: Channel): void {
-    const workspace = this.workspaces.get(channel.workspaceId)
-    if (workspace === undefined) return
-    workspace.live.add(channel.slot)
-    workspace.liveChannels++
+    channel.workspace.live.add(channel)
   }
 
   /** The inverse of {@link activate}. */
   deactivate(channel: Channel): void {
-    const workspace = this.workspaces.get(channel.workspaceId)
-    if (workspace === undefined) return
-    workspace.live.delete(channel.slot)
-    workspace.liveChannels--
+    channel.workspace.live.delete(channel)
   }
 
   /** Every live subscription, as a list of its own: the caller may change the channels. */

@@ -86,6 +86,11 @@ export function parseFilter(input: FilterInput, place: string, scope: Scope): Fi
   }
 }
 
+/** Whether an event's type is one of the filter's. */
+export function matchesType(types: readonly string[], type: string): boolean {
+  return types.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type))
+}
+
 type Check = (value: string, place: string) => string
 
 /** Sorted and without repeats, so that equal filters have equal keys. */

@@ -1,9 +1,9 @@
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
-import { Channels } from './channel.ts'
+import { type ChannelSet, Channels } from './channel.ts'
 import type { Filter } from './filter.ts'
-import { type Found, Matching, type Wanted } from './matching.ts'
+import { type Found, Matching } from './matching.ts'
 import { PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
 import type { Outlet, Subscription } from './subscription.ts'
@@ -192,9 +192,9 @@ export class Hub {
     this.replay.wake()
   }
 
-  private liveOf(workspaceId: string): Wanted | undefined {
-    const channels = this.channels.of(workspaceId)
-    return channels === undefined || channels.liveChannels === 0 ? undefined : { channels, slots: channels.live }
+  private liveOf(workspaceId: string): ChannelSet | undefined {
+    const live = this.channels.of(workspaceId)?.live
+    return live === undefined || live.members.size === 0 ? undefined : live
   }
 
   private async handOut(found: Found): Promise<void> {

@@ -1,27 +1,21 @@
 import type { Frame, Span } from '../journal/journal.ts'
 import type { Activity } from './activity.ts'
 import { Bits } from './bits.ts'
-import type { Channel, WorkspaceChannels } from './channel.ts'
+import type { Channel, ChannelSet, WorkspaceChannels } from './channel.ts'
+import { type Filter, matchesType } from './filter.ts'
 import { FrameRows } from './frame-rows.ts'
 import type { TimeSlice } from './time-slice.ts'
 
 /** What channels have to get, in order. */
 export type Found = ReadonlyMap<Channel, readonly Activity[]>
 
-/** Channels of a workspace that rows are matched for. */
-export interface Wanted {
-  readonly channels: WorkspaceChannels
-  /** Their slots. */
-  readonly slots: Bits
-}
-
 export interface MatchingOptions {
   readonly epoch: string
   /** Rows up to here are left out. */
   readonly afterSeq: number
   readonly slice: TimeSlice
-  /** Asked again after each time others had a turn. */
-  readonly wantedOf: (workspaceId: string) => Wanted | undefined
+  /** The channels of a workspace that rows are matched for. Asked again after each time others had a turn. */
+  readonly wantedOf: (workspaceId: string) => ChannelSet | undefined
   /**
    * Hands out what was found, which holds everything that matches up to `throughSeq` and after the call before.
    * Answers whether to go on.
@@ -33,6 +27,8 @@ export interface MatchingOptions {
  * Rows looked at and matches noted before the clock is read. One row may go beyond it by as many as there are channels.
  */
 export const WORK_PER_CHECK = 1_000
+/** So few are compared with each row: that costs less than looking up the row's values. */
+const FEW = 16
 /** Matches that are noted before they are handed out: bounds memory, however many filters a long frame matches. */
 export const MATCHES_MAX = 100_000
 
@@ -47,6 +43,8 @@ export class Matching {
   private work = 0
   private readonly ofSpan = new Bits()
   private readonly ofRow = new Bits()
+  /** Used for one span at a time. */
+  private readonly few: Channel[] = []
 
   /** @param frames their memory need not be safe for longer than {@link run} needs to begin */
   constructor(
@@ -81,13 +79,13 @@ export class Matching {
     this.work++
     const wanted = this.options.wantedOf(span.workspaceId)
     if (wanted === undefined) return to
-    const { index } = wanted.channels
+    if (wanted.members.size <= FEW) return this.matchFew(rows, span, from, to, wanted.members)
+    const { workspace } = wanted
+    const { index } = workspace
     this.ofSpan.assign(wanted.slots)
     index.narrowToSpan(this.ofSpan, rows.frame.kind, span.agentId, span.runId)
     if (this.ofSpan.isEmpty) return to
-    const listsOf = this.ofSpan.intersects(index.perRow)
-      ? this.perRow(rows, wanted.channels)
-      : this.all(wanted.channels)
+    const listsOf = this.ofSpan.intersects(index.perRow) ? this.perRow(rows, workspace) : this.all(workspace)
     let row = from
     do {
       const lists = listsOf(row)
@@ -97,6 +95,27 @@ export class Matching {
         const activity = rows.activity(row, span)
         for (const list of lists) list.push(activity)
       }
+      row++
+    } while (row < to && this.work < WORK_PER_CHECK)
+    return row
+  }
+
+  /** As {@link matchSpan}, by comparing each channel's filter with each row. */
+  private matchFew(rows: FrameRows, span: Span, from: number, to: number, channels: ReadonlySet<Channel>): number {
+    const { few } = this
+    few.length = 0
+    for (const channel of channels) if (matchesSpan(channel.filter, rows.frame.kind, span)) few.push(channel)
+    if (few.length === 0) return to
+    let row = from
+    do {
+      let activity: Activity | undefined
+      for (const channel of few)
+        if (matchesRow(channel.filter, rows, row)) {
+          activity ??= rows.activity(row, span)
+          this.listOf(channel).push(activity)
+          this.matches++
+        }
+      this.work += 1 + few.length
       row++
     } while (row < to && this.work < WORK_PER_CHECK)
     return row
@@ -143,15 +162,18 @@ export class Matching {
     const lists: Activity[][] = []
     slots.forEach((slot) => {
       const channel = channels.at(slot)
-      if (channel === undefined) return
-      let list = this.found.get(channel)
-      if (list === undefined) {
-        list = []
-        this.found.set(channel, list)
-      }
-      lists.push(list)
+      if (channel !== undefined) lists.push(this.listOf(channel))
     })
     return lists
+  }
+
+  private listOf(channel: Channel): Activity[] {
+    let list = this.found.get(channel)
+    if (list === undefined) {
+      list = []
+      this.found.set(channel, list)
+    }
+    return list
   }
 
   /** Without awaiting anything: while there is no need to pause, the frames' memory is safe. */
@@ -178,3 +200,20 @@ export class Matching {
 }
 
 type ListsOf = (row: number) => readonly Activity[][]
+
+/** Whether rows of this kind and run can match at all. */
+function matchesSpan({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], span: Span): boolean {
+  return (
+    kinds.has(kind) &&
+    (agentIds === undefined || agentIds.has(span.agentId)) &&
+    (runIds === undefined || runIds.has(span.runId))
+  )
+}
+
+/** What is left to look at once {@link matchesSpan}. */
+function matchesRow({ types, level, statuses, tags }: Filter, rows: FrameRows, row: number): boolean {
+  if (level !== undefined && rows.level(row) < level) return false
+  if (types !== undefined && !matchesType(types, rows.type(row))) return false
+  if (statuses !== undefined && !statuses.has(rows.status(row))) return false
+  return tags === undefined || rows.run(row).tags.some((tag) => tags.has(tag))
+}

@@ -3,8 +3,7 @@ import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Loop } from '../ops/supervise.ts'
 import type { Activity } from './activity.ts'
-import { Bits } from './bits.ts'
-import type { Channels } from './channel.ts'
+import { ChannelSet, type Channels } from './channel.ts'
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
@@ -157,22 +156,17 @@ export class Replay {
     const { epoch } = this.deps.journal
     const through = lastSeqOf(frames.at(-1), from)
     let served = [...this.waiting].filter(({ position }) => position >= from && position < through)
-    const slots = new Map<string, Bits>()
+    const wanted = new Map<string, ChannelSet>()
     for (const { channel } of served) {
-      const { workspaceId, slot } = channel
-      const ofWorkspace = slots.get(workspaceId) ?? new Bits()
-      ofWorkspace.add(slot)
-      slots.set(workspaceId, ofWorkspace)
+      const ofWorkspace = wanted.get(channel.workspaceId) ?? new ChannelSet(channel.workspace)
+      ofWorkspace.add(channel)
+      wanted.set(channel.workspaceId, ofWorkspace)
     }
     const matching = new Matching(frames, {
       epoch,
       afterSeq: served.reduce((least, { position }) => Math.min(least, position), through),
       slice: this.slice,
-      wantedOf: (workspaceId) => {
-        const channels = this.deps.channels.of(workspaceId)
-        const wanted = slots.get(workspaceId)
-        return channels === undefined || wanted === undefined ? undefined : { channels, slots: wanted }
-      },
+      wantedOf: (workspaceId) => wanted.get(workspaceId),
       handOut: async (found, throughSeq) => {
         await this.handOut(served, found, throughSeq)
         // Some have gone, or take no more.

@@ -25,8 +25,7 @@ export async function matchAll(frames: readonly Frame[], query: MatchQuery): Pro
   const matching = new Matching(frames, {
     ...{ epoch, afterSeq, slice },
     wantedOf(id) {
-      const ofWorkspace = channels.of(id)
-      return ofWorkspace === undefined ? undefined : { channels: ofWorkspace, slots: ofWorkspace.live }
+      return channels.of(id)?.live
     },
     async handOut(some, throughSeq) {
       let matches = 0

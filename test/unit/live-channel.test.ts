@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Channel } from '../../src/live/channel.ts'
+import { WorkspaceChannels } from '../../src/live/channel.ts'
 import { parseFilter } from '../../src/live/filter.ts'
 import type { Packet } from '../../src/live/packet.ts'
 import type { Subscription } from '../../src/live/subscription.ts'
@@ -15,7 +15,7 @@ const packet = { firstSeq: 6, lastSeq: 7 } as Packet
 function newChannel() {
   const topics = new Map<string, Set<Subscription>>()
   const sent = new Map<Subscription, number>()
-  const channel = new Channel(workspaceId, filter, 0)
+  const channel = new WorkspaceChannels(workspaceId).add(filter)
   const subscribe = (key: string) => {
     const sharing = {
       key,
