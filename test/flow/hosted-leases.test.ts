@@ -113,9 +113,7 @@ describe('two processes', () => {
     const agent = await watched(first, STEPS)
     const waiting = agent.invoke()
     await eventually(() => agent.requests().length > 0, { intervalMs: 1 })
-    const startedAt = performance.now()
     await first.stop()
-    expect(performance.now() - startedAt).toBeLessThan(3_000)
     const { status, data } = await waiting
     expect([status, data.status, data.output]).toEqual([202, 'running', null])
     expect((await untilStatus(second, data.run_id, 'completed')).output).toEqual({ text: 'done' })

@@ -2,9 +2,10 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { remoteClickHouse } from '../../src/columnar/backend.ts'
-import { createColumnarClient } from '../../src/columnar/client.ts'
+import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { newAgent } from '../support/api.ts'
+import { underWay } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
@@ -15,9 +16,12 @@ import { openTerminal, runSql, runSqlIntoHead } from './sql-process.ts'
 let service: TestService
 /** The position after which all events below are readable. */
 let lastSeq: number
+let engine: ColumnarClient
 
 beforeAll(async () => {
   service = await startTestService()
+  engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
+  atEnd(() => engine.close())
   const { api } = service
   const { agentId, agentKey } = await newAgent(api, { name: 'support' })
   const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
@@ -31,7 +35,7 @@ beforeAll(async () => {
 })
 
 const FOOTER = /^\d+ rows?, \d+ ms, \d+ bytes, complete through [\w.]+\n$/
-/** Keeps the engine busy until its cap of 10 s. */
+/** Keeps the engine busy until its cap. */
 const ENDLESS = 'SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1'
 
 describe('asked once', () => {
@@ -89,8 +93,6 @@ tool.call  warn   7       NULL
     const { exitCode, stdout, stderr } = await runSql(service, asked)
     expect([exitCode, stdout]).toEqual([0, ''])
     expect(stderr).toBe(`wrote 1 row, ${shownSize((await stat(path)).size)} to ${path}\n`)
-    const engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
-    atEnd(() => engine.close())
     const rows = await engine.query(`SELECT * FROM file({path:String}, '${name}')`, { params: { path } })
     expect(rows).toEqual([{ type: 'tool.call', tokens: 7 }])
   })
@@ -406,9 +408,7 @@ describe('the prompt', () => {
 
   /** Endless queries in the engine. */
   async function running(): Promise<number> {
-    const query = `SELECT count() FROM system.processes WHERE query LIKE '%numbers(100000000000)%' AND query NOT LIKE '%system.processes%'`
-    const response = await fetch(service.clickhouseUrl, { method: 'POST', body: query })
-    return Number(await response.text())
+    return underWay(engine, '%numbers(100000000000)%')
   }
 })
 

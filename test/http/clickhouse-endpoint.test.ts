@@ -10,6 +10,7 @@ import {
 import { remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { newAgent } from '../support/api.ts'
+import { underWay } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
@@ -221,7 +222,7 @@ describe('with the official client', () => {
     expect(await failure(text.text())).toBeInstanceOf(Error)
   })
 
-  test('an abort ends the query within a second, and its place is free', async () => {
+  test('an abort ends the query long before its limit, and its place is free', async () => {
     const gone = new AbortController()
     const query = 'select count() as unfinished from numbers(100000000000) where sipHash64(number) = 1'
     const slow = [1, 2, 3, 4].map(() => failure(client.query({ query, abort_signal: gone.signal })))
@@ -416,7 +417,9 @@ describe('nothing of another tenant is reachable', () => {
     await eventually(async () => (await unfinished()) === 1)
     await Bun.sleep(100)
     expect(await unfinished()).toBe(1)
-    await engine.command("kill query where query like '%sipHash64(number) = 2%' and query not like '%kill%' async")
+    await engine.command(
+      "kill query where current_database = currentDatabase() and query like '%sipHash64(number) = 2%' and query not like '%kill%' async",
+    )
     await theirs
   })
 })
@@ -463,10 +466,7 @@ async function askPatiently(query: string): Promise<Response> {
 }
 
 async function unfinished(): Promise<number> {
-  const [{ n }] = await engine.query<{ n: number }>(
-    "select count() as n from system.processes where query like '%unfinished%' and query not like '%processes%'",
-  )
-  return n
+  return underWay(engine, '%unfinished%')
 }
 
 async function failure(promise: Promise<unknown>): Promise<unknown> {

@@ -10,8 +10,8 @@ const REQUEST = `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: ${BODY.length}\r\
 const ANSWER = '{"data":{"name":"a"},"error":null}'
 const LATE = '{"data":null,"error":{"code":"VALIDATION_ERROR","message":"body: did not arrive within 400 ms"}}'
 
-async function expectHealthy(): Promise<void> {
-  const response = await post(`${app.url}/echo`, BODY)
+async function expectHealthy(url = app.url): Promise<void> {
+  const response = await post(`${url}/echo`, BODY)
   expect([response.status, await response.text()]).toEqual([200, ANSWER])
 }
 
@@ -24,19 +24,17 @@ describe('a slow client', () => {
   })
 
   test('that drips one byte at a time has no more time than any other', async () => {
-    const drip = Array.from({ length: 100 }, () => ['a', 20]).flat()
-    const start = performance.now()
+    const drip = Array.from({ length: 10_000 }, () => ['a', 20]).flat()
     const { text, closed } = await converse(app.port, [
-      `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 500\r\n\r\n`,
+      `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 20000\r\n\r\n`,
       ...drip,
     ])
     expect(text).toEndWith(LATE)
     expect(closed).toBe(true)
-    expect(performance.now() - start).toBeLessThan(1_500)
   })
 
   test('that drips chunks of a body without a length has not either', async () => {
-    const drip = Array.from({ length: 100 }, () => ['1\r\na\r\n', 20]).flat()
+    const drip = Array.from({ length: 10_000 }, () => ['1\r\na\r\n', 20]).flat()
     const { text, closed } = await converse(app.port, [
       `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`,
       ...drip,
@@ -46,13 +44,15 @@ describe('a slow client', () => {
   })
 
   test('does not hold up others: two hundred of them stall, a good one is served at once', async () => {
-    const stalled = Array.from({ length: 200 }, () =>
-      converse(app.port, [`POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{`]),
-    )
-    const start = performance.now()
-    await expectHealthy()
-    expect(performance.now() - start).toBeLessThan(300)
-    for (const { text } of await Promise.all(stalled)) expect(text).toEndWith(LATE)
+    const patient = startHttpApp({ bodyTimeoutMs: 120_000 })
+    const head = `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{`
+    const stalled = Array.from({ length: 200 }, () => connect(patient.port, '127.0.0.1', () => {}))
+    await Promise.all(stalled.map((socket) => new Promise((resolve) => socket.write(head, resolve))))
+    await expectHealthy(patient.url)
+    for (const socket of stalled) {
+      expect(socket.bytesRead).toBe(0)
+      socket.destroy()
+    }
   })
 })
 

@@ -138,10 +138,8 @@ describe('nothing of another tenant is reachable', () => {
     const bombs = inParallel(
       BOMBS,
       async ([query, told]) => {
-        const startedAt = performance.now()
         const error = await failure(bombed.run(caller(OURS), { query }, NEVER))
         expect((error as Error).message, query).toMatch(told)
-        expect(performance.now() - startedAt, query).toBeLessThan(8_000)
       },
       2,
     )

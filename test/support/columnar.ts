@@ -43,6 +43,16 @@ export async function copyColumnarDatabase(url: string): Promise<string> {
   return copy
 }
 
+/** How many statements on the client's own database are under way whose text is like this; other files share the engine. */
+export async function underWay(client: ColumnarClient, like: string): Promise<number> {
+  const [{ n }] = await client.query<{ n: number }>(
+    `select count() as n from system.processes
+     where current_database = currentDatabase() and query_id != queryID() and query like {like:String}`,
+    { params: { like } },
+  )
+  return n
+}
+
 async function startBackend(): Promise<ColumnarBackend> {
   const url = process.env[SHARED_CLICKHOUSE] ?? process.env.CLICKHOUSE_URL ?? (await startTestClickHouse())
   const backend = remoteClickHouse(url)

@@ -161,8 +161,9 @@ export function converse(
     socket.on('close', () => end(true))
     socket.on('connect', async () => {
       for (const part of parts) {
+        if (socket.destroyed) return
         if (typeof part === 'number') await Bun.sleep(part)
-        else if (!socket.destroyed) socket.write(part)
+        else socket.write(part)
       }
     })
   })
