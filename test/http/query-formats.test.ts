@@ -221,8 +221,8 @@ describe('a client that goes away', () => {
     const gone = new AbortController()
     const sql =
       format === 'json'
-        ? 'select count() as unfinished from numbers(100000000000) where sipHash64(number) = 1'
-        : 'select number as unfinished from numbers(100000000000)'
+        ? 'select count() as of_formats from numbers(100000000000) where sipHash64(number) = 1'
+        : 'select number as of_formats from numbers(100000000000)'
     const answer = query(sql, format, {}, gone.signal)
       .then((response) => response.body!.getReader().read())
       .catch(() => {})
@@ -238,7 +238,7 @@ test('hundreds of MB for a client that hardly reads stay where they are: no more
   const { url, client } = await freshColumnarDatabase()
   const proxy = await countingProxy(url)
   const slow = await startTestService({ CLICKHOUSE_URL: proxy.url, QUERY_SECONDS: '200' })
-  const reader = slowReader(slow, "select number, repeat('x', 100) as x from numbers(3500000)")
+  const reader = slowReader(slow, "select number, repeat('x', 100) as of_formats from numbers(3500000)")
   for (let i = 0; i < 5; i++) {
     if (i > 0) reader.take(10 * MIB)
     await eventually(() => reader.taken() > (20 + i * 10) * MIB)
@@ -289,7 +289,7 @@ async function takeUntilCut(response: Response): Promise<number> {
 
 async function endless() {
   const gone = new AbortController()
-  const response = await query('select number as unfinished from numbers(100000000000)', 'csv', {}, gone.signal)
+  const response = await query('select number as of_formats from numbers(100000000000)', 'csv', {}, gone.signal)
   expect(response.status).toBe(200)
   // A response that nobody holds is collected, and its connection closed.
   return { response, leave: () => gone.abort() }
@@ -298,7 +298,7 @@ async function endless() {
 /** Queries of tenants that the engine is at work on. */
 async function runningOnEngine(on = engine): Promise<number> {
   // As they run, and not while they are checked.
-  return underWay(on, 'SELECT * FROM (SELECT %numbers(%')
+  return underWay(on, 'SELECT * FROM (SELECT %of_formats%numbers(%')
 }
 
 /** All that comes, and whether it has an end. Over a bare socket: when a connection is cut, `fetch` drops what it has read ahead. */

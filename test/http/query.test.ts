@@ -129,7 +129,7 @@ describe('POST /api/v1/query', () => {
   })
 
   test('runs three at a time in a workspace and refuses a fourth, while others may go on', async () => {
-    const slow = 'select count() from numbers(10000000000) where sipHash64(number) = 1'
+    const slow = 'select count() from numbers(10000000003) where sipHash64(number) = 1'
     const gone = new AbortController()
     const analytics = createAnalytics({ client, sink, caps: { ...DEFAULT_QUERY_CAPS, seconds: 200 } })
     const running = Array.from({ length: 3 }, () => failure(analytics.run(caller(OURS), { query: slow }, gone.signal)))
@@ -141,7 +141,7 @@ describe('POST /api/v1/query', () => {
     gone.abort(new Error('gone'))
     await Promise.all(running)
     expect((await analytics.run(caller(OURS), { query: 'select 1' }, NEVER)).row_count).toBe(1)
-    await eventually(async () => (await underWay(client, '%sipHash64(number) = 1%')) === 0)
+    await eventually(async () => (await underWay(client, '%numbers(10000000003)%')) === 0)
   })
 
   test('wait_for holds a query until its position is readable', async () => {
