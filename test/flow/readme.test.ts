@@ -1,0 +1,152 @@
+import { expect, test } from 'bun:test'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type ModelServerRequest, startModelServer, type Turn } from '../support/model-server.ts'
+import { freePort, startTestService } from '../support/service.ts'
+import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+
+/**
+ * What the README tells a newcomer to paste, pasted: every `sh` block, top to bottom, in one shell, beside a running
+ * service. Blocks that start the service, never end or take minutes are fenced as `console`, and are not pasted.
+ */
+
+const ROOT = join(import.meta.dir, '..', '..')
+const NEEDED = ['bash', 'curl', 'jq', 'node']
+const CONSOLE_MAX = 5
+
+interface Snippet {
+  readonly text: string
+  /** What the README says it prints; undefined: nothing to speak of. */
+  readonly shown: string | undefined
+  readonly isJson: boolean
+}
+
+interface Pasted {
+  readonly output: string
+  /** Commands that have failed, with what is in the variables that the snippet sets. */
+  readonly failures: string
+}
+
+test('every snippet of the README can be pasted, top to bottom, and prints what is shown', async () => {
+  const missing = NEEDED.filter((each) => Bun.which(each) === null)
+  if (missing.length > 0) throw new Error(`install what the README needs: apt-get install ${missing.join(' ')}`)
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8')
+  const snippets = snippetsOf(readme)
+  expect(snippets.length).toBeGreaterThan(12)
+  expect([...readme.matchAll(/^```console$/gm)].length).toBeLessThanOrEqual(CONSOLE_MAX)
+
+  const port = String(freePort())
+  const model = startModelServer(waiter)
+  const service = await startTestService({ OPENAI_BASE_URL: model.url, EGRESS_ALLOW: `127.0.0.1:${port}` })
+  const adapted = snippets.map(({ text }) =>
+    text
+      .replace('http://127.0.0.1:3000', service.url)
+      .replace('svc_ws_…', service.workspaceKey)
+      .replaceAll('4010', port)
+      // Less of the simulator; the same choices each time.
+      .replace('--rate 20 --duration 60', '--rate 60 --duration 4 --seed 7'),
+  )
+  const pasted = await paste(adapted)
+  for (const [i, { text, shown, isJson }] of snippets.entries()) {
+    const { output, failures } = pasted[i] ?? { output: '', failures: 'not reached' }
+    const told = `${text}\n${output}\n${failures}`
+    expect(failures, told).toBe('')
+    expect(output, told).not.toMatch(/^null$|"error":\{|"rows":\[\]|^\[\]$/m)
+    if (shown !== undefined) expect(output.trim(), told).not.toBe('')
+    if (shown !== undefined && isJson) expect(shapesOf(output), told).toEqual(shapesOf(shown))
+  }
+}, 120_000)
+
+/** What a model would do: calls the tool, asks which tea, and answers when it knows. */
+function waiter({ body }: ModelServerRequest): Turn {
+  const last = body.messages.at(-1)
+  if (last?.role === 'tool') return { text: `Done: ${last.content}` }
+  if (/refund/.test(last?.content ?? ''))
+    return { toolCalls: [{ name: 'refund', arguments: { order: 'A-17', amount: 20 } }] }
+  if (/pot of tea/.test(last?.content ?? ''))
+    return { toolCalls: [{ name: 'request_input', arguments: { question: 'Which?', options: ['green', 'black'] } }] }
+  return { text: ['Another pot', ' of green tea', ' for Ada.'] }
+}
+
+/** A block that follows at once on another one, with nothing between, is what that one prints. */
+function snippetsOf(readme: string): Snippet[] {
+  const blocks = [...readme.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
+    language: match[1] ?? '',
+    text: match[2] ?? '',
+    from: match.index,
+    to: match.index + match[0].length,
+  }))
+  return blocks.flatMap(({ language, text, to }, i) => {
+    if (language !== 'sh') return []
+    const next = blocks[i + 1]
+    const shown = next !== undefined && next.from === to + 1 && ['', 'json'].includes(next.language) ? next : undefined
+    return [{ text, shown: shown?.text, isJson: shown?.language === 'json' }]
+  })
+}
+
+/** One shell for all of them; each command that fails is noted, and each variable that is set to nothing. */
+async function paste(snippets: readonly string[]): Promise<Pasted[]> {
+  const directory = await temporaryDirectory()
+  const file = (kind: string, i: number) => join(directory, `${kind}-${i}`)
+  const script = [
+    'set -E -o pipefail',
+    // The scripts of the clone, without the second that npx takes for each.
+    `npx() { shift; (cd '${ROOT}' && "$@"); }`,
+    `trap 'kill "$SHOP" 2>/dev/null || true' EXIT`,
+    `cd '${directory}'`,
+  ]
+  for (const [i, text] of snippets.entries()) {
+    const variables = [...text.matchAll(/^(?:export )?([A-Z_]+)=/gm)].map((match) => match[1])
+    script.push(
+      `trap 'echo "exit code $?: $BASH_COMMAND" >> ${file('failures', i)}' ERR`,
+      `: > ${file('failures', i)}`,
+      `{\n${text}\n} > ${file('output', i)} 2> ${file('errors', i)}`,
+      ...variables.map(
+        (name) => `case "$${name}" in ''|null) echo "${name} is '$${name}'" >> ${file('failures', i)};; esac`,
+      ),
+    )
+  }
+  const shell = Bun.spawn(['bash', '-c', script.join('\n')], {
+    env: {
+      PATH: `${join(ROOT, 'node_modules', '.bin')}:${process.env.PATH}`,
+      HOME: process.env.HOME ?? directory,
+    },
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  atEnd(async () => shell.kill())
+  await shell.exited
+  const read = (kind: string, i: number) => readFile(file(kind, i), 'utf8').catch(() => '')
+  return Promise.all(
+    snippets.map(async (_, i) => {
+      const failures = await read('failures', i)
+      return {
+        output: await read('output', i),
+        failures: failures === '' ? '' : `${failures}${await read('errors', i)}`,
+      }
+    }),
+  )
+}
+
+/** Names and kinds of what is in each line, without the values. */
+function shapesOf(lines: string): unknown[] {
+  return lines
+    .trim()
+    .split('\n')
+    .map((line) => shapeOf(parsed(line)))
+}
+
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
+  if (value === null || typeof value !== 'object') return value === null ? null : typeof value
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shapeOf(each)]))
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch (cause) {
+    throw new Error(`not JSON: ${line}`, { cause })
+  }
+}
