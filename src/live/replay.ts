@@ -169,8 +169,8 @@ export class Replay {
       wantedOf: (workspaceId) => wanted.get(workspaceId),
       handOut: async (found, throughSeq) => {
         await this.handOut(served, found, throughSeq)
-        // Some have gone, or take no more.
-        served = served.filter((subscription) => this.waiting.has(subscription))
+        // Some have gone, or took not all of it; they may be waiting again, further down.
+        served = served.filter((each) => this.waiting.has(each) && each.position >= throughSeq)
         return served.length > 0
       },
     })

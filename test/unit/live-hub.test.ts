@@ -3,11 +3,13 @@ import { systemClock } from '../../src/clock.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { parseFilter } from '../../src/live/filter.ts'
 import { Hub } from '../../src/live/hub.ts'
+import { MATCHES_MAX } from '../../src/live/matching.ts'
 import type { Packet } from '../../src/live/packet.ts'
 import type { Outlet } from '../../src/live/subscription.ts'
 import { createLog } from '../../src/log.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
+import { seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** What of the hub no client can bring about at will. */
@@ -19,6 +21,7 @@ const BUSY_MS = 7
 const FILTERS = 2_500
 const EVENTS = 5_000
 const TYPES = 100
+const SLOW_FILTERS = 200
 
 function outlet(overrides: Partial<Outlet>): Outlet {
   return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
@@ -136,4 +139,39 @@ test('2,500 different filters and a call of 5,000 events: others have a turn all
   got.forEach((mine, n) => {
     expect(mine).toEqual(Array.from({ length: EVENTS / TYPES }, (_, i) => i * TYPES + (n % TYPES) + 1))
   })
+})
+
+test('outlets that fill up in the middle of a long call are read on from where they stopped: all of it, once, in order', async () => {
+  const random = seededRandom('live hub of slow outlets')
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const history = { read: () => Promise.reject(new Error('not asked for')) }
+  const hub = new Hub({ journal, history, log, filtersPerWorkspace: SLOW_FILTERS })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const run = runRef()
+  const { workspaceId } = run
+  const got = Array.from({ length: SLOW_FILTERS }, (): number[] => [])
+  got.forEach((mine, n) => {
+    const send = ({ items }: Packet) => {
+      if (random.bool(0.2)) {
+        setTimeout(() => hub.resume(subscription), random.int(0, 3))
+        return false
+      }
+      mine.push(...items.map(({ seq }) => seq))
+      return true
+    }
+    const filter = parseFilter({ type: ['type.*', `none.${n}`] }, 'filter', { agentId: null, runId: null })
+    const subscription = hub.subscribe({ workspaceId, filter, afterSeq: 0, outlet: outlet({ send }) })
+  })
+  await eventually(() => hub.counts().behind === 0)
+  const calls = [2_000, 1, 700, 50]
+  for (const count of calls) {
+    const events = Array.from({ length: count }, (_, n) => ({ type: `type.${n}` }))
+    await journal.appendEvents(batchOf(run, events))
+  }
+  const all = Array.from({ length: journal.endSeq }, (_, n) => n + 1)
+  // More than is held at once, so that it goes out in several pieces.
+  expect(all.length * SLOW_FILTERS).toBeGreaterThan(3 * MATCHES_MAX)
+  await eventually(() => got.every((mine) => mine.length >= all.length), { timeoutMs: 50_000 })
+  for (const mine of got) expect(mine).toEqual(all)
 })
