@@ -13,7 +13,7 @@ import type { Hosted } from './hosted/hosted.ts'
 import { invokeRoutes } from './hosted/invoke/routes.ts'
 import { pauseRoutes } from './hosted/pauses/routes.ts'
 import { sessionRoutes } from './hosted/sessions/routes.ts'
-import { createShell, type ShellDeps } from './http/shell.ts'
+import { createEnvelope, type EnvelopeDeps } from './http/envelope.ts'
 import { createGuards, type GuardsDeps } from './keys/guards.ts'
 import { keyRoutes } from './keys/routes.ts'
 import type { KeyStore } from './keys/store.ts'
@@ -34,7 +34,7 @@ import { workspaceRoutes } from './workspaces/routes.ts'
 import type { WorkspaceStore } from './workspaces/store.ts'
 
 export interface AppDeps {
-  readonly shell: ShellDeps
+  readonly envelope: EnvelopeDeps
   readonly guards: GuardsDeps
   readonly ops: Omit<OpsDeps, 'routes'>
   readonly workspaces: WorkspaceStore
@@ -56,8 +56,8 @@ export interface AppDeps {
 /** Every module of the HTTP interface, in order. It listens nowhere yet. */
 export function createApp(deps: AppDeps) {
   const guards = createGuards(deps.guards)
-  const shell = createShell(deps.shell)
-  return shell
+  const root = createEnvelope(deps.envelope)
+  return root
     .use(eventRoutes({ guards, reader: deps.guards.reader, idempotency: deps.guards.idempotency, ingest: deps.ingest }))
     .use(runRoutes({ guards, runs: deps.runs, events: deps.events }))
     .use(taskRoutes({ guards, tasks: deps.tasks }))
@@ -75,7 +75,7 @@ export function createApp(deps: AppDeps) {
     .use(catalogueRoutes({ guards, analytics: deps.analytics }))
     .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries, analytics: deps.analytics }))
-    .use(opsRoutes({ ...deps.ops, routes: () => shell.routes as readonly DescribedRoute[] }))
+    .use(opsRoutes({ ...deps.ops, routes: () => root.routes as readonly DescribedRoute[] }))
     .use(dashboardRoutes())
 }
 

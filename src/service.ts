@@ -260,7 +260,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
 
   let isStopping = false
   const app: App = createApp({
-    shell: {
+    envelope: {
       log,
       limits,
       logRequests: config.logLevel === 'debug',

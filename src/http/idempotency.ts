@@ -65,7 +65,7 @@ export interface Idempotency {
    */
   begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }>
   /**
-   * A `beforeHandle` hook for POST routes: replays, or sets `context.mint` and `context.reservation`, which the shell
+   * A `beforeHandle` hook for POST routes: replays, or sets `context.mint` and `context.reservation`, which the envelope layer
    * settles when the answer is known. Costs one header look-up without the header.
    */
   beforeHandle(context: IdempotencyContext): Promise<Response | undefined>

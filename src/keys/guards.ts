@@ -206,7 +206,7 @@ export function createGuards(deps: GuardsDeps) {
   }
 }
 
-/** Plugins of one name and seed are run once a route; the members are the shell's, named here for their types. */
+/** Plugins of one name and seed are run once a route; the members are the envelope's, named here for their types. */
 function withContext(seed: string) {
   return new Elysia({ name: 'guard', seed }).decorate({
     admitted: undefined as Caller | undefined,

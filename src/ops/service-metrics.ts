@@ -1,4 +1,4 @@
-import type { ObserveRequest } from '../http/shell.ts'
+import type { ObserveRequest } from '../http/envelope.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type CounterCell, type HistogramCell, Metrics } from './metrics.ts'
 import type { Loops } from './supervise.ts'

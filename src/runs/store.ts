@@ -13,7 +13,6 @@ import type { Sql } from '../postgres/connect.ts'
 import { readable, reportable } from './access.ts'
 import type { RunDirectory } from './directory.ts'
 import { checkSize, checkTags, checkText } from './limits.ts'
-import { createRunMoves } from './moves.ts'
 import { STORED_RUN, type StoredRun, toRunRecord } from './rows.ts'
 import type {
   CancelRun,
@@ -28,6 +27,7 @@ import type {
 } from './schema.ts'
 import { createRunStarts } from './starts.ts'
 import type { RunStatus, TerminalStatus } from './state.ts'
+import { createRunTransitions } from './transitions.ts'
 
 export interface RunStoreDeps {
   readonly sql: Sql
@@ -50,7 +50,7 @@ const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 /** Runs as callers start, end and read them (contract section 4). Errors are ApiErrors with the codes named there. */
 export function createRunStore({ sql, clock, limits, directory, cancelHosted, onChange }: RunStoreDeps) {
   const starts = createRunStarts(sql)
-  const moves = createRunMoves(sql)
+  const transitions = createRunTransitions(sql)
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE */
   async function start(caller: Caller, body: StartRun, mint: Mint): Promise<RunStarted> {
@@ -81,7 +81,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
 
   async function end(run: RunRef, to: TerminalStatus, what: Partial<Ending>): Promise<RunEnded> {
     const { runId, workspaceId } = run
-    const ended = await moves.submit({ runId, workspaceId, to, at: clock.now(), ...NOTHING, ...what })
+    const ended = await transitions.submit({ runId, workspaceId, to, at: clock.now(), ...NOTHING, ...what })
     if (!ended.already) onChange()
     return ended
   }

@@ -1,4 +1,4 @@
-/** The statuses of a task and the legal moves between them (contract section 4). */
+/** The statuses of a task and the legal transitions between them (contract section 4). */
 export const TASK_STATUSES = ['pending', 'running', 'completed', 'failed', 'skipped'] as const
 
 export type TaskStatus = (typeof TASK_STATUSES)[number]
@@ -16,4 +16,6 @@ export const NEXT: Record<TaskStatus, readonly TaskStatus[]> = {
 }
 
 /** {@link NEXT} as `from>to` texts, which the guarded upsert compares with `t.status || '>' || excluded.status`. */
-export const TASK_MOVES: readonly string[] = TASK_STATUSES.flatMap((from) => NEXT[from].map((to) => `${from}>${to}`))
+export const TASK_TRANSITIONS: readonly string[] = TASK_STATUSES.flatMap((from) =>
+  NEXT[from].map((to) => `${from}>${to}`),
+)

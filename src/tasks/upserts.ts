@@ -4,7 +4,7 @@ import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { TASK_ROW } from './rows.ts'
 import type { TaskReported } from './schema.ts'
-import { TASK_MOVES, type TaskStatus } from './state.ts'
+import { TASK_TRANSITIONS, type TaskStatus } from './state.ts'
 
 /** A task as a caller reports it; null for what the call leaves out. */
 export interface TaskReport {
@@ -77,7 +77,7 @@ async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonl
         output = coalesce(excluded.output, t.output),
         error_message = coalesce(excluded.error_message, t.error_message),
         updated_at = greatest(excluded.updated_at, t.updated_at)
-      where t.status || '>' || excluded.status = any(${TASK_MOVES as string[]}::text[])
+      where t.status || '>' || excluded.status = any(${TASK_TRANSITIONS as string[]}::text[])
       returning t.run_id, t.task_id, t.workspace_id, t.agent_id, t.parent_task_id, t.name, t.status, t.input, t.output,
         t.error_message, t.created_at, t.updated_at, t.xmax = 0 as created
     ), logged as (

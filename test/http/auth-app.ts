@@ -3,11 +3,11 @@ import { AgentStore } from '../../src/agents/store.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { RateLimits } from '../../src/config.ts'
 import { bodyReader } from '../../src/http/body.ts'
+import { createEnvelope } from '../../src/http/envelope.ts'
 import { FailureLimit, type FailureLimitOptions } from '../../src/http/failure-limit.ts'
 import { createIdempotency } from '../../src/http/idempotency.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
-import { createShell } from '../../src/http/shell.ts'
 import { mint } from '../../src/ids.ts'
 import { createGuards } from '../../src/keys/guards.ts'
 import { KeyRing, type KeyRingDeps } from '../../src/keys/key-ring.ts'
@@ -94,7 +94,7 @@ export async function authApp(options: AuthAppOptions = {}) {
     feedOrigins: undefined,
   })
   const keys = new KeyStore({ sql, ring, clock })
-  const app = createShell({ log, limits, unavailableOf, logRequests: false })
+  const app = createEnvelope({ log, limits, unavailableOf, logRequests: false })
     .use(keyRoutes({ guards, keys }))
     .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
     .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }), keys }))

@@ -36,7 +36,7 @@ describe('cancel', () => {
     await app.ingest('run/complete', { run_id: done })
     expect((await cancel(done)).error).toEqual({
       code: 'CONFLICT',
-      message: 'run is completed already; it cannot become cancelled',
+      message: 'run is already completed; it cannot become cancelled',
     })
   })
 

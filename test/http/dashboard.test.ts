@@ -1,12 +1,12 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { dashboardRoutes } from '../../src/dashboard/routes.ts'
-import { createShell } from '../../src/http/shell.ts'
+import { createEnvelope } from '../../src/http/envelope.ts'
 import { createLog } from '../../src/log.ts'
 
 /** The files of the dashboard as browsers get them. What the page does with them is tested in `test/browser`. */
 
-const shell = { log: createLog('silent'), limits: { body_bytes: 1024 }, logRequests: false }
-const app = createShell(shell).use(dashboardRoutes())
+const deps = { log: createLog('silent'), limits: { body_bytes: 1024 }, logRequests: false }
+const app = createEnvelope(deps).use(dashboardRoutes())
 const get = (path: string, headers: Record<string, string> = {}) =>
   app.handle(new Request(`http://localhost${path}`, { headers }))
 

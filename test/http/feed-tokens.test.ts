@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { createShell } from '../../src/http/shell.ts'
+import { createEnvelope } from '../../src/http/envelope.ts'
 import { mint } from '../../src/ids.ts'
 import type { FeedCaller } from '../../src/keys/schema.ts'
 import { hashKey } from '../../src/keys/token.ts'
@@ -24,7 +24,7 @@ async function feedApp(options: Parameters<typeof authApp>[0] = {}) {
   const auth = await authApp(options)
   const { sql, clock, guards, ring, owner } = auth
   const { directory, runs } = storesOn(sql)
-  const app = createShell({ log: createLog('error'), limits: { body_bytes: 1 << 20 }, unavailableOf })
+  const app = createEnvelope({ log: createLog('error'), limits: { body_bytes: 1 << 20 }, unavailableOf })
     .use(feedTokenRoutes({ guards, feedTokens: new FeedTokens({ sql, clock, directory, ring }) }))
     .get('/feed', async ({ query }) => ({ ...(await ring.authenticateFeed(query.token ?? '')) }))
     .listen({ port: 0, hostname: '127.0.0.1' })

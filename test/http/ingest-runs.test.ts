@@ -239,7 +239,7 @@ describe('run/complete and run/fail', () => {
     expect(again.data).toEqual({ ...first.data, already: true })
     expect((await app.read(`runs/${run_id}`)).data.output).toEqual({ n: 1 })
     const other = await app.ingest('run/fail', { run_id, error_message: 'late' })
-    expect(other.error).toEqual({ code: 'CONFLICT', message: 'run is completed already; it cannot become failed' })
+    expect(other.error).toEqual({ code: 'CONFLICT', message: 'run is already completed; it cannot become failed' })
   })
 
   test('of many endings at once exactly one takes effect, and every caller is told the truth', async () => {

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createAnalytics } from '../../src/analytics/analytics.ts'
 import { queryRoutes } from '../../src/analytics/routes.ts'
-import { createShell } from '../../src/http/shell.ts'
+import { createEnvelope } from '../../src/http/envelope.ts'
 import { createLog } from '../../src/log.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LIMITS } from '../support/events.ts'
@@ -17,7 +17,7 @@ beforeAll(async () => {
   auth = await authApp()
   const { client } = await freshColumnarDatabase()
   const sink = { epoch: 'e', loadedSeq: () => 3, waitFor: async () => true }
-  const app = createShell({ log: createLog('silent'), limits: LIMITS })
+  const app = createEnvelope({ log: createLog('silent'), limits: LIMITS })
     .use(queryRoutes({ guards: auth.guards, analytics: createAnalytics({ client, sink }) }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))

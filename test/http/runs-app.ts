@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { startSink } from '../../src/columnar/sink.ts'
 import type { Limits } from '../../src/config.ts'
 import { bodyReader } from '../../src/http/body.ts'
+import { createEnvelope } from '../../src/http/envelope.ts'
 import { FailureLimit } from '../../src/http/failure-limit.ts'
 import { createIdempotency } from '../../src/http/idempotency.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
-import { createShell } from '../../src/http/shell.ts'
 import { mint } from '../../src/ids.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
@@ -71,7 +71,7 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.poke }
   const runs = createRunStore(stores)
   const tasks = createTaskStore(stores)
-  const app = createShell({ log, limits: allLimits, unavailableOf })
+  const app = createEnvelope({ log, limits: allLimits, unavailableOf })
     .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, sink, journal }) }))
     .use(taskRoutes({ guards, tasks }))
     .listen({ port: 0, hostname: '127.0.0.1' })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createShell } from '../../src/http/shell.ts'
+import { createEnvelope } from '../../src/http/envelope.ts'
 import { mint } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 import { unavailableOf } from '../../src/postgres/connect.ts'
@@ -31,7 +31,7 @@ const seen: string[] = []
 function startRoutes(): string {
   const log = createLog('debug', (line) => void logged.push(line))
   const limits = { body_bytes: 1 << 20, json_depth: 64 }
-  const app = createShell({ log, limits, unavailableOf, logRequests: true })
+  const app = createEnvelope({ log, limits, unavailableOf, logRequests: true })
     .use(secretRoutes({ guards: auth.guards, secrets }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))

@@ -2,17 +2,17 @@ import { connect } from 'node:net'
 import { Elysia, t } from 'elysia'
 import type { RateLimits } from '../../src/config.ts'
 import { type BodyReaderOptions, bodyReader } from '../../src/http/body.ts'
+import { createEnvelope, type EnvelopeDeps } from '../../src/http/envelope.ts'
 import { ApiError } from '../../src/http/errors.ts'
 import type { Idempotency, IdempotencyContext } from '../../src/http/idempotency.ts'
 import { RateLimiter, type RateLimiterOptions } from '../../src/http/rate-limit.ts'
 import { Body, FreeForm, Int, Nullable, PageQuery, Text, TimestampIn, Uuid } from '../../src/http/schema.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
-import { createShell, type ShellDeps } from '../../src/http/shell.ts'
 import { createLog } from '../../src/log.ts'
 import { PATIENCE_MS } from './eventually.ts'
 import { atEnd } from './teardown.ts'
 
-export interface HttpAppOptions extends Partial<BodyReaderOptions>, Partial<Omit<ShellDeps, 'log' | 'limits'>> {
+export interface HttpAppOptions extends Partial<BodyReaderOptions>, Partial<Omit<EnvelopeDeps, 'log' | 'limits'>> {
   readonly idempotency?: Idempotency
   readonly rateLimits?: RateLimits
   readonly limiter?: RateLimiterOptions
@@ -55,8 +55,8 @@ export function startHttpApp(options: HttpAppOptions = {}): HttpApp {
   const log = createLog('debug', (line) => logged.push(JSON.parse(line)))
   const limits = options.limits ?? LIMITS
   const bodyTimeoutMs = options.bodyTimeoutMs ?? 5_000
-  const shell = createShell({ logRequests: true, ...options, log, limits })
-  const app = shell.use(
+  const root = createEnvelope({ logRequests: true, ...options, log, limits })
+  const app = root.use(
     routes(options, bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight: options.bodyBytesInFlight ?? 1 << 30 })),
   )
   app.listen(serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs }))

@@ -14,7 +14,7 @@ import { shown, type ValidationFailure, validationMessage } from './validation-m
 /** Told of each answered request. `route` is the pattern (`/api/v1/runs/:runId`), so that its values are few. */
 export type ObserveRequest = (method: string, route: string, status: number, seconds: number) => void
 
-export interface ShellDeps {
+export interface EnvelopeDeps {
   readonly log: Log
   readonly limits: Pick<Limits, 'body_bytes'>
   /** Whether each request gets its line in the log, at level debug. Errors of ours always do. */
@@ -36,9 +36,9 @@ const NO_BYTES = new Uint8Array(0)
  * Elysia reads the source of each hook to see which parts of the context it must prepare; hence each takes out
  * of it what it needs and never passes it on.
  */
-export function createShell(deps: ShellDeps) {
+export function createEnvelope(deps: EnvelopeDeps) {
   const finished = createFinish(deps)
-  const shell = new Elysia({ normalize: false })
+  const root = new Elysia({ normalize: false })
     // Members of every context from the start, so that all contexts have one shape.
     .decorate({
       startedMs: 0,
@@ -87,7 +87,7 @@ export function createShell(deps: ShellDeps) {
   function unmatched(begun: Begun): Response {
     const { request, set } = begun
     const path = pathOf(request)
-    const allowed = allowedMethods(shell.routes, path)
+    const allowed = allowedMethods(root.routes, path)
     if (allowed.length > 0) set.headers.allow = allowed.join(', ')
     if (allowed.length > 0 && request.method === 'OPTIONS') {
       finished(begun, 204)
@@ -104,7 +104,7 @@ export function createShell(deps: ShellDeps) {
     return errorResponse(begun, refused, deps.limits.body_bytes)
   }
 
-  return shell
+  return root
 }
 
 function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): Response {
@@ -121,7 +121,7 @@ function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): R
 function asApiError(
   error: unknown,
   { request, requestId }: Begun,
-  unavailableOf: ShellDeps['unavailableOf'],
+  unavailableOf: EnvelopeDeps['unavailableOf'],
 ): ApiError {
   const thrown = error instanceof ParseError ? error.cause : error
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
@@ -137,7 +137,7 @@ function internal(requestId: string, cause: unknown): ApiError {
 }
 
 /** The log line and the metrics of an answered request. */
-function createFinish({ log, logRequests, observeRequest }: ShellDeps) {
+function createFinish({ log, logRequests, observeRequest }: EnvelopeDeps) {
   return (begun: Begun, status: number, error?: unknown): void => {
     if (observeRequest === undefined && !logRequests && error === undefined) return
     const { request, requestId, startedMs, route } = begun

@@ -1,0 +1,128 @@
+import { ApiError } from '../http/errors.ts'
+import type { RawJson } from '../http/raw-json.ts'
+import { runKey } from '../ids.ts'
+import { type Batcher, createBatcher } from '../postgres/batcher.ts'
+import type { Sql } from '../postgres/connect.ts'
+import { durationMs, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import type { RunEnded } from './schema.ts'
+import { RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
+
+/** A transition to a terminal status that a caller reports or asks for. */
+export interface RunTransition {
+  readonly runId: string
+  readonly workspaceId: string
+  readonly to: TerminalStatus
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  readonly errorDetail: RawJson | null
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/**
+ * Ends runs in batches: one statement does the guarded updates and writes their outbox rows. A run that already has the
+ * requested status is returned unchanged (`already`); one that ended with another status is a CONFLICT (contract section 4).
+ */
+export function createRunTransitions(sql: Sql): Batcher<RunTransition, RunEnded> {
+  return createBatcher<RunTransition, RunEnded>({
+    run: async (transitions) => {
+      const outcomes = await update(sql, transitions)
+      const refused = transitions.filter((_, index) => outcomes[index].completed_at === null)
+      const current = refused.length === 0 ? new Map<string, CurrentRun>() : await findCurrent(sql, refused)
+      return transitions.map((transition, index) =>
+        toResult(transition, outcomes[index], current.get(runKey(transition.workspaceId, transition.runId))),
+      )
+    },
+    keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
+    bytesOf: (transition) => (transition.output?.text.length ?? 0) + (transition.errorDetail?.text.length ?? 0) + 500,
+  })
+}
+
+/** Both null when the update did not apply. */
+interface TransitionOutcome {
+  readonly started_at: Date | null
+  readonly completed_at: Date | null
+}
+
+/**
+ * Locks the rows in order of workspace and run_id first, so that two statements on the same runs cannot deadlock.
+ * `completed_at` is never before `started_at`, whatever the clocks say.
+ */
+async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<readonly TransitionOutcome[]> {
+  return sql<TransitionOutcome[]>`
+    with item as (
+      select * from unnest(
+        ${transitions.map((transition) => transition.runId)}::uuid[], ${transitions.map((transition) => transition.workspaceId)}::uuid[],
+        ${transitions.map((transition) => transition.to)}::text[], ${transitions.map((transition) => transition.output)}::json[],
+        ${transitions.map((transition) => transition.errorMessage)}::text[],
+        ${transitions.map((transition) => transition.errorDetail)}::json[],
+        ${transitions.map((transition) => new Date(transition.at).toISOString())}::timestamptz[]
+      ) with ordinality as i (run_id, workspace_id, status, output, error_message, error_detail, at, n)
+    ), locked as materialized (
+      select i.* from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
+      order by r.workspace_id, r.run_id for no key update of r
+    ), updated as (
+      update runs r set
+        status = i.status, output = i.output, error_message = i.error_message,
+        error_detail = i.error_detail, completed_at = greatest(i.at, r.started_at)
+      from locked i
+      where r.workspace_id = i.workspace_id and r.run_id = i.run_id
+        and r.status || '>' || i.status = any(${RUN_TRANSITIONS as string[]}::text[])
+      returning ${sql.unsafe(RUN_ROW_COLUMNS)}
+    ), logged as (
+      insert into outbox (workspace_id, kind, body)
+      select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
+      from updated r join agents a on a.agent_id = r.agent_id
+    )
+    select r.started_at, r.completed_at
+    from item i left join updated r on r.workspace_id = i.workspace_id and r.run_id = i.run_id order by i.n`
+}
+
+interface CurrentRun {
+  readonly workspace_id: string
+  readonly run_id: string
+  readonly status: RunStatus
+  readonly started_at: Date | null
+  readonly completed_at: Date | null
+}
+
+/** A second statement, because the snapshot of the first may be older than the transition that it conflicted with. */
+async function findCurrent(sql: Sql, transitions: readonly RunTransition[]): Promise<Map<string, CurrentRun>> {
+  const rows = await sql<CurrentRun[]>`
+    select r.workspace_id, r.run_id, r.status, r.started_at, r.completed_at
+    from runs r
+    join unnest(
+      ${transitions.map((transition) => transition.runId)}::uuid[], ${transitions.map((transition) => transition.workspaceId)}::uuid[]
+    ) as i (run_id, workspace_id) on r.workspace_id = i.workspace_id and r.run_id = i.run_id`
+  return new Map(rows.map((row) => [runKey(row.workspace_id, row.run_id), row]))
+}
+
+function toResult(
+  transition: RunTransition,
+  outcome: TransitionOutcome,
+  current: CurrentRun | undefined,
+): RunEnded | ApiError {
+  const { runId, to } = transition
+  if (outcome.completed_at !== null) return ended(runId, to, outcome.completed_at, outcome.started_at, false)
+  if (current === undefined) return new ApiError('NOT_FOUND', 'run does not exist')
+  if (current.status === to && current.completed_at !== null) {
+    return ended(runId, to, current.completed_at, current.started_at, true)
+  }
+  return new ApiError('CONFLICT', `run is already ${current.status}; it cannot become ${to}`)
+}
+
+function ended(
+  runId: string,
+  status: TerminalStatus,
+  completedAt: Date,
+  startedAt: Date | null,
+  already: boolean,
+): RunEnded {
+  return {
+    run_id: runId,
+    status,
+    completed_at: completedAt.toISOString(),
+    duration_ms: durationMs({ started_at: startedAt, completed_at: completedAt }),
+    already,
+  }
+}
