@@ -45,9 +45,9 @@ import { Loops } from './ops/supervise.ts'
 import { Teardown } from './ops/teardown.ts'
 import { unavailableOf } from './postgres/connect.ts'
 import { startErasure } from './retention/erasure.ts'
-import { Horizons, withinRetention } from './retention/horizons.ts'
 import { startRetention } from './retention/retention.ts'
-import { RetentionWatermark } from './retention/watermark.ts'
+import { RetentionClock } from './retention/retention-clock.ts'
+import { RetentionWatermarks, withinRetention } from './retention/retention-watermarks.ts'
 import { createRunDirectory } from './runs/directory.ts'
 import { createEventReader } from './runs/events.ts'
 import { startStaleRuns } from './runs/stale.ts'
@@ -189,7 +189,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const onChange = () => relay.poke()
   const stale = startStaleRuns({ sql, statistics, clock, log, loops, onChange })
   teardown.add('stale runs', () => stale.stop())
-  const watermark = await RetentionWatermark.open({ sql, clock, log, metrics: metrics.registry })
+  const watermark = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
   const sweep = () => sweepIdempotencyKeys(sql, watermark).then(() => sweepFeedTokens(sql, clock))
   const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
   teardown.add('sweep of idempotency keys and feed tokens', endSweep)
@@ -201,19 +201,19 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar, watermarks }))
   directory.onRunStarted((run) => ids.runStarted(run))
   const limiter = new RateLimiter(config.rateLimits, { clock })
-  const horizons = new Horizons(sql, journal.epoch)
-  await horizons.load()
+  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
+  await retentionWatermarks.load()
   const outdated = Promise.withResolvers<void>()
   await watermarks.start({
     journal,
     sink,
-    horizons,
+    retentionWatermarks,
     forgetColumnar: () => ids.forgetFetched(),
     onPostgresBack: outdated.resolve,
   })
   teardown.add('watermarks', () => watermarks.stop())
   const stored = createHistory({ columnar, epoch: journal.epoch })
-  const history = withinRetention(withGaps(stored, journal), horizons)
+  const history = withinRetention(withGaps(stored, journal), retentionWatermarks)
   const hub = new Hub({ journal, history, log, loops, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
   teardown.add('live feeds', () => hub.stop())
   const feedLimits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
@@ -224,7 +224,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     columnar,
     journal,
     sink,
-    horizons,
+    retentionWatermarks,
     days,
     watermark,
     log,
@@ -317,7 +317,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       journal,
       connections,
       runs,
-      horizonOf: (workspaceId) => horizons.known(workspaceId),
+      retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId),
       flushChanges: () => relay.flush(),
       takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
       slowConsumerMs: config.feeds.slowConsumerMs,

@@ -61,7 +61,7 @@ export class EventBlock {
   }
 
   /** Adds events of the service's own, which come from the outbox: few, so that this need not be fast. */
-  addOwn(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
+  addSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
     for (const row of rows) {
       this.eventId.string(row.event_id)
       this.type.string(row.type)

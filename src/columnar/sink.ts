@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { ActivityKind, Frame, Journal } from '../journal/journal.ts'
+import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { Holds } from '../ops/holds.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
@@ -318,7 +318,3 @@ const BATCH_ROWS_MAX = 500_000
 const READ_BYTES = 4 * 1024 * 1024
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5_000
-
-function lastSeqOf(frame: Frame): number {
-  return frame.firstSeq + frame.rows - 1
-}

@@ -36,7 +36,7 @@ export interface Journal {
    */
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
-  appendOwnEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
   /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
   lastOutboxIds(): readonly string[]
 
@@ -125,7 +125,12 @@ export interface Frame {
   readonly block: Uint8Array
 }
 
-/** A stretch of neighbouring rows of one run. */
+/** The position of a frame's last row. */
+export function lastSeqOf(frame: Frame): number {
+  return frame.firstSeq + frame.rows - 1
+}
+
+/** Adjacent rows of the same run. */
 export interface Span {
   readonly workspaceId: string
   readonly agentId: string

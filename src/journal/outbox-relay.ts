@@ -170,7 +170,7 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
     await allSettled([
       runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
       tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
-      events.length > 0 && journal.appendOwnEvents(events.map(rowOf), events.map(idOf)),
+      events.length > 0 && journal.appendSystemEvents(events.map(rowOf), events.map(idOf)),
     ])
     const ids = new Set([...runs, ...tasks, ...events].map(idOf))
     if (ids.size > 0)

@@ -1,5 +1,5 @@
 import { NativeBlock, type NumberColumn, type StringColumn } from '../columnar/native-reader.ts'
-import type { Frame, Span } from '../journal/journal.ts'
+import { type Frame, lastSeqOf, type Span } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
 
@@ -25,7 +25,7 @@ export class FrameRows {
   }
 
   get lastSeq(): number {
-    return this.frame.firstSeq + this.frame.rows - 1
+    return lastSeqOf(this.frame)
   }
 
   /** Copies the frame's memory, so that the reader may yield. */

@@ -1,5 +1,5 @@
 import { ApiError } from '../http/errors.ts'
-import type { Frame, Journal } from '../journal/journal.ts'
+import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Loop } from '../ops/supervise.ts'
 import type { Activity } from './activity.ts'
@@ -122,7 +122,7 @@ export class Replay {
     const resumedSeq = frames.length === 0 ? endSeq : frames[0].firstSeq - 1
     if (resumedSeq > position) this.skipTo(resumedSeq, position)
     if (frames.length > 0) await this.serve(frames, position)
-    this.sweep(Math.max(resumedSeq, lastSeqOf(frames.at(-1), position)))
+    this.sweep(Math.max(resumedSeq, endOf(frames, position)))
   }
 
   private sweep(to: number): void {
@@ -154,7 +154,7 @@ export class Replay {
   /** Gives the frames to everyone who stands within them, until all have them or take no more. */
   private async serve(frames: readonly Frame[], from: number): Promise<void> {
     const { epoch } = this.deps.journal
-    const through = lastSeqOf(frames.at(-1), from)
+    const through = endOf(frames, from)
     let served = [...this.waiting].filter(({ position }) => position >= from && position < through)
     const wanted = new Map<string, ChannelSet>()
     for (const { channel } of served) {
@@ -270,10 +270,12 @@ function itemsAfter(items: readonly Activity[], seq: number): readonly Activity[
 
 /** The frames up to the first that does not follow on the one before: what comes behind a hole is a chunk of its own. */
 function upToHole(frames: readonly Frame[]): readonly Frame[] {
-  const behind = frames.findIndex((frame, index) => index > 0 && frame.firstSeq !== lastSeqOf(frames[index - 1], 0) + 1)
+  const behind = frames.findIndex((frame, index) => index > 0 && frame.firstSeq !== lastSeqOf(frames[index - 1]) + 1)
   return behind < 0 ? frames : frames.slice(0, behind)
 }
 
-function lastSeqOf(frame: Frame | undefined, otherwise: number): number {
-  return frame === undefined ? otherwise : frame.firstSeq + frame.rows - 1
+/** The last position in `frames`; `position` when there are none. */
+function endOf(frames: readonly Frame[], position: number): number {
+  const last = frames.at(-1)
+  return last === undefined ? position : lastSeqOf(last)
 }

@@ -98,7 +98,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
 async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
   const { fields, after, place } = readQuery(request, FILTER_FIELDS)
   const filter = parseFilter(fields, 'query', feed)
-  const start = startOf(live.journal, live.horizonOf(feed.caller.workspaceId), after, place)
+  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, place)
   return respond(live, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
 }
 
@@ -111,7 +111,7 @@ async function streamRun(
 ): Promise<Response> {
   const { after, place } = readQuery(request, [])
   // Taken before the status is read: if the run ends after that, its end comes after this position.
-  const start = startOf(live.journal, live.horizonOf(feed.caller.workspaceId), after, place)
+  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, place)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))
   const filter = parseFilter({ run_id: runId }, 'path', feed)
   if (isOver) await live.flushChanges()

@@ -15,22 +15,22 @@ export interface Start {
  * A cursor of another epoch is one of a journal that is gone. What that one still held cannot be told, so the feed begins
  * with all of this one and says that something is lost.
  *
- * @param horizonSeq up to where retention may have deleted something
+ * @param retentionWatermark up to where retention may have deleted something
  * @throws ApiError VALIDATION_ERROR for text that is no cursor
  */
 export function startOf(
   journal: Pick<Journal, 'epoch' | 'endSeq'>,
-  horizonSeq: number,
+  retentionWatermark: number,
   cursor: string | undefined,
   place: string,
 ): Start {
   if (cursor === undefined) return { afterSeq: journal.endSeq, isLost: false }
   const parsed = parseCursor(cursor)
   if (parsed === null) throw invalid(place, 'expected the cursor of an activity, or 0 for all there is')
-  if (parsed.epoch !== null && parsed.epoch !== journal.epoch) return { afterSeq: horizonSeq, isLost: true }
+  if (parsed.epoch !== null && parsed.epoch !== journal.epoch) return { afterSeq: retentionWatermark, isLost: true }
   // From the future of a journal that was set back, say by a restored backup.
   if (parsed.seq > journal.endSeq) return { afterSeq: journal.endSeq, isLost: true }
-  if (parsed.seq >= horizonSeq) return { afterSeq: parsed.seq, isLost: false }
+  if (parsed.seq >= retentionWatermark) return { afterSeq: parsed.seq, isLost: false }
   const isBeginning = parsed.epoch === null && parsed.seq === 0
-  return { afterSeq: horizonSeq, isLost: !isBeginning }
+  return { afterSeq: retentionWatermark, isLost: !isBeginning }
 }

@@ -17,7 +17,7 @@ export interface WebSocketDeps {
   readonly journal: Pick<Journal, 'epoch' | 'endSeq'>
   readonly connections: Connections
   /** Up to which position activity of a workspace may be missing, because its retention has passed. */
-  readonly horizonOf: (workspaceId: string) => number
+  readonly retentionWatermarkOf: (workspaceId: string) => number
   /** Spends one of the key's requests. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller) => void
   /** A connection whose queue has been full for so long is closed. */
@@ -155,11 +155,11 @@ export class WebSocketConnection implements Connection {
   }
 
   private subscribe({ id, filter: input, after, maxPerSecond }: Subscribe): void {
-    const { hub, journal, horizonOf, takeBudget } = this.deps
+    const { hub, journal, retentionWatermarkOf, takeBudget } = this.deps
     const { caller } = this.caller
     takeBudget(caller)
     const filter = parseFilter(input, 'filter', this.caller)
-    const start = startOf(journal, horizonOf(caller.workspaceId), after, 'after')
+    const start = startOf(journal, retentionWatermarkOf(caller.workspaceId), after, 'after')
     if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: there is a subscription of this id already')
     if (this.subscriptions.size >= SUBSCRIPTIONS_MAX)
       throw new ApiError('CONFLICT', `a connection may have ${SUBSCRIPTIONS_MAX} subscriptions; a filter takes lists`)

@@ -5,12 +5,12 @@ import type { KeyRing } from '../keys/key-ring.ts'
 import type { Log } from '../log.ts'
 import { Loops } from '../ops/supervise.ts'
 import type { TransactionSql } from '../postgres/connect.ts'
+import { type EraseActivityDeps, eraseActivity } from './erase-activity.ts'
 import { countRows } from './erase-rows.ts'
 import { eraseState, tablesHolding } from './erase-state.ts'
-import { type LetGoDeps, letGo } from './let-go.ts'
 import type { ErasedWorkspace } from './schema.ts'
 
-export interface ErasureDeps extends LetGoDeps {
+export interface ErasureDeps extends EraseActivityDeps {
   readonly ring: Pick<KeyRing, 'change'>
   readonly clock: Clock
   readonly log: Log
@@ -43,8 +43,8 @@ export function startErasure(deps: ErasureDeps): Erasure {
   const underway = new Map<string, Promise<ErasedWorkspace>>()
   let turn: Promise<void> = Promise.resolve()
 
-  function letGoInTurn(): Promise<void> {
-    const own = turn.then(() => letGo(deps, stopping.signal))
+  function eraseActivityInTurn(): Promise<void> {
+    const own = turn.then(() => eraseActivity(deps, stopping.signal))
     turn = own.catch(() => {})
     return own
   }
@@ -58,15 +58,15 @@ export function startErasure(deps: ErasureDeps): Erasure {
     const now = new Date(deps.clock.now())
     await sql`
       update erasures set state_gone_at = coalesce(state_gone_at, ${now}) where workspace_id = ${workspaceId}`
-    await letGoInTurn()
-    await othersLetGo(deps, workspaceId, stopping.signal)
+    await eraseActivityInTurn()
+    await waitForOtherProcesses(deps, workspaceId, stopping.signal)
     await finish(deps, workspaceId)
     const erased = toAnswer((await readErasure(deps, workspaceId))!)
     log.info('erased a workspace', { workspace_id: workspaceId, ...erased.deleted })
     return erased
   }
 
-  const endLooking = loops.repeat('erasing', LOOK_INTERVAL_MS, letGoInTurn)
+  const endLooking = loops.repeat('erasing', LOOK_INTERVAL_MS, eraseActivityInTurn)
   return {
     erase(workspaceId) {
       let work = underway.get(workspaceId)
@@ -123,7 +123,7 @@ async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise
 }
 
 /** Waits for the journals of the other processes that are alive. */
-async function othersLetGo({ sql }: ErasureDeps, workspaceId: string, signal: AbortSignal): Promise<void> {
+async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + OTHERS_PATIENCE_MS
   for (;;) {
     const [{ waiting }] = await sql<[{ waiting: number }]>`

@@ -1,5 +1,5 @@
 import type { ColumnarClient } from '../columnar/client.ts'
-import type { Horizon } from './horizons.ts'
+import type { RetentionWatermark } from './retention-watermarks.ts'
 
 /**
  * What of ClickHouse retention is about: events, and the changes that feeds replay, in partitions by the day (UTC) of
@@ -33,16 +33,20 @@ export async function oldPartitions(client: ColumnarClient, before: string, sign
 }
 
 /** Up to where each journal's rows in partitions older than `before` reach. */
-export async function horizonsOf(client: ColumnarClient, before: string, signal: AbortSignal): Promise<Horizon[]> {
+export async function watermarksBefore(
+  client: ColumnarClient,
+  before: string,
+  signal: AbortSignal,
+): Promise<RetentionWatermark[]> {
   const rows = TABLES.map((table) => `select epoch, seq from ${table} where _partition_id < {before:String}`)
-  return client.query<Horizon>(
+  return client.query<RetentionWatermark>(
     `select epoch, null as workspaceId, max(seq) as seq from (${rows.join(' union all ')}) group by epoch`,
     { params: { before }, signal },
   )
 }
 
 /** Rows of one workspace and journal in one partition. */
-export interface OldRows extends Partition, Horizon {
+export interface OldRows extends Partition, RetentionWatermark {
   readonly rows: number
 }
 

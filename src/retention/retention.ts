@@ -6,17 +6,17 @@ import type { Metrics } from '../ops/metrics.ts'
 import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
-import { deleteRows, dropPartition, horizonsOf, oldPartitions, oldRowsOf, partitionOf } from './expired.ts'
-import type { Horizons } from './horizons.ts'
-import type { RetentionWatermark } from './watermark.ts'
+import { deleteRows, dropPartition, oldPartitions, oldRowsOf, partitionOf, watermarksBefore } from './expired.ts'
+import type { RetentionClock } from './retention-clock.ts'
+import type { RetentionWatermarks } from './retention-watermarks.ts'
 
 export interface RetentionDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly journal: Journal
   readonly sink: Pick<SinkProgress, 'loadedSeq'>
-  readonly horizons: Horizons
-  readonly watermark: Pick<RetentionWatermark, 'advance'>
+  readonly retentionWatermarks: RetentionWatermarks
+  readonly watermark: Pick<RetentionClock, 'advance'>
   readonly log: Log
   readonly metrics: Metrics
   /** Where retention is supervised together with others. */
@@ -34,7 +34,7 @@ const DAY_MS = 86_400_000
  * limit of all drops partitions; the shorter limit of a workspace deletes its rows from them. The latest states of runs
  * and tasks stay.
  *
- * Days are over by the {@link RetentionWatermark}, which does not follow a clock that jumps ahead.
+ * Days are over by the {@link RetentionClock}, which does not follow a clock that jumps ahead.
  *
  * Each step may be repeated: several processes may do the same at the same time, and what one of them could not do the
  * next one does.
@@ -101,29 +101,33 @@ async function readShorterLimits({ sql, days }: RetentionDeps): Promise<Map<numb
   return new Map(rows.map((row) => [row.retention_days, row.workspace_ids]))
 }
 
-/** Rows that are past their retention and still on their way would come between a horizon and its deletion. */
+/** Rows that are past their retention and still on their way would come between a watermark and its deletion. */
 async function hasUnloadedBefore({ journal, sink }: RetentionDeps, ms: number): Promise<boolean> {
   const [next] = await journal.read(sink.loadedSeq(), 1)
   return next !== undefined && partitionOf(next.receivedAt) < partitionOf(ms)
 }
 
-async function dropDays({ columnar, horizons }: RetentionDeps, before: string, signal: AbortSignal): Promise<number> {
+async function dropDays(
+  { columnar, retentionWatermarks }: RetentionDeps,
+  before: string,
+  signal: AbortSignal,
+): Promise<number> {
   const partitions = await oldPartitions(columnar, before, signal)
   if (partitions.length === 0) return 0
-  await horizons.raise(await horizonsOf(columnar, before, signal))
+  await retentionWatermarks.raise(await watermarksBefore(columnar, before, signal))
   for (const partition of partitions) await dropPartition(columnar, partition, signal)
   return partitions.length
 }
 
 async function deleteOf(
-  { columnar, horizons }: RetentionDeps,
+  { columnar, retentionWatermarks }: RetentionDeps,
   workspaceIds: readonly string[],
   before: string,
   signal: AbortSignal,
 ): Promise<number> {
   const found = await oldRowsOf(columnar, workspaceIds, before, signal)
   if (found.length === 0) return 0
-  await horizons.raise(found)
+  await retentionWatermarks.raise(found)
   const partitions = new Map(found.map(({ table, id }) => [`${table} ${id}`, { table, id }]))
   for (const partition of partitions.values()) await deleteRows(columnar, partition, workspaceIds, signal)
   return found.reduce((sum, { rows }) => sum + rows, 0)

@@ -1,6 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
-import type { Frame, Journal } from '../journal/journal.ts'
+import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
@@ -140,8 +140,7 @@ async function gather(journal: Journal, position: number, tallies: Map<string, T
     // What is left up to there is a gap.
     if (frames.length === 0) return Math.max(seq, endSeq)
     for (const frame of frames) tally(tallies, frame)
-    const last = frames[frames.length - 1]
-    seq = last.firstSeq + last.rows - 1
+    seq = lastSeqOf(frames[frames.length - 1])
   }
   return seq
 }

@@ -7,7 +7,7 @@ import type { FoundJournal } from '../journal/start.ts'
 import type { Log } from '../log.ts'
 import { Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
-import type { Horizons } from '../retention/horizons.ts'
+import type { RetentionWatermarks } from '../retention/retention-watermarks.ts'
 import { highestSeq, noteColumnarMark, readColumnarMark } from './columnar-marks.ts'
 import { type ColumnarMark, type Marks, type PostgresMark, type Store, setBack } from './compare.ts'
 import { noteGap, shareGaps } from './gaps.ts'
@@ -33,7 +33,7 @@ export interface WatermarkDeps {
 export interface WatermarkParts {
   readonly journal: Journal
   readonly sink: Pick<Sink, 'loadedSeq' | 'reload'>
-  readonly horizons: Pick<Horizons, 'raise'>
+  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
   /** Forgets what was learned from ClickHouse. */
   readonly forgetColumnar: () => void
   /** Postgres went back while the service runs: what is in memory is of a later state, so the service must start again. */
@@ -231,15 +231,15 @@ export class Watermarks {
 
   /** Postgres gives less than it had. What retention deleted since is not known any more, so feeds do not rely on it. */
   private async postgresBack(): Promise<void> {
-    const { journal, horizons } = this.parts!
-    await horizons.raise([{ epoch: journal.epoch, workspaceId: null, seq: journal.startSeq - 1 }])
+    const { journal, retentionWatermarks } = this.parts!
+    await retentionWatermarks.raise([{ epoch: journal.epoch, workspaceId: null, seq: journal.startSeq - 1 }])
     this.report('postgres', 'what was created, changed, revoked or erased since then has to be done again')
   }
 
   /** Loads again what the journal still has; the rest is lost. */
   private async columnarBack(mark: ColumnarMark): Promise<void> {
     const { sql, columnar, clock } = this.deps
-    const { journal, sink, horizons, forgetColumnar } = this.parts!
+    const { journal, sink, retentionWatermarks, forgetColumnar } = this.parts!
     this.isReloading = true
     try {
       const [first] = await journal.read(0, 1)
@@ -247,7 +247,7 @@ export class Watermarks {
       if (mark.loadedSeq < keptFrom) {
         const epoch = journal.epochAt(mark.loadedSeq + 1)
         const lost = { epoch, afterSeq: mark.loadedSeq, throughSeq: keptFrom, reason: 'clickhouse' }
-        await horizons.raise([{ epoch: journal.epoch, workspaceId: null, seq: keptFrom }])
+        await retentionWatermarks.raise([{ epoch: journal.epoch, workspaceId: null, seq: keptFrom }])
         await noteGap({ sql, columnar, now: clock.now() }, lost)
       }
       const fromSeq = Math.min(Math.max(mark.settledSeq, keptFrom), sink.loadedSeq())

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { HistoryPage } from '../../src/live/history.ts'
 import { createLog } from '../../src/log.ts'
 import { Metrics } from '../../src/ops/metrics.ts'
-import { Horizons, withinRetention } from '../../src/retention/horizons.ts'
-import { RetentionWatermark } from '../../src/retention/watermark.ts'
+import { RetentionClock } from '../../src/retention/retention-clock.ts'
+import { RetentionWatermarks, withinRetention } from '../../src/retention/retention-watermarks.ts'
 import { createApi } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -113,13 +113,13 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   const socket = await LiveSocket.open(service)
   const after = `${epoch}.${first.lastSeq - 1}`
   const subscribed = await socket.ask({ op: 'subscribe', id: 'old', filter: { kind: 'event' }, after })
-  const [, horizon] = subscribed[0].cursor!.split('.')
-  expect(Number(horizon)).toBeGreaterThanOrEqual(first.lastSeq)
+  const [, watermark] = subscribed[0].cursor!.split('.')
+  expect(Number(watermark)).toBeGreaterThanOrEqual(first.lastSeq)
   expect(subscribed).toEqual([
-    { op: 'subscribed', id: 'old', cursor: `${epoch}.${horizon}`, recovered: false },
-    { op: 'gap', id: 'old', after, resumed_at: `${epoch}.${horizon}` },
+    { op: 'subscribed', id: 'old', cursor: `${epoch}.${watermark}`, recovered: false },
+    { op: 'gap', id: 'old', after, resumed_at: `${epoch}.${watermark}` },
   ])
-  const fresh = await socket.subscribe('fresh', { filter: { kind: 'event' }, after: `${epoch}.${horizon}` })
+  const fresh = await socket.subscribe('fresh', { filter: { kind: 'event' }, after: `${epoch}.${watermark}` })
   expect(fresh.recovered).toBe(true)
   const all = await socket.subscribe('all', { filter: { kind: 'event' }, after: 0 })
   expect(all.recovered).toBe(true)
@@ -132,9 +132,9 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   await stream.until(() => stream.items.length >= 3)
   expect(stream.frames.filter(({ event }) => event === 'gap')).toEqual([
     {
-      id: `${epoch}.${horizon}`,
+      id: `${epoch}.${watermark}`,
       event: 'gap',
-      data: JSON.stringify({ after: `${first.lastSeq}`, resumed_at: `${epoch}.${horizon}` }),
+      data: JSON.stringify({ after: `${first.lastSeq}`, resumed_at: `${epoch}.${watermark}` }),
     },
   ])
   await Promise.all([socket.close(), stream.close()])
@@ -147,7 +147,7 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   await eventually(async () => expect(await numbersInSql(service)).toEqual([]))
   await eventually(() => filesWith(service, '"n":10}').length === 0)
   const late = await LiveSocket.open(service)
-  const lost = await late.ask({ op: 'subscribe', id: 'late', after: `${epoch}.${horizon}` })
+  const lost = await late.ask({ op: 'subscribe', id: 'late', after: `${epoch}.${watermark}` })
   expect(lost.map(({ op, recovered }) => [op, recovered])).toEqual([
     ['subscribed', false],
     ['gap', undefined],
@@ -207,7 +207,7 @@ test('a clock that jumps ahead takes a day with it at most, also of a workspace 
   }
   await eventually(async () => expect(await numbersInSql(ofShort())).toEqual([10, 11, 12, 20, 21, 22]))
   await eventually(() => filesWith(service, '"n":0}').length === 0)
-  const lag = () => gauge(service, 'retention_watermark_lag_seconds')
+  const lag = () => gauge(service, 'retention_clock_lag_seconds')
   expect(await lag()).toBe(0)
 
   // Four years ahead, twice, is the third day, no more.
@@ -237,7 +237,7 @@ describe('the watermark', () => {
     const lines: string[] = []
     const log = createLog('info', (line) => lines.push(JSON.parse(line).message))
     const open = async (clock: { ms: number; monotonicMs: number }) =>
-      RetentionWatermark.open({
+      RetentionClock.open({
         ...{ sql, log, metrics: new Metrics() },
         clock: { now: () => clock.ms },
         monotonic: () => clock.monotonicMs,
@@ -317,7 +317,7 @@ describe('the watermark', () => {
 
 test('a page that is read while retention deletes says where the gap ends, and holds nothing from below', async () => {
   const { sql } = await freshDatabase()
-  const [own, elsewhere] = [new Horizons(sql, 'e'), new Horizons(sql, 'e')]
+  const [own, elsewhere] = [new RetentionWatermarks(sql, 'e'), new RetentionWatermarks(sql, 'e')]
   const workspaceId = crypto.randomUUID()
   const item = (seq: number) => ({ seq, kind: 'event' as const, text: `${seq}`, endsRun: false })
   // Another process deletes up to 7 while this one reads; it had deleted 4 and 6 by the time they were read.

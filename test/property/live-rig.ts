@@ -52,8 +52,15 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const history = createHistory({ columnar, epoch: journal.epoch, bytesMax: sizes.pageBytes })
   const hub = new Hub({ journal, history, log, filtersPerWorkspace: 10_000 })
   const connections = new Connections({ ring: KEYS, limits: LIMITS, log })
-  const horizonOf = () => 0
-  const deps = { hub, journal, connections, horizonOf, takeBudget: () => {}, slowConsumerMs: SLOW_CONSUMER_MS }
+  const retentionWatermarkOf = () => 0
+  const deps = {
+    hub,
+    journal,
+    connections,
+    retentionWatermarkOf,
+    takeBudget: () => {},
+    slowConsumerMs: SLOW_CONSUMER_MS,
+  }
   const options = serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs: 5_000 })
   const handlers = {
     websocket: {

@@ -46,14 +46,14 @@ export interface Native {
  * queries one at a time and hides the classifier that tells how many statements a text holds. All threads of the
  * process share one engine.
  */
-export interface EnginePlace {
+export interface EngineLocation {
   /** The engine's data; the first connection locks it. */
   readonly directory: string
   readonly configFile: string
 }
 
 /** @throws Error when this platform has no engine */
-export function loadAddon({ directory, configFile }: EnginePlace): { native: Native; connect: Connect } {
+export function loadAddon({ directory, configFile }: EngineLocation): { native: Native; connect: Connect } {
   const native = createRequire(import.meta.url)(join(dirname(engineLibrary()), 'chdb_node.node')) as Native
   return {
     native,

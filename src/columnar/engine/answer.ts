@@ -20,7 +20,7 @@ import {
 } from '../protocol.ts'
 import type { Engine } from './chdb.ts'
 import type { Lanes } from './lanes.ts'
-import { Leash } from './leash.ts'
+import { QueryDeadline } from './query-deadline.ts'
 import { failureOf, type Job, type Lane } from './session.ts'
 import type { Statements } from './statements.ts'
 import { createStitcher } from './stitch.ts'
@@ -68,18 +68,18 @@ function laneOf({ hasData, settings }: Statement): Lane {
   return hasData ? 'load' : 'service'
 }
 
-function leashOf(statement: Statement, { engine, statements }: AnswerContext): Leash {
+function deadlineOf(statement: Statement, { engine, statements }: AnswerContext): QueryDeadline {
   const { queryId, quotaKey } = statement
-  return new Leash(
+  return new QueryDeadline(
     () => engine.kill(queryId),
-    laneOf(statement) === 'tenant' ? TENANT_STUCK_AFTER : OWN_STUCK_AFTER,
+    laneOf(statement) === 'tenant' ? TENANT_STUCK_AFTER : SERVICE_STUCK_AFTER,
     (wasBusy) => statements.stuck(quotaKey, wasBusy),
   )
 }
 
 const TENANT_STUCK_AFTER = { busyMs: 2_500, latestMs: 4_500 }
 /** The service's own statements can be trusted to end, and some wait for merges. */
-const OWN_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
+const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
 
 async function execute(
   request: Request,
@@ -89,12 +89,12 @@ async function execute(
 ): Promise<Response> {
   const { engine, uploads } = context
   const data = statement.hasData ? await receive(request, uploads) : undefined
-  const leash = leashOf(statement, context)
+  const deadline = deadlineOf(statement, context)
   try {
-    leash.limit(secondsOf(statement))
+    deadline.limit(secondsOf(statement))
     // An INSERT whose data is here is finished even if its client is gone: the repeat is then recognised and cheap.
-    if (data === undefined) leash.follow(request.signal)
-    const outcome = await leash.during(() => engine.run({ ...jobOf(statement, format), data }))
+    if (data === undefined) deadline.follow(request.signal)
+    const outcome = await deadline.during(() => engine.run({ ...jobOf(statement, format), data }))
     // The engine knows this limit only where it serves clients by itself.
     refuseTooLarge(statement, outcome.bytes.length)
     const headers = answerHeaders(statement.queryId, format, {
@@ -107,7 +107,7 @@ async function execute(
     if (!statement.acceptsGzip) return new Response(outcome.bytes, { headers })
     return new Response(await compress(outcome.bytes), { headers: { ...headers, 'Content-Encoding': 'gzip' } })
   } finally {
-    leash.end()
+    deadline.end()
     if (data !== undefined) rmSync(data.file, { force: true })
   }
 }
@@ -132,17 +132,17 @@ function stream(
 ): Promise<Response | undefined> {
   const { engine, lanes, log } = context
   const answered = Promise.withResolvers<Response | undefined>()
-  const leash = leashOf(statement, context)
+  const deadline = deadlineOf(statement, context)
   const run = async () => {
     let result: EngineStream | undefined
     try {
-      leash.limit(secondsOf(statement))
-      leash.follow(request.signal)
-      await leash.during(async () => {
+      deadline.limit(secondsOf(statement))
+      deadline.follow(request.signal)
+      await deadline.during(async () => {
         result = await engine.stream(jobOf(statement, format))
       })
       if (result === undefined) return answered.resolve(undefined)
-      const sender = new Sender(result, leash, statement, engine.version)
+      const sender = new Sender(result, deadline, statement, engine.version)
       await sender.begin()
       const headers = { ...answerHeaders(statement.queryId, format), ...sender.headers }
       answered.resolve(new Response(sender.body, { headers }))
@@ -150,14 +150,14 @@ function stream(
       if (failure !== undefined) log.debug('a result was cut off', { code: failure.code, type: failure.type })
     } finally {
       // Not while the engine is at work for it.
-      await leash.idle()
+      await deadline.idle()
       await result?.close()
     }
   }
   void lanes
     .run({ lane: 'stream', quotaKey: statement.quotaKey }, request.signal, run)
     .catch(answered.reject)
-    .finally(() => leash.end())
+    .finally(() => deadline.end())
   return answered.promise
 }
 
@@ -174,7 +174,7 @@ class Sender {
 
   constructor(
     private readonly result: EngineStream,
-    private readonly leash: Leash,
+    private readonly deadline: QueryDeadline,
     private readonly statement: Statement,
     private readonly version: string,
   ) {
@@ -183,9 +183,9 @@ class Sender {
     this.finished = promise
     this.finish = resolve
     // A reader may stand still: its query is given up all the same when its time is up.
-    void leash.pulled.then((reason) => resolve(reason))
+    void deadline.cancelled.then((reason) => resolve(reason))
     this.body = new ReadableStream(
-      { pull: (controller) => this.pull(controller), cancel: () => leash.pull(CANCELLED) },
+      { pull: (controller) => this.pull(controller), cancel: () => deadline.cancel(CANCELLED) },
       { highWaterMark: 0 },
     )
   }
@@ -212,7 +212,7 @@ class Sender {
   }
 
   private async next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    const piece = await this.leash.during(() => this.result.next())
+    const piece = await this.deadline.during(() => this.result.next())
     this.sentBytes += piece?.length ?? 0
     refuseTooLarge(this.statement, this.sentBytes)
     return piece

@@ -1,5 +1,5 @@
 import { ClickHouseFailure } from '../protocol.ts'
-import { type EnginePlace, engineLibrary, loadAddon } from './addon.ts'
+import { type EngineLocation, engineLibrary, loadAddon } from './addon.ts'
 import { createPoolLowering, LOW_NICE } from './nice.ts'
 import { type Job, onPool, openSession, query } from './session.ts'
 import { streamSettings } from './stitch.ts'
@@ -53,7 +53,7 @@ const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPac
  *
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
-export function openEngine(place: EnginePlace): Engine {
+export function openEngine(place: EngineLocation): Engine {
   const { native, connect } = loadAddon(place)
   // Never closed: the engine ends with its last connection, and so with the process.
   const keeper = connect({})

@@ -8,19 +8,19 @@ import type { Lane } from './session.ts'
  */
 export interface Lanes {
   /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts before its turn */
-  run<T>(place: LanePlace, signal: AbortSignal, task: () => Promise<T>): Promise<T>
+  run<T>(place: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T>
   /** Resolves once nothing runs. */
   idle(): Promise<unknown>
 }
 
-export interface LanePlace {
+export interface LaneRequest {
   readonly lane: Lane | 'stream'
   /** See `Statement.quotaKey`. */
   readonly quotaKey: string | undefined
 }
 
 /** Statements at a time and in line. */
-const GATES: Readonly<Record<LanePlace['lane'], readonly [atOnce: number, waitingMax: number]>> = {
+const GATES: Readonly<Record<LaneRequest['lane'], readonly [atOnce: number, waitingMax: number]>> = {
   tenant: [16, 256],
   // Results on their way to a reader, who may be slow: they must not take the places of short statements.
   stream: [8, 64],

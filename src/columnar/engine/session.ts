@@ -85,7 +85,7 @@ export async function openSession(
  * As {@link openSession}, for a text that the service itself has written. The classifier works on the pool, which tenants'
  * statements use, so it is asked only where a second statement or a file might be hidden.
  */
-export async function openOwnSession(native: Native, connect: Connect, job: Job, ask: Ask): Promise<Connection> {
+export async function openServiceSession(native: Native, connect: Connect, job: Job, ask: Ask): Promise<Connection> {
   if (!isPlain(job.text)) return (await openSession(native, connect, job, ask)).connection
   const connection = await connectWith(connect, job, native, ask)
   try {

@@ -1,5 +1,5 @@
 import { ClickHouseFailure } from '../protocol.ts'
-import type { EnginePlace } from './addon.ts'
+import type { EngineLocation } from './addon.ts'
 import type { Job } from './session.ts'
 
 /** A result on its way. One call at a time. */
@@ -12,7 +12,7 @@ export interface EngineStream {
 
 export interface ThreadStart {
   readonly kind: 'start'
-  readonly place: EnginePlace
+  readonly place: EngineLocation
   readonly nice: number
 }
 
@@ -36,7 +36,7 @@ export class Threads {
   private readonly idle: Thread[] = []
 
   constructor(
-    private readonly place: EnginePlace,
+    private readonly place: EngineLocation,
     private readonly nice: number,
   ) {}
 
@@ -93,7 +93,7 @@ class Thread {
   private readonly worker = new Worker(new URL('worker.ts', import.meta.url))
   private waiting: PromiseWithResolvers<ThreadReply> | undefined
 
-  constructor(place: EnginePlace, nice: number) {
+  constructor(place: EngineLocation, nice: number) {
     this.worker.onmessage = ({ data }: MessageEvent<ThreadReply>) => {
       if (data.kind === 'failed') this.waiting?.reject(new ClickHouseFailure(data.code, data.type, data.message))
       else this.waiting?.resolve(data)

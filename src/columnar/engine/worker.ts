@@ -1,6 +1,15 @@
 import { type Connection, type Cursor, loadAddon } from './addon.ts'
 import { setThreadNice } from './nice.ts'
-import { type Ask, failureOf, type Job, onPool, onThisThread, openOwnSession, openSession, quote } from './session.ts'
+import {
+  type Ask,
+  failureOf,
+  type Job,
+  onPool,
+  onThisThread,
+  openServiceSession,
+  openSession,
+  quote,
+} from './session.ts'
 import { createStitcher, type Stitcher } from './stitch.ts'
 import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
 
@@ -61,7 +70,7 @@ async function carryOut(request: ThreadRequest): Promise<ThreadReply> {
 }
 
 async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Array<ArrayBuffer>> {
-  const connection = await openOwnSession(native, connect, job, ask)
+  const connection = await openServiceSession(native, connect, job, ask)
   try {
     if (job.data === undefined) return await ask(connection, job.text, job.format)
     return await insertFile(connection, job.text, job.data.file, ask)

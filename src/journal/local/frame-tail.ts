@@ -1,6 +1,6 @@
-import type { Frame } from '../journal.ts'
+import { type Frame, lastSeqOf } from '../journal.ts'
 import type { Segment, Segments } from './segments.ts'
-import { type ReadPlace, startOf } from './walk.ts'
+import { type ReadPosition, startOf } from './walk.ts'
 
 /**
  * What consumers read from: the newest frames in memory, older ones from the segment files. Consumers that keep up never
@@ -14,7 +14,7 @@ export class FrameTail {
   private bytes = 0
   private wakers: (() => void)[] = []
   /** Where in a segment reading can begin, in rising order: readers that are behind come again and again. */
-  private readonly places = new WeakMap<Segment, ReadPlace[]>()
+  private readonly places = new WeakMap<Segment, ReadPosition[]>()
 
   /**
    * @param bytesMax what to keep in memory; the latest commit in any case
@@ -48,8 +48,7 @@ export class FrameTail {
     let gone = 0
     for (; gone < this.commits.length; gone++) {
       const { memory, frames } = this.commits[gone]
-      const last = this.frames[this.first + frames - 1]
-      const lastSeq = last.firstSeq + last.rows - 1
+      const lastSeq = lastSeqOf(this.frames[this.first + frames - 1])
       if (!isOver(this.commits.length - gone, lastSeq)) break
       this.first += frames
       this.bytes -= memory.length
@@ -105,7 +104,7 @@ export class FrameTail {
     while (low < high) {
       const middle = (low + high) >> 1
       const frame = this.frames[middle]
-      if (frame.firstSeq + frame.rows - 1 > afterSeq) high = middle
+      if (lastSeqOf(frame) > afterSeq) high = middle
       else low = middle + 1
     }
     return low
@@ -120,14 +119,14 @@ export class FrameTail {
         const read = await this.segments.read(segment, place, Math.max(maxBytes, READ_BYTES_MIN))
         place = read.place
         this.remember(segment, place)
-        const found = read.frames.filter((frame) => frame.firstSeq + frame.rows - 1 > afterSeq)
+        const found = read.frames.filter((frame) => lastSeqOf(frame) > afterSeq)
         if (found.length > 0) return found
       }
     }
     return []
   }
 
-  private remember(segment: Segment, place: ReadPlace): void {
+  private remember(segment: Segment, place: ReadPosition): void {
     const places = this.places.get(segment) ?? []
     const below = places.findLastIndex(({ nextSeq }) => nextSeq <= place.nextSeq)
     if (place.at - (places[below]?.at ?? 0) < PLACE_DISTANCE_BYTES) return

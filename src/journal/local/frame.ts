@@ -49,7 +49,7 @@ function headBytes(spans: number, outboxIds: number): number {
 }
 
 /** Where a frame is being written: its byte in the segment, and the check of the frame before it there. */
-export interface FramePlace {
+export interface FramePosition {
   readonly seal: FrameSeal
   readonly at: number
   readonly before: Buffer
@@ -64,7 +64,7 @@ export function writeFrame(
   at: number,
   draft: FrameDraft,
   pieces: readonly Buffer[],
-  { seal, at: place, before }: FramePlace,
+  { seal, at: place, before }: FramePosition,
 ): { block: Buffer; check: Buffer } {
   const head = target.subarray(at, at + headBytes(draft.spans.length, draft.outboxIds.length))
   const block = target.subarray(at + head.length, at + head.length + draft.blockBytes)

@@ -3,7 +3,7 @@ import type { RecordBlock } from '../../columnar/record-block.ts'
 import type { EventBatch } from '../../events/schema.ts'
 import { ApiError } from '../../http/errors.ts'
 import { Holds } from '../../ops/holds.ts'
-import type { Appended, Epoch, Frame, Gap, Journal } from '../journal.ts'
+import { type Appended, type Epoch, type Frame, type Gap, type Journal, lastSeqOf } from '../journal.ts'
 import type { RunRow, SystemEventRow, TaskRow } from '../rows.ts'
 import type { Consumers } from './consumers.ts'
 import { FrameTail } from './frame-tail.ts'
@@ -132,12 +132,12 @@ export class LocalJournal implements Journal {
     return this.appendRecords('task', this.pending.tasks, rows, outboxIds)
   }
 
-  appendOwnEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended> {
+  appendSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended> {
     const refusal = this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const { events } = this.pending
     const first = events.rows
-    events.addOwn(rows, outboxIds)
+    events.addSystemEvents(rows, outboxIds)
     return this.committed('event', first, rows.length)
   }
 
@@ -161,7 +161,7 @@ export class LocalJournal implements Journal {
       for (const frame of frames) {
         if (signal.aborted) return
         yield frame
-        position = frame.firstSeq + frame.rows - 1
+        position = lastSeqOf(frame)
       }
       if (frames.length > 0) continue
       if (this.closed) return

@@ -1,7 +1,7 @@
 import { EventBlock } from '../../columnar/event-block.ts'
 import { RecordBlock } from '../../columnar/record-block.ts'
 import type { Frame } from '../journal.ts'
-import { type FrameDraft, type FramePlace, frameBytes, writeFrame } from './frame.ts'
+import { type FrameDraft, type FramePosition, frameBytes, writeFrame } from './frame.ts'
 import type { PagePool } from './pages.ts'
 
 /** The frames of one commit, laid out for the disk. */
@@ -27,7 +27,7 @@ export class PendingRows {
   }
 
   /** Lays out everything collected so far, and begins anew. Records stand before events: a run's start goes ahead of what it reports. */
-  build(firstSeq: number, receivedAt: number, epoch: string, place: FramePlace, pool: PagePool): Commit {
+  build(firstSeq: number, receivedAt: number, epoch: string, place: FramePosition, pool: PagePool): Commit {
     const first = { run: firstSeq, task: firstSeq + this.runs.rows, event: firstSeq + this.runs.rows + this.tasks.rows }
     const endSeq = first.event + this.events.rows - 1
     const drafts = this.drafts(first, receivedAt, epoch)

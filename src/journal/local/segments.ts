@@ -3,11 +3,11 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
 import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
-import type { FramePlace, StoredFrame } from './frame.ts'
+import type { FramePosition, StoredFrame } from './frame.ts'
 import { isOldSegment } from './old-frame.ts'
 import { PAGE_BYTES } from './pages.ts'
 import { type FrameSeal, NO_CHECK } from './seal.ts'
-import { type FrameFormat, OLD_FORMAT, type ReadPlace, resume, sealedFormat, startOf, walk } from './walk.ts'
+import { type FrameFormat, OLD_FORMAT, type ReadPosition, resume, sealedFormat, startOf, walk } from './walk.ts'
 
 /** A file of frames. `bytes` counts what is durable; whatever stands behind that was never acknowledged. */
 export interface Segment {
@@ -102,7 +102,7 @@ export class Segments {
    * Where the frames with the rows from `firstSeq` on go, which are accepted at `receivedAt`. Call {@link write} before
    * asking again.
    */
-  place(firstSeq: number, receivedAt: number): FramePlace | Promise<FramePlace> {
+  place(firstSeq: number, receivedAt: number): FramePosition | Promise<FramePosition> {
     const day = dayOf(receivedAt)
     const last = this.list.at(-1)
     const isRoomy = last !== undefined && last.bytes < this.options.segmentBytes && (last.day ?? day) === day
@@ -172,7 +172,11 @@ export class Segments {
   }
 
   /** The frames of a segment from `place` on, in order; stops at `limit` bytes read or the end of what is durable. */
-  async read(segment: Segment, place: ReadPlace, limit: number): Promise<{ frames: StoredFrame[]; place: ReadPlace }> {
+  async read(
+    segment: Segment,
+    place: ReadPosition,
+    limit: number,
+  ): Promise<{ frames: StoredFrame[]; place: ReadPosition }> {
     // Rows may be appended while this reads.
     const { lastSeq, bytes: end } = segment
     const rest = end - place.at
@@ -238,7 +242,7 @@ export class Segments {
     if (segment === undefined) return
     const bytes = fs.readFileSync(segment.path)
     let place = startOf(segment.firstSeq)
-    let damaged: ReadPlace | undefined
+    let damaged: ReadPosition | undefined
     let sound = place
     for (;;) {
       const found = walk(segment.format, bytes.subarray(place.at), place)
@@ -313,7 +317,7 @@ export class Segments {
   }
 }
 
-function placeIn({ seal, bytes, check }: Segment): FramePlace {
+function placeIn({ seal, bytes, check }: Segment): FramePosition {
   return { seal, at: bytes, before: check }
 }
 

@@ -3,7 +3,7 @@ import { type OldFrameRead, readOldFrame } from './old-frame.ts'
 import { type FrameSeal, NO_CHECK } from './seal.ts'
 
 /** Where in a segment reading can go on. */
-export interface ReadPlace {
+export interface ReadPosition {
   /** A byte of the segment. */
   readonly at: number
   /** The position of the first row that stands there. */
@@ -21,7 +21,7 @@ export interface FrameFormat {
 }
 
 /** Where the frames of a segment begin. */
-export function startOf(firstSeq: number): ReadPlace {
+export function startOf(firstSeq: number): ReadPosition {
   return { at: 0, nextSeq: firstSeq, before: NO_CHECK }
 }
 
@@ -38,19 +38,19 @@ export const OLD_FORMAT: FrameFormat = { read: readOldFrame, find: () => -1 }
 export interface Walk {
   readonly frames: readonly StoredFrame[]
   /** Where it stopped: behind the last sound frame. */
-  readonly place: ReadPlace
+  readonly place: ReadPosition
   /** `short`: the bytes end within a frame, which needs `need` of them; `damage`: what stands there is no sound frame. */
   readonly stop: 'end' | 'short' | 'damage'
   readonly need: number
   /** Where to go on when only the block is damaged. */
-  readonly behind: ReadPlace | undefined
+  readonly behind: ReadPosition | undefined
 }
 
 /** Reads the sound frames of `bytes`, which stand at `start` of a segment, one after the other. */
-export function walk(format: FrameFormat, bytes: Buffer, start: ReadPlace): Walk {
+export function walk(format: FrameFormat, bytes: Buffer, start: ReadPosition): Walk {
   const frames: StoredFrame[] = []
   let place = start
-  const stopped = (stop: Walk['stop'], need = 0, behind?: ReadPlace): Walk => ({ frames, place, stop, need, behind })
+  const stopped = (stop: Walk['stop'], need = 0, behind?: ReadPosition): Walk => ({ frames, place, stop, need, behind })
   for (;;) {
     const at = place.at - start.at
     if (at >= bytes.length) return stopped('end')
@@ -70,7 +70,7 @@ export function walk(format: FrameFormat, bytes: Buffer, start: ReadPlace): Walk
  * Where the next sound frame stands behind damage at `place`; undefined when there is none.
  * @param bytes of the segment from `place` on, to its end
  */
-export function resume(format: FrameFormat, bytes: Buffer, place: ReadPlace): ReadPlace | undefined {
+export function resume(format: FrameFormat, bytes: Buffer, place: ReadPosition): ReadPosition | undefined {
   for (let at = format.find(bytes, 1); at >= 0; at = format.find(bytes, at + 1)) {
     const read = format.read(bytes, at, place.at + at)
     const isSound = read.status === 'frame' || read.status === 'damaged'
@@ -84,7 +84,7 @@ interface Head {
   readonly before?: Buffer
 }
 
-function follows({ firstSeq, before }: Head, place: ReadPlace): boolean {
+function follows({ firstSeq, before }: Head, place: ReadPosition): boolean {
   if (place.before === null) return firstSeq >= place.nextSeq
   return firstSeq === place.nextSeq && (before === undefined || before.equals(place.before))
 }

@@ -2,7 +2,7 @@ import type { History } from '../live/history.ts'
 import { type Sql, unavailableOf } from '../postgres/connect.ts'
 
 /** Everything of a journal up to `seq` may be missing. */
-export interface Horizon {
+export interface RetentionWatermark {
   readonly epoch: string
   /** Null: of every workspace. */
   readonly workspaceId: string | null
@@ -11,9 +11,9 @@ export interface Horizon {
 
 /**
  * Up to where activity is missing because its retention has passed, so that no feed jumps over a hole in silence
- * (contract section 5). A horizon is stored before what lies below it is deleted.
+ * (contract section 5). A watermark is stored before what lies below it is deleted.
  */
-export class Horizons {
+export class RetentionWatermarks {
   private ofAll = 0
   private readonly ofWorkspaces = new Map<string, number>()
 
@@ -25,7 +25,7 @@ export class Horizons {
 
   /** Learns what has been stored so far. */
   async load(): Promise<void> {
-    const rows = await this.sql<Horizon[]>`
+    const rows = await this.sql<RetentionWatermark[]>`
       select epoch, workspace_id as "workspaceId", seq from retention_horizons where epoch = ${this.epoch}`
     for (const row of rows) this.note(row)
   }
@@ -37,49 +37,49 @@ export class Horizons {
 
   /** The same for certain: it covers every deletion that has begun, in whichever process. */
   async read(workspaceId: string): Promise<number> {
-    const rows = await this.sql<Horizon[]>`
+    const rows = await this.sql<RetentionWatermark[]>`
       select epoch, workspace_id as "workspaceId", seq from retention_horizons
       where epoch = ${this.epoch} and (workspace_id is null or workspace_id = ${workspaceId})`
     for (const row of rows) this.note(row)
     return this.known(workspaceId)
   }
 
-  /** Stores horizons, of any journal. What lies below may be deleted once this has resolved. */
-  async raise(horizons: readonly Horizon[]): Promise<void> {
-    if (horizons.length === 0) return
+  /** Stores retentionWatermarks, of any journal. What lies below may be deleted once this has resolved. */
+  async raise(retentionWatermarks: readonly RetentionWatermark[]): Promise<void> {
+    if (retentionWatermarks.length === 0) return
     await this.sql`
       insert into retention_horizons as h (epoch, workspace_id, seq)
       select epoch, workspace_id, max(seq) from unnest(
-        ${horizons.map(({ epoch }) => epoch)}::text[], ${horizons.map(({ workspaceId }) => workspaceId)}::uuid[],
-        ${horizons.map(({ seq }) => seq)}::bigint[]
+        ${retentionWatermarks.map(({ epoch }) => epoch)}::text[], ${retentionWatermarks.map(({ workspaceId }) => workspaceId)}::uuid[],
+        ${retentionWatermarks.map(({ seq }) => seq)}::bigint[]
       ) as i (epoch, workspace_id, seq)
       group by epoch, workspace_id
       on conflict (epoch, workspace_id) do update set seq = greatest(h.seq, excluded.seq)`
-    for (const horizon of horizons) if (horizon.epoch === this.epoch) this.note(horizon)
+    for (const watermark of retentionWatermarks) if (watermark.epoch === this.epoch) this.note(watermark)
   }
 
-  private note({ workspaceId, seq }: Horizon): void {
+  private note({ workspaceId, seq }: RetentionWatermark): void {
     if (workspaceId === null) this.ofAll = Math.max(this.ofAll, seq)
     else this.ofWorkspaces.set(workspaceId, Math.max(this.ofWorkspaces.get(workspaceId) ?? 0, seq))
   }
 }
 
 /**
- * History that says where its retention has passed. The horizon is read after the page: a row that the page lacks was
- * deleted before, and its horizon stored before that.
+ * History that says where its retention has passed. The watermark is read after the page: a row that the page lacks was
+ * deleted before, and its watermark stored before that.
  */
-export function withinRetention(history: History, horizons: Pick<Horizons, 'read'>): History {
+export function withinRetention(history: History, retentionWatermarks: Pick<RetentionWatermarks, 'read'>): History {
   return {
     async read(query) {
       const page = await history.read(query)
-      const horizon = await horizons.read(query.workspaceId).catch((error: unknown) => {
+      const watermark = await retentionWatermarks.read(query.workspaceId).catch((error: unknown) => {
         throw unavailableOf(error) ?? error
       })
-      if (horizon <= query.afterSeq) return page
+      if (watermark <= query.afterSeq) return page
       return {
-        items: page.items.filter(({ seq }) => seq > horizon),
-        throughSeq: Math.max(page.throughSeq, horizon),
-        resumedSeq: horizon,
+        items: page.items.filter(({ seq }) => seq > watermark),
+        throughSeq: Math.max(page.throughSeq, watermark),
+        resumedSeq: watermark,
       }
     },
   }

@@ -19,10 +19,10 @@ export interface StuckAfter {
  * (`max_execution_time`), but when that strikes between the last blocks of a result they are lost without an error,
  * and half an answer looks like a whole one. So the time is taken here, and what was ended by us never counts as done.
  */
-export class Leash {
-  /** Resolves with the reason once {@link pull} has been called. */
-  readonly pulled: Promise<ClickHouseFailure>
-  private readonly settlePulled: (reason: ClickHouseFailure) => void
+export class QueryDeadline {
+  /** Resolves with the reason once {@link cancel} has been called. */
+  readonly cancelled: Promise<ClickHouseFailure>
+  private readonly settleCancelled: (reason: ClickHouseFailure) => void
   private reason: ClickHouseFailure | undefined
   private atWork: Promise<unknown> | undefined
   private timer: Timer | undefined
@@ -38,18 +38,18 @@ export class Leash {
     private readonly onStuck: (wasBusy: boolean) => void,
   ) {
     const { promise, resolve } = Promise.withResolvers<ClickHouseFailure>()
-    this.pulled = promise
-    this.settlePulled = resolve
+    this.cancelled = promise
+    this.settleCancelled = resolve
   }
 
   /** @param seconds from now; 0 for no limit */
   limit(seconds: number): void {
     if (!(seconds > 0)) return
     const reason = new ClickHouseFailure(159, 'TIMEOUT_EXCEEDED', `Timeout exceeded: maximum: ${seconds * 1000} ms.`)
-    this.timer = setTimeout(() => this.pull(reason), seconds * 1000)
+    this.timer = setTimeout(() => this.cancel(reason), seconds * 1000)
   }
 
-  /** Pulls when the client goes away. */
+  /** Cancels when the client goes away. */
   follow(signal: AbortSignal): void {
     this.signal = signal
     signal.addEventListener('abort', this.onAbort, { once: true })
@@ -57,16 +57,16 @@ export class Leash {
   }
 
   /** Ends what the engine is doing for the statement; it will fail with this reason. */
-  pull(reason: ClickHouseFailure): void {
+  cancel(reason: ClickHouseFailure): void {
     if (this.reason !== undefined) return
     this.reason = reason
-    this.settlePulled(reason)
+    this.settleCancelled(reason)
     void this.killUntilIdle()
   }
 
   /**
    * A step of the statement's work.
-   * @throws ClickHouseFailure the reason, if the leash has been pulled by the end of it
+   * @throws ClickHouseFailure the reason, if the deadline has been cancelled by the end of it
    */
   async during<T>(step: () => Promise<T>): Promise<T> {
     if (this.reason !== undefined) throw this.reason
@@ -94,7 +94,8 @@ export class Leash {
     this.signal?.removeEventListener('abort', this.onAbort)
   }
 
-  private readonly onAbort = () => this.pull(new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client went away.'))
+  private readonly onAbort = () =>
+    this.cancel(new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client went away.'))
 
   /** The first may come before the engine knows the statement. */
   private async killUntilIdle(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { Sql } from '../postgres/connect.ts'
 
-export interface WatermarkDeps {
+export interface RetentionClockDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log
@@ -26,19 +26,19 @@ const LAG_WARN_MS = 3_600_000
  *
  * As a {@link Clock} it says how late it is at least, for whatever else must not be forgotten early.
  */
-export class RetentionWatermark implements Clock {
+export class RetentionClock implements Clock {
   private watermarkMs = 0
   private advancedAtMs = 0
   private isBehind = false
 
-  private constructor(private readonly deps: WatermarkDeps) {}
+  private constructor(private readonly deps: RetentionClockDeps) {}
 
   /** Moves it for the first time in this process. */
-  static async open(deps: WatermarkDeps): Promise<RetentionWatermark> {
-    const watermark = new RetentionWatermark(deps)
+  static async open(deps: RetentionClockDeps): Promise<RetentionClock> {
+    const watermark = new RetentionClock(deps)
     await watermark.move(DAY_MS)
     const help = 'How far the time up to which retention deletes is behind the clock; more than an hour: see the log.'
-    deps.metrics.gauge('retention_watermark_lag_seconds', help, () => Math.round(watermark.lagMs / 1000))
+    deps.metrics.gauge('retention_clock_lag_seconds', help, () => Math.round(watermark.lagMs / 1000))
     return watermark
   }
 

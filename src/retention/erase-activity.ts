@@ -7,7 +7,7 @@ import type { Sql } from '../postgres/connect.ts'
 import type { RunStatistics } from '../runs/statistics.ts'
 import { countRows, eraseRows } from './erase-rows.ts'
 
-export interface LetGoDeps {
+export interface EraseActivityDeps {
   readonly sql: Sql
   readonly journal: Journal
   readonly relay: Pick<OutboxRelay, 'flush'>
@@ -29,7 +29,7 @@ const SINK_WAIT_MS = 500
  *
  * @throws ApiError UNAVAILABLE when ClickHouse is behind; what the stores throw
  */
-export async function letGo(deps: LetGoDeps, signal: AbortSignal): Promise<void> {
+export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal): Promise<void> {
   const { sql, journal, relay, columnar, instanceId } = deps
   const { epoch } = journal
   const due = await sql<{ workspace_id: string }[]>`
@@ -56,7 +56,7 @@ export async function letGo(deps: LetGoDeps, signal: AbortSignal): Promise<void>
 }
 
 /** Waits until every consumer has done with everything up to `seq`. */
-async function allRead({ sink, statistics }: LetGoDeps, seq: number, signal: AbortSignal): Promise<void> {
+async function allRead({ sink, statistics }: EraseActivityDeps, seq: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + SINK_PATIENCE_MS
   while (!(await sink.waitFor(seq, SINK_WAIT_MS))) {
     signal.throwIfAborted()
@@ -68,7 +68,7 @@ async function allRead({ sink, statistics }: LetGoDeps, seq: number, signal: Abo
 
 /** Counted before: when a crash comes between the two, the repeat finds fewer and the larger number stands. */
 async function eraseFromColumnar(
-  { sql, columnar }: LetGoDeps,
+  { sql, columnar }: EraseActivityDeps,
   workspaceId: string,
   signal: AbortSignal,
 ): Promise<void> {
