@@ -70,6 +70,7 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
     if (asked) return
     asked = true
     clearProgress()
+    if (process.stdout.isTTY === true) say('Stopping …\n')
     log.info('stopping', { reason })
     setTimeout(() => {
       log.error('the stop took too long; leaving', { after_ms: STOP_MS })
