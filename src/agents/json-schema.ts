@@ -1,4 +1,5 @@
 import { invalid } from '../http/errors.ts'
+import { isObject } from '../http/json-object.ts'
 import { shown } from '../http/validation-message.ts'
 
 type Check = (value: unknown, place: string) => void
@@ -156,10 +157,6 @@ const KEYWORDS: Record<string, Check> = {
   deprecated: flag,
   readOnly: flag,
   writeOnly: flag,
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function expected(what: string, value: unknown, place: string) {

@@ -5,7 +5,7 @@ import { Uuid } from '../http/schema.ts'
 import type { Mint } from '../ids.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
-import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import {
   type AgentPage,
   type AgentRecord,
@@ -68,9 +68,9 @@ export class AgentStore {
    */
   async edit(caller: Caller, agentId: string, edit: EditAgent): Promise<AgentRecord> {
     const { sql, clock } = this.deps
-    return sql.begin(async (tx) => {
+    return inTransaction(sql, async (tx) => {
       const [row] = await tx<AgentRow[]>`
-        select ${columns(tx as unknown as TransactionSql)} from agents
+        select ${columns(tx)} from agents
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for update`
       if (row === undefined) throw noAgent()
       const { agent_id, version, created_at, updated_at, ...settings } = row

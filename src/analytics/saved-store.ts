@@ -5,7 +5,7 @@ import { RawJson } from '../http/raw-json.ts'
 import { Uuid } from '../http/schema.ts'
 import type { Mint } from '../ids.ts'
 import type { Caller } from '../keys/schema.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { inTransaction, type Sql } from '../postgres/connect.ts'
 import type { Analytics } from './analytics.ts'
 import {
   type CreateSavedQuery,
@@ -49,20 +49,18 @@ export class SavedQueries {
     const settings = { name, description, query, params: jsonOf(params) }
     const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
     await analytics.check(query, signal)
-    await sql
-      .begin(async (tx) => {
-        // One creation at a time in a workspace, so that the count is still true when the row is written.
-        await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
-        const [{ others }] = await tx<[{ others: number }]>`
+    await inTransaction(sql, async (tx) => {
+      // One creation at a time in a workspace, so that the count is still true when the row is written.
+      await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
+      const [{ others }] = await tx<[{ others: number }]>`
           select count(*)::int as others from saved_queries
           where workspace_id = ${workspaceId} and query_id <> ${row.query_id}`
-        if (others >= SAVED_QUERIES_MAX) throw tooMany()
-        // The id exists already when the same call is repeated because its answer was lost.
-        await tx`insert into saved_queries ${tx(row as never)} on conflict (query_id) do nothing`
-      })
-      .catch((error: unknown) => {
-        throw conflictOf(error, name)
-      })
+      if (others >= SAVED_QUERIES_MAX) throw tooMany()
+      // The id exists already when the same call is repeated because its answer was lost.
+      await tx`insert into saved_queries ${tx(row as never)} on conflict (query_id) do nothing`
+    }).catch((error: unknown) => {
+      throw conflictOf(error, name)
+    })
     return this.get(caller, row.query_id)
   }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { orAborted } from '../abort.ts'
 import { readAddress } from './addresses.ts'
 import { withoutRoot } from './allow-list.ts'
 import { ACCEPT_ENCODING, type BodyOptions, bodyOf } from './body.ts'
@@ -67,6 +68,7 @@ export function createEgress(options: EgressOptions): Egress {
   const exchange = createExchange({ ca, connectTimeoutMs })
 
   async function answer(target: Target, message: Omit<Message, 'address'>, signal: AbortSignal) {
+    // A DNS lookup cannot be cancelled, but nobody has to wait for it.
     const addresses = await orAborted(addressesOf(target, options), signal)
     let failure: unknown
     for (const address of addresses.slice(0, ADDRESSES_MAX)) {
@@ -147,16 +149,6 @@ function deadline(given: AbortSignal | null | undefined, timeoutMs: number, host
       given?.removeEventListener('abort', abort)
     },
   }
-}
-
-/** Nothing can call off a resolver; but nobody has to wait for it. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }
 
 function toResponse(incoming: IncomingMessage, method: string, options: BodyOptions): Response {

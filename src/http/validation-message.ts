@@ -1,5 +1,6 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
+import { isObject } from './json-object.ts'
 import { RawJson } from './raw-json.ts'
 import { textProblem } from './schema.ts'
 
@@ -63,7 +64,7 @@ function innermost(finding: Finding): Finding {
 
 function isOfType(schema: TSchema, value: unknown): boolean {
   if (COERCED_FORMATS.has(schema.format)) return false
-  if (schema.type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (schema.type === 'object') return isObject(value)
   if (schema.type === 'array') return Array.isArray(value)
   if (schema.type === 'integer') return typeof value === 'number'
   if (schema.type === 'null') return value === null

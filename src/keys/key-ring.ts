@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import type { FailureLimit } from '../http/failure-limit.ts'
 import type { Log } from '../log.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
-import { type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
 import { BoundedMap } from './bounded-map.ts'
 import { type Credential, readCredentials, readNewestHashes } from './credentials.ts'
 import { type CredentialChange, CredentialLease, type LeaseDeps } from './lease.ts'
@@ -172,11 +172,11 @@ export class KeyRing {
     let result: T
     let changeId = 0
     try {
-      result = (await this.deps.sql.begin(async (sql) => {
-        const worked = await work(sql as unknown as TransactionSql)
-        changeId = await this.lease.record(sql as unknown as TransactionSql, change)
+      result = await inTransaction(this.deps.sql, async (tx) => {
+        const worked = await work(tx)
+        changeId = await this.lease.record(tx, change)
         return worked
-      })) as T
+      })
     } catch (error) {
       // A commit whose answer was lost may have happened.
       if (!(error instanceof ApiError)) this.forget([{ ...change, dead: false }])

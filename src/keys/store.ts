@@ -4,7 +4,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
 import { Uuid } from '../http/schema.ts'
 import { parseTimestamp } from '../http/timestamp.ts'
 import type { Mint } from '../ids.ts'
-import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import type { KeyRing } from './key-ring.ts'
 import {
   type Caller,
@@ -58,12 +58,12 @@ export class KeyStore {
     const { sql, clock } = this.deps
     const token = mintToken('workspace')
     const expiresAt = this.futureDate(body.expires_at)
-    const row = await sql.begin(async (tx) => {
+    const row = await inTransaction(sql, async (tx) => {
       // Locked, so that erasing the workspace comes before or after, not in between.
       const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
       if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
       if (workspace.is_erasing === true) throw new ApiError('CONFLICT', 'the workspace is being erased')
-      return insertKey(tx as unknown as TransactionSql, token, {
+      return insertKey(tx, token, {
         key_id: mint.uuid(),
         workspace_id: workspaceId,
         agent_id: null,
@@ -80,13 +80,13 @@ export class KeyStore {
     const { sql, clock } = this.deps
     const token = mintToken('agent')
     const expiresAt = this.futureDate(body.expires_at)
-    const row = await sql.begin(async (tx) => {
+    const row = await inTransaction(sql, async (tx) => {
       // Locked, so that archiving the agent either finds this key and kills it, or is seen here.
       const [agent] = await tx`
         select agent_id from agents
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
       if (agent === undefined) throw new ApiError('NOT_FOUND', 'agent does not exist')
-      return insertKey(tx as unknown as TransactionSql, token, {
+      return insertKey(tx, token, {
         key_id: mint.uuid(),
         workspace_id: caller.workspaceId,
         agent_id: agentId,

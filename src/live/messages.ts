@@ -1,4 +1,5 @@
 import { type ErrorCode, invalid } from '../http/errors.ts'
+import { isObject } from '../http/json-object.ts'
 import type { FilterInput } from './filter.ts'
 
 /** What clients and service say to each other on a WebSocket (contract section 5). One JSON object a message, in text. */
@@ -87,7 +88,7 @@ function parseObject(text: string): Record<string, unknown> {
   } catch {
     throw invalid('', 'the message is not JSON')
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw invalid('', 'a message must be a JSON object with an op')
 }
 

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { ApiError, invalid } from '../http/errors.ts'
+import { eventStreamResponse } from '../http/event-stream.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import { RunParams } from '../runs/schema.ts'
@@ -23,14 +24,8 @@ export interface LiveRoutesDeps {
 }
 
 const TAGS = ['Feeds']
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store, no-transform',
-  // Proxies that gather answers would hold events back.
-  'x-accel-buffering': 'no',
-  // Who may open a feed is settled by its token and FEED_ORIGINS; no cookie is involved.
-  'access-control-allow-origin': '*',
-}
+/** A token and FEED_ORIGINS decide who may open a feed; no cookie is involved. */
+const ANY_ORIGIN = { 'access-control-allow-origin': '*' }
 const STREAM_ANSWER = {
   200: {
     description:
@@ -123,9 +118,9 @@ async function respond(live: LiveDeps, asked: EventStreamOptions, keepOpen: () =
   const stream = await live.connections.admit(asked.caller, () => new EventStream(live, asked))
   // An EventSource that has it all would connect again and again, unless it is told that there is no content.
   const isDone = asked.until === 'caught-up' && asked.after !== undefined && !(await stream.hasContent)
-  if (isDone) return new Response(null, { status: 204, headers: { 'access-control-allow-origin': '*' } })
+  if (isDone) return new Response(null, { status: 204, headers: ANY_ORIGIN })
   keepOpen()
-  return new Response(stream.body, { headers: STREAM_HEADERS })
+  return eventStreamResponse(stream.body, ANY_ORIGIN)
 }
 
 interface StreamRequest {

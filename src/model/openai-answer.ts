@@ -1,3 +1,4 @@
+import { isObject } from '../http/json-object.ts'
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall, ModelUsage } from './model.ts'
 import { brokenAnswer, Fault, faultInBody, plainText } from './openai-failure.ts'
 import { EventTooLong, readEvents, StreamCut } from './sse.ts'
@@ -233,10 +234,6 @@ function textOf(value: unknown): string {
 
 function listOf(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value.filter(isObject) : []
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function wrongShape(what: string): Fault {

@@ -1,4 +1,5 @@
 import type OpenAI from 'openai'
+import { isObject } from '../http/json-object.ts'
 import type { ModelMessage, ModelRequest, ModelToolCall } from './model.ts'
 import type { Fault } from './openai-failure.ts'
 import { isStrictSchema } from './strict-schema.ts'
@@ -106,8 +107,7 @@ function withInstruction(messages: readonly ModelMessage[], schema: Record<strin
 
 function isJsonObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject(JSON.parse(text))
   } catch {
     return false
   }

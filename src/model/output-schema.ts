@@ -1,6 +1,7 @@
 import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import Ajv2019 from 'ajv/dist/2019.js'
 import Ajv2020 from 'ajv/dist/2020.js'
+import { isObject } from '../http/json-object.ts'
 import { shown } from '../http/validation-message.ts'
 import { BoundedMap } from '../keys/bounded-map.ts'
 import { inexactIn } from './exact-json.ts'
@@ -272,8 +273,4 @@ function plain(message: string): string {
 
 function cut(text: string, length = PROBLEM_LENGTH_MAX): string {
   return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../http/json-object.ts'
 import type { ModelUsage } from './model.ts'
 
 /** In USD per million tokens. */
@@ -110,8 +111,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../http/json-object.ts'
 /**
  * Whether OpenAI takes a schema for structured outputs with `strict: true`: the root is an object, every object names all
  * its properties as required and allows no others, and no keyword is one that it does not know. A schema of other form
@@ -40,8 +41,4 @@ function innerSchemas(schema: Record<string, unknown>): unknown[] {
   if (schema.items !== undefined) inner.push(schema.items)
   if (schema.anyOf !== undefined) inner.push(...(Array.isArray(schema.anyOf) ? schema.anyOf : [null]))
   return inner
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -75,6 +75,12 @@ export function singleConnection(pool: Sql): Sql {
   return postgres({ ...pool.options, max: 1 } as never) as unknown as Sql
 }
 
+/** Runs `work` in a transaction: committed when it resolves, rolled back when it throws. */
+export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+  // The library's types lose the column types on the way, and take results that are arrays for lists of promises.
+  return sql.begin((tx) => work(tx as unknown as TransactionSql)) as Promise<T>
+}
+
 /**
  * The error that a client gets when Postgres cannot do its work at the moment: UNAVAILABLE, with the real one as its
  * cause. Null for any other error. The one place that tells the two apart.

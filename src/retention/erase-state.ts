@@ -1,4 +1,4 @@
-import type { Sql } from '../postgres/connect.ts'
+import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { LIVE_RUN_STATUSES } from '../runs/state.ts'
 
 /** Of runs, with all their tasks, steps and calls: one statement must not take long, however large they are. */
@@ -121,7 +121,7 @@ async function eraseIdempotencyKeys(sql: Sql, workspaceId: string): Promise<void
 
 async function eraseTable(sql: Sql, workspaceId: string, { table, counted }: (typeof TABLES)[number]): Promise<void> {
   await untilNone(() =>
-    sql.begin(async (tx) => {
+    inTransaction(sql, async (tx) => {
       const { count } = await tx`
         delete from ${tx(table)} where ctid = any(array(
           select ctid from ${tx(table)} where workspace_id = ${workspaceId} limit ${ROWS_PER_STATEMENT}

@@ -4,7 +4,7 @@ import { ApiError, invalid } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../http/page.ts'
 import { CursorMs } from '../http/schema.ts'
 import type { Caller } from '../keys/schema.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { redactor } from './redact.ts'
 import {
   type DeletedSecret,
@@ -71,7 +71,7 @@ export class SecretStore implements Secrets {
     const { sealed, key_id } = vault.seal(value as string, { workspaceId, name })
     const now = new Date(clock.now())
     const row = { workspace_id: workspaceId, name, sealed, key_id, created_at: now, updated_at: now }
-    return sql.begin(async (tx) => {
+    return inTransaction(sql, async (tx) => {
       // One change at a time in a workspace, so that the count is still true when the row is written.
       await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
       const [{ others }] = await tx<[{ others: number }]>`

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Mint } from '../ids.ts'
 import { describeToken, mintToken } from '../keys/token.ts'
-import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { insertWorkspace } from './store.ts'
 
 export interface BootstrapDeps {
@@ -29,7 +29,7 @@ const WORKSPACE_NAME = 'default'
  */
 export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDeps): Promise<Bootstrapped> {
   const token = key === undefined ? mintToken('workspace') : describeToken(key)
-  return sql.begin(async (tx): Promise<Bootstrapped> => {
+  return inTransaction(sql, async (tx): Promise<Bootstrapped> => {
     await tx`lock table workspaces in share row exclusive mode`
     const [{ exists }] = (await tx`select exists (select from workspaces)`) as unknown as [{ exists: boolean }]
     if (exists) {
@@ -38,8 +38,8 @@ export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDep
           and (expires_at is null or expires_at > ${new Date(clock.now())})`
       return { workspaceId: null, freshKey: null, keyIgnored: key !== undefined && working === undefined }
     }
-    const workspace = await insertWorkspace(tx as unknown as TransactionSql, WORKSPACE_NAME, token, mint, clock)
+    const workspace = await insertWorkspace(tx, WORKSPACE_NAME, token, mint, clock)
     const freshKey = key === undefined ? token.text : null
     return { workspaceId: workspace.workspace_id, freshKey, keyIgnored: false }
-  }) as Promise<Bootstrapped>
+  })
 }

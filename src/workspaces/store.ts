@@ -6,7 +6,7 @@ import type { Mint } from '../ids.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { insertKey } from '../keys/store.ts'
 import { mintToken, type Token } from '../keys/token.ts'
-import type { Sql, TransactionSql } from '../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../postgres/connect.ts'
 import {
   type CreateWorkspace,
   type EditWorkspace,
@@ -34,7 +34,7 @@ export class WorkspaceStore {
   async create({ name }: CreateWorkspace, mint: Mint): Promise<NewWorkspace> {
     const { sql, ring, clock } = this.deps
     const token = mintToken('workspace')
-    const made = await sql.begin((tx) => insertWorkspace(tx as unknown as TransactionSql, name, token, mint, clock))
+    const made = await inTransaction(sql, (tx) => insertWorkspace(tx, name, token, mint, clock))
     ring.issued(token.hash)
     return made as NewWorkspace
   }

@@ -1,7 +1,7 @@
 import { runKey } from '../../ids.ts'
 import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import type { Prices } from '../../model/prices.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import type { Budget } from '../invoke/plan.ts'
 import type { ChangeSignals } from '../scheduler/changes.ts'
 import { OwnershipLost } from '../store/progress.ts'
@@ -104,8 +104,7 @@ export class RunBudget {
   private async reserve(atLeast: number, estimate: number): Promise<Overrun | 'full' | null> {
     const { sql, owner } = this.deps
     const { workspaceId, runId } = this.run
-    return (await sql.begin(async (transaction) => {
-      const tx = transaction as unknown as TransactionSql
+    return inTransaction(sql, async (tx) => {
       const sums = await this.lockedSums(tx)
       const verdict = this.judge(sums, atLeast, estimate)
       const { count } = await tx`
@@ -113,7 +112,7 @@ export class RunBudget {
         where workspace_id = ${workspaceId} and run_id = ${runId} and owner = ${owner} and phase = 'driven'`
       if (count === 0) throw new OwnershipLost()
       return verdict
-    })) as Overrun | 'full' | null
+    })
   }
 
   /** What each of the budgets has to cover so far, in their order. Nobody else can reserve until the transaction ends. */

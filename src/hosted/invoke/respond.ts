@@ -1,11 +1,12 @@
+import { orAborted } from '../../abort.ts'
 import { ApiError } from '../../http/errors.ts'
+import { eventStreamResponse } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import { type CloseReason, type FeedRoom, refusalOf } from '../../live/connections.ts'
 import type { OutputPosition } from '../output/output-log.ts'
 import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
-import { orAborted } from '../scheduler/scheduler.ts'
 import { answerOf, readOutcome } from '../store/outcome.ts'
 import type { RunOutcome } from '../store/rows.ts'
 import type { Invoked } from './invocations.ts'
@@ -31,13 +32,6 @@ export interface ResponseMode {
 export interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
   /** From where on its output is streamed. */
   readonly after?: OutputPosition | undefined
-}
-
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store, no-transform',
-  // Proxies that gather answers would hold tokens back.
-  'x-accel-buffering': 'no',
 }
 
 const IN_LINE: RunOutcome = { kind: 'left', status: 'queued' }
@@ -136,7 +130,7 @@ export function createResponder(deps: ResponderDeps) {
   ): Promise<Response> {
     const open = () => new OutputStream(deps, { caller, run: { workspaceId, runId }, sessionId, after })
     const { body } = await connections.admit(caller, open, room)
-    return new Response(body, { headers: STREAM_HEADERS })
+    return eventStreamResponse(body)
   }
 
   /** Tells those who wait where their runs stand: the service is about to end, and goes on with them after its next start. */

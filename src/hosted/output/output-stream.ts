@@ -1,3 +1,4 @@
+import { BoundedEventStream } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
@@ -23,28 +24,18 @@ export interface OutputStreamOptions {
   readonly after?: OutputPosition | undefined
 }
 
-const HEARTBEAT_MS = 8_000
-const QUEUE_BYTES = 64 * 1024
-const ENCODER = new TextEncoder()
-
 /**
- * The output of a hosted run as an event stream (contract section 6): what it has put out after a position, then what
- * it puts out, until it is over or waits for a person. A client that goes away changes nothing about the run; one that
- * reads slowly is sent what has come together meanwhile, as one piece.
+ * The output of a hosted run as an event stream (contract section 6): first what the run has put out after a position,
+ * then what follows, until the run ends or waits for a person. A client that leaves does not affect the run. A client
+ * that reads slowly gets everything that has accumulated in one piece.
  */
 export class OutputStream implements Connection {
   readonly caller: FeedCaller
-  /** The body of the answer. */
-  readonly body: ReadableStream<Uint8Array>
-  private controller!: ReadableStreamDefaultController<Uint8Array>
+  private readonly stream: BoundedEventStream
   private position: OutputPosition
   private log: OutputLog | undefined
   private stopListening = () => {}
   private readonly gone = new AbortController()
-  /** On the monotonic clock. */
-  private lastSentMs = performance.now()
-  /** 0 while there is room. */
-  private fullSinceMs = 0
 
   constructor(
     private readonly deps: OutputStreamDeps,
@@ -52,60 +43,43 @@ export class OutputStream implements Connection {
   ) {
     this.caller = options.caller
     this.position = options.after ?? OUTPUT_START
-    this.body = new ReadableStream(
-      {
-        start: (controller) => {
-          this.controller = controller
-        },
-        pull: () => this.drained(),
-        cancel: () => this.release(),
-      },
-      { highWaterMark: QUEUE_BYTES, size: (chunk) => chunk?.length ?? 0 },
-    )
-    // Sends the headers on their way.
-    this.write(': connected\n\n')
+    const owner = { drained: () => this.flush(), ended: () => this.release(), heartbeat: () => ': heartbeat\n\n' }
+    this.stream = new BoundedEventStream(owner, deps.slowConsumerMs)
+    // Sends the headers.
+    this.stream.write(': connected\n\n')
     deps.connections.add(this)
     void this.follow()
   }
 
-  end(reason: CloseReason): void {
-    if (this.gone.signal.aborted) return
-    if (reason !== 'slow_consumer') {
-      this.finish()
-      return
-    }
-    this.release()
-    // What stands in its queue would be kept until somebody read it.
-    this.controller.error(new Error('the client does not read'))
+  /** The body of the response. */
+  get body(): ReadableStream<Uint8Array> {
+    return this.stream.body
   }
 
   get queuedBytes(): number {
-    return QUEUE_BYTES - (this.controller.desiredSize ?? QUEUE_BYTES)
+    return this.stream.queuedBytes
+  }
+
+  end(reason: CloseReason): void {
+    if (reason === 'slow_consumer') this.stream.cut()
+    else this.stream.close()
   }
 
   tick(now: number): void {
-    if (this.fullSinceMs !== 0 && now - this.fullSinceMs > this.deps.slowConsumerMs) this.end('slow_consumer')
-    else if (now - this.lastSentMs > HEARTBEAT_MS && this.fullSinceMs === 0) this.write(': heartbeat\n\n')
+    this.stream.tick(now)
   }
 
-  private drained(): void {
-    // Also called from within `write`, when nothing is waiting to be sent.
-    if (this.fullSinceMs === 0 || (this.controller.desiredSize ?? 0) <= 0) return
-    this.fullSinceMs = 0
-    this.flush()
-  }
-
-  /** Sends what there is, as far as the client takes it. */
+  /** Sends what there is, unless the queue is full: then it is called again once there is room. */
   private flush(): void {
-    if (this.log === undefined || this.gone.signal.aborted || this.fullSinceMs !== 0) return
+    if (this.log === undefined || this.stream.isEnded || this.stream.isFull) return
     const { text, position, isOver } = framesAfter(this.log, this.position)
     this.position = position
-    if (text !== '') this.write(text)
-    if (isOver) this.finish()
+    if (text !== '') this.stream.write(text)
+    if (isOver) this.stream.close()
     else if (this.log.isClosed) this.leave()
   }
 
-  /** Finds out where the run is: driven here, over or asleep, or on its way to a executor. */
+  /** Finds out where the run is: executed here, ended or paused, or waiting for an executor. */
   private async follow(): Promise<void> {
     const { scheduler } = this.deps
     const { run } = this.options
@@ -120,9 +94,7 @@ export class OutputStream implements Connection {
         else await change
       }
     } catch (error) {
-      if (signal.aborted) return
-      this.release()
-      this.controller.error(error)
+      this.stream.cut(error)
     }
   }
 
@@ -152,23 +124,9 @@ export class OutputStream implements Connection {
     void this.follow()
   }
 
-  private finish(): void {
-    if (this.gone.signal.aborted) return
-    this.release()
-    this.controller.close()
-  }
-
   private release(): void {
-    if (this.gone.signal.aborted) return
     this.gone.abort()
     this.stopListening()
     this.deps.connections.remove(this)
-  }
-
-  private write(text: string): void {
-    if (this.gone.signal.aborted) return
-    this.controller.enqueue(ENCODER.encode(text))
-    this.lastSentMs = performance.now()
-    if ((this.controller.desiredSize ?? 0) <= 0) this.fullSinceMs = this.lastSentMs
   }
 }

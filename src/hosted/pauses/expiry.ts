@@ -3,8 +3,8 @@ import { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { Loops } from '../../ops/supervise.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
-import { type EndedRun, endLocked, type HostedRunRef, lockToEnd, NOTHING_MORE, type RunEnd } from '../store/end.ts'
+import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import { endLocked, type HostedRunRef, lockToEnd, NOTHING_MORE, type RunEnd } from '../store/end.ts'
 import { findRun } from '../store/load.ts'
 import { systemEvent } from '../store/system-event.ts'
 
@@ -54,14 +54,13 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
   const run = await findRun(sql, pause)
   if (run === null) return
   const at = clock.now()
-  const ended = (await sql.begin(async (transaction) => {
-    const tx = transaction as unknown as TransactionSql
+  const ended = await inTransaction(sql, async (tx) => {
     await lockToEnd(tx, run)
     const { count } = await tx`
       update pauses set status = 'expired', decided_at = ${new Date(at)}
       where pause_id = ${pause.pauseId} and status = 'pending'`
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
-  })) as EndedRun | null
+  })
   if (ended === null) return
   for (const each of [run, ...ended.below]) onEnded(each)
   onChange()

@@ -8,7 +8,7 @@ import type { RunIdentity } from '../../ids.ts'
 import type { Caller } from '../../keys/schema.ts'
 import { inexactIn } from '../../model/exact-json.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { checkSize } from '../../runs/limits.ts'
 import { failure } from '../executor/tool-calls.ts'
 import type { RunPlan } from '../invoke/plan.ts'
@@ -80,8 +80,7 @@ export class Pauses {
     const run = { workspaceId, runId: pause.run_id }
     if (decision.status === 'approved') await this.checkEdited(workspaceId, pause, decision.editedInput)
     const at = clock.now()
-    const decided = (await sql.begin(async (transaction) => {
-      const tx = transaction as unknown as TransactionSql
+    const decided = await inTransaction(sql, async (tx) => {
       const chain = await lockAncestors(tx, run)
       const [row] = await tx`
         update pauses set status = ${decision.status}, decided_by = ${caller.keyId}, decided_at = ${new Date(at)},
@@ -94,11 +93,11 @@ export class Pauses {
       await apply(tx, workspaceId, pause, decision)
       const events = [decisionEvent(caller, pause, decision, at)]
       await tx`with it as (select 1) ${insertOutbox(tx, events, 'none', 'it')}`
-      const [next] = await loadPauses(tx as unknown as Sql, run)
+      const [next] = await loadPauses(tx, run)
       if (next === undefined) await wake(tx, chain)
       else await showNext(tx, chain, pauseId, pendingOf(pause.run_id, next))
       return true
-    })) as boolean
+    })
     if (!decided) throw alreadyDecided(await this.get(caller, type, pauseId), at)
     onChange()
   }

@@ -1,6 +1,6 @@
 import type { RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { insertOutbox } from '../store/rows.ts'
 
@@ -44,8 +44,7 @@ export async function claimQueued(
   eventsOf: (run: Claimed) => readonly SystemEventRow[],
 ): Promise<Claimed[]> {
   const workspaces = [...slots.keys()]
-  return (await sql.begin(async (transaction) => {
-    const tx = transaction as unknown as TransactionSql
+  return inTransaction(sql, async (tx) => {
     const queued = await tx<Claimed[]>`
       select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId",
         r.started_at is null as "isFirst", h.parent_call_id is not null as "isChild"
@@ -84,7 +83,7 @@ export async function claimQueued(
     const begun = queued.filter((run) => run.isFirst)
     for (const run of begun) await tx`with it as (select 1) ${insertOutbox(tx, eventsOf(run), 'none', 'it')}`
     return [...queued]
-  })) as Claimed[]
+  })
 }
 
 const CHILDREN_MAX = 1_000

@@ -1,3 +1,4 @@
+import { orAborted } from '../../abort.ts'
 import { ApiError } from '../../http/errors.ts'
 import { type RunIdentity, runKey } from '../../ids.ts'
 import type { Log } from '../../log.ts'
@@ -274,17 +275,5 @@ export class Scheduler {
     this.strays = seen
     const due = [...strays].filter(([key]) => (seen.get(key) ?? 0) > 1 && (seen.get(key) ?? 0) <= STRAYS_MAX)
     await this.takeUpStrays(due.map(([, run]) => run))
-  }
-}
-
-/** @throws the signal's reason when it aborts before */
-export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([promise, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }

@@ -3,7 +3,7 @@ import { cursorCodec, PAGE_LIMIT_DEFAULT, pageOf } from '../../http/page.ts'
 import { Int, Uuid } from '../../http/schema.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { Caller } from '../../keys/schema.ts'
-import type { Sql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import {
   type DeletedSession,
   type ListMessages,
@@ -83,7 +83,7 @@ export class Sessions {
     await this.get(caller, sessionId)
     // The session goes last: a run that waited for a turn in one that is gone would wait for ever.
     for (;;) {
-      const waiting = await sql.begin(async (tx) => {
+      const waiting = await inTransaction(sql, async (tx) => {
         await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`
         const runs = await tx<{ run_id: string }[]>`
           select run_id from hosted_runs

@@ -1,7 +1,7 @@
 import { ApiError, invalid } from '../../http/errors.ts'
 import type { RawJson } from '../../http/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { budgetsOver } from '../executor/budget.ts'
 import { OwnershipLost } from './progress.ts'
@@ -37,13 +37,12 @@ export type BeginResult = 'driven' | 'queued' | 'waiting' | 'exists'
 export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly SystemEventRow[]): Promise<BeginResult> {
   if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
   try {
-    return (await sql.begin(async (transaction) => {
-      const tx = transaction as unknown as TransactionSql
+    return await inTransaction(sql, async (tx) => {
       const hasTurn = run.startsSession ? await startSession(tx, run) : await takeSessionTurn(tx, run)
       const result = await insertRun(tx, run, !hasTurn ? 'waiting' : run.owner === null ? 'queued' : 'driven', events)
       if (result === 'exists') throw new AlreadyExists()
       return result
-    })) as BeginResult
+    })
   } catch (error) {
     if (error instanceof AlreadyExists) return 'exists'
     throw error

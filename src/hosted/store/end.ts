@@ -1,7 +1,7 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import { type HostedRun, insertOutbox, type Step } from './rows.ts'
@@ -56,11 +56,10 @@ export async function endRun(
     const ended = await updateRun(sql, run, owner, ending)
     return ended && { ...ended, below: [] }
   }
-  return (await sql.begin(async (transaction) => {
-    const tx = transaction as unknown as TransactionSql
+  return inTransaction(sql, async (tx) => {
     await lockToEnd(tx, run)
     return endLocked(tx, run, owner, ending)
-  })) as EndedRun | null
+  })
 }
 
 /**

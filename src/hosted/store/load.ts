@@ -1,7 +1,7 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { ModelToolCall } from '../../model/model.ts'
-import type { Sql } from '../../postgres/connect.ts'
+import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
 import type { HostedRunRef } from './end.ts'
 import type { Call, HostedRun, Pause, RunProgress, Step } from './rows.ts'
@@ -63,7 +63,7 @@ export async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): 
 }
 
 /** Those that are pending, in the order in which they were asked. */
-export async function loadPauses(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Pause[]> {
+export async function loadPauses(sql: Sql | TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Pause[]> {
   const rows = await sql<(Omit<Pause, 'options'> & { readonly options: RawJson | null })[]>`
     select pause_id as "pauseId", call_id as "callId", type, tool, input, question, options,
       expires_at as "expiresAt", frame

@@ -1,7 +1,7 @@
 import { encodeJson, RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
-import type { Sql, TransactionSql } from '../../postgres/connect.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { loadPauses } from './load.ts'
 import { type HostedRun, insertOutbox, type PendingPause, parsePending, pendingOf } from './rows.ts'
@@ -30,8 +30,7 @@ export async function pauseRun(
   owner: string,
   details: PauseDetails,
 ): Promise<PendingPause | 'decided' | null> {
-  return (await sql.begin(async (transaction) => {
-    const tx = transaction as unknown as TransactionSql
+  return inTransaction(sql, async (tx) => {
     const [driven] = await tx`
       select from hosted_runs
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
@@ -53,7 +52,7 @@ export async function pauseRun(
       )
       ${insertOutbox(tx, events, 'last', 'moved')}`
     return pending
-  })) as PendingPause | 'decided' | null
+  })
 }
 
 /** What the run waits for, of its own or of its children; null if any of its calls can go on. */
@@ -75,7 +74,7 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
     where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and h.phase = 'paused'
     for share of h`
   if (asleep.length < children.length) return null
-  const [own] = await loadPauses(tx as unknown as Sql, run)
+  const [own] = await loadPauses(tx, run)
   if (own !== undefined) return pendingOf(runId, own)
   const first = asleep.find(({ run_id }) => run_id === children[0])
   return first === undefined ? null : parsePending(first.pending)

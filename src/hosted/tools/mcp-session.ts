@@ -3,6 +3,7 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import type { AnySchema, SchemaOutput } from '@modelcontextprotocol/sdk/server/zod-compat.js'
 import { type ClientRequest, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import packageJson from '../../../package.json' with { type: 'json' }
+import { orAborted } from '../../abort.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { McpTransport } from './mcp-transport.ts'
 
@@ -102,7 +103,7 @@ export class McpSessions {
   private async send<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal) {
     const isOld = this.session !== undefined
     const opened = this.opened()
-    const { client } = await until(opened, signal)
+    const { client } = await orAborted(opened, signal)
     const { silenceMs, requestMs } = this.server.timeouts
     const options = {
       signal,
@@ -118,7 +119,7 @@ export class McpSessions {
     }
     // The server has restarted or tidied up: it has not looked at the request, so it may be sent again.
     if (this.session === opened) this.session = undefined
-    return (await until(this.opened(), signal)).client.request(request, schema, options)
+    return (await orAborted(this.opened(), signal)).client.request(request, schema, options)
   }
 
   private opened(): Promise<Session> {
@@ -162,17 +163,4 @@ async function closeSession({ client, transport }: Session, { closeMs }: McpTime
 function isForgotten(error: unknown): boolean {
   if (!(error instanceof StreamableHTTPError)) return false
   return error.code === 404 || (error.code === 400 && /session/i.test(error.message))
-}
-
-/** The promise's outcome, unless the signal aborts first. */
-export async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
 }

@@ -1,10 +1,11 @@
 import { CallToolResultSchema, ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
+import { orAborted } from '../../abort.ts'
 import type { McpTool } from '../../agents/tools.ts'
 import type { Egress } from '../../egress/egress.ts'
 import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
 import type { McpLists, McpToolList } from './mcp-lists.ts'
 import { failureText, outcomeOf } from './mcp-outcome.ts'
-import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts, until } from './mcp-session.ts'
+import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts } from './mcp-session.ts'
 import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
 
 /** Most tools, and most bytes of their descriptions as JSON, that an agent takes from one server. */
@@ -51,7 +52,7 @@ export async function listMcpTools(definition: McpTool, deps: McpDeps): Promise<
     timeouts,
     toolsChanged: () => lists.forget(key),
   }
-  const tools = await until(
+  const tools = await orAborted(
     lists.get(key, () => listed(definition, server, filled)),
     signal,
   )
