@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { SHARED_CLICKHOUSE, SHARED_POSTGRES, startTestClickHouse, startTestPostgres } from './support/stores.ts'
+import { SHARED_CLICKHOUSE, SHARED_POSTGRES, startClickHouseTemplate, startPostgresTemplate } from './support/stores.ts'
 import { endAll } from './support/teardown.ts'
 
 const HELP = `Runs the tests on real stores, several files at a time.
@@ -33,10 +33,7 @@ async function main(args: readonly string[]): Promise<number> {
   const parallel = args.some((arg) => arg.startsWith('--parallel'))
     ? []
     : [`--parallel=${workersFor(availableParallelism())}`]
-  const [postgres, clickhouse] = await Promise.all([
-    process.env.DATABASE_URL ?? startTestPostgres(),
-    process.env.CLICKHOUSE_URL ?? startTestClickHouse(),
-  ])
+  const [postgres, clickhouse] = await Promise.all([startPostgresTemplate(), startClickHouseTemplate()])
   const command = ['test', `--timeout=${TEST_TIMEOUT_MS}`, ...parallel, '--no-isolate', `--timings=${TIMINGS}`, ...args]
   const tests = Bun.spawn([process.execPath, ...command], {
     cwd: ROOT,

@@ -1,8 +1,6 @@
 import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
-import { migrateClickHouse } from '../../src/columnar/migrate.ts'
-import { createLog } from '../../src/log.ts'
-import { SHARED_CLICKHOUSE, startTestClickHouse } from './stores.ts'
+import { newDatabaseName, SHARED_CLICKHOUSE, startClickHouseTemplate } from './stores.ts'
 import { atEnd, shared } from './teardown.ts'
 
 export interface FreshColumnarDatabase {
@@ -12,18 +10,19 @@ export interface FreshColumnarDatabase {
   readonly backend: ColumnarBackend
 }
 
-const log = createLog('error')
-const sharedBackend = shared(startBackend)
+const sharedTemplate = shared(readTemplate)
 
 /**
  * A ClickHouse database of its own for one test or one file, migrated and empty: on the engine that the processes of this
  * test run share, else on the server of `CLICKHOUSE_URL`, else on an embedded engine of this process.
  */
 export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
-  const backend = await sharedBackend()
-  const name = `test_${crypto.randomUUID().replaceAll('-', '')}`
+  const { backend, admin, tables } = await sharedTemplate()
+  const name = newDatabaseName()
   const client = createColumnarClient(backend, name)
-  await migrateClickHouse(client, log)
+  await admin.command(`create database ${name}`)
+  await Promise.all(tables.map((table) => admin.command(table.replaceAll(admin.database, name))))
+  await admin.command(`insert into ${name}.schema_migrations select * from schema_migrations`)
   atEnd(async () => {
     await client.command(`DROP DATABASE IF EXISTS ${name}`)
     await client.close()
@@ -52,11 +51,18 @@ export async function underWay(client: ColumnarClient, like: string): Promise<nu
   return n
 }
 
-async function startBackend(): Promise<ColumnarBackend> {
-  const url = process.env[SHARED_CLICKHOUSE] ?? process.env.CLICKHOUSE_URL ?? (await startTestClickHouse())
-  const backend = remoteClickHouse(url)
-  atEnd(() => backend.stop())
-  return backend
+/** How to make the tables of the database that is copied: each migration anew would take many times as long. */
+async function readTemplate(): Promise<{ backend: ColumnarBackend; admin: ColumnarClient; tables: string[] }> {
+  const backend = remoteClickHouse(process.env[SHARED_CLICKHOUSE] ?? (await startClickHouseTemplate()))
+  const admin = createColumnarClient(backend)
+  atEnd(async () => {
+    await admin.close()
+    await backend.stop()
+  })
+  const rows = await admin.query<{ create_table_query: string }>(
+    'select create_table_query from system.tables where database = currentDatabase()',
+  )
+  return { backend, admin, tables: rows.map((row) => row.create_table_query) }
 }
 
 function urlOf(backend: ColumnarBackend, database: string): string {

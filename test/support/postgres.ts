@@ -1,7 +1,6 @@
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
-import { migratePostgres } from '../../src/postgres/migrate.ts'
-import { SHARED_POSTGRES, startTestPostgres } from './stores.ts'
+import { newDatabaseName, SHARED_POSTGRES, startPostgresTemplate } from './stores.ts'
 import { atEnd, shared } from './teardown.ts'
 
 export interface FreshDatabase {
@@ -43,7 +42,7 @@ interface Server {
 }
 
 async function onNewDatabase(admin: Server, clause: string): Promise<FreshDatabase> {
-  const name = newName()
+  const name = newDatabaseName()
   await admin.sql.unsafe(`create database ${name} ${clause}`)
   const url = withDatabase(admin.url, name)
   const sql = connectPostgres(url, { log, max: 4 })
@@ -54,23 +53,15 @@ async function onNewDatabase(admin: Server, clause: string): Promise<FreshDataba
   return { url, sql }
 }
 
-const sharedServer = shared(startServer)
+const sharedServer = shared(connectServer)
 
-async function startServer(): Promise<{ admin: Server; template: string }> {
-  const url = process.env[SHARED_POSTGRES] ?? process.env.DATABASE_URL ?? (await startTestPostgres())
+async function connectServer(): Promise<{ admin: Server; template: string }> {
+  const template = new URL(process.env[SHARED_POSTGRES] ?? (await startPostgresTemplate()))
+  // Whoever is connected to a database keeps others from copying it.
+  const url = process.env.DATABASE_URL ?? withDatabase(template.href, 'postgres')
   const sql = connectPostgres(url, { log, max: 4 })
   atEnd(() => sql.end({ timeout: 1 }))
-  const template = newName()
-  await sql.unsafe(`create database ${template}`)
-  atEnd(async () => {
-    if (isForeign) await sql.unsafe(`drop database if exists ${template} with (force)`)
-  })
-  await migratePostgres(withDatabase(url, template), log)
-  return { admin: { url, sql }, template }
-}
-
-function newName(): string {
-  return `test_${crypto.randomUUID().replaceAll('-', '')}`
+  return { admin: { url, sql }, template: template.pathname.slice(1) }
 }
 
 function withDatabase(url: string, name: string): string {

@@ -1,19 +1,62 @@
+import { remoteClickHouse } from '../../src/columnar/backend.ts'
+import { createColumnarClient } from '../../src/columnar/client.ts'
 import { startEmbeddedClickHouse } from '../../src/columnar/engine/supervisor.ts'
+import { migrateClickHouse } from '../../src/columnar/migrate.ts'
 import { createLog } from '../../src/log.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { migratePostgres } from '../../src/postgres/migrate.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
-/** Where all test processes of one run find the stores that they share; set by `test/main.ts`. */
+/**
+ * Where all test processes of one run find what they share, set by `test/main.ts`: in each store a database that is migrated
+ * and empty, which tests copy.
+ */
 export const SHARED_POSTGRES = 'TEST_POSTGRES_URL'
 export const SHARED_CLICKHOUSE = 'TEST_CLICKHOUSE_URL'
 
 const log = createLog('error')
 
+/** @returns the URL of a database to copy, on the Postgres of `DATABASE_URL` or on an embedded one */
+export async function startPostgresTemplate(): Promise<string> {
+  const foreign = process.env.DATABASE_URL
+  const server = foreign ?? (await startTestPostgres())
+  const name = newDatabaseName()
+  const sql = connectPostgres(server, { log, max: 1 })
+  await sql.unsafe(`create database ${name}`)
+  atEnd(async () => {
+    // An embedded server goes as a whole.
+    if (foreign !== undefined) await sql.unsafe(`drop database if exists ${name} with (force)`)
+    await sql.end({ timeout: 1 })
+  })
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  await migratePostgres(url.href, log)
+  return url.href
+}
+
+/** @returns the URL of a database to copy, on the ClickHouse of `CLICKHOUSE_URL` or on an embedded one */
+export async function startClickHouseTemplate(): Promise<string> {
+  const url = new URL(process.env.CLICKHOUSE_URL ?? (await startTestClickHouse()))
+  url.pathname = `/${newDatabaseName()}`
+  const client = createColumnarClient(remoteClickHouse(url.href))
+  await migrateClickHouse(client, log)
+  atEnd(async () => {
+    await client.command(`DROP DATABASE IF EXISTS ${client.database}`)
+    await client.close()
+  })
+  return url.href
+}
+
+export function newDatabaseName(): string {
+  return `test_${crypto.randomUUID().replaceAll('-', '')}`
+}
+
 /**
  * An embedded Postgres for tests, not durable.
  * @returns its URL; the server stops with the tests of this process
  */
-export async function startTestPostgres(): Promise<string> {
+async function startTestPostgres(): Promise<string> {
   const postgres = await startEmbeddedPostgres({ dataDir: await temporaryDirectory(), log, durable: false })
   atEnd(() => postgres.stop())
   return postgres.url
@@ -23,7 +66,7 @@ export async function startTestPostgres(): Promise<string> {
  * An embedded ClickHouse for tests.
  * @returns its URL with user and password; the engine stops with the tests of this process
  */
-export async function startTestClickHouse(): Promise<string> {
+async function startTestClickHouse(): Promise<string> {
   const backend = await startEmbeddedClickHouse({
     dataDir: await temporaryDirectory(),
     log,
