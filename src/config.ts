@@ -7,7 +7,10 @@ import { StartError } from './ops/start-error.ts'
 import { parseSecretsKey } from './secrets/vault.ts'
 import { RETENTION_DAYS_MAX } from './workspaces/schema.ts'
 
-/** Limits of a request (contract section 1), published by `GET /api/v1/limits`. Sizes in bytes, lengths in characters. */
+/**
+ * Limits of a request (docs/specification.md#request-limits), published by `GET /api/v1/limits`. Sizes in bytes, lengths
+ * in characters.
+ */
 export interface Limits {
   readonly body_bytes: number
   readonly events_per_call: number
@@ -24,7 +27,7 @@ export interface Limits {
   readonly json_depth: number
 }
 
-/** Budgets per key; 0 means unlimited (contract section 8). */
+/** Budgets per key; 0 means unlimited (docs/specification.md#rate-limits). */
 export interface RateLimits {
   readonly ingestRequestsPerMinute: number
   readonly eventsPerSecond: number
@@ -51,7 +54,7 @@ export interface FeedLimits {
   readonly slowConsumerMs: number
 }
 
-/** What queries of a workspace may use (contract section 7). */
+/** What queries of a workspace may use (docs/specification.md#query-caps). */
 export interface QueryCaps {
   /** Queries of a workspace that may run at once. */
   readonly atOnce: number
@@ -70,7 +73,7 @@ export interface QueryCaps {
   readonly penaltySeconds: number
 }
 
-/** How hosted agents are run (contract section 6). */
+/** How hosted agents are run (docs/specification.md#hosted-agents). */
 export interface HostedConfig {
   /** Without a key and an address no agent can be invoked. */
   readonly openAiApiKey: string | undefined
@@ -136,7 +139,7 @@ export class ConfigError extends StartError {
   }
 }
 
-/** The configuration of this process (contract section 8). @throws ConfigError */
+/** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
 export function readConfig({ isWatched = false }: { readonly isWatched?: boolean } = {}): Config {
   // Whoever sits at a terminal wants to know what is wrong, not each step.
   return parseConfig(isWatched ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)

@@ -5,7 +5,7 @@ import { createProgress, createProgressLine, type Progress, type ProgressLine } 
 import { StartError } from './ops/start-error.ts'
 import { type Service, startService } from './service.ts'
 
-/** Longest an orderly stop may take (contract section 8); what hangs after that is cut off. */
+/** Longest an orderly stop may take (docs/specification.md#start-and-stop); what hangs after that is cut off. */
 const STOP_MS = 9_000
 /** Of a terminal that does not know its width. */
 const COLUMNS = 80

@@ -1,5 +1,5 @@
--- Queries that a workspace keeps by name (contract section 7). `params` are the values of the query's placeholders unless
--- a run gives others.
+-- Queries that a workspace keeps by name (docs/specification.md#saved-queries). `params` are the values of the query's
+-- placeholders unless a run gives others.
 create table saved_queries (
   query_id     uuid primary key,
   workspace_id uuid not null references workspaces,

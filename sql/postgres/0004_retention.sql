@@ -1,4 +1,5 @@
--- How long events are kept, and the erasing of whole workspaces (contract sections 2 and 8).
+-- How long events are kept, and the erasing of whole workspaces (docs/specification.md#retention and
+-- docs/specification.md#erasure).
 
 -- Null: as long as EVENT_RETENTION_DAYS says.
 alter table workspaces add column retention_days integer check (retention_days > 0);

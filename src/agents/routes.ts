@@ -10,7 +10,7 @@ export interface AgentRoutesDeps {
 
 const tags = ['Agents']
 
-/** Agents of a workspace (contract section 3). */
+/** Agents of a workspace (docs/specification.md#agents). */
 export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/agents' })
     .use(guards.workspaceKey('reads'))

@@ -4,7 +4,7 @@ import { RawJson } from '../http/raw-json.ts'
 import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 import { Tools } from './tools.ts'
 
-/** What of an agent goes over the wire (contract section 3). */
+/** What of an agent goes over the wire (docs/specification.md#agents). */
 
 const NAME_LENGTH_MAX = 200
 const DESCRIPTION_LENGTH_MAX = 10_000

@@ -24,7 +24,7 @@ const NO_HOSTED_SETTINGS = {
 }
 
 /**
- * The settings of a new agent, its defaults filled in (contract section 3).
+ * The settings of a new agent, its defaults filled in (docs/specification.md#agents).
  * @throws ApiError VALIDATION_ERROR naming the field that is missing, wrong, or not for this runtime type
  */
 export function settingsOf(body: CreateAgent): Settings {

@@ -24,7 +24,7 @@ export interface AgentStoreDeps {
   readonly clock: Clock
 }
 
-/** Agents of a workspace (contract section 3). An archived agent is in none of the answers. */
+/** Agents of a workspace (docs/specification.md#agents). An archived agent is in none of the answers. */
 export class AgentStore {
   constructor(private readonly deps: AgentStoreDeps) {}
 

@@ -6,7 +6,10 @@ import { Body, Text, Uuid } from '../http/schema.ts'
 import { type Finding, shown, validationMessage } from '../http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'
 
-/** Tools of a hosted agent (contract section 6), as they are defined; carrying them out is another module's work. */
+/**
+ * Tools of a hosted agent (docs/specification.md#tools), as they are defined; carrying them out is another module's
+ * work.
+ */
 
 const TOOLS_MAX = 128
 const DESCRIPTION_LENGTH_MAX = 10_000

@@ -15,7 +15,7 @@ import { openResultStream } from './result-stream.ts'
 import type { QueryAnswer, RunQuery } from './schema.ts'
 import { scopeDatabase, scopedStatement, workspaceFilters } from './views.ts'
 
-/** Tenant SQL (contract section 7). */
+/** Tenant SQL (docs/specification.md#sql). */
 export interface Analytics {
   /**
    * Answers one SELECT over the caller's own workspace, in JSON.

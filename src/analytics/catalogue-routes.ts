@@ -8,7 +8,7 @@ export interface CatalogueRoutesDeps {
   readonly analytics: Analytics
 }
 
-/** What SQL there is to ask (contract section 7). */
+/** What SQL there is to ask (docs/specification.md#tables). */
 export function catalogueRoutes({ guards, analytics }: CatalogueRoutesDeps) {
   const catalogue = queryCatalogue(analytics.caps)
   return new Elysia({ prefix: '/api/v1' }).use(guards.workspaceKey('reads')).get('/query/schema', () => catalogue, {

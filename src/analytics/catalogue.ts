@@ -3,7 +3,7 @@ import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './views.ts'
 
-/** What there is to ask, for people and for tools that write SQL (contract section 7). */
+/** What there is to ask, for people and for tools that write SQL (docs/specification.md#tables). */
 
 const Column = t.Object({
   name: t.String(),

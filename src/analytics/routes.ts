@@ -9,7 +9,7 @@ export interface QueryRoutesDeps {
   readonly analytics: Analytics
 }
 
-/** SQL over the caller's workspace (contract section 7). */
+/** SQL over the caller's workspace (docs/specification.md#sql). */
 export function queryRoutes({ guards, analytics }: QueryRoutesDeps) {
   return new Elysia({ prefix: '/api/v1' }).use(guards.workspaceKey('queries')).post(
     '/query',

@@ -24,7 +24,7 @@ export interface SavedQueryRoutesDeps {
 const PREFIX = '/api/v1/queries'
 const tags = ['Saved queries']
 
-/** Queries that a workspace keeps by name (contract section 7). */
+/** Queries that a workspace keeps by name (docs/specification.md#saved-queries). */
 export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
   return new Elysia().use(managementRoutes(deps)).use(runRoute(deps))
 }

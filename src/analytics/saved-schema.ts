@@ -3,7 +3,7 @@ import type { RawJson } from '../http/raw-json.ts'
 import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 import { RunQuery } from './schema.ts'
 
-/** What of a saved query goes over the wire (contract section 7). */
+/** What of a saved query goes over the wire (docs/specification.md#saved-queries). */
 
 const NAME_LENGTH_MAX = 200
 const DESCRIPTION_LENGTH_MAX = 10_000

@@ -33,7 +33,10 @@ const PARAMS_LENGTH_MAX = 100_000
 
 type Params = NonNullable<RunQuery['params']>
 
-/** Queries that a workspace keeps by name (contract section 7). They are kept as text, and checked again with every run. */
+/**
+ * Queries that a workspace keeps by name (docs/specification.md#saved-queries). They are kept as text, and checked again
+ * with every run.
+ */
 export class SavedQueries {
   constructor(private readonly deps: SavedQueriesDeps) {}
 

@@ -22,7 +22,7 @@ export interface ScopedTable {
   readonly columns: readonly TableColumn[]
 }
 
-/** The tables of contract section 7. */
+/** The tables of docs/specification.md#tables. */
 export const TABLES: Readonly<Record<string, ScopedTable>> = {
   events: {
     final: false,

@@ -31,8 +31,9 @@ const ALWAYS_ASK = 'no-cache'
 const NEVER_ASK = 'public, max-age=31536000, immutable'
 
 /**
- * The dashboard (contract section 8): `GET /`, and what it loads under `/dashboard/`. No key is needed for the files;
- * the page asks its reader for one. Bundled when first asked for, so that the start of the service does not wait for it.
+ * The dashboard (docs/specification.md#operations): `GET /`, and what it loads under `/dashboard/`. No key is needed for
+ * the files; the page asks its reader for one. Bundled when first asked for, so that the start of the service does not
+ * wait for it.
  */
 export function dashboardRoutes() {
   let bundling: ReturnType<typeof bundlePage> | undefined

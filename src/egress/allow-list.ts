@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { type Address, readAddress } from './addresses.ts'
 
-/** What the operator permits besides public addresses: `EGRESS_ALLOW` (contract section 6). */
+/** What the operator permits besides public addresses: `EGRESS_ALLOW` (docs/specification.md#egress). */
 export interface EgressAllowList {
   /** Whether the name is listed. */
   hasHost(host: string, port: number): boolean

@@ -60,8 +60,8 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const BODILESS = new Set([204, 205, 304])
 
 /**
- * Guards what goes out (contract section 6). Each call resolves the host once, judges every address, and connects to one
- * that was permitted: what a name stands for a moment later changes nothing.
+ * Guards what goes out (docs/specification.md#egress). Each call resolves the host once, judges every address, and
+ * connects to one that was permitted: what a name stands for a moment later changes nothing.
  */
 export function createEgress(options: EgressOptions): Egress {
   const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options

@@ -31,7 +31,7 @@ export interface AppendOptions {
 
 export type EventIngest = ReturnType<typeof createEventIngest>
 
-/** The events call (spec section 4, contract section 4): from the bytes of its body to the journal. */
+/** The events call (docs/specification.md#events): from the bytes of its body to the journal. */
 export function createEventIngest(deps: EventIngestDeps) {
   /**
    * Resolves once every accepted event is on stable storage.

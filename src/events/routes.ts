@@ -14,7 +14,7 @@ export interface EventRoutesDeps {
 }
 
 /**
- * `POST /api/ingest/v1/events` (spec section 4, contract section 4).
+ * `POST /api/ingest/v1/events` (docs/specification.md#events).
  *
  * The one route without a guard plugin: the same steps in the same order, called one after the other. Elysia's hooks cost
  * a third of what a call with one event costs in all (measured), and its body schema more than the rest.

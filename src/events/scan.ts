@@ -20,7 +20,7 @@ import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../http/ti
 import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
 
 /**
- * Reads the body of an `events` call in one pass over its bytes, checking everything the contract says of it (section 4),
+ * Reads the body of an `events` call in one pass over its bytes, checking all rules of docs/specification.md#events,
  * and leaves behind where each event's parts stand. Nothing is built that the journal does not need: this is the
  * hottest code of the service. A scan is reused for many calls (see {@link acquireScan}).
  */

@@ -6,7 +6,7 @@ import type { EventScan } from './scan.ts'
 /** Event levels in rising order; their places (from 1) are the values of the `level` enum in ClickHouse. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
-/** What the service says of runs itself; a caller must not speak in its name (contract section 6). */
+/** What the service says of runs itself; a caller must not speak in its name (docs/specification.md#events). */
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
 
 /** The run that events belong to, as the journal needs it. Never changes once the run exists, so it is safe to cache. */
@@ -25,7 +25,7 @@ export interface EventBatch {
   readonly ids: readonly (string | undefined)[] | undefined
 }
 
-/** An event as callers send it (spec section 2, contract section 4). Checked by `scan.ts`; here for the documentation. */
+/** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
 export const NewEvent = t.Object({
   id: t.Optional(
     t.String({

@@ -44,7 +44,7 @@ export interface HostedDeps {
 
 const END_TIMEOUT_SECONDS = 1
 
-/** Everything that runs hosted agents, put together (contract section 6). */
+/** Everything that runs hosted agents, put together (docs/specification.md#hosted-agents). */
 export function startHosted(deps: HostedDeps) {
   const { sql, clock, log, limits, config, instanceId: owner, onChange } = deps
   const schemas = createSchemaChecks()

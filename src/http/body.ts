@@ -28,7 +28,7 @@ export interface BodyReaderOptions {
   readonly bodyBytesInFlight: number
 }
 
-/** Reads request bodies, each step bounded (contract section 1: limits, compression). */
+/** Reads request bodies, each step bounded (docs/specification.md#request-limits: limits, compression). */
 export interface BodyReader {
   /** All that the headers tell of a body's size, before the key is judged. @throws ApiError PAYLOAD_TOO_LARGE */
   checkLength(request: Request): void

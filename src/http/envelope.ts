@@ -30,8 +30,8 @@ const NO_BYTES = new Uint8Array(0)
 
 /**
  * The root that every route is mounted on: request ids, the envelope around data and errors,
- * compression, the log line of each request (contract section 1). Routes return bare data, or throw {@link ApiError};
- * a `Response` that a route returns is sent as it is.
+ * compression, the log line of each request (docs/specification.md#envelope). Routes return bare data, or throw
+ * {@link ApiError}; a `Response` that a route returns is sent as it is.
  *
  * Elysia reads the source of each hook to see which parts of the context it must prepare; hence each takes out
  * of it what it needs and never passes it on.

@@ -1,4 +1,4 @@
-/** Every error code of the API with its HTTP status (spec section 7, contract section 1). The only place that maps them. */
+/** Every error code of the API with its HTTP status (docs/specification.md#error-codes). The only place that maps them. */
 export const STATUS_OF = {
   VALIDATION_ERROR: 400,
   UNAUTHENTICATED: 401,

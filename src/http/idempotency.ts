@@ -10,7 +10,7 @@ import { seededMint } from './seeded-mint.ts'
 /** The API key that calls with the operator's token are counted under: it is no row of `api_keys`. */
 export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
 
-/** How long an answer is kept (contract section 1). */
+/** How long an answer is kept (docs/specification.md#idempotency). */
 const KEPT_MS = 24 * 60 * 60 * 1000
 /** A longer answer is not kept: a repeat carries the call out again, minting the same ids. In UTF-16 units. */
 const ANSWER_LENGTH_MAX = 1 << 20
@@ -98,7 +98,7 @@ interface Row {
   response: Uint8Array | null
 }
 
-/** Idempotency keys (contract section 1), kept in `idempotency_keys` of Postgres, shared by all processes. */
+/** Idempotency keys (docs/specification.md#idempotency), kept in `idempotency_keys` of Postgres, shared by all processes. */
 export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   /** What this process is working on: told apart from what an earlier attempt of its own has left behind. */
   const running = new Set<string>()

@@ -2,7 +2,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { invalid } from './errors.ts'
 
-/** Items on a page unless `?limit=` says otherwise (contract section 1). */
+/** Items on a page unless `?limit=` says otherwise (docs/specification.md#lists). */
 export const PAGE_LIMIT_DEFAULT = 50
 
 /** A page as it is sent: see `Page` in `schema.ts`. */

@@ -3,7 +3,7 @@ import type { RateLimits } from '../config.ts'
 import { type Bucket, Buckets } from './buckets.ts'
 import { ApiError } from './errors.ts'
 
-/** What a key may spend, each counted apart so that batching is never punished (contract section 1). */
+/** What a key may spend, each counted apart so that batching is never punished (docs/specification.md#rate-limits). */
 export type Budget = 'ingest' | 'events' | 'invokes' | 'reads' | 'queries'
 
 const SPENT_ON: Record<Budget, string> = {

@@ -2,7 +2,7 @@
  * Free-form JSON of a caller (`input`, `output`, `payload`, `error_detail`, `metadata`), kept as the text that was sent.
  *
  * Parsing and printing it again would change it: 64-bit integers lose digits, `1.0` becomes `1`, `__proto__` turns into
- * behaviour. As text it comes back value for value, and costs nothing on the way (contract section 1).
+ * behaviour. As text it comes back value for value, and costs nothing on the way (docs/specification.md#free-form-objects).
  */
 export class RawJson {
   /** `text` must be one valid JSON value; the readers in `json-reader.ts` see to it. */

@@ -8,7 +8,7 @@ let atMs = 0
 let prefix = ''
 let counter = 0
 
-/** The caller's `X-Request-Id`, if sane, else a ULID (contract section 1). */
+/** The caller's `X-Request-Id`, if sane, else a ULID (docs/specification.md#request-ids). */
 export function requestIdOf(request: Request): string {
   const given = request.headers.get('x-request-id')
   return given !== null && SANE.test(given) ? given : nextUlid()

@@ -105,7 +105,7 @@ export function Body<T extends Record<string, TSchema>>(properties: T, options: 
   return t.Object(properties, { ...options, additionalProperties: false })
 }
 
-/** `?limit=&cursor=` of every list (contract section 1). */
+/** `?limit=&cursor=` of every list (docs/specification.md#lists). */
 export const PageQuery = {
   limit: t.Optional(QueryInt({ minimum: 1, maximum: 200, description: 'Items on a page; 50 unless given.' })),
   cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the page before.' })),

@@ -1,5 +1,5 @@
 /**
- * Timestamps in (contract section 1: any RFC 3339, stored as UTC milliseconds).
+ * Timestamps in (docs/specification.md#times: any RFC 3339, stored as UTC milliseconds).
  *
  * Accepted: every RFC 3339 date-time, also with a lower-case `t` or `z`, a space instead of the `T`, any offset, and any
  * number of fractional digits (what is finer than a millisecond is cut off). A leap second (`23:59:60Z`) is read as the

@@ -38,8 +38,8 @@ const COERCED_FORMATS = new Set(['integer', 'numeric', 'boolean', 'date', 'Objec
 
 /**
  * One sentence for a refused request: the place, what was expected there, and what came instead, as in
- * `events[3].level: expected one of debug, info, warn, error; got "warning"` (contract section 1). Only the first
- * finding is told, and only 80 characters of the value, so a 10 MiB body costs no more than a small one.
+ * `events[3].level: expected one of debug, info, warn, error; got "warning"` (docs/specification.md#validation-messages).
+ * Only the first finding is told, and only 80 characters of the value, so a 10 MiB body costs no more than a small one.
  */
 export function validationMessage(failure: ValidationFailure): string {
   const { valueError } = failure

@@ -1,6 +1,6 @@
 /**
  * A position in a journal as clients see it: opaque to them, totally ordered within an epoch, of no meaning in another
- * (contract section 5). All after it is what a feed that resumes there has yet to send.
+ * (docs/specification.md#cursors). All after it is what a feed that resumes there has yet to send.
  */
 export function encodeCursor(epoch: string, seq: number): string {
   return `${epoch}.${seq}`

@@ -44,9 +44,9 @@ export interface Received {
 }
 
 /**
- * What stands in front of every route that needs a key, in the contract's order of checks (section 1): the body's size,
- * the key (401), its scope (403), its budget (429), and only then what the body says (400). Each guard is a plugin:
- * the routes of the instance that uses it get `caller`, `mint`, and the parsed `body`.
+ * What stands in front of every route that needs a key, in the order of checks (docs/specification.md#order-of-checks):
+ * the body's size, the key (401), its scope (403), its budget (429), and only then what the body says (400). Each guard
+ * is a plugin: the routes of the instance that uses it get `caller`, `mint`, and the parsed `body`.
  */
 export type Guards = ReturnType<typeof createGuards>
 
@@ -127,7 +127,7 @@ export function createGuards(deps: GuardsDeps) {
 
   /**
    * Judges who opens a feed: by a key, or by a feed token, which may stand in the address because browsers can send no
-   * header with an EventSource or a WebSocket (contract section 5).
+   * header with an EventSource or a WebSocket (docs/specification.md#feed-tokens).
    *
    * @throws as {@link admit}; FORBIDDEN also for a web page that is not on the allow-list
    */

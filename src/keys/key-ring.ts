@@ -53,8 +53,9 @@ interface Found {
 }
 
 /**
- * Turns the text of a key into its caller, without asking Postgres about a key it has seen (contract section 2). Feed
- * tokens are remembered like keys; they open feeds and nothing else (section 5).
+ * Turns the text of a key into its caller, without asking Postgres about a key it has seen
+ * (docs/specification.md#revocation). Feed tokens are remembered like keys; they open feeds and nothing else
+ * (docs/specification.md#feed-tokens).
  *
  * What is remembered is found by the SHA-256 of the text, 0.2 µs a call: no key stands in memory longer than its request.
  * What may be trusted, and for how long, is the business of {@link CredentialLease}; every change of credentials goes

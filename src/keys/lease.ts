@@ -60,7 +60,7 @@ const FORGET_INSTANCES_AFTER = '1 hour'
 /**
  * The right of one process to trust what it remembers about keys, while several share one database.
  *
- * The rule (contract section 2, "revocation is immediate"): a process trusts its memory only until its lease ends. It
+ * The rule (docs/specification.md#revocation): a process trusts its memory only until its lease ends. It
  * renews the lease with two statements: the first writes into its row of `instances` until when the lease will hold
  * at most; the second, begun after the first has committed, reads the changes of credentials since the last round.
  * Whoever changes credentials records that in the same transaction, and then waits until every other row has applied

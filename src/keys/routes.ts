@@ -21,7 +21,7 @@ export interface KeyRoutesDeps {
 
 const tags = ['Keys']
 
-/** Keys of a workspace (contract section 2). */
+/** Keys of a workspace (docs/specification.md#managing-keys). */
 export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
   return new Elysia({ prefix: '/api/v1' })
     .use(guards.workspaceKey('reads'))

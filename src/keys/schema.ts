@@ -11,7 +11,10 @@ export interface Caller {
   readonly agentId: string | null
 }
 
-/** Who opens a feed, with a key or with a feed token, and how much of the workspace it may see (contract section 5). */
+/**
+ * Who opens a feed, with a key or with a feed token, and how much of the workspace it may see
+ * (docs/specification.md#feed-tokens).
+ */
 export interface FeedCaller {
   /** Of the key, or of the feed token's key; `agentId` is narrowed as below, so that what judges callers judges this one. */
   readonly caller: Caller
@@ -26,7 +29,7 @@ export interface FeedCaller {
 /** Whether what an open feed came with is still good: `dead` ends it as a dead key does, `suspended` as a forbidden one. */
 export type CredentialState = 'alive' | 'dead' | 'suspended'
 
-/** What of a key goes over the wire (spec sections 2 and 5, contract section 2). */
+/** What of a key goes over the wire (docs/specification.md#managing-keys). */
 
 const KEY_NAME_LENGTH_MAX = 200
 const GRACE_SECONDS_MAX = 86_400

@@ -31,7 +31,7 @@ export interface KeyStoreDeps {
 /** Whose keys they are: the caller's, or those of a workspace that the operator names. */
 type Tenant = Pick<Caller, 'workspaceId'>
 
-/** Keys of a workspace: made, listed, revoked, rotated (spec section 5, contract section 2). */
+/** Keys of a workspace: made, listed, revoked, rotated (docs/specification.md#managing-keys). */
 export class KeyStore {
   constructor(private readonly deps: KeyStoreDeps) {}
 

@@ -1,9 +1,9 @@
 import type { Caller } from './schema.ts'
 
 /**
- * The text of an API key: `svc_agent_` or `svc_ws_`, 43 base62 characters of randomness, 6 of checksum (contract
- * section 2). The checksum tells a mistyped or made-up key from a real one without asking the database. A feed token is
- * made in the same way: `svc_feed_`.
+ * The text of an API key: `svc_agent_` or `svc_ws_`, 43 base62 characters of randomness, 6 of checksum
+ * (docs/specification.md#key-format). The checksum tells a mistyped or made-up key from a real one without asking the
+ * database. A feed token is made in the same way: `svc_feed_`.
  */
 
 export type KeyType = Caller['type']

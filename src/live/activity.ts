@@ -5,7 +5,7 @@ import type { ActivityKind } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 
-/** One unit of a feed, ready to be sent (contract section 5). */
+/** One unit of a feed, ready to be sent (docs/specification.md#activity). */
 export interface Activity {
   readonly seq: number
   readonly kind: ActivityKind

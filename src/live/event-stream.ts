@@ -31,7 +31,7 @@ export interface EventStreamOptions {
 /** How long an EventSource waits before it connects again. */
 const RETRY_MS = 1_000
 
-/** One event stream of a run or of the workspace (contract section 5). */
+/** One event stream of a run or of the workspace (docs/specification.md#event-streams). */
 export class EventStream implements Connection, Outlet {
   readonly caller: FeedCaller
   /** False once it turns out that there was nothing to send; true with the first thing sent, or when it is cut short. */

@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { Body, Int, Timestamp, Uuid } from '../http/schema.ts'
 
-/** What of a feed token goes over the wire (contract section 5). */
+/** What of a feed token goes over the wire (docs/specification.md#feed-tokens). */
 
 const TTL_SECONDS_MAX = 3_600
 export const TTL_SECONDS_DEFAULT = 900

@@ -18,9 +18,9 @@ export interface FeedTokensDeps {
 }
 
 /**
- * Feed tokens (contract section 5): a short-lived, read-only stand-in for a key, for browsers, which can send no header with
- * an EventSource or a WebSocket. They are rows like keys, not signed claims, so that they die with their key in every
- * process at once: `KeyRing.authenticateFeed` looks them up.
+ * Feed tokens (docs/specification.md#feed-tokens): a short-lived, read-only stand-in for a key, for browsers, which can
+ * send no header with an EventSource or a WebSocket. They are rows like keys, not signed claims, so that they die with
+ * their key in every process at once: `KeyRing.authenticateFeed` looks them up.
  */
 export class FeedTokens {
   constructor(private readonly deps: FeedTokensDeps) {}

@@ -1,7 +1,10 @@
 import type { Journal } from '../journal/journal.ts'
 import type { History } from './history.ts'
 
-/** History that says where rows never reached ClickHouse, because the journal lost them before (contract section 5). */
+/**
+ * History that says where rows never reached ClickHouse, because the journal lost them before
+ * (docs/specification.md#cursors).
+ */
 export function withGaps(history: History, journal: Pick<Journal, 'gaps' | 'epochs'>): History {
   return {
     async read(query) {

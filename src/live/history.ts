@@ -5,7 +5,10 @@ import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, type RowPlace, runActivity, taskActivity } from './activity.ts'
 import type { Filter } from './filter.ts'
 
-/** What a feed replays from ClickHouse: activity that is older than the journal's own files (contract section 5). */
+/**
+ * What a feed replays from ClickHouse: activity that is older than the journal's own files
+ * (docs/specification.md#cursors).
+ */
 export interface History {
   /**
    * Matching activity of a workspace after `afterSeq`, oldest first: up to `untilSeq`, or about `bytesMax` of text, or

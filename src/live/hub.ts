@@ -29,10 +29,11 @@ export interface SubscribeOptions {
 }
 
 /**
- * Hands the journal out to everyone who watches (contract section 5). The journal is the queue of all of them: a subscription
- * is a position in it. Those at its end are `live` and share one pass over each new frame; the others are read what they miss
- * by {@link Replay} and join once they have caught up. An outlet that takes no more falls behind and is
- * read on from where it stopped, so that a slow reader costs a bounded queue and a place in a list, and nobody else a thing.
+ * Hands the journal out to everyone who watches (docs/specification.md#feeds). The journal is the queue of all of them: a
+ * subscription is a position in it. Those at its end are `live` and share one pass over each new frame; the others are
+ * read what they miss by {@link Replay} and join once they have caught up. An outlet that takes no more falls behind and
+ * is read on from where it stopped, so that a slow reader costs a bounded queue and a place in a list, and nobody else a
+ * thing.
  */
 export class Hub {
   private readonly channels: Channels

@@ -2,7 +2,10 @@ import { type ErrorCode, invalid } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
 import type { FilterInput } from './filter.ts'
 
-/** What clients and service say to each other on a WebSocket (contract section 5). One JSON object a message, in text. */
+/**
+ * What clients and service say to each other on a WebSocket (docs/specification.md#websocket). One JSON object a
+ * message, in text.
+ */
 
 export interface Subscribe {
   readonly op: 'subscribe'

@@ -52,7 +52,7 @@ const RUN_STREAM_DETAIL = {
   responses: STREAM_ANSWER,
 }
 
-/** Live feeds: event streams and the WebSocket (contract section 5). */
+/** Live feeds: event streams and the WebSocket (docs/specification.md#feeds). */
 export function liveRoutes({ guards, live }: LiveRoutesDeps) {
   return new Elysia({ prefix: '/api/v1' })
     .use(guards.feed)
@@ -83,7 +83,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
         detail: {
           tags: TAGS,
           summary: 'Follow activity on a WebSocket, with many subscriptions',
-          description: 'The messages are described in the README.',
+          description: 'The messages are described in docs/specification.md#websocket.',
           responses: { 101: { description: 'The connection is a WebSocket now.' } },
         },
       },

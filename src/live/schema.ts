@@ -2,7 +2,10 @@ import { t } from 'elysia'
 import { LEVELS } from '../events/schema.ts'
 import { Uuid } from '../http/schema.ts'
 
-/** Queries of the event streams (contract section 5). Read by `routes.ts` and `filter.ts`; here for the documentation. */
+/**
+ * Queries of the event streams (docs/specification.md#feeds). Read by `routes.ts` and `filter.ts`; here for the
+ * documentation.
+ */
 
 const resume = {
   after: t.Optional(

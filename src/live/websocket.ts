@@ -43,8 +43,8 @@ const CLOSE_CODE: Record<CloseReason, number> = {
 }
 
 /**
- * One WebSocket of `GET /api/v1/live` with its subscriptions (contract section 5). Bun calls `open`, `message`, `drain` and
- * `close`.
+ * One WebSocket of `GET /api/v1/live` with its subscriptions (docs/specification.md#websocket). Bun calls `open`,
+ * `message`, `drain` and `close`.
  *
  * What is the same for many goes out with Bun's `publish`, a shard at a time: `send` makes UTF-8 of a text anew for each socket
  * (1.6 µs for 18 KB that are not all ASCII, beside 8 µs for the system call). Bun holds small messages back until the end of

@@ -1,6 +1,9 @@
 import type { CallableTool } from '../hosted/tools/tool.ts'
 
-/** A language model that answers conversations: what the agent loop needs of a provider (contract section 6). */
+/**
+ * A language model that answers conversations: what the agent loop needs of a provider
+ * (docs/specification.md#hosted-agents).
+ */
 export interface Model {
   /**
    * Asks for the next turn of a conversation. Faults that may pass are retried within; the deadline is the signal's.

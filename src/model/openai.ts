@@ -30,8 +30,8 @@ const OPENAI_HOST = 'api.openai.com'
 const NO_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
- * A model behind OpenAI's chat completions, or behind any server that offers them (contract section 8: `OPENAI_API_KEY`,
- * `OPENAI_BASE_URL`). One for the process: it holds the connections and what it learnt of the server.
+ * A model behind OpenAI's chat completions, or behind any server that offers them (docs/specification.md#hosted-agents:
+ * `OPENAI_API_KEY`, `OPENAI_BASE_URL`). One for the process: it holds the connections and what it learnt of the server.
  *
  * The `openai` package makes the requests. Answers are read here, because the package neither bounds them nor tells a
  * stream that was cut from one that ended, and costs half as much again for each token.

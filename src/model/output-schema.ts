@@ -7,7 +7,10 @@ import { BoundedMap } from '../keys/bounded-map.ts'
 import { inexactIn } from './exact-json.ts'
 import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
 
-/** Checks what a model wrote against JSON Schemas (contract section 6: `output_schema`, `parameters` of tools). */
+/**
+ * Checks what a model wrote against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `parameters` of
+ * tools).
+ */
 export interface SchemaChecks {
   /**
    * @param text an answer of a model: JSON, alone or in one block of code
@@ -84,7 +87,7 @@ export function createSchemaChecks(): SchemaChecks {
     checkOutput(schema, text) {
       const read = readJson(unfenced(text))
       if ('problem' in read) return read
-      // The output of a run is an object (spec section 4), also where the schema would take something else.
+      // The output of a run is an object (docs/specification.md#outcomes), also where the schema would take something else.
       const problem = problemOf(schema, read.value, text.length) ?? objectProblem(read.value)
       return problem === undefined ? read : { problem }
     },

@@ -10,7 +10,7 @@ export interface Price {
 /** By name of the model; a name that ends with `*` stands for all that begin so. */
 export type PriceTable = Readonly<Record<string, Price>>
 
-/** What models cost (contract sections 3 and 4: `budget_usd`, `cost_usd`). */
+/** What models cost (docs/specification.md#budgets: `budget_usd`, `cost_usd`). */
 export interface Prices {
   /** In USD; null when nobody said what the model costs. */
   costUsd(model: string, usage: ModelUsage): number | null

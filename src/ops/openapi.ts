@@ -37,8 +37,8 @@ export interface RouteDetail {
 type Json = Record<string, unknown>
 
 /**
- * The OpenAPI 3.1 document of all routes (contract section 8). The schemas are those that validate, so the document
- * cannot say anything else than the service does; every answer is shown as clients see it, in the envelope.
+ * The OpenAPI 3.1 document of all routes (docs/specification.md#operations). The schemas are those that validate, so the
+ * document cannot say anything else than the service does; every answer is shown as clients see it, in the envelope.
  */
 export function openApiDocument(routes: readonly DescribedRoute[], version: string): Json {
   const paths: Record<string, Json> = {}

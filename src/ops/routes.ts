@@ -17,7 +17,7 @@ export interface OpsDeps {
   readonly routes: () => readonly DescribedRoute[]
 }
 
-/** How to operate the service, and what it can do (contract section 8). None of it needs a key. */
+/** How to operate the service, and what it can do (docs/specification.md#operations). None of it needs a key. */
 export function opsRoutes(deps: OpsDeps) {
   const limits = publishedLimits(deps.config)
   return new Elysia({ name: 'ops', detail: { security: [] } })

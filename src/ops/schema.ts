@@ -29,7 +29,10 @@ export const Ready = t.Object({
   }),
 })
 
-/** `GET /api/v1/limits` (contract section 1). Sizes in bytes, lengths in characters; a rate of 0 is unlimited. */
+/**
+ * `GET /api/v1/limits` (docs/specification.md#request-limits). Sizes in bytes, lengths in characters; a rate of 0 is
+ * unlimited.
+ */
 export const PublishedLimits = t.Object({
   body_bytes: Count,
   events_per_call: Count,

@@ -19,8 +19,8 @@ export interface Observed {
 }
 
 /**
- * What the service measures about itself (contract section 8): functions that the parts call as things happen, and the
- * registry that `GET /metrics` prints.
+ * What the service measures about itself (docs/specification.md#operations): functions that the parts call as things
+ * happen, and the registry that `GET /metrics` prints.
  */
 export function createServiceMetrics() {
   const registry = new Metrics()

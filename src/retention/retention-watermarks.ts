@@ -11,7 +11,7 @@ export interface RetentionWatermark {
 
 /**
  * Up to where activity is missing because its retention has passed, so that no feed jumps over a hole in silence
- * (contract section 5). A watermark is stored before what lies below it is deleted.
+ * (docs/specification.md#cursors). A watermark is stored before what lies below it is deleted.
  */
 export class RetentionWatermarks {
   private ofAll = 0

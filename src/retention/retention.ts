@@ -29,10 +29,10 @@ const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
 
 /**
- * Deletes events, and the changes of runs and tasks that feeds replay, once their days are over (contract section 8): at
- * the start and every ten minutes, whole days (UTC) at a time, so that nothing is seen for more than a day longer. The
- * limit of all drops partitions; the shorter limit of a workspace deletes its rows from them. The latest states of runs
- * and tasks stay.
+ * Deletes events, and the changes of runs and tasks that feeds replay, once their days are over
+ * (docs/specification.md#retention): at the start and every ten minutes, whole days (UTC) at a time, so that nothing is
+ * seen for more than a day longer. The limit of all drops partitions; the shorter limit of a workspace deletes its rows
+ * from them. The latest states of runs and tasks stay.
  *
  * Days are over by the {@link RetentionClock}, which does not follow a clock that jumps ahead.
  *

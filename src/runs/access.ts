@@ -5,7 +5,7 @@ import type { Caller } from '../keys/schema.ts'
 /**
  * The run, if the caller may read it: any for a workspace key, its own agent's for an agent key.
  * @param run as the directory has it for the caller's workspace
- * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (contract section 2)
+ * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (docs/specification.md#key-scope)
  */
 export function readable(caller: Caller, run: RunRef | null): RunRef {
   if (run === null) throw new ApiError('NOT_FOUND', 'run does not exist')
@@ -17,7 +17,7 @@ export function readable(caller: Caller, run: RunRef | null): RunRef {
 
 /**
  * The run, if the caller may report for it: {@link readable}, and not one that the service drives itself.
- * @throws ApiError also CONFLICT for a run of a hosted agent (contract section 4)
+ * @throws ApiError also CONFLICT for a run of a hosted agent (docs/specification.md#run-states)
  */
 export function reportable(caller: Caller, run: RunRef | null): RunRef {
   const ref = readable(caller, run)

@@ -6,7 +6,7 @@ import { shown } from '../http/validation-message.ts'
 
 /**
  * The configured limits of a request, which no schema can know. Places are paths into the request, as in `task.name`
- * (contract section 1).
+ * (docs/specification.md#request-limits).
  */
 
 /** @throws ApiError VALIDATION_ERROR for text that is too long or that Postgres would refuse */

@@ -24,7 +24,7 @@ export interface RunRoutesDeps {
   readonly events: EventReader
 }
 
-/** Runs: reported by agents (spec section 4), read and cancelled by anyone with a key (contract section 4). */
+/** Runs: reported by agents, read and cancelled by anyone with a key (docs/specification.md#runs). */
 export function runRoutes(deps: RunRoutesDeps) {
   return new Elysia().use(ingestRoutes(deps)).use(readingRoutes(deps))
 }

@@ -67,7 +67,7 @@ export function unixMs(timestamp: string): string {
   return `(extract(epoch from ${timestamp}) * 1000)::bigint`
 }
 
-/** The record a client sees (contract section 4). */
+/** The record a client sees (docs/specification.md#runs). */
 export function toRunRecord(run: StoredRun): RunRecord {
   const { input_tokens, output_tokens } = run
   return {

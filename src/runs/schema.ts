@@ -15,7 +15,7 @@ import {
 import { SEQ_MAX } from '../journal/cursor.ts'
 import { RUN_STATUSES } from './state.ts'
 
-/** What of a run goes over the wire (spec sections 2 and 4, contract section 4). */
+/** What of a run goes over the wire (docs/specification.md#runs). */
 
 /** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
 const NO_DEFAULT = { default: undefined }
@@ -137,7 +137,7 @@ export const ListEvents = t.Object(
 )
 export type ListEvents = typeof ListEvents.static
 
-/** An event as clients read it (spec section 2). */
+/** An event as clients read it (docs/specification.md#events). */
 export const EventRecord = t.Object({
   id: t.String(),
   seq: t.Integer(),

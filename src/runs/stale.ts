@@ -30,7 +30,7 @@ const RUNS_PER_STATEMENT = 500
 
 /**
  * Times out runs of external agents that have been silent for longer than their agent's `stale_after_seconds`
- * (contract section 3): no event, no task, no change of state.
+ * (docs/specification.md#agents): no event, no task, no change of state.
  *
  * Not a job of a queue: there is nothing to hand over, to retry or to remember. One guarded UPDATE says it all, any
  * number of processes may run it at any time, and a sweep that fails is made good by the next.

@@ -1,4 +1,4 @@
-/** The states of a run and the legal transitions between them (contract section 4). */
+/** The states of a run and the legal transitions between them (docs/specification.md#run-states). */
 export const RUN_STATUSES = [
   'queued',
   'running',

@@ -47,7 +47,10 @@ const PAGE_BYTES_MAX = 8 << 20
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
-/** Runs as callers start, end and read them (contract section 4). Errors are ApiErrors with the codes named there. */
+/**
+ * Runs as callers start, end and read them (docs/specification.md#runs). Errors are ApiErrors with the codes named
+ * there.
+ */
 export function createRunStore({ sql, clock, limits, directory, cancelHosted, onChange }: RunStoreDeps) {
   const starts = createRunStarts(sql)
   const transitions = createRunTransitions(sql)
@@ -167,7 +170,10 @@ interface Ending {
 
 const NOTHING: Ending = { output: null, errorMessage: null, errorDetail: null }
 
-/** Within the workspace another agent's key is refused; that an agent exists elsewhere must not show (contract section 2). */
+/**
+ * Within the workspace another agent's key is refused; that an agent exists elsewhere must not show
+ * (docs/specification.md#key-scope).
+ */
 async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {
   const [agent] = await sql`select from agents where agent_id = ${agentId} and workspace_id = ${caller.workspaceId}`
   return agent === undefined

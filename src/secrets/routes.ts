@@ -10,7 +10,7 @@ export interface SecretRoutesDeps {
 
 const tags = ['Secrets']
 
-/** Secrets of a workspace (contract section 6): written and named, never read. */
+/** Secrets of a workspace (docs/specification.md#secrets): written and named, never read. */
 export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/secrets' })
     .use(guards.workspaceKey('reads'))

@@ -56,8 +56,8 @@ const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })
 const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
 
 /**
- * Secrets of workspaces (contract section 6): write-only over HTTP, sealed in the database, opened for the one call that
- * sends them. Nothing is remembered, so a secret that is changed or deleted is so for the very next call.
+ * Secrets of workspaces (docs/specification.md#secrets): write-only over HTTP, sealed in the database, opened for the one
+ * call that sends them. Nothing is remembered, so a secret that is changed or deleted is so for the very next call.
  */
 export class SecretStore implements Secrets {
   constructor(private readonly deps: SecretStoreDeps) {}

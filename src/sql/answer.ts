@@ -13,7 +13,7 @@ export interface Column {
   readonly type: string
 }
 
-/** `data` of `POST /api/v1/query` in the format json (contract section 7). */
+/** `data` of `POST /api/v1/query` in the format json (docs/specification.md#answers). */
 export interface Answer extends Grid {
   /** As it came. */
   readonly json: string

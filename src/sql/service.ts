@@ -26,7 +26,10 @@ export interface Schema {
   }[]
 }
 
-/** SQL of the service (contract section 7). Everything it says no to is an CliError; so is a service that is not there. */
+/**
+ * SQL of the service (docs/specification.md#sql). Everything it says no to is a CliError; so is a service that is not
+ * there.
+ */
 export interface SqlService {
   /** @throws CliError; what `signal` was aborted with */
   ask(question: Question, signal?: AbortSignal): Promise<Answer>

@@ -8,7 +8,7 @@ export interface TailOptions {
   /** Where the service answers, without a slash at the end. */
   readonly url: string
   readonly key: string
-  /** Fields of contract section 5; the service checks them. */
+  /** Fields of docs/specification.md#filters; the service checks them. */
   readonly filter: Readonly<Record<string, readonly string[]>>
   readonly since: Since
   readonly maxPerSecond: number | undefined

@@ -1,4 +1,4 @@
-/** What goes over the WebSocket of the live feeds, as far as a tail uses it (contract section 5). */
+/** What goes over the WebSocket of the live feeds, as far as a tail uses it (docs/specification.md#websocket). */
 
 export interface Activity {
   readonly cursor: string

@@ -9,7 +9,7 @@ export interface TaskRoutesDeps {
   readonly tasks: TaskStore
 }
 
-/** Tasks of runs: reported by agents (spec section 4), read by anyone with a key (contract section 4). */
+/** Tasks of runs: reported by agents, read by anyone with a key (docs/specification.md#tasks). */
 export function taskRoutes(deps: TaskRoutesDeps) {
   return new Elysia().use(ingestRoutes(deps)).use(readingRoutes(deps))
 }

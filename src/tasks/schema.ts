@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Body, FreeForm, Nullable, Page, PageQuery, Timestamp, Uuid } from '../http/schema.ts'
 import { TASK_STATUSES } from './state.ts'
 
-/** What of a task goes over the wire (spec sections 2 and 4, contract section 4). */
+/** What of a task goes over the wire (docs/specification.md#tasks). */
 
 // Elysia would fill a missing optional word with the first one, hence the explicit default.
 const TaskStatusName = t.UnionEnum(TASK_STATUSES, { default: undefined })

@@ -1,11 +1,11 @@
-/** The statuses of a task and the legal transitions between them (contract section 4). */
+/** The statuses of a task and the legal transitions between them (docs/specification.md#tasks). */
 export const TASK_STATUSES = ['pending', 'running', 'completed', 'failed', 'skipped'] as const
 
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
 /**
  * Where a report may take a task from each status. A task may skip steps. Repeating the status is legal, it updates the
- * other fields (spec section 4: "calling again updates it"). Everything else is a report that arrived out of order.
+ * other fields (docs/specification.md#tasks). Everything else is a report that arrived out of order.
  */
 export const NEXT: Record<TaskStatus, readonly TaskStatus[]> = {
   pending: ['pending', 'running', 'completed', 'failed', 'skipped'],

@@ -24,7 +24,7 @@ export interface Bootstrapped {
 const WORKSPACE_NAME = 'default'
 
 /**
- * On an empty database, makes workspace `default` with one workspace key (contract section 2, "first start"). Of several
+ * On an empty database, makes workspace `default` with one workspace key (docs/specification.md#first-start). Of several
  * processes that start together one does it.
  */
 export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDeps): Promise<Bootstrapped> {

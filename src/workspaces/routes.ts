@@ -21,7 +21,7 @@ export interface WorkspaceRoutesDeps {
 
 const tags = ['Workspaces (operator)']
 
-/** Workspaces, for the operator's token (contract section 2). */
+/** Workspaces, for the operator's token (docs/specification.md#workspaces). */
 export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/workspaces' })
     .use(guards.operator)

@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { Body, Int, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 
-/** What of a workspace, the tenant, goes over the wire (contract section 2). */
+/** What of a workspace, the tenant, goes over the wire (docs/specification.md#workspaces). */
 
 const NAME_LENGTH_MAX = 200
 /** A hundred years. */

@@ -26,7 +26,7 @@ export interface WorkspaceStoreDeps {
 
 const FIRST_KEY_NAME = 'first key'
 
-/** Workspaces, for the operator (contract section 2). */
+/** Workspaces, for the operator (docs/specification.md#workspaces). */
 export class WorkspaceStore {
   constructor(private readonly deps: WorkspaceStoreDeps) {}
 

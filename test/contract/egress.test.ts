@@ -3,8 +3,8 @@ import { EgressFailed, EgressRefused } from '../../src/egress/errors.ts'
 import { egressOf, rawServer, refusalOf, startCanary } from './egress-rig.ts'
 
 /**
- * What tenants can aim at the inside (contract section 6). Every attack goes through the real guard, with the port of a
- * server on loopback that must see nothing of it.
+ * What tenants can aim at the inside (docs/specification.md#egress). Every attack goes through the real guard, with the
+ * port of a server on loopback that must see nothing of it.
  */
 
 const canary = await startCanary()

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 /**
  * Feeds on which nothing happens for longer than every timeout in the way: 30 s of the HTTP server, 60 s of WebSockets
- * (contract section 5). In a file of its own, because it takes so long; its tests overlap.
+ * (docs/specification.md#event-streams). In a file of its own, because it takes so long; its tests overlap.
  */
 
 const SILENCE_MS = 62_000

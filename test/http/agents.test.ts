@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { type Answer, type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Agents (contract section 3). */
+/** Agents (docs/specification.md#agents). */
 
 let app: AuthApp
 let owner: string

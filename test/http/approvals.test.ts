@@ -3,7 +3,7 @@ import { newTenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
 
-/** Approvals of calls (contract section 6), over HTTP, with a real model server and a real tool server. */
+/** Approvals of calls (docs/specification.md#pauses), over HTTP, with a real model server and a real tool server. */
 
 let rig: HostedRig
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../src/keys/token.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Who is let in, and in which order a request is judged (spec sections 5 and 7, contract section 1). */
+/** Who is let in, and in which order a request is judged (docs/specification.md#order-of-checks). */
 
 let app: AuthApp
 let agent: { key: string; keyId: string }

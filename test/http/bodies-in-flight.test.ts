@@ -7,7 +7,10 @@ import { converse } from '../support/http-app.ts'
 import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Bodies that take their time, and what they may cost (contract section 1: the key is judged before the body is read). */
+/**
+ * Bodies that take their time, and what they may cost (docs/specification.md#order-of-checks: the key is judged before
+ * the body is read).
+ */
 
 const MIB = 1 << 20
 const portOf = (app: AuthApp) => Number(new URL(app.base).port)

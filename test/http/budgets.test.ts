@@ -6,7 +6,10 @@ import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig, toldOf } 
 import type { Turn } from '../support/model-server.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 
-/** `budget_usd` covers a run and the runs that carry out its calls (contract section 3). A token costs a tenth of a cent. */
+/**
+ * `budget_usd` covers a run and the runs that carry out its calls (docs/specification.md#budgets). A token costs a tenth
+ * of a cent.
+ */
 
 let rig: HostedRig
 beforeAll(async () => {

@@ -14,7 +14,7 @@ import { atEnd } from '../support/teardown.ts'
 import { type Answer, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 // Some start processes of their own; a busy machine may take a while over it.
-/** Contract section 5, "Auth", and section 2: feed tokens die with their key. */
+/** docs/specification.md#feed-tokens: feed tokens die with their key. */
 
 const DEAD = '401 UNAUTHENTICATED'
 const SECOND_MS = 1_000

@@ -4,7 +4,7 @@ import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
 import { startTestService } from '../support/service.ts'
 
-/** Questions of a model to its caller (contract section 6). */
+/** Questions of a model to its caller (docs/specification.md#pauses). */
 
 let rig: HostedRig
 beforeAll(async () => {

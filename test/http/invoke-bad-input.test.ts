@@ -5,7 +5,7 @@ import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** What cannot be invoked, and what is said then (spec sections 4, 5 and 7, contract sections 1, 3 and 6). */
+/** What cannot be invoked, and what is said then (docs/specification.md#invoke). */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 

@@ -6,7 +6,10 @@ import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** What a hosted run reports about itself reaches events, feeds and SQL like any other run's (contract section 6). */
+/**
+ * What a hosted run reports about itself reaches events, feeds and SQL like any other run's
+ * (docs/specification.md#system-events).
+ */
 
 let service: TestService
 let model: ModelServer

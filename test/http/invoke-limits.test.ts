@@ -3,7 +3,10 @@ import { newHostedAgent } from '../support/hosted.ts'
 import { bySteps, type ModelServer, startModelServer, type Turn } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Runs that may not go on, and models that do not do as they are told (contract sections 3, 4 and 6). */
+/**
+ * Runs that may not go on, and models that do not do as they are told (docs/specification.md#outcomes and
+ * docs/specification.md#invoke).
+ */
 
 const API_KEY = 'sk-this-is-the-key-of-the-tests'
 

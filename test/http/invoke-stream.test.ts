@@ -5,7 +5,7 @@ import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Invoking with `stream: true`: the frames, exactly as they come (spec section 6, contract section 6). */
+/** Invoking with `stream: true`: the frames, exactly as they come (docs/specification.md#output-streams). */
 
 let service: TestService
 let model: ModelServer

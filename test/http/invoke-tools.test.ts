@@ -13,7 +13,7 @@ import { seededRandom } from '../support/random.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Tools of hosted agents, from the model's call to what it is told (contract section 6). */
+/** Tools of hosted agents, from the model's call to what it is told (docs/specification.md#tools). */
 
 const EVERYTHING = join(import.meta.dir, '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 

@@ -6,7 +6,7 @@ import { type HostedAgent, newHostedAgent, OutputReader, untilStatus } from '../
 import { bySteps, type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Invoking a hosted agent and being answered when its run is over (spec section 4, contract section 6). */
+/** Invoking a hosted agent and being answered when its run is over (docs/specification.md#invoke). */
 
 let service: TestService
 let model: ModelServer

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { isWellFormedKey } from '../../src/keys/token.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Keys of a workspace (contract section 2). */
+/** Keys of a workspace (docs/specification.md#managing-keys). */
 
 let app: AuthApp
 let owner: string

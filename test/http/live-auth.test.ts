@@ -16,7 +16,7 @@ import {
 } from '../support/feeds.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
-/** Who may open a feed, what of it, and for how long (contract sections 2 and 5). */
+/** Who may open a feed, what of it, and for how long (docs/specification.md#feed-tokens). */
 
 let service: TestService
 let aheadMs = 0

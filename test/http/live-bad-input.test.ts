@@ -5,7 +5,7 @@ import { gauge, LiveSocket, newReporter, newTenant, numbersOf, type Reporter, ty
 import { converse } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** What clients of live feeds get wrong, and that nobody else notices (contract section 5). */
+/** What clients of live feeds get wrong, and that nobody else notices (docs/specification.md#feeds). */
 
 let service: TestService
 let tenant: Tenant

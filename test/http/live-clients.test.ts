@@ -7,7 +7,10 @@ import { eventually } from '../support/eventually.ts'
 import { type Activity, gauge, LiveSocket, newReporter, numbered, numbersOf } from '../support/feeds.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 
-/** Live feeds as clients see them that nobody here wrote (contract section 5). Bun has no EventSource of its own. */
+/**
+ * Live feeds as clients see them that nobody here wrote (docs/specification.md#feeds). Bun has no EventSource of its
+ * own.
+ */
 
 /** The package itself: Bun gives its own WebSocket to whoever imports it by its name. */
 const WS = join(import.meta.dir, '..', '..', 'node_modules', 'ws', 'wrapper.mjs')

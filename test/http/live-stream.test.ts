@@ -14,7 +14,7 @@ import { inParallel } from '../support/in-parallel.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { newFleet } from './live-fleet.ts'
 
-/** The event streams of contract section 5. */
+/** The event streams of docs/specification.md#event-streams. */
 
 let service: TestService
 beforeAll(async () => {

@@ -14,7 +14,7 @@ import { inParallel } from '../support/in-parallel.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { newFleet } from './live-fleet.ts'
 
-/** The WebSocket of contract section 5: what is said on it, and what a subscription gets. */
+/** The WebSocket of docs/specification.md#websocket: what is said on it, and what a subscription gets. */
 
 let service: TestService
 beforeAll(async () => {

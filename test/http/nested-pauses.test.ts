@@ -7,7 +7,7 @@ import { type Backends, callTurn, eventsOf, type ScriptedAgent, startBackends, t
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Agents that call agents, whose runs wait for a person (contract section 6). */
+/** Agents that call agents, whose runs wait for a person (docs/specification.md#pauses). */
 
 let service: TestService
 let sql: Sql

@@ -5,7 +5,10 @@ import { type ModelServer, startModelServer, type Turn } from '../support/model-
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** `GET /api/v1/runs/:runId/output-stream`: picking up what a run puts out, anywhere, at any time (contract section 6). */
+/**
+ * `GET /api/v1/runs/:runId/output-stream`: picking up what a run puts out, anywhere, at any time
+ * (docs/specification.md#output-streams).
+ */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 

@@ -10,7 +10,10 @@ import { errorOf } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Formats, streaming and caps of `POST /api/v1/query`, as a client on the network sees them (contract section 7). */
+/**
+ * Formats, streaming and caps of `POST /api/v1/query`, as a client on the network sees them
+ * (docs/specification.md#query-caps).
+ */
 
 let service: TestService
 /** The same with little time for a query: on a busy machine, not even a small one has its answer in time. */

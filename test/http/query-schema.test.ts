@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 
 describe('the catalogue', () => {
-  test('names the tables of the contract, each with the columns and types that the engine gives', async () => {
+  test('names the tables of the specification, each with the columns and types that the engine gives', async () => {
     expect(catalogue.tables.map(({ name }: Row) => name)).toEqual(['events', 'runs', 'tasks', 'gaps'])
     for (const { name: table, columns } of catalogue.tables) {
       const shown = columns.map(({ name, type }: Row) => ({ name, type }))

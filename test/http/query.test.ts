@@ -38,7 +38,7 @@ describe('POST /api/v1/query', () => {
     expect(answer).toMatchObject({ row_count: 2, truncated: false, complete_through: 'epoch-1.7' })
   })
 
-  test('shows the columns of the contract and no others, of the types that we say', async () => {
+  test('shows the columns of the specification and no others, of the types that we say', async () => {
     const names = {
       events: 'seq, event_id, run_id, agent_id, type, level, payload, occurred_at, received_at',
       runs: 'run_id, agent_id, agent_name, status, trigger_type, external_run_id, parent_run_id, session_id, tags, input, output, error_message, created_at, started_at, completed_at, duration_ms, input_tokens, output_tokens, cost_usd',

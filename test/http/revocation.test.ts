@@ -10,7 +10,7 @@ import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 import { cuttableProxy } from './revocation-proxy.ts'
 
 // Each starts processes and databases; a busy machine may take a while over it.
-/** Contract section 2, "revocation is immediate": once the call has answered, no process accepts the key. */
+/** docs/specification.md#revocation: once the call has answered, no process accepts the key. */
 
 const reads = async (app: AuthApp, key: string) => verdict(await app.call('GET', '/reading', { key }))
 const DEAD = '401 UNAUTHENTICATED'

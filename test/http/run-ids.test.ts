@@ -15,7 +15,10 @@ import { newHostedAgent } from '../support/hosted.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
-/** A `run_id` is unique within its workspace only (contract section 4): nothing of another one's run shows, or gets mixed up. */
+/**
+ * A `run_id` is unique within its workspace only (docs/specification.md#starting-a-run): nothing of another one's run
+ * shows, or gets mixed up.
+ */
 
 let service: TestService
 let env: Record<string, string>

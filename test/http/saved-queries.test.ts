@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
 
-/** Queries that a workspace keeps by name (contract section 7). */
+/** Queries that a workspace keeps by name (docs/specification.md#saved-queries). */
 
 const PATH = '/api/v1/queries'
 const UUID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/

@@ -14,7 +14,7 @@ import { createVault, parseSecretsKey } from '../../src/secrets/vault.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Secrets of workspaces (contract section 6): write-only, sealed, gone with their workspace. */
+/** Secrets of workspaces (docs/specification.md#secrets): write-only, sealed, gone with their workspace. */
 
 const PATH = '/api/v1/secrets'
 const VALUE = 'sk-live_4eC39HqLyjWDarjtT1zdp7dc/+=&"\\ü'

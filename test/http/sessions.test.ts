@@ -5,7 +5,7 @@ import { type HostedAgent, newHostedAgent, untilStatus } from '../support/hosted
 import { type ModelServer, type ModelServerRequest, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Sessions: memory of conversations, one turn at a time (spec section 2, contract section 6). */
+/** Sessions: memory of conversations, one turn at a time (docs/specification.md#sessions). */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 

@@ -6,7 +6,7 @@ import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Workspaces and their operator (contract section 2). */
+/** Workspaces and their operator (docs/specification.md#operator). */
 
 let app: AuthApp
 

@@ -12,7 +12,7 @@ const PROGRESS_REQUESTS = 20_000
 /** Answers that a correct service gives to bad calls; anything else of 5xx is a failure. */
 const PLANNED = new Set([503])
 
-/** Malformed requests made from the OpenAPI document: each gets an answer of the contract, and nothing else. */
+/** Malformed requests made from the OpenAPI document: each gets an answer of the specification, and nothing else. */
 export const requests: Campaign = {
   describe: 'sends malformed requests made from the OpenAPI document',
   rounds: 1_000_000,

@@ -6,7 +6,10 @@ import { untilStatus } from '../support/hosted.ts'
 import { startHostedRig } from '../support/hosted-rig.ts'
 import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 
-/** What a tool gets is what was written: the arguments that are accepted arrive value for value (contract section 6). */
+/**
+ * What a tool gets is what was written: the arguments that are accepted arrive value for value
+ * (docs/specification.md#hosted-agents).
+ */
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 

@@ -64,7 +64,7 @@ function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
   }
 }
 
-/** The contract's meaning of a filter, said once more. */
+/** The specification's meaning of a filter, said once more. */
 function passes(input: FilterInput, { kind, run, type, level, status, tags }: Fact): boolean {
   const asked = (field: string) => input[field] as string | readonly string[] | undefined
   const has = (field: string, value: string | undefined) => {

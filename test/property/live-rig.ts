@@ -43,7 +43,7 @@ const KEYS = { isAlive: () => 'alive' as const, onKeyDead: () => () => {} }
  * Live feeds without the rest of the service: the real journal, sink, ClickHouse, hub and connections on a real port, but in
  * sizes so small that a few hundred activities are spread over memory, dozens of files, and what only ClickHouse has.
  *
- * `GET /live` and `GET /stream` as in the contract (section 5); the header `Workspace` stands for a key.
+ * `GET /live` and `GET /stream` as in docs/specification.md#feeds; the header `Workspace` stands for a key.
  */
 export async function startRig(columnar: ColumnarClient, dir: string, sizes: RigSizes): Promise<Rig> {
   const log = createLog('error')

@@ -83,7 +83,7 @@ interface ModelRun {
   readonly tasks: Map<string, { status: TaskStatus; name: string; output: string | null }>
 }
 
-/** What the contract's tables say, in the plainest way. */
+/** What the specification's tables say, in the plainest way. */
 function expected(model: Map<string, ModelRun>, operation: Operation): object | string {
   const run = model.get(operation.runId)
   if (operation.call === 'start') {
@@ -112,7 +112,7 @@ function expected(model: Map<string, ModelRun>, operation: Operation): object | 
 
 const uuids = (count: number) => Array.from({ length: count }, () => crypto.randomUUID())
 
-test('whatever is called one after the other, runs and tasks are what the contract says', async () => {
+test('whatever is called one after the other, runs and tasks are what the specification says', async () => {
   const random = seededRandom('runs model')
   const caller = await newCaller(sql)
   const stores = storesOn(sql)

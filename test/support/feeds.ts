@@ -2,7 +2,7 @@ import { type Api, type CallOptions, createApi, newAgent } from './api.ts'
 import { eventually } from './eventually.ts'
 import { OPERATOR_TOKEN, type TestService } from './service.ts'
 
-/** Clients of live feeds over real sockets, and agents that give them something to see (contract section 5). */
+/** Clients of live feeds over real sockets, and agents that give them something to see (docs/specification.md#feeds). */
 
 /** The unit of every feed. */
 export interface Activity {

@@ -2,7 +2,7 @@ import type { Answer, CallOptions } from './api.ts'
 import { eventually } from './eventually.ts'
 import type { TestService } from './service.ts'
 
-/** Hosted agents, and readers of what their runs put out (spec section 4, contract section 6). */
+/** Hosted agents, and readers of what their runs put out (docs/specification.md#hosted-agents). */
 
 type Place = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
 

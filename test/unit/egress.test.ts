@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readAddress, type Scope, scopeOf } from '../../src/egress/addresses.ts'
 import { parseEgressAllow } from '../../src/egress/allow-list.ts'
 
-/** What addresses are, and how `EGRESS_ALLOW` is read (contract section 6). Nothing here touches the network. */
+/** What addresses are, and how `EGRESS_ALLOW` is read (docs/specification.md#egress). Nothing here touches the network. */
 
 describe('an address', () => {
   const scopes: Record<Scope, string> = {

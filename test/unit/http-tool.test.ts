@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Tools over HTTP (contract section 6), against a real server, with real secrets behind a real guard. */
+/** Tools over HTTP (docs/specification.md#hosted-agents), against a real server, with real secrets behind a real guard. */
 
 const SECRET = 'tok/en+12345 "quoted"'
 const { sql } = await freshDatabase()

@@ -4,7 +4,7 @@ import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/store/r
 import { RawJson } from '../../src/http/raw-json.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 
-/** What a run puts out, for readers who begin anywhere, before and after a restart (contract section 6). */
+/** What a run puts out, for readers who begin anywhere, before and after a restart (docs/specification.md#hosted-agents). */
 
 const RUN = { runId: 'the-run' } as HostedRun
 const DONE: RunOutcome = {

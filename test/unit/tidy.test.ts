@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
 /** The rules of style that a machine can check. Each test lists the offenders, so that a failure says what to do. */
@@ -148,6 +148,43 @@ test('nothing knows the machine it was written on', () => {
   expect(offenders(all, /['"`(\s](\/work\/|\/root\/|\/home\/|\/Users\/)/)).toEqual([])
   expect(offenders(all, /https?:\/\/(registry\.|[\w.-]*(npmjs|npmmirror|artifactory|nexus)\.)/)).toEqual([])
 })
+
+test('the specification is cited by its headings, and each cited one is there', () => {
+  const sql = [...new Bun.Glob('sql/**/*.sql').scanSync(ROOT)].sort().map(readSource)
+  const rest = [...sources, ...sql].filter(({ path }) => path !== 'test/unit/tidy.test.ts')
+  expect(offenders(rest, /\b(contract|spec) +sections?\b/i)).toEqual([])
+  const cited = rest.flatMap(({ path, text }) =>
+    [...text.matchAll(/\b(docs\/[\w-]+\.md)(?:#([\w-]+))?/g)].map(([, file = '', anchor]) => ({ path, file, anchor })),
+  )
+  expect(cited.length).toBeGreaterThan(100)
+  expect(deadLinks(cited)).toEqual([])
+})
+
+interface Link {
+  readonly path: string
+  readonly file: string
+  readonly anchor: string | undefined
+}
+
+function deadLinks(links: readonly Link[]): string[] {
+  return links
+    .filter(
+      ({ file, anchor }) =>
+        !existsSync(join(ROOT, file)) || (anchor !== undefined && !anchorsOf(join(ROOT, file)).includes(anchor)),
+    )
+    .map(({ path, file, anchor }) => `${path}: ${file}${anchor === undefined ? '' : `#${anchor}`}`)
+}
+
+/** The anchors that GitHub makes of a document's headings. */
+function anchorsOf(file: string): string[] {
+  const prose = readFileSync(file, 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '')
+  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
 
 test('versions in package.json are exact', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

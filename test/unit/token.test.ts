@@ -12,7 +12,7 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const types = fc.constantFrom<KeyType>('agent', 'workspace')
 const base62 = fc.string({ unit: fc.constantFrom(...ALPHABET), minLength: 43, maxLength: 43 })
 
-/** The checksum as the contract words it, computed another way than the code does. */
+/** The checksum as the specification words it, computed another way than the code does. */
 function contractChecksum(text: string): string {
   let rest = crc32(text)
   let digits = ''
@@ -24,7 +24,7 @@ function contractChecksum(text: string): string {
 }
 
 describe(`key text (SEED=${seed})`, () => {
-  test('a minted key has the format of the contract and the checksum of everything before it', () => {
+  test('a minted key has the format of the specification and the checksum of everything before it', () => {
     check(
       fc.property(types, (type) => {
         const { text } = mintToken(type)

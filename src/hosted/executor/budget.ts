@@ -36,8 +36,8 @@ const OUTPUT_TOKENS_GUESS = 1_000
 const CHARACTERS_PER_TOKEN = 3
 
 /**
- * The budgets that a run has to obey (contract section 3: `budget_usd`): its own, and those of the runs above it. Each
- * covers the run that has it and all runs below.
+ * The budgets that a run has to obey (docs/specification.md#budgets: `budget_usd`): its own, and those of the runs above
+ * it. Each covers the run that has it and all runs below.
  *
  * Before each model call what has been spent is added up. Where runs share a budget, a call first notes what it may come
  * to, under a lock on the run at the top: as long as other calls are under way it begins only if there is room for all

@@ -53,7 +53,7 @@ const DEPTH_MAX = 8
 
 export type Invocations = ReturnType<typeof createInvocations>
 
-/** Invoking hosted agents (spec section 4, contract section 6): from a request to a run that is driven, or in line. */
+/** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is driven, or in line. */
 export function createInvocations(deps: InvocationsDeps) {
   const { sql, owner, clock, limits, secrets, schemas, onChange } = deps
 

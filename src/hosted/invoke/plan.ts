@@ -74,7 +74,10 @@ export type HostedAgentRow = { readonly [K in Exclude<keyof AgentRow, MayBeNull>
   MayBeNull
 >
 
-/** The user message of an input: its `message` when that is a string, else the whole as JSON (contract section 6). */
+/**
+ * The user message of an input: its `message` when that is a string, else the whole as JSON
+ * (docs/specification.md#invoke).
+ */
 export function userMessage(input: RawJson): string {
   const { message } = input.parse() as { message?: unknown }
   return typeof message === 'string' ? message : input.text

@@ -39,7 +39,10 @@ const LEFT: RunOutcome = { kind: 'left', status: 'running' }
 
 export type Responder = ReturnType<typeof createResponder>
 
-/** Answers calls that have set a run going: when it is over or paused, as a stream, or at once (contract section 6). */
+/**
+ * Answers calls that have set a run going: when it is over or paused, as a stream, or at once
+ * (docs/specification.md#outcomes).
+ */
 export function createResponder(deps: ResponderDeps) {
   const { sql, scheduler, ring, connections, waitMs } = deps
   const close = new AbortController()

@@ -24,7 +24,7 @@ const STREAM_ANSWER = {
   },
 }
 
-/** Invoking hosted agents, and following what their runs put out (spec section 4, contract section 6). */
+/** Invoking hosted agents, and following what their runs put out (docs/specification.md#invoke). */
 export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
   const invoking = new Elysia({ prefix: '/api/v1/agents' }).use(guards.keyOfAgent('invokes')).post(

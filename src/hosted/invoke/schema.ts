@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Body, FreeForm, Nullable, Text, Timestamp, Uuid } from '../../http/schema.ts'
 import { RUN_STATUSES } from '../../runs/state.ts'
 
-/** What of an invocation goes over the wire (spec section 4, contract section 6). */
+/** What of an invocation goes over the wire (docs/specification.md#invoke). */
 
 const NO_DEFAULT = { default: undefined }
 const HISTORY_MAX = 2_000

@@ -2,9 +2,9 @@ import { encodeJson } from '../../http/raw-json.ts'
 import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.ts'
 
 /**
- * What a hosted run puts out, in order, for streams that may begin anywhere (contract section 6). Everything in it
- * follows from the stored steps and calls, so that it is the same after a restart; only the text that a model is
- * about to write is nowhere else.
+ * What a hosted run puts out, in order, for streams that may begin anywhere (docs/specification.md#output-streams).
+ * Everything in it follows from the stored steps and calls, so that it is the same after a restart; only the text that a
+ * model is about to write is nowhere else.
  *
  * An id says where a frame stands: step, part (0 text, 1 tools and pauses, 2 the end), place. In text the place is the
  * number of characters so far, and a fourth member names the attempt: after a crash the model may say something else.

@@ -25,9 +25,9 @@ export interface OutputStreamOptions {
 }
 
 /**
- * The output of a hosted run as an event stream (contract section 6): first what the run has put out after a position,
- * then what follows, until the run ends or waits for a person. A client that leaves does not affect the run. A client
- * that reads slowly gets everything that has accumulated in one piece.
+ * The output of a hosted run as an event stream (docs/specification.md#output-streams): first what the run has put out
+ * after a position, then what follows, until the run ends or waits for a person. A client that leaves does not affect the
+ * run. A client that reads slowly gets everything that has accumulated in one piece.
  */
 export class OutputStream implements Connection {
   readonly caller: FeedCaller

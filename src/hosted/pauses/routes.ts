@@ -35,7 +35,7 @@ export interface PauseRoutesDeps {
   ) => Promise<unknown>
 }
 
-/** Approvals and input requests (contract section 6). */
+/** Approvals and input requests (docs/specification.md#pauses). */
 export function pauseRoutes(deps: PauseRoutesDeps) {
   return new Elysia({ prefix: '/api/v1' }).use(approvalRoutes(deps)).use(inputRequestRoutes(deps))
 }

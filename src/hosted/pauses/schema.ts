@@ -3,7 +3,7 @@ import type { RawJson } from '../../http/raw-json.ts'
 import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
 import { answering } from '../invoke/schema.ts'
 
-/** What of approvals and input requests goes over the wire (spec section 2, contract section 6). */
+/** What of approvals and input requests goes over the wire (docs/specification.md#pauses). */
 
 const NO_DEFAULT = { default: undefined }
 const COMMENT_LENGTH_MAX = 10_000

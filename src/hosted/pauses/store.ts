@@ -36,7 +36,7 @@ export type Decision =
 
 const CURSOR = cursorCodec(Uuid)
 
-/** What runs wait for (contract section 6): a person's approval of one call, or the answer to a question. */
+/** What runs wait for (docs/specification.md#pauses): a person's approval of one call, or the answer to a question. */
 export class Pauses {
   constructor(private readonly deps: PausesDeps) {}
 

@@ -18,7 +18,7 @@ export interface SessionRoutesDeps {
 
 const tags = ['Sessions']
 
-/** Sessions of hosted agents (contract section 6). */
+/** Sessions of hosted agents (docs/specification.md#sessions). */
 export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/sessions' })
     .use(guards.anyKey('reads'))

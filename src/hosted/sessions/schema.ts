@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
 
-/** What of sessions goes over the wire (spec section 2, contract section 6). */
+/** What of sessions goes over the wire (docs/specification.md#sessions). */
 
 export const SessionRecord = t.Object({
   session_id: Uuid,

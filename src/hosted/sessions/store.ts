@@ -27,7 +27,7 @@ const CURSOR = cursorCodec(Uuid)
 const POSITION_MAX = 2 ** 31 - 1
 const MESSAGE_CURSOR = cursorCodec(Int({ minimum: 0, maximum: POSITION_MAX }))
 
-/** Sessions: what hosted agents remember of conversations (spec section 2, contract section 6). */
+/** Sessions: what hosted agents remember of conversations (docs/specification.md#sessions). */
 export class Sessions {
   constructor(private readonly deps: SessionsDeps) {}
 

@@ -39,7 +39,7 @@ export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity)
   return { kind: 'left', status }
 }
 
-/** What a caller is told (contract section 6), and under which HTTP status. */
+/** What a caller is told (docs/specification.md#outcomes), and under which HTTP status. */
 export function answerOf(
   { runId, sessionId }: { readonly runId: string; readonly sessionId: string | null },
   outcome: RunOutcome,

@@ -3,7 +3,7 @@ import { encodeJson } from '../../http/raw-json.ts'
 import { mint, type RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 
-/** What hosted runs report about themselves (contract section 6). `gen_ai.*` keys are OpenTelemetry's. */
+/** What hosted runs report about themselves (docs/specification.md#system-events). `gen_ai.*` keys are OpenTelemetry's. */
 
 export interface EventOwner extends RunIdentity {
   readonly agentId: string

@@ -29,8 +29,9 @@ const TEXT_TYPE =
   /^text\/|^application\/(.+\+)?(xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|graphql|x-www-form-urlencoded)$/
 
 /**
- * A tool that the service calls over HTTP with the model's arguments (contract section 6): as a JSON body, or, for GET and
- * DELETE, as parameters in the address. Whatever comes back is told without the secrets that went out with the call.
+ * A tool that the service calls over HTTP with the model's arguments (docs/specification.md#tools): as a JSON body, or,
+ * for GET and DELETE, as parameters in the address. Whatever comes back is told without the secrets that went out with
+ * the call.
  *
  * Besides the signal's reason a call throws only what a store of ours throws when it is away.
  */

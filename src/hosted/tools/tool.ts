@@ -1,4 +1,4 @@
-/** What a tool is to the agent loop, wherever it is carried out (contract section 6). */
+/** What a tool is to the agent loop, wherever it is carried out (docs/specification.md#tools). */
 export interface CallableTool {
   /** As the model calls it. */
   readonly name: string
