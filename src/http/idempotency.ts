@@ -3,6 +3,7 @@ import type { Mint } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { dataText } from './answer.ts'
+import { bearerToken } from './bearer.ts'
 import { ApiError, invalid } from './errors.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
@@ -125,7 +126,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   const beginBare = ({ request, caller, bytes }: BareCall) =>
     begin({
       keyId: caller?.keyId ?? OPERATOR_KEY_ID,
-      token: bearerToken(request),
+      token: bearerToken(request) ?? '',
       idemKey: request.headers.get('idempotency-key') ?? '',
       request,
       bytes,
@@ -277,10 +278,6 @@ function requestHash({ request, bytes }: IdempotentCall): Uint8Array {
   const { url } = request
   const pathAndQuery = url.slice(url.indexOf('/', url.indexOf('//') + 2))
   return new Bun.CryptoHasher('sha256').update(`${request.method} ${pathAndQuery}\n`).update(bytes).digest()
-}
-
-function bearerToken(request: Request): string {
-  return (request.headers.get('authorization') ?? '').slice('Bearer '.length).trim()
 }
 
 function stillRunning(): ApiError {

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { everythingArrived } from '../http/arrived.ts'
+import { bearerToken } from '../http/bearer.ts'
 import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
 import type { BodyHold } from '../http/body-budget.ts'
 import { ApiError } from '../http/errors.ts'
@@ -53,7 +54,6 @@ export type Guards = ReturnType<typeof createGuards>
 const NO_BYTES = new Uint8Array(0)
 /** Who the bodies of operators' calls count for: they belong to no workspace. */
 const OPERATOR = 'operator'
-const BEARER = /^Bearer +(\S+) *$/i
 
 const REFUSALS = {
   agent: 'this route takes an agent key (svc_agent_…), not a workspace key',
@@ -84,7 +84,7 @@ export function createGuards(deps: GuardsDeps) {
       limiter.take(caller.keyId, budget, 1, headers)
       return caller
     }
-    const caller = ring.authenticate(token ?? bearerToken(request), () => addressOf(request))
+    const caller = ring.authenticate(token ?? requiredToken(request), () => addressOf(request))
     return caller instanceof Promise ? caller.then(spend) : spend(caller)
   }
 
@@ -109,7 +109,7 @@ export function createGuards(deps: GuardsDeps) {
     const body = await readBody(request, caller.workspaceId)
     try {
       // A key that was revoked while the body was on its way is refused.
-      if (ring.changedSince(since)) await ring.authenticate(token ?? bearerToken(request))
+      if (ring.changedSince(since)) await ring.authenticate(token ?? requiredToken(request))
       return { caller, body }
     } catch (error) {
       body.hold.release()
@@ -164,7 +164,7 @@ export function createGuards(deps: GuardsDeps) {
   function admitOperator(request: Request): void {
     if (operatorToken === undefined)
       throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
-    const token = bearerToken(request)
+    const token = requiredToken(request)
     // A key is a mistake, not a guess: the operator token never looks like one.
     const attempt = token.startsWith('svc_') ? undefined : operatorAttempts.begin(addressOf(request))
     const isOperator = timingSafeEqual(hashKey(token), hashKey(operatorToken))
@@ -218,7 +218,7 @@ function withContext(seed: string) {
 }
 
 function feedToken(request: Request): string {
-  if (request.headers.has('authorization')) return bearerToken(request)
+  if (request.headers.has('authorization')) return requiredToken(request)
   const token = new URL(request.url).searchParams.get('token')
   if (token === null || token === '')
     throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
@@ -239,8 +239,8 @@ function checkOrigin(request: Request, allowed: readonly string[] | undefined): 
   throw new ApiError('FORBIDDEN', 'pages of this origin may not open feeds; FEED_ORIGINS lists those that may')
 }
 
-function bearerToken(request: Request): string {
-  const token = BEARER.exec(request.headers.get('authorization') ?? '')?.[1]
+function requiredToken(request: Request): string {
+  const token = bearerToken(request)
   if (token === undefined) throw new ApiError('UNAUTHENTICATED', 'send a key: Authorization: Bearer <key>')
   return token
 }

@@ -1,10 +1,10 @@
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { ApiError } from '../http/errors.ts'
 import type { FailureLimit } from '../http/failure-limit.ts'
 import type { Log } from '../log.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import { inTransaction, type Sql, type TransactionSql, unavailableOf } from '../postgres/connect.ts'
-import { BoundedMap } from './bounded-map.ts'
 import { type Credential, readCredentials, readNewestHashes } from './credentials.ts'
 import { type CredentialChange, CredentialLease, type LeaseDeps } from './lease.ts'
 import type { Caller, CredentialState, FeedCaller } from './schema.ts'
@@ -26,12 +26,12 @@ export type Source = () => string
 export interface KeyRingLimits {
   /** Keys and feed tokens remembered; some 300 bytes each. */
   readonly keys: number
-  /** Well-formed texts remembered to be neither. Apart from the keys, so that nobody can flood those out. */
-  readonly strangers: number
-  readonly strangersForMs: number
+  /** Entries of the negative cache. */
+  readonly unknownTokens: number
+  readonly unknownTokensTtlMs: number
 }
 
-const LIMITS: KeyRingLimits = { keys: 100_000, strangers: 10_000, strangersForMs: 5_000 }
+const LIMITS: KeyRingLimits = { keys: 100_000, unknownTokens: 10_000, unknownTokensTtlMs: 5_000 }
 /** How often a look-up that a change of credentials has overtaken is repeated. */
 const LOOKUPS_MAX = 5
 const TOKEN_LENGTH_MAX = 100
@@ -62,24 +62,23 @@ interface Found {
  * through {@link change}. When Postgres is away, remembered keys keep working until the lease ends, any other answers 503.
  */
 export class KeyRing {
-  private readonly credentials: BoundedMap<string, Credential>
-  /** Hashes of credentials that exist for certain: looking them up never counts as an attempt at guessing. */
-  private readonly issuedHashes: BoundedMap<string, true>
-  /** Texts that are no credential, with the time until when that is believed. */
-  private readonly strangers: BoundedMap<string, number>
+  private readonly credentials: LRUCache<string, Credential>
+  /** Hashes of credentials that are known to exist: looking them up never counts as a guess. */
+  private readonly issuedHashes: LRUCache<string, true>
+  /** Negative cache for unknown tokens; separate, so that it cannot evict valid keys. */
+  private readonly unknownTokens: LRUCache<string, true>
   private readonly lookups = new Map<string, Promise<Found>>()
   private readonly reader: Batcher<string, Credential | null>
   private readonly lease: CredentialLease
   private readonly uses: UseLog
   private readonly listeners = new Set<(deathOf: DeathOf) => void>()
-  private readonly limits: KeyRingLimits
   private forgotten = 0
 
   constructor(private readonly deps: KeyRingDeps) {
-    this.limits = { ...LIMITS, ...deps.limits }
-    this.credentials = new BoundedMap(this.limits.keys)
-    this.strangers = new BoundedMap(this.limits.strangers)
-    this.issuedHashes = new BoundedMap(this.limits.keys)
+    const { keys, unknownTokens, unknownTokensTtlMs } = { ...LIMITS, ...deps.limits }
+    this.credentials = new LRUCache({ max: keys })
+    this.issuedHashes = new LRUCache({ max: keys })
+    this.unknownTokens = new LRUCache({ max: unknownTokens, ttl: unknownTokensTtlMs, ttlResolution: 0, perf: deps.clock })
     this.lease = new CredentialLease(deps, (changes) => this.forget(changes))
     this.uses = new UseLog(deps)
     this.reader = createBatcher({
@@ -231,8 +230,7 @@ export class KeyRing {
    * @throws ApiError UNAVAILABLE, RATE_LIMITED
    */
   private async lookUp(hash: string, from?: Source): Promise<Credential | null> {
-    const strangerUntil = this.strangers.get(hash)
-    if (strangerUntil !== undefined && this.deps.clock.now() < strangerUntil) return null
+    if (this.unknownTokens.has(hash)) return null
     const counted = from !== undefined && this.issuedHashes.get(hash) === undefined && !this.lookups.has(hash)
     const attempt = counted ? this.deps.unknownKeys?.begin(from()) : undefined
     try {
@@ -252,7 +250,7 @@ export class KeyRing {
       if (known !== undefined && this.lease.fresh) return known
       const { credential, generation } = await this.read(hash)
       if (generation !== this.forgotten || !this.lease.fresh) continue
-      if (credential === null) this.strangers.set(hash, this.deps.clock.now() + this.limits.strangersForMs)
+      if (credential === null) this.unknownTokens.set(hash, true)
       else this.credentials.set(hash, credential)
       return credential
     }
@@ -283,7 +281,8 @@ export class KeyRing {
       return
     }
     const touched = matcherOf(changes)
-    this.credentials.deleteWhere(({ caller }) => touched(caller) !== null)
+    const stale = [...this.credentials.entries()].filter(([, { caller }]) => touched(caller) !== null)
+    for (const [hash] of stale) this.credentials.delete(hash)
     const deaths = changes.filter((change) => change.dead)
     if (deaths.length > 0) this.tell(matcherOf(deaths))
   }

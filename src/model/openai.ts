@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import OpenAI from 'openai'
-import { BoundedMap } from '../keys/bounded-map.ts'
 import type { Log } from '../log.ts'
 import type { Model, ModelAnswer, ModelRequest } from './model.ts'
 import { readStream, readWhole } from './openai-answer.ts'
@@ -40,7 +40,7 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
   const client = createClient(apiKey, baseUrl)
   const redact = createRedact(apiKey)
   const first = firstDialect(URL.parse(client.baseURL)?.hostname === OPENAI_HOST)
-  const dialects = new BoundedMap<string, Dialect>(DIALECTS_MAX)
+  const dialects = new LRUCache<string, Dialect>({ max: DIALECTS_MAX })
 
   async function ask(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
     const asking = new Asking(client, request, signal)

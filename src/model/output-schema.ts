@@ -1,9 +1,9 @@
 import Ajv, { _, type CodeKeywordDefinition, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import Ajv2019 from 'ajv/dist/2019.js'
 import Ajv2020 from 'ajv/dist/2020.js'
+import { LRUCache } from 'lru-cache'
 import { isObject } from '../http/json-object.ts'
 import { shown } from '../http/validation-message.ts'
-import { BoundedMap } from '../keys/bounded-map.ts'
 import { inexactIn } from './exact-json.ts'
 import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
 
@@ -55,7 +55,7 @@ const STEPS_PER_REF = 100
 
 /** One for the process: it keeps compiled schemas. A schema stands alone and sees nothing of any other. */
 export function createSchemaChecks(): SchemaChecks {
-  const checks = new BoundedMap<string, Check>(SCHEMAS_KEPT)
+  const checks = new LRUCache<string, Check>({ max: SCHEMAS_KEPT })
 
   function checkFor(schema: Record<string, unknown>): Check {
     const text = JSON.stringify(schema)

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { RunRef } from '../events/schema.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
 import { createBatcher } from '../postgres/batcher.ts'
@@ -9,9 +10,9 @@ export interface RunDirectory {
    * @param runId in lower case
    */
   find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null>
-  /** Notes a run that this process has just created, and tells the listeners. */
+  /** Adds a run that this process has just created, and calls the listeners. */
   started(ref: RunRef): void
-  /** `listener` hears of every run this process creates, before its caller does. */
+  /** Calls `listener` for each run that this process creates, before the response is sent. */
   onRunStarted(listener: (ref: RunRef) => void): void
 }
 
@@ -19,8 +20,8 @@ const RUNS_CACHED_MAX = 50_000
 const IDENTITY_BYTES = 72
 
 /**
- * Who owns a run, for the hot path: every reported event, task and ending asks. A run's owner never changes, so the
- * answer is cached without expiry, least recently used runs go first, and concurrent misses share one lookup.
+ * Which agent owns a run, for the hot path: every reported event, task and end of a run needs it. The owner of a run never
+ * changes, so entries do not expire. Concurrent misses share one lookup.
  */
 export function createRunDirectory({
   sql,
@@ -29,8 +30,7 @@ export function createRunDirectory({
   sql: Sql
   runsCachedMax?: number
 }): RunDirectory {
-  /** In order of use, oldest first. */
-  const entries = new Map<string, RunRef>()
+  const cached = new LRUCache<string, RunRef>({ max: runsCachedMax })
   const pending = new Map<string, Promise<RunRef | null>>()
   const listeners: ((ref: RunRef) => void)[] = []
   const lookups = createBatcher<RunIdentity, RunRef | null>({
@@ -39,16 +39,10 @@ export function createRunDirectory({
     bytesOf: () => IDENTITY_BYTES,
   })
 
-  function remember(key: string, ref: RunRef): void {
-    entries.delete(key)
-    entries.set(key, ref)
-    if (entries.size > runsCachedMax) entries.delete(entries.keys().next().value as string)
-  }
-
   async function lookUpOnce(key: string, run: RunIdentity): Promise<RunRef | null> {
     try {
       const ref = await lookups.submit(run)
-      if (ref !== null) remember(key, ref)
+      if (ref !== null) cached.set(key, ref)
       return ref
     } finally {
       pending.delete(key)
@@ -66,13 +60,10 @@ export function createRunDirectory({
   return {
     find(workspaceId, runId) {
       const key = runKey(workspaceId, runId)
-      const ref = entries.get(key)
-      if (ref === undefined) return miss(key, { workspaceId, runId })
-      remember(key, ref)
-      return ref
+      return cached.get(key) ?? miss(key, { workspaceId, runId })
     },
     started(ref) {
-      remember(runKey(ref.workspaceId, ref.runId), ref)
+      cached.set(runKey(ref.workspaceId, ref.runId), ref)
       for (const listener of listeners) listener(ref)
     },
     onRunStarted: (listener) => void listeners.push(listener),

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { AgentParams } from '../../agents/schema.ts'
+import { bearerToken } from '../../http/bearer.ts'
 import { ApiError, invalid } from '../../http/errors.ts'
 import type { Guards } from '../../keys/guards.ts'
 import { RunParams } from '../../runs/schema.ts'
@@ -32,7 +33,7 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
     async (context) => {
       const { caller, params, body, mint } = context
       const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
-      return responder.respond(caller.workspaceId, responseModeOf(context, body), invoke) as never
+      return responder.respond(caller.workspaceId, responseModeOf(context, body), invoke)
     },
     {
       params: AgentParams,
@@ -60,7 +61,7 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
         )
       const { session_id } = await runs.get(feed.caller, run.runId)
       server?.timeout(request, 0)
-      return responder.stream(feed, { ...run, sessionId: session_id }, afterOf(request, query.after)) as never
+      return responder.stream(feed, { ...run, sessionId: session_id }, afterOf(request, query.after))
     },
     {
       params: RunParams,
@@ -94,7 +95,7 @@ export function responseModeOf(
   return {
     stream,
     background,
-    key: /^Bearer +(\S+)/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? '',
+    key: bearerToken(request) ?? '',
     keepOpen: () => server?.timeout(request, 0),
     setStatus: (status) => {
       set.status = status

@@ -68,7 +68,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           context.params.approvalId,
           decision,
           responseModeOf(context, mode),
-        ) as never
+        )
       },
       {
         params: ApprovalParams,
@@ -92,7 +92,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           context.params.approvalId,
           decision,
           responseModeOf(context, mode),
-        ) as never
+        )
       },
       {
         params: ApprovalParams,
@@ -135,7 +135,7 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           context.params.requestId,
           decision,
           responseModeOf(context, mode),
-        ) as never
+        )
       },
       {
         params: InputRequestParams,
