@@ -68,6 +68,14 @@ export function ownResponse({ requestId, set }: Begun, response: Response): Resp
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
 }
 
+/**
+ * The type of a handler's answer that is either the data of the route's schema or a stream. Elysia sends a `Response`
+ * as it is, but its types know only one or the other.
+ */
+export function dataOrStream<T>(answer: Promise<T | Response>): Promise<T> {
+  return answer as Promise<T>
+}
+
 /** An answer to an error that never reached Elysia, as the `error` option of `Bun.serve`. */
 export function answerOutside(error: unknown): Response {
   // Bun builds `request.url` from the Host header on first use.

@@ -78,7 +78,12 @@ export class KeyRing {
     const { keys, unknownTokens, unknownTokensTtlMs } = { ...LIMITS, ...deps.limits }
     this.credentials = new LRUCache({ max: keys })
     this.issuedHashes = new LRUCache({ max: keys })
-    this.unknownTokens = new LRUCache({ max: unknownTokens, ttl: unknownTokensTtlMs, ttlResolution: 0, perf: deps.clock })
+    this.unknownTokens = new LRUCache({
+      max: unknownTokens,
+      ttl: unknownTokensTtlMs,
+      ttlResolution: 0,
+      perf: deps.clock,
+    })
     this.lease = new CredentialLease(deps, (changes) => this.forget(changes))
     this.uses = new UseLog(deps)
     this.reader = createBatcher({

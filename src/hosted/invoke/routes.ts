@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { AgentParams } from '../../agents/schema.ts'
+import { dataOrStream } from '../../http/answer.ts'
 import { bearerToken } from '../../http/bearer.ts'
 import { ApiError, invalid } from '../../http/errors.ts'
 import type { Guards } from '../../keys/guards.ts'
@@ -8,7 +9,7 @@ import type { RunStore } from '../../runs/store.ts'
 import { type OutputPosition, parseOutputId } from '../output/output-log.ts'
 import type { Invocations } from './invocations.ts'
 import type { Responder, ResponseMode } from './respond.ts'
-import { InvokeAgent, OutputStreamQuery, RunResponses } from './schema.ts'
+import { InvokeAgent, OutputStreamQuery, type RunResponse, RunResponses } from './schema.ts'
 
 export interface InvokeRoutesDeps {
   readonly guards: Guards
@@ -33,7 +34,7 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
     async (context) => {
       const { caller, params, body, mint } = context
       const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
-      return responder.respond(caller.workspaceId, responseModeOf(context, body), invoke)
+      return dataOrStream<RunResponse>(responder.respond(caller.workspaceId, responseModeOf(context, body), invoke))
     },
     {
       params: AgentParams,

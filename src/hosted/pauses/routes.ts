@@ -1,9 +1,10 @@
 import { Elysia } from 'elysia'
+import { dataOrStream } from '../../http/answer.ts'
 import type { Guards } from '../../keys/guards.ts'
 import type { Caller } from '../../keys/schema.ts'
 import type { ResponseMode } from '../invoke/respond.ts'
 import { responseModeOf } from '../invoke/routes.ts'
-import { RunResponses } from '../invoke/schema.ts'
+import { type RunResponse, RunResponses } from '../invoke/schema.ts'
 import {
   AnswerInput,
   ApprovalPage,
@@ -32,7 +33,7 @@ export interface PauseRoutesDeps {
     pauseId: string,
     decision: Decision,
     mode: ResponseMode,
-  ) => Promise<unknown>
+  ) => Promise<RunResponse | Response>
 }
 
 /** Approvals and input requests (docs/specification.md#pauses). */
@@ -62,12 +63,8 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       (context) => {
         const { comment = null, edited_input: editedInput = null, ...mode } = context.body
         const decision = { status: 'approved', comment, editedInput } as const
-        return resume(
-          context.caller,
-          'approval',
-          context.params.approvalId,
-          decision,
-          responseModeOf(context, mode),
+        return dataOrStream(
+          resume(context.caller, 'approval', context.params.approvalId, decision, responseModeOf(context, mode)),
         )
       },
       {
@@ -86,12 +83,8 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       (context) => {
         const { comment = null, ...mode } = context.body
         const decision = { status: 'rejected', comment } as const
-        return resume(
-          context.caller,
-          'approval',
-          context.params.approvalId,
-          decision,
-          responseModeOf(context, mode),
+        return dataOrStream(
+          resume(context.caller, 'approval', context.params.approvalId, decision, responseModeOf(context, mode)),
         )
       },
       {
@@ -129,12 +122,8 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       (context) => {
         const { answer, ...mode } = context.body
         const decision = { status: 'answered', answer } as const
-        return resume(
-          context.caller,
-          'input',
-          context.params.requestId,
-          decision,
-          responseModeOf(context, mode),
+        return dataOrStream(
+          resume(context.caller, 'input', context.params.requestId, decision, responseModeOf(context, mode)),
         )
       },
       {
