@@ -47,6 +47,8 @@ export interface GuessingLimits {
 export interface FeedLimits {
   /** Open feeds of all workspaces. */
   readonly connections: number
+  /** Whether the operator asks for that many. */
+  readonly connectionsGiven: boolean
   readonly connectionsPerWorkspace: number
   /** Different filters of the open feeds of a workspace. */
   readonly filtersPerWorkspace: number
@@ -186,6 +188,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     feedOrigins: read.origins('FEED_ORIGINS'),
     feeds: {
       connections: read.integer('FEED_CONNECTIONS', 50_000, 1, 1_000_000),
+      connectionsGiven: read.text('FEED_CONNECTIONS') !== undefined,
       connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
       filtersPerWorkspace: read.integer('FEED_FILTERS_PER_WORKSPACE', 10_000, 1, 1_000_000),
       slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,

@@ -8,7 +8,7 @@ const RESERVE_MAX = 1_000
 
 /**
  * The limits of feeds, so that feeds alone cannot use up the descriptors of this process: without one left, it could
- * neither take a call nor write its journal. Says so in the log when `FEED_CONNECTIONS` is more than that.
+ * neither take a call nor write its journal. The log has it, as a warning when `FEED_CONNECTIONS` asks for more.
  *
  * @param openFiles how many descriptors the process may have; undefined when that cannot be told
  */
@@ -16,11 +16,13 @@ export function withinOpenFiles(limits: FeedLimits, openFiles: number | undefine
   if (openFiles === undefined) return limits
   const room = Math.max(1, openFiles - Math.min(RESERVE_MAX, Math.ceil(openFiles / 4)))
   if (limits.connections <= room) return limits
-  log.warn('FEED_CONNECTIONS is more than this process may have files open: capped; raise the limit with ulimit -n', {
-    feed_connections: limits.connections,
-    open_files: openFiles,
-    capped_to: room,
-  })
+  const figures = { feed_connections: limits.connections, open_files: openFiles, capped_to: room }
+  if (limits.connectionsGiven)
+    log.warn(
+      'FEED_CONNECTIONS is more than this process may have files open: capped; raise the limit with ulimit -n',
+      figures,
+    )
+  else log.info('open feeds are capped below the limit of open files (ulimit -n)', figures)
   return { ...limits, connections: room }
 }
 

@@ -16,7 +16,12 @@ const FEEDS = 300
 
 test('feeds leave descriptors for everything else: more are refused, and the start says so in one line', async () => {
   const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
-  const env = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, RATE_LIMIT_READS_PER_MINUTE: '0' }
+  const env = {
+    DATABASE_URL: database.url,
+    CLICKHOUSE_URL: columnar.url,
+    RATE_LIMIT_READS_PER_MINUTE: '0',
+    FEED_CONNECTIONS: '50000',
+  }
   const service = await spawnService(env, { openFiles: OPEN_FILES })
   const { stderr } = service.output()
   const said = stderr.split('\n').filter((line) => line.includes('FEED_CONNECTIONS'))
@@ -37,12 +42,21 @@ test('feeds leave descriptors for everything else: more are refused, and the sta
 test('a limit with room for all feeds, and one that cannot be told, change nothing', () => {
   const lines: string[] = []
   const log = createLog('warn', (line) => lines.push(line))
-  const limits = { connections: 750, connectionsPerWorkspace: 100, filtersPerWorkspace: 9, slowConsumerMs: 1 }
+  const limits = {
+    connections: 750,
+    connectionsGiven: true,
+    connectionsPerWorkspace: 100,
+    filtersPerWorkspace: 9,
+    slowConsumerMs: 1,
+  }
   expect(withinOpenFiles(limits, 1_000, log)).toEqual(limits)
   expect(withinOpenFiles(limits, undefined, log)).toEqual(limits)
   expect(lines).toEqual([])
   expect(withinOpenFiles(limits, 100_000, log)).toEqual(limits)
   expect(withinOpenFiles({ ...limits, connections: 100_000 }, 100_000, log).connections).toBe(99_000)
   expect(withinOpenFiles(limits, 1, log).connections).toBe(1)
+  expect(lines).toHaveLength(2)
+  // Nobody is warned of a default.
+  expect(withinOpenFiles({ ...limits, connectionsGiven: false }, 1, log).connections).toBe(1)
   expect(lines).toHaveLength(2)
 })

@@ -71,6 +71,8 @@ export interface Turn {
   readonly hangs?: boolean
   /** The connection breaks after so many events of a stream, or in the middle of an answer in one piece. */
   readonly cutAfter?: number
+  /** When that is: what a client has not read by then is lost. Normal: a moment later. */
+  readonly cutWhen?: Promise<unknown>
   /** The stream just stops after so many events, as if it were complete. */
   readonly stopAfter?: number
   /** Other than 200: an error in OpenAI's form, unless there is a `body`. */
@@ -156,7 +158,7 @@ async function answer(turn: Turn, asked: RequestBody, signal: AbortSignal, close
   if (isStream) return stream(turn, asked, signal, close)
   const text = turn.body ?? (status === 200 ? JSON.stringify(completion(turn, asked)) : errorBody(undefined, turn))
   if (turn.cutAfter !== undefined)
-    return broken(text.slice(0, text.length / 2), { 'content-type': 'application/json' }, close)
+    return broken(turn, text.slice(0, text.length / 2), { 'content-type': 'application/json' }, close)
   close()
   return new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
 }
@@ -183,7 +185,7 @@ function stream(turn: Turn, asked: RequestBody, signal: AbortSignal, close: () =
   const events = data.map((each) => `data: ${typeof each === 'string' ? each : JSON.stringify(each)}\n\n`)
   const headers = { 'content-type': 'text/event-stream', ...turn.headers }
   if (turn.stopAfter !== undefined) events.length = Math.min(events.length, turn.stopAfter)
-  if (turn.cutAfter !== undefined) return broken(events.slice(0, turn.cutAfter).join(''), headers, close)
+  if (turn.cutAfter !== undefined) return broken(turn, events.slice(0, turn.cutAfter).join(''), headers, close)
   if (turn.intervalMs === undefined && turn.pieceBytes === undefined) {
     close()
     return new Response(events.join(''), { headers })
@@ -275,12 +277,12 @@ function errorBody(
 }
 
 /** Sends a beginning and then breaks the connection. */
-function broken(beginning: string, headers: Record<string, string>, close: () => void): Response {
+function broken({ cutWhen }: Turn, beginning: string, headers: Record<string, string>, close: () => void): Response {
   const body = new ReadableStream({
     async pull(controller) {
       controller.enqueue(new TextEncoder().encode(beginning))
       // So that the beginning arrives.
-      await Bun.sleep(5)
+      await (cutWhen ?? Bun.sleep(5))
       close()
       controller.error(new Error('cut'))
     },

@@ -49,6 +49,7 @@ test('an empty environment is the documented default', () => {
     feedOrigins: undefined,
     feeds: {
       connections: 50_000,
+      connectionsGiven: false,
       filtersPerWorkspace: 10_000,
       connectionsPerWorkspace: 10_000,
       slowConsumerMs: 10_000,
