@@ -5,32 +5,32 @@ import type { ActivityKind } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
 import { isTerminal, type RunStatus } from '../runs/state.ts'
 
-/** One unit of a feed, ready to be sent (docs/specification.md#activity). */
+/** One activity of a feed, encoded for sending (docs/specification.md#activity). */
 export interface Activity {
   readonly seq: number
   readonly kind: ActivityKind
-  /** The JSON object clients get. Holds no line break, so that it is one `data:` line of an event stream. */
+  /** The JSON object that clients receive. Contains no line break, so that it fits one `data:` line of an event stream. */
   readonly text: string
-  /** Whether this is the end of a run: a feed of that run alone has nothing more to wait for. */
+  /** Whether this ends a run: a feed of that run alone then ends too. */
   readonly endsRun: boolean
 }
 
-/** Where in which journal a row stands, and when it was accepted, Unix milliseconds. */
-export interface RowPlace {
+/** A row's position in its journal, and when it was accepted (Unix milliseconds). */
+export interface RowPosition {
   readonly epoch: string
   readonly seq: number
   readonly receivedAt: number
 }
 
-export function eventActivity(place: RowPlace, row: EventRow): Activity {
+export function eventActivity(position: RowPosition, row: EventRow): Activity {
   const event =
-    `{"id":${JSON.stringify(row.event_id)},"seq":${place.seq},"type":${JSON.stringify(row.type)},` +
+    `{"id":${JSON.stringify(row.event_id)},"seq":${position.seq},"type":${JSON.stringify(row.type)},` +
     `"level":"${LEVELS[row.level - 1]}","payload":${row.payload},"occurred_at":"${iso(row.occurred_at)}"}`
-  return activity('event', place, row, event, false)
+  return activity('event', position, row, event, false)
 }
 
 /** The task record of `GET /api/v1/runs/:runId/tasks`. */
-export function taskActivity(place: RowPlace, row: TaskRow): Activity {
+export function taskActivity(position: RowPosition, row: TaskRow): Activity {
   const task = {
     id: row.task_id,
     run_id: row.run_id,
@@ -44,11 +44,11 @@ export function taskActivity(place: RowPlace, row: TaskRow): Activity {
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
   }
-  return activity('task', place, row, encodeJson(task), false)
+  return activity('task', position, row, encodeJson(task), false)
 }
 
-/** The run record of `GET /api/v1/runs/:runId`, without `input` and `output`: a feed is no place for megabytes. */
-export function runActivity(place: RowPlace, row: Omit<RunRow, 'input' | 'output'>): Activity {
+/** The run record of `GET /api/v1/runs/:runId`, without `input` and `output`, which may be megabytes. */
+export function runActivity(position: RowPosition, row: Omit<RunRow, 'input' | 'output'>): Activity {
   const { input_tokens, output_tokens } = row
   const run = {
     run_id: row.run_id,
@@ -75,12 +75,12 @@ export function runActivity(place: RowPlace, row: Omit<RunRow, 'input' | 'output
     last_event_at: isoOrNull(row.last_event_at ?? null),
     pending: rawOrNull(row.pending ?? null),
   }
-  return activity('run', place, row, encodeJson(run), isTerminal(row.status as RunStatus))
+  return activity('run', position, row, encodeJson(run), isTerminal(row.status as RunStatus))
 }
 
 function activity(
   kind: ActivityKind,
-  { epoch, seq, receivedAt }: RowPlace,
+  { epoch, seq, receivedAt }: RowPosition,
   { agent_id, run_id }: { readonly agent_id: string; readonly run_id: string },
   record: string,
   endsRun: boolean,
@@ -91,7 +91,7 @@ function activity(
   return { seq, kind, text: oneLine(text), endsRun }
 }
 
-/** A line break in JSON stands between its parts, never inside of a string, so that a space says the same. */
+/** Raw line breaks in JSON occur only between tokens, never inside strings, so a space is equivalent. */
 function oneLine(text: string): string {
   return LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, ' ') : text
 }
@@ -99,7 +99,7 @@ function oneLine(text: string): string {
 const LINE_BREAK = /[\r\n]/
 const LINE_BREAKS = /[\r\n]+/g
 
-/** Rows that follow each other were accepted at the same moment. */
+/** Cached, because consecutive rows usually have the same time of acceptance. */
 let lastMs = Number.NaN
 let lastIso = ''
 

@@ -1,4 +1,4 @@
-/** A set of small whole numbers, one bit each, so that whole sets are joined 32 members at a time. */
+/** A bit set of small integers; set operations process 32 members at a time. */
 export class Bits {
   private words = new Uint32Array(1)
 
@@ -13,7 +13,7 @@ export class Bits {
     if (word < this.words.length) this.words[word] &= ~(1 << (member & 31))
   }
 
-  /** Makes this an equal of `other`. */
+  /** Makes this set equal to `other`. */
   assign({ words }: Bits): void {
     if (words.length > this.words.length) this.words = words.slice()
     else {
@@ -22,7 +22,7 @@ export class Bits {
     }
   }
 
-  /** Keeps what `other` has, too. */
+  /** Keeps only the members that `other` has too. */
   intersect({ words }: Bits): void {
     const length = Math.min(this.words.length, words.length)
     for (let i = 0; i < length; i++) this.words[i] &= words[i]
@@ -40,7 +40,7 @@ export class Bits {
     return true
   }
 
-  /** In rising order. */
+  /** In ascending order. */
   forEach(visit: (member: number) => void): void {
     for (let i = 0; i < this.words.length; i++)
       for (let rest = this.words[i]; rest !== 0; rest &= rest - 1) visit(i * 32 + 31 - Math.clz32(rest & -rest))

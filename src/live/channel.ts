@@ -1,25 +1,52 @@
-import { ApiError } from '../http/errors.ts'
 import { Bits } from './bits.ts'
 import type { Filter } from './filter.ts'
 import { FilterIndex } from './filter-index.ts'
-import { Shard } from './shard.ts'
-import type { Subscription } from './subscription.ts'
+import type { Outlet } from './outlet.ts'
+import type { Packet } from './packet.ts'
 
-/** All subscriptions of a workspace whose filters mean the same: what matches is found and encoded once for them. */
+/** Limits one publish so that fan-out cannot block the event loop. */
+const MEMBERS_MAX = 64
+
+let topics = 0
+
+/**
+ * - `live`: has everything up to the hub's position and receives new activity as it happens
+ * - `behind`: replay reads what it is missing from memory, segments or ClickHouse
+ * - `reading`: like `behind`, while a ClickHouse query is running
+ * - `full`: the queue of its outlet is full
+ * - `ended`: unsubscribed
+ */
+export type SubscriptionState = 'live' | 'behind' | 'reading' | 'full' | 'ended'
+
+/** One filter on one connection, and its position in the journal. Only the hub and its replay modify it. */
+export interface Subscription {
+  readonly channel: Channel
+  readonly outlet: Outlet
+  /** Every match up to here has been sent. Kept up to date only while the subscription is not live. */
+  position: number
+  /** The end of the journal at the time of subscribing: the subscription has not caught up before that. */
+  readonly promisedSeq: number
+  state: SubscriptionState
+  /** Set while it is live and shares its packets. */
+  shard: Shard | undefined
+}
+
+/** All subscriptions of a workspace with equivalent filters: matches are found and encoded once for all of them. */
 export class Channel {
-  /** Those that have everything up to the hub's position, by themselves or in shards. */
+  /** Live subscriptions that share no packets. */
   readonly singles = new Set<Subscription>()
+  /** Live subscriptions that do. */
   readonly shards = new Set<Shard>()
   liveMembers = 0
-  /** How many subscriptions there are, live or not. */
+  /** The number of subscriptions, live or not. */
   members = 0
-  /** By their key, the shards that take the next members. */
+  /** The shards that take new members, by key. */
   private readonly filling = new Map<string, Shard>()
 
   constructor(
     readonly workspace: WorkspaceChannels,
     readonly filter: Filter,
-    /** Its place in the index of the workspace's filters. */
+    /** Its slot in the workspace's filter index. */
     readonly slot: number,
   ) {}
 
@@ -58,10 +85,10 @@ export class Channel {
   }
 }
 
-/** Some channels of a workspace. */
+/** A subset of a workspace's channels. */
 export class ChannelSet {
   readonly members = new Set<Channel>()
-  /** Of the members, in the index of the workspace's filters. */
+  /** Slots of the members in the workspace's filter index. */
   readonly slots = new Bits()
 
   constructor(readonly workspace: WorkspaceChannels) {}
@@ -77,10 +104,10 @@ export class ChannelSet {
   }
 }
 
-/** The channels of a workspace: one for each different filter that somebody is subscribed with. */
+/** The channels of a workspace: one for each distinct filter with a subscription. */
 export class WorkspaceChannels {
   readonly index = new FilterIndex()
-  /** Those with live members. */
+  /** Channels with live members. */
   readonly live = new ChannelSet(this)
   private readonly byKey = new Map<string, Channel>()
   private readonly bySlot: (Channel | undefined)[] = []
@@ -91,7 +118,7 @@ export class WorkspaceChannels {
     return this.byKey.size
   }
 
-  /** The channel of this slot of the index, while there is one. */
+  /** The channel in this slot of the index, if any. */
   at(slot: number): Channel | undefined {
     return this.bySlot[slot]
   }
@@ -118,72 +145,39 @@ export class WorkspaceChannels {
   }
 }
 
-/** The channels that somebody is subscribed to, by workspace. */
-export class Channels {
-  private readonly workspaces = new Map<string, WorkspaceChannels>()
-  private count = 0
+/**
+ * Live subscriptions of a channel that receive the same bytes in one publish call, so that the text is encoded only once.
+ * Only subscriptions whose queue has room are members, so that nothing is dropped.
+ */
+export class Shard {
+  readonly members = new Set<Subscription>()
+  private readonly topic = `feed ${++topics}`
 
-  /** @param perWorkspaceMax different filters that a workspace may have at once */
-  constructor(private readonly perWorkspaceMax: number) {}
+  constructor(readonly key: string) {}
 
-  /** Different filters of all workspaces. */
-  get size(): number {
-    return this.count
+  get hasRoom(): boolean {
+    return this.members.size < MEMBERS_MAX
   }
 
-  of(workspaceId: string): WorkspaceChannels | undefined {
-    return this.workspaces.get(workspaceId)
+  add(subscription: Subscription): void {
+    this.members.add(subscription)
+    subscription.shard = this
+    subscription.outlet.sharing?.enter(this.topic)
   }
 
-  /**
-   * The channel of this filter, new if need be, with one member more.
-   * @throws ApiError RATE_LIMITED when the workspace has as many different filters as it may
-   */
-  join(workspaceId: string, filter: Filter): Channel {
-    const workspace = this.workspaces.get(workspaceId) ?? new WorkspaceChannels(workspaceId)
-    let channel = workspace.find(filter)
-    if (channel === undefined) {
-      if (workspace.size >= this.perWorkspaceMax) throw tooManyFilters(this.perWorkspaceMax)
-      channel = workspace.add(filter)
-      this.workspaces.set(workspaceId, workspace)
-      this.count++
+  remove(subscription: Subscription): void {
+    this.members.delete(subscription)
+    subscription.shard = undefined
+    subscription.outlet.sharing?.exit(this.topic)
+  }
+
+  /** Sends the packet to all members. */
+  send(packet: Packet): void {
+    const [first] = this.members
+    first?.outlet.sharing?.publish(this.topic, packet)
+    for (const subscription of this.members) {
+      subscription.position = packet.lastSeq
+      subscription.outlet.sharing?.sent()
     }
-    channel.members++
-    return channel
   }
-
-  leave(channel: Channel): void {
-    channel.members--
-    if (channel.members > 0) return
-    const { workspace } = channel
-    workspace.remove(channel)
-    this.count--
-    if (workspace.size === 0) this.workspaces.delete(workspace.workspaceId)
-  }
-
-  /** Has the channel looked at for live rows, from its first live member on. */
-  activate(channel: Channel): void {
-    channel.workspace.live.add(channel)
-  }
-
-  /** The inverse of {@link activate}. */
-  deactivate(channel: Channel): void {
-    channel.workspace.live.delete(channel)
-  }
-
-  /** Every live subscription, as a list of its own: the caller may change the channels. */
-  allLive(): Subscription[] {
-    const all: Subscription[] = []
-    for (const workspace of this.workspaces.values())
-      for (const { singles, shards } of workspace.values()) {
-        all.push(...singles)
-        for (const { members } of shards) all.push(...members)
-      }
-    return all
-  }
-}
-
-function tooManyFilters(max: number): ApiError {
-  const message = `a workspace may have ${max} different filters on its open feeds (FEED_FILTERS_PER_WORKSPACE)`
-  return new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 10 })
 }

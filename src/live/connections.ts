@@ -10,24 +10,24 @@ export type CloseReason = 'key_dead' | 'forbidden' | 'slow_consumer' | 'unavaila
 /** An open feed: one WebSocket or one event stream. */
 export interface Connection {
   readonly caller: FeedCaller
-  /** What its client has yet to take, as far as it is kept by this process. */
+  /** Bytes queued in this process for its client. */
   readonly queuedBytes: number
-  /** Ends it at once, telling the client why where the protocol allows it. */
+  /** Ends it immediately and tells the client why, where the protocol allows it. */
   end(reason: CloseReason): void
-  /** Called about once a second, `now` on the monotonic clock: heartbeats, and how long a queue has been full. */
+  /** Called about once a second, for heartbeats and slow-consumer checks. @param now on the monotonic clock */
   tick(now: number): void
 }
 
-/** Room for one more feed, taken before what it is to show is set going. Released, or used up by {@link Connections.admit}. */
+/** A reservation for one feed, made before its work starts. Either released or consumed by {@link Connections.admit}. */
 export interface FeedRoom {
   release(): void
 }
 
-/** A call that is kept waiting: it takes no room, and ends with the key that it came with as feeds do. */
+/** A waiting call. It does not count as a feed, but ends with its key as feeds do. */
 export type HeldCall = Pick<Connection, 'caller' | 'end'>
 
 export interface ConnectionLimits {
-  /** Open feeds of all workspaces. */
+  /** Maximum of open feeds, all workspaces together. */
   readonly connections: number
   readonly connectionsPerWorkspace: number
 }
@@ -36,33 +36,33 @@ export interface ConnectionsDeps {
   readonly ring: Pick<KeyRing, 'isAlive' | 'onKeyDead'>
   readonly limits: ConnectionLimits
   readonly log: Log
-  /** Where the watch over open feeds is supervised together with others. */
+  /** Supervises the periodic check of open feeds. */
   readonly loops?: Loops
 }
 
 const TICK_MS = 1_000
-/** How often a check that a change of keys has overtaken is repeated. */
+/** Attempts at a key check that a concurrent key change invalidates. */
 const CHECKS_MAX = 5
-/** What is not known to be alive may no longer be trusted, but is not known to be dead either. */
+/** `unknown`: the key can no longer be trusted, but may be valid, so the client should try again later. */
 const REASON_OF = { key: 'key_dead', agent: 'key_dead', workspace: 'forbidden', unknown: 'unavailable' } as const
 
-/** What a call is told that ends for this reason. */
+/** The error for a call that ends for this reason. */
 export function refusalOf(reason: CloseReason): ApiError {
-  if (reason === 'key_dead') return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer good')
+  if (reason === 'key_dead') return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer valid')
   if (reason === 'forbidden') return new ApiError('FORBIDDEN', 'no workspace: the workspace is suspended')
   return new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again')
 }
 
 /**
- * All open feeds: how many there may be, and the end of those whose key or token dies; the same end of calls that are kept
- * waiting. What is revoked ends them at once; what expires, within a second.
+ * All open feeds. Enforces connection limits, and ends feeds and waiting calls whose key or token is no longer valid:
+ * immediately after a revocation, within a second after expiry.
  */
 export class Connections {
   private readonly open = new Set<Connection>()
   private readonly held = new Set<HeldCall>()
-  /** Room that has been taken for feeds that are not open yet. */
+  /** Reservations for feeds that are not open yet. */
   private reserved = 0
-  /** Credentials that Postgres is being asked about. */
+  /** Credentials with a check in progress. */
   private readonly checking = new Set<string>()
   private readonly perWorkspace = new Map<string, number>()
   private readonly endTicking: () => Promise<void>
@@ -79,7 +79,7 @@ export class Connections {
     return this.open.size
   }
 
-  /** Of all open feeds. */
+  /** Bytes queued for all open feeds. */
   get queuedBytes(): number {
     let bytes = 0
     for (const connection of this.open) bytes += connection.queuedBytes
@@ -87,11 +87,11 @@ export class Connections {
   }
 
   /**
-   * Opens one more with `open`, which adds it, if there is room and what it came with is still good at that very moment:
-   * whatever dies later ends it.
-   * @param room taken for it before
-   * @throws ApiError UNAUTHENTICATED, FORBIDDEN (it died since it was looked at), UNAVAILABLE (stopping, the service is full,
-   *   or keys cannot be checked), RATE_LIMITED (the workspace has enough)
+   * Opens a feed with `open`, which must add it, if there is room and its credential is valid at that very moment. If the
+   * credential becomes invalid later, the feed ends.
+   * @param room a reservation made for it before
+   * @throws ApiError UNAUTHENTICATED, FORBIDDEN (the credential is no longer valid), UNAVAILABLE (the service is stopping or
+   *   full, or keys cannot be checked), RATE_LIMITED (the workspace has reached its limit)
    */
   admit<T>(feed: FeedCaller, open: () => T, room?: FeedRoom): Promise<T> {
     return this.whileAlive(feed, () => {
@@ -102,8 +102,8 @@ export class Connections {
   }
 
   /**
-   * Keeps an eye on what a call came with that is kept waiting, if that is still good at this very moment.
-   * @returns to be called when the call is answered
+   * Registers a waiting call, if its credential is valid at this very moment. `call.end` is called if that changes.
+   * @returns a function to call once the call is answered
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE as {@link admit}
    */
   hold(call: HeldCall): Promise<() => void> {
@@ -113,12 +113,12 @@ export class Connections {
     })
   }
 
-  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE when what it came with is not known to be good at this very moment */
+  /** @throws ApiError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE unless the credential is known to be valid at this very moment */
   checkAlive(feed: FeedCaller): Promise<void> {
     return this.whileAlive(feed, () => undefined)
   }
 
-  /** Takes room for a feed that {@link admit} opens later. @throws ApiError UNAVAILABLE, RATE_LIMITED when there is none */
+  /** Reserves room for a feed that {@link admit} opens later. @throws ApiError UNAVAILABLE, RATE_LIMITED when there is none */
   reserve(workspaceId: string): FeedRoom {
     this.checkRoom(workspaceId)
     this.reserved++
@@ -134,7 +134,7 @@ export class Connections {
     }
   }
 
-  /** `then` runs in the very moment in which the credential is known to be good. */
+  /** Runs `then` in the same tick in which the credential is known to be valid. */
   private async whileAlive<T>({ credential }: FeedCaller, then: () => T): Promise<T> {
     for (let attempt = 0; attempt < CHECKS_MAX; attempt++) {
       const state = this.deps.ring.isAlive(credential)
@@ -175,7 +175,7 @@ export class Connections {
     else this.perWorkspace.set(workspaceId, count)
   }
 
-  /** Tells every client that the service stops, and takes no more. */
+  /** Ends every feed and tells its client that the service is shutting down; no further feed is admitted. */
   stop(): void {
     this.stopping = true
     void this.endTicking()
@@ -208,8 +208,8 @@ export class Connections {
   }
 
   /**
-   * Ends the connections of a credential that is no longer good. When that cannot be told, because Postgres is away and
-   * the lease over, the key may have been revoked meanwhile: they end too, and may come back.
+   * Ends the connections of a credential that is no longer valid. If that is unknown, because Postgres is unavailable and
+   * the lease has expired, the key may have been revoked: the connections end too, and clients may reconnect later.
    */
   private async check(credential: string, connections: readonly HeldCall[]): Promise<void> {
     const reason = await this.reasonToEnd(credential)

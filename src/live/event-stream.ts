@@ -3,18 +3,19 @@ import { BoundedEventStream } from '../http/event-stream.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { FeedCaller } from '../keys/schema.ts'
+import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
 import type { Filter } from './filter.ts'
 import type { Hub } from './hub.ts'
+import type { Outlet } from './outlet.ts'
 import type { Packet } from './packet.ts'
 import type { Start } from './start.ts'
-import type { Outlet, Subscription } from './subscription.ts'
 
 export interface EventStreamDeps {
   readonly hub: Hub
   readonly journal: Pick<Journal, 'epoch' | 'endSeq'>
   readonly connections: Connections
-  /** A stream whose queue has been full for so long is closed. */
+  /** A stream is closed when its queue has been full for this long. */
   readonly slowConsumerMs: number
 }
 
@@ -24,17 +25,17 @@ export interface EventStreamOptions {
   readonly start: Start
   /** The cursor that the client asked for, if any. */
   readonly after: string | undefined
-  /** `run-end`: ends itself with the run. `caught-up`: with what has been accepted by now. */
+  /** `run-end`: the stream ends with the run. `caught-up`: it ends once everything accepted so far has been sent. */
   readonly until: 'closed' | 'run-end' | 'caught-up'
 }
 
-/** How long an EventSource waits before it connects again. */
+/** How long an EventSource waits before it reconnects. */
 const RETRY_MS = 1_000
 
 /** One event stream of a run or of the workspace (docs/specification.md#event-streams). */
 export class EventStream implements Connection, Outlet {
   readonly caller: FeedCaller
-  /** False once it turns out that there was nothing to send; true with the first thing sent, or when it is cut short. */
+  /** Resolves to true with the first thing sent or when the stream is cut short, to false if there was nothing to send. */
   readonly hasContent: Promise<boolean>
   private readonly settleContent: (hasContent: boolean) => void
   private readonly stream: BoundedEventStream
@@ -87,7 +88,7 @@ export class EventStream implements Connection, Outlet {
     this.stream.close()
   }
 
-  /** The client connects again by itself, with the id of the last event it got. */
+  /** The client reconnects by itself, with the id of the last event that it received. */
   failed(_error: ApiError): void {
     this.stream.close()
   }
@@ -112,7 +113,7 @@ export class EventStream implements Connection, Outlet {
     connections.add(this)
   }
 
-  /** A browser that is cut off now resumes here, not at the last activity, which may be long ago. */
+  /** A browser that is disconnected now resumes here instead of after the last activity, which may be long ago. */
   private positionFrame(comment: string, seq = this.position): string {
     return `id: ${encodeCursor(this.deps.journal.epoch, seq)}\n: ${comment}\n\n`
   }

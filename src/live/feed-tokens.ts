@@ -18,17 +18,17 @@ export interface FeedTokensDeps {
 }
 
 /**
- * Feed tokens (docs/specification.md#feed-tokens): a short-lived, read-only stand-in for a key, for browsers, which can
- * send no header with an EventSource or a WebSocket. They are rows like keys, not signed claims, so that they die with
- * their key in every process at once: `KeyRing.authenticateFeed` looks them up.
+ * Feed tokens (docs/specification.md#feed-tokens): short-lived, read-only substitutes for a key, for browsers, which cannot send headers with
+ * an EventSource or a WebSocket. They are rows like keys, not signed claims, so that revoking a key ends its tokens in
+ * every process at once. `KeyRing.authenticateFeed` looks them up.
  */
 export class FeedTokens {
   constructor(private readonly deps: FeedTokensDeps) {}
 
   /**
-   * Makes a token that sees no more than its key does. It expires when the key does, if that is sooner than asked for.
-   * @throws ApiError NOT_FOUND (no such agent or run in the workspace, or an archived agent), FORBIDDEN (an agent key for
-   *   another agent, or its run), VALIDATION_ERROR (a run of another agent than `agent_id`), UNAUTHENTICATED
+   * Creates a token whose access never exceeds that of its key. It expires no later than the key.
+   * @throws ApiError NOT_FOUND (no such agent or run in the workspace, or an archived agent), FORBIDDEN (an agent key asks
+   *   for another agent or that agent's run), VALIDATION_ERROR (the run does not belong to `agent_id`), UNAUTHENTICATED
    */
   async create(caller: Caller, body: CreateFeedToken): Promise<FeedToken> {
     const { sql, clock } = this.deps
@@ -77,16 +77,16 @@ export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
     .post('/feed-tokens', ({ caller, body }) => feedTokens.create(caller, body), {
       body: CreateFeedToken,
       response: FeedToken,
-      detail: { tags: ['Feeds'], summary: 'Make a token that opens live feeds from a browser' },
+      detail: { tags: ['Feeds'], summary: 'Create a token that opens live feeds from a browser' },
     })
 }
 
 const ROWS_PER_SWEEP = 10_000
 
 /**
- * Deletes tokens that have expired. For a job that runs every so often. A clock that jumps ahead costs a token, which its
- * owner makes anew: nothing is lost.
- * @returns how many were deleted
+ * Deletes expired tokens; called by a periodic job. If the clock jumps ahead, valid tokens are deleted too, and their owners
+ * create new ones: nothing else is lost.
+ * @returns the number of deleted tokens
  */
 export async function sweepFeedTokens(sql: Sql, clock: Clock): Promise<number> {
   const now = new Date(clock.now())

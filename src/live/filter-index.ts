@@ -4,9 +4,9 @@ import { Bits } from './bits.ts'
 import type { Filter } from './filter.ts'
 
 /**
- * Finds which of many filters a row passes by looking its values up, one field after the other. A filter is a slot, a small
- * number. Each field knows the slots that do not look at it and, by value, those that ask for the value; the slots
- * that every field lets through are the answer. So a row costs a bit for each filter, not a comparison with each.
+ * An inverted index that finds which of many filters match a row. Each filter has a slot, a small number. Each field knows
+ * the slots without a condition on it and, by value, the slots that match the value; the filters that match are the
+ * intersection over all fields. A row thus costs one bit per filter instead of a comparison with each.
  */
 export class FilterIndex {
   private readonly free: number[] = []
@@ -19,13 +19,15 @@ export class FilterIndex {
   private readonly agents = new ValueIndex()
   private readonly runs = new ValueIndex()
   private readonly types = new TypeIndex()
-  /** By level from 1: the slots that an event of this level passes. */
+  /** By level, from 1: the slots that match an event of this level. */
   private readonly levels = [new Bits(), ...LEVELS.map(() => new Bits())]
   private readonly statuses = new ValueIndex()
   private readonly tags = new ValueIndex()
-  /** The slots that look at more than what all rows of a span have in common. */
+  /** The slots with conditions on values that differ between the rows of a span. */
   readonly perRow = new Bits()
+  /** The slots with a condition on the type. */
   readonly perType = new Bits()
+  /** The slots with a condition on tags. */
   readonly perTags = new Bits()
 
   /** @returns the filter's slot */
@@ -42,7 +44,7 @@ export class FilterIndex {
     return slot
   }
 
-  /** The inverse of {@link add}: the slot may be given to another filter. */
+  /** The inverse of {@link add}. The slot may be reused for another filter. */
   remove(filter: Filter, slot: number): void {
     for (const kind of filter.kinds) this.kinds[kind].delete(slot)
     for (const level of this.levels) level.delete(slot)
@@ -51,20 +53,20 @@ export class FilterIndex {
     this.free.push(slot)
   }
 
-  /** Keeps the slots that rows of this kind, agent and run may pass. */
+  /** Keeps the slots that can match rows of this kind, agent and run. */
   narrowToSpan(slots: Bits, kind: ActivityKind, agentId: string, runId: string): void {
     slots.intersect(this.kinds[kind])
     this.agents.narrow(slots, [agentId])
     this.runs.narrow(slots, [runId])
   }
 
-  /** Keeps the slots that an event of this type and level passes. */
+  /** Keeps the slots that match an event of this type and level. */
   narrowToEvent(slots: Bits, type: string, level: number): void {
     slots.intersect(this.levels[level])
     this.types.narrow(slots, type)
   }
 
-  /** Keeps the slots that a run or task of this status, and a run of these tags, passes. */
+  /** Keeps the slots that match a run or task of this status, and a run with these tags. */
   narrowToState(slots: Bits, status: string, tags: readonly string[]): void {
     this.statuses.narrow(slots, [status])
     this.tags.narrow(slots, tags)
@@ -82,13 +84,13 @@ export class FilterIndex {
   }
 }
 
-/** One field: the slots that take any value, and those that ask for certain ones. */
+/** One field: the slots that match any value, and those that match certain values. */
 class ValueIndex {
   private readonly any = new Bits()
   private readonly byValue = new SlotsByValue()
   private readonly passing = new Bits()
 
-  /** @param values undefined: any */
+  /** @param values undefined matches any value */
   add(slot: number, values: Iterable<string> | undefined): void {
     if (values === undefined) this.any.add(slot)
     else for (const value of values) this.byValue.add(value, slot)
@@ -99,7 +101,7 @@ class ValueIndex {
     else for (const value of values) this.byValue.remove(value, slot)
   }
 
-  /** Keeps the slots that one of the values passes. */
+  /** Keeps the slots that match one of the values. */
   narrow(slots: Bits, values: readonly string[]): void {
     const { any, byValue, passing } = this
     if (byValue.isEmpty) {
@@ -112,12 +114,12 @@ class ValueIndex {
   }
 }
 
-/** Types of events: whole ones, and starts of types, which end in `*`. */
+/** Event types: complete ones, and prefixes, which end in `*`. */
 class TypeIndex {
   private readonly any = new Bits()
   private readonly whole = new SlotsByValue()
-  /** Starts by their length: a type is looked up once for each length that somebody asks for. */
-  private readonly starts = new Map<number, SlotsByValue>()
+  /** Prefixes by length: a type is looked up once per length in use. */
+  private readonly prefixes = new Map<number, SlotsByValue>()
   private readonly passing = new Bits()
 
   add(slot: number, types: Iterable<string> | undefined): void {
@@ -133,7 +135,7 @@ class TypeIndex {
     for (const type of types) {
       const values = this.valuesOf(type)
       values.remove(type, slot)
-      if (values !== this.whole && values.isEmpty) this.starts.delete(type.length - 1)
+      if (values !== this.whole && values.isEmpty) this.prefixes.delete(type.length - 1)
     }
   }
 
@@ -141,19 +143,19 @@ class TypeIndex {
     const { passing } = this
     passing.assign(this.any)
     this.whole.collect(type, passing)
-    for (const [length, values] of this.starts)
+    for (const [length, values] of this.prefixes)
       if (length <= type.length) values.collect(`${type.slice(0, length)}*`, passing)
     slots.intersect(passing)
   }
 
-  /** Where a type of a filter belongs. */
+  /** The set that a filter's type belongs to. */
   private valuesOf(type: string): SlotsByValue {
     if (!type.endsWith('*')) return this.whole
     const length = type.length - 1
-    let values = this.starts.get(length)
+    let values = this.prefixes.get(length)
     if (values === undefined) {
       values = new SlotsByValue()
-      this.starts.set(length, values)
+      this.prefixes.set(length, values)
     }
     return values
   }
@@ -178,7 +180,7 @@ class SlotsByValue {
     if (known?.size === 0) this.slots.delete(value)
   }
 
-  /** Adds the slots that ask for the value. */
+  /** Adds the slots that match the value. */
   collect(value: string, slots: Bits): void {
     const known = this.slots.get(value)
     if (known !== undefined) for (const slot of known) slots.add(slot)

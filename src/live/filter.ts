@@ -4,31 +4,31 @@ import type { ActivityKind } from '../journal/journal.ts'
 import { RUN_STATUSES } from '../runs/state.ts'
 import { TASK_STATUSES } from '../tasks/state.ts'
 
-/** What of a workspace's activity somebody wants to see. Absent members let everything pass. */
+/** Selects activity of a workspace. Absent members match everything. */
 export interface Filter {
   readonly agentIds?: ReadonlySet<string>
   readonly runIds?: ReadonlySet<string>
-  /** The kinds that can match: those asked for that have all the fields which the filter looks at. */
+  /** The kinds that can match: the requested ones that have every field with a condition. */
   readonly kinds: ReadonlySet<ActivityKind>
-  /** Events only. Whole types, and with a trailing `*` the starts of types. */
+  /** Events only. Complete types, and prefixes with a trailing `*`. */
   readonly types?: readonly string[]
-  /** Events only: the lowest level wanted, as its place in `LEVELS` from 1. */
+  /** Events only: the minimum level, as its index in `LEVELS` from 1. */
   readonly level?: number
   /** Runs and tasks only. */
   readonly statuses?: ReadonlySet<string>
   /** Runs only: one of these must be among the run's. */
   readonly tags?: ReadonlySet<string>
-  /** The same for filters that mean the same. */
+  /** Equal for equivalent filters. */
   readonly key: string
 }
 
-/** What the caller may see at all: a key of an agent, or a token for one run. */
+/** The caller's access: limited to one agent by an agent key, to one run by a feed token. */
 export interface Scope {
   readonly agentId: string | null
   readonly runId: string | null
 }
 
-/** The fields of a filter as they come: in a query string or a JSON message. */
+/** The fields of a filter before validation, from a query string or a JSON message. */
 export type FilterInput = Readonly<Record<string, unknown>>
 
 export const FILTER_FIELDS = ['agent_id', 'run_id', 'kind', 'type', 'level', 'status', 'tag'] as const
@@ -37,7 +37,7 @@ type Field = (typeof FILTER_FIELDS)[number]
 
 const KINDS: readonly ActivityKind[] = ['event', 'task', 'run']
 const STATUSES: readonly string[] = [...new Set<string>([...TASK_STATUSES, ...RUN_STATUSES])]
-/** The kinds that have a field; the rest have `agent_id`, `run_id` and `kind`. */
+/** The kinds that have a field. All kinds have the fields not listed here. */
 const KINDS_WITH: Partial<Record<Field, readonly ActivityKind[]>> = {
   type: ['event'],
   level: ['event'],
@@ -50,11 +50,11 @@ const TAG_LENGTH_MAX = 2_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Reads a filter: each field one value or a list of which any may match, fields joined by AND. A condition on a field
- * that a kind of activity has not got leaves that kind out.
+ * Parses a filter. A field is one value or a list, of which any may match; fields are combined with AND. A condition on a
+ * field that a kind of activity does not have excludes that kind.
  *
- * @param place where the fields stand in the request, for messages: `filter`, `query`
- * @throws ApiError VALIDATION_ERROR that names the field; FORBIDDEN for an agent or run outside of `scope`
+ * @param place where the fields are in the request, for error messages: `filter`, `query`
+ * @throws ApiError VALIDATION_ERROR that names the field; FORBIDDEN for an agent or run outside `scope`
  */
 export function parseFilter(input: FilterInput, place: string, scope: Scope): Filter {
   for (const name of Object.keys(input))
@@ -86,18 +86,18 @@ export function parseFilter(input: FilterInput, place: string, scope: Scope): Fi
   }
 }
 
-/** Whether an event's type is one of the filter's. */
+/** Whether an event's type matches one of the filter's types. */
 export function matchesType(types: readonly string[], type: string): boolean {
   return types.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type))
 }
 
 type Check = (value: string, place: string) => string
 
-/** Sorted and without repeats, so that equal filters have equal keys. */
+/** Returns the values sorted and without duplicates, so that equivalent filters have equal keys. */
 function values(input: unknown, place: string, check: Check): string[] | undefined {
   if (input === undefined || input === null) return undefined
   const list = Array.isArray(input) ? input : [input]
-  if (list.length === 0) throw invalid(place, 'expected at least one value; leave the field out to let everything pass')
+  if (list.length === 0) throw invalid(place, 'expected at least one value; omit the field to match everything')
   if (list.length > VALUES_MAX) throw invalid(place, `expected at most ${VALUES_MAX} values`)
   const checked = list.map((value, index) => {
     const at = Array.isArray(input) ? `${place}[${index}]` : place
@@ -128,7 +128,7 @@ function text(lengthMax: number): Check {
 
 function eventType(value: string, place: string): string {
   const star = value.indexOf('*')
-  if (star >= 0 && star !== value.length - 1) throw invalid(place, 'a * may only stand at the end')
+  if (star >= 0 && star !== value.length - 1) throw invalid(place, 'a * is allowed only at the end')
   return text(TYPE_LENGTH_MAX)(value, place)
 }
 
@@ -137,19 +137,22 @@ function kindsOf(
   conditions: Partial<Record<Field, readonly string[] | undefined>>,
   place: string,
 ): ActivityKind[] {
-  // In one order, whatever the order asked for: equal filters have equal keys.
+  // In a fixed order, so that equivalent filters have equal keys.
   let kinds = KINDS.filter((kind) => asked?.includes(kind) ?? true)
   const used = (Object.keys(conditions) as Field[]).filter((field) => conditions[field] !== undefined)
   for (const field of used) kinds = kinds.filter((kind) => KINDS_WITH[field]?.includes(kind))
   if (kinds.length > 0) return kinds
   const names = [...(asked === undefined ? [] : ['kind']), ...used]
-  throw invalid(place, `nothing can match: no kind of activity has what ${names.join(' and ')} ask for together`)
+  throw invalid(place, `nothing can match: no kind of activity satisfies ${names.join(' and ')} together`)
 }
 
 function scoped(asked: string[] | undefined, allowed: string | null, what: string): string[] | undefined {
   if (allowed === null) return asked
   if (asked?.some((id) => id !== allowed))
-    throw new ApiError('FORBIDDEN', `this key or token sees one ${what} only, and not the one asked for`)
+    throw new ApiError(
+      'FORBIDDEN',
+      `this key or token gives access to one ${what} only, which is not the requested one`,
+    )
   return [allowed]
 }
 

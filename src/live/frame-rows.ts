@@ -4,15 +4,15 @@ import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
 
 /**
- * The rows of one frame as activities: what somebody asks for is decoded, nothing else is. The frame's memory is used again
- * once the reader yields, unless {@link detach} was called before.
+ * The rows of one frame as activities, decoded on demand. The frame's memory is reused once the reader yields, unless
+ * {@link detach} was called before.
  */
 export class FrameRows {
   private bytes: Uint8Array
   private isDetached = false
   private block: NativeBlock | undefined
   private eventColumns: EventColumns | undefined
-  /** The row that was decoded last: what it is matched by is part of what is sent. */
+  /** The row decoded last: matching and encoding need the same values. */
   private lastRow = -1
   private lastType = ''
   private lastRun: RunRow | undefined
@@ -37,12 +37,12 @@ export class FrameRows {
     this.eventColumns = undefined
   }
 
-  /** Of an event, from 1. */
+  /** The level of an event: its index in `LEVELS`, from 1. */
   level(row: number): number {
     return this.events.level.at(row)
   }
 
-  /** Of an event. */
+  /** The type of an event. */
   type(row: number): string {
     if (row !== this.lastRow) {
       this.lastType = this.events.type.at(row)
@@ -51,7 +51,7 @@ export class FrameRows {
     return this.lastType
   }
 
-  /** Of a task or run. */
+  /** The status of a task or run. */
   status(row: number): string {
     return this.columns.strings('status').at(row)
   }
@@ -66,11 +66,11 @@ export class FrameRows {
 
   activity(row: number, span: Span): Activity {
     const { kind, firstSeq, receivedAt } = this.frame
-    const place = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
-    if (kind === 'run') return runActivity(place, this.run(row))
-    if (kind === 'task') return taskActivity(place, this.columns.row(row) as unknown as TaskRow)
+    const position = { epoch: this.epoch, seq: firstSeq + row, receivedAt }
+    if (kind === 'run') return runActivity(position, this.run(row))
+    if (kind === 'task') return taskActivity(position, this.columns.row(row) as unknown as TaskRow)
     const { id, level, payload, occurredAt } = this.events
-    return eventActivity(place, {
+    return eventActivity(position, {
       agent_id: span.agentId,
       run_id: span.runId,
       event_id: id.at(row),

@@ -1,10 +1,7 @@
 import type { Journal } from '../journal/journal.ts'
 import type { History } from './history.ts'
 
-/**
- * History that says where rows never reached ClickHouse, because the journal lost them before
- * (docs/specification.md#cursors).
- */
+/** History that reports positions whose rows never reached ClickHouse, because the journal lost them first (docs/specification.md#cursors). */
 export function withGaps(history: History, journal: Pick<Journal, 'gaps' | 'epochs'>): History {
   return {
     async read(query) {
@@ -14,7 +11,7 @@ export function withGaps(history: History, journal: Pick<Journal, 'gaps' | 'epoc
         .map((gap) => ({ afterSeq: Math.max(gap.afterSeq, gap.loadedSeq), throughSeq: gap.throughSeq }))
         .find((gap) => gap.throughSeq > afterSeq && gap.throughSeq >= epochSeq && gap.afterSeq < gap.throughSeq)
       if (lost === undefined || lost.afterSeq >= untilSeq) return history.read(query)
-      // What comes before the gap first; the next page begins with it.
+      // Read up to the gap first; the next page starts with it.
       if (lost.afterSeq > afterSeq) return history.read({ ...query, untilSeq: lost.afterSeq })
       const throughSeq = Math.min(lost.throughSeq, untilSeq)
       return { items: [], throughSeq, resumedSeq: throughSeq }

@@ -2,20 +2,17 @@ import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
 import { ApiError } from '../http/errors.ts'
 import type { ActivityKind } from '../journal/journal.ts'
 import type { EventRow, RunRow, TaskRow } from '../journal/rows.ts'
-import { type Activity, eventActivity, type RowPlace, runActivity, taskActivity } from './activity.ts'
+import { type Activity, eventActivity, type RowPosition, runActivity, taskActivity } from './activity.ts'
 import type { Filter } from './filter.ts'
 
-/**
- * What a feed replays from ClickHouse: activity that is older than the journal's own files
- * (docs/specification.md#cursors).
- */
+/** Reads activity older than the journal's own files from ClickHouse, for replay (docs/specification.md#cursors). */
 export interface History {
   /**
-   * Matching activity of a workspace after `afterSeq`, oldest first: up to `untilSeq`, or about `bytesMax` of text, or
-   * 5,000 of them, or what a second gives, whichever comes first. Call again from `throughSeq` while it is below
-   * `untilSeq`. One activity that is larger than `bytesMax` comes alone.
+   * Reads a page of matching activity of a workspace after `afterSeq`, oldest first. A page ends at `untilSeq`, about
+   * `bytesMax` of text, 5,000 activities or one second, whichever comes first. Call again from `throughSeq` while it is
+   * below `untilSeq`. An activity larger than `bytesMax` comes alone.
    *
-   * @throws ApiError UNAVAILABLE when ClickHouse is away; the reason of `signal` once that is aborted
+   * @throws ApiError UNAVAILABLE when ClickHouse is unavailable; the reason of `signal` once it is aborted
    */
   read(query: HistoryQuery): Promise<HistoryPage>
 }
@@ -31,33 +28,33 @@ export interface HistoryQuery {
 
 export interface HistoryPage {
   readonly items: readonly Activity[]
-  /** Everything that matches up to here is in `items` or in earlier pages. */
+  /** Every match up to here is in `items` or in earlier pages. */
   readonly throughSeq: number
-  /** Where the page begins, if that is later than asked for: what lies before may be deleted, its retention has passed. */
+  /** Where the page starts, if later than requested: activity before it may have been deleted by retention. */
   readonly resumedSeq?: number
 }
 
 export interface HistoryDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
-  /** The journal's. Positions of rows from another log mean something else, so those are left out. */
+  /** The journal's. Rows of other epochs are excluded: their positions belong to another journal. */
   readonly epoch: string
   readonly bytesMax?: number
 }
 
-/** With this much at once the process answers nobody else for about ten milliseconds. */
+/** Bounds how long decoding a page blocks the event loop: about ten milliseconds. */
 const BYTES_MAX = 2 * 1024 * 1024
 const ROWS_MAX = 5_000
-/** Then the page ends, so that what has been found is sent on. */
+/** A page ends after this time, so that matches found so far are sent. */
 const PAGE_MS = 1_000
-/** Positions looked at together, at first. While the answer comes quickly, the next stretch is a multiple of it. */
-const STRETCH = 20_000
-const STRETCH_GROWTH = 8
-const STRETCH_QUICK_MS = 100
+/** Positions scanned by the first query. While queries are quick, each range is a multiple of the one before. */
+const RANGE_LENGTH = 20_000
+const RANGE_GROWTH = 8
+const RANGE_QUICK_MS = 100
 
 /**
- * Goes through the journal's positions in stretches. Of each, ClickHouse says first how much matches and how large it is,
- * for which it reads no payload (it keeps the sizes of strings apart), and is then asked for as much as the page has room
- * for. So a dense stretch or one of huge payloads takes no more memory than a page, and long empty ones take few queries.
+ * Scans the journal's positions range by range. For each range, a first query counts the matches and their size, which reads
+ * no payloads (ClickHouse stores string sizes separately); a second one reads as much as the page has room for. A dense
+ * range or huge payloads thus take no more memory than a page, and long empty ranges take few queries.
  */
 export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: HistoryDeps): History {
   async function readPage({ workspaceId, filter, afterSeq, untilSeq, signal }: HistoryQuery): Promise<HistoryPage> {
@@ -67,22 +64,22 @@ export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: History
       columnar.query(sql, { params: { workspace: workspaceId, epoch, ...params, ...more }, signal })
     const page = { items: [] as Activity[], bytes: 0, throughSeq: afterSeq }
     const endMs = performance.now() + PAGE_MS
-    let length = STRETCH
+    let length = RANGE_LENGTH
     while (page.throughSeq < untilSeq) {
       signal.throwIfAborted()
       const startedMs = performance.now()
-      const stretch = { after: page.throughSeq, until: Math.min(untilSeq, page.throughSeq + length) }
+      const range = { after: page.throughSeq, until: Math.min(untilSeq, page.throughSeq + length) }
       const room = {
         rows: ROWS_MAX - page.items.length,
         bytes: Math.max(0, bytesMax - page.bytes),
         least: page.items.length === 0 ? 1 : 0,
       }
-      const shares = await query<Share>(planSql(kinds, where), { ...stretch, ...room })
-      if (performance.now() - startedMs < STRETCH_QUICK_MS) length *= STRETCH_GROWTH
+      const shares = await query<Share>(planSql(kinds, where), { ...range, ...room })
+      if (performance.now() - startedMs < RANGE_QUICK_MS) length *= RANGE_GROWTH
       const taken = shares.filter(({ taken }) => taken > 0)
       const isWhole = shares.every(({ taken, found }) => taken === found)
-      const until = isWhole ? stretch.until : Math.max(page.throughSeq, ...taken.map(({ last }) => last))
-      const read = taken.map(({ kind }) => SOURCES[kind].read(query, where, { after: stretch.after, until }, epoch))
+      const until = isWhole ? range.until : Math.max(page.throughSeq, ...taken.map(({ last }) => last))
+      const read = taken.map(({ kind }) => SOURCES[kind].read(query, where, { after: range.after, until }, epoch))
       page.items.push(...(await Promise.all(read)).flat().sort((a, b) => a.seq - b.seq))
       page.bytes += taken.reduce((sum, { bytes }) => sum + bytes, 0)
       page.throughSeq = until
@@ -102,13 +99,13 @@ export function createHistory({ columnar, epoch, bytesMax = BYTES_MAX }: History
 
 type Query = <Row>(sql: string, params: Record<string, unknown>) => Promise<Row[]>
 
-/** What of one kind a stretch holds, and how much of it the page has room for. */
+/** How much activity of one kind a range contains, and how much of it fits into the page. */
 interface Share {
   readonly kind: ActivityKind
-  /** Counted up to one past the room. */
+  /** Counted up to one more than fits. */
   readonly found: number
   readonly taken: number
-  /** The last one taken. */
+  /** The position of the last one that fits. */
   readonly last: number
   readonly bytes: number
 }
@@ -120,37 +117,37 @@ function planSql(kinds: readonly ActivityKind[], where: string): string {
   })
   return `
     select kind, count() as found, countIf(fits) as taken, maxIf(seq, fits) as last, sumIf(size, fits) as bytes from (
-      select kind, seq, bytes as size, row_number() over (order by seq) as place,
+      select kind, seq, bytes as size, row_number() over (order by seq) as rank,
         sum(bytes) over (order by seq rows between unbounded preceding and current row) as bytes_so_far,
-        place <= {least:UInt64} or (place <= {rows:UInt64} and bytes_so_far <= {bytes:UInt64}) as fits
+        rank <= {least:UInt64} or (rank <= {rows:UInt64} and bytes_so_far <= {bytes:UInt64}) as fits
       from (select * from (${sizes.join(' union all ')}) order by seq limit {rows:UInt64} + 1)
     )
     group by kind`
 }
 
-/** Where the activity of one kind is kept. */
+/** The table that holds the activity of one kind. */
 interface Source {
   readonly table: string
-  /** SQL text: about how long the text of a row's activity is. */
+  /** SQL expression: the approximate length of a row's activity text. */
   readonly bytes: string
-  read(query: Query, where: string, stretch: Record<string, number>, epoch: string): Promise<Activity[]>
+  read(query: Query, where: string, range: Record<string, number>, epoch: string): Promise<Activity[]>
 }
 
-/** @param columns SQL text: the members of `Row` */
+/** @param columns SQL select list: the members of `Row` */
 function source<Row>(
   table: string,
   bytes: string,
   columns: string,
-  toActivity: (place: RowPlace, row: Row) => Activity,
+  toActivity: (position: RowPosition, row: Row) => Activity,
 ): Source {
   return {
     table,
     bytes,
-    async read(query, where, stretch, epoch) {
-      // What was on its way when the tables of changes were made may be there twice: copied, and loaded after that.
+    async read(query, where, range, epoch) {
+      // Rows in flight when the change tables were created may exist twice: copied, and loaded afterwards.
       const sql = `
         select ${columns}, seq, ${unixMs('received_at')} from ${table} where ${where} order by seq limit 1 by seq`
-      const rows = await query<Row & { readonly seq: number; readonly received_at: number }>(sql, stretch)
+      const rows = await query<Row & { readonly seq: number; readonly received_at: number }>(sql, range)
       return rows.map((row) => toActivity({ epoch, seq: row.seq, receivedAt: row.received_at }, row))
     },
   }
@@ -185,7 +182,7 @@ function unixMs(column: string): string {
   return `toUnixTimestamp64Milli(${column}) as ${column}`
 }
 
-/** A filter names no field that one of its kinds has not got, so that the conditions hold for the table of each. */
+/** Every kind of a filter has all fields with conditions, so the same conditions work on each kind's table. */
 function conditionsOf(filter: Filter): { where: string; params: Record<string, unknown> } {
   const { agentIds, runIds, types, level, statuses, tags } = filter
   const all = [
@@ -207,9 +204,9 @@ function conditionsOf(filter: Filter): { where: string; params: Record<string, u
   }
   if (types !== undefined) {
     const alternatives = types.map((type, i) => {
-      const isStart = type.endsWith('*')
-      params[`type${i}`] = isStart ? type.slice(0, -1) : type
-      return isStart ? `startsWith(type, {type${i}:String})` : `type = {type${i}:String}`
+      const isPrefix = type.endsWith('*')
+      params[`type${i}`] = isPrefix ? type.slice(0, -1) : type
+      return isPrefix ? `startsWith(type, {type${i}:String})` : `type = {type${i}:String}`
     })
     all.push(`(${alternatives.join(' or ')})`)
   }

@@ -1,39 +1,42 @@
 import type { Frame, Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
-import { type ChannelSet, Channels } from './channel.ts'
+import type { ChannelSet, Subscription } from './channel.ts'
+import { Channels } from './channels.ts'
 import type { Filter } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
+import type { Outlet } from './outlet.ts'
 import { PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
-import type { Outlet, Subscription } from './subscription.ts'
 import { TimeSlice } from './time-slice.ts'
 
 export interface HubDeps extends Pick<ReplayDeps, 'history'> {
   readonly journal: Journal
   readonly log: Log
-  /** Different filters that a workspace may have at once. */
+  /** Distinct filters that a workspace may have at the same time. */
   readonly filtersPerWorkspace: number
   /** Milliseconds on a monotonic clock, for time slices. */
   readonly now?: () => number
-  /** Where the hub is supervised together with others. */
+  /** Supervises the hub's loops. */
   readonly loops?: Loops
 }
 
 export interface SubscribeOptions {
   readonly workspaceId: string
   readonly filter: Filter
-  /** Starts after this position; `journal.endSeq` for what happens from now on. */
+  /** Starts after this position; `journal.endSeq` for new activity only. */
   readonly afterSeq: number
   readonly outlet: Outlet
 }
 
+/** Bytes of blocks read per delivery. */
+const DELIVERY_BYTES = 256 * 1024
+
 /**
- * Hands the journal out to everyone who watches (docs/specification.md#feeds). The journal is the queue of all of them: a
- * subscription is a position in it. Those at its end are `live` and share one pass over each new frame; the others are
- * read what they miss by {@link Replay} and join once they have caught up. An outlet that takes no more falls behind and
- * is read on from where it stopped, so that a slow reader costs a bounded queue and a place in a list, and nobody else a
- * thing.
+ * Delivers the journal to all subscriptions (docs/specification.md#feeds). The journal is their common queue: a subscription is a
+ * position in it. Subscriptions at its end are `live` and share one pass over each new frame; {@link Replay} serves the
+ * others, which join once they have caught up. An outlet whose queue is full falls behind and later resumes where it
+ * stopped, so that a slow reader costs a bounded queue and does not affect others.
  */
 export class Hub {
   private readonly channels: Channels
@@ -41,9 +44,9 @@ export class Hub {
   private readonly stopping = new AbortController()
   private liveMembers = 0
   private members = 0
-  /** Live subscriptions have everything up to here. Of no meaning while there are none. */
+  /** Live subscriptions have everything up to here. Meaningless while there are none. */
   private position = 0
-  /** No joins while a round is matched and handed out: what a subscriber gets of it would depend on timing. */
+  /** No joins during delivery; otherwise what a subscriber gets would depend on timing. */
   private isHandingOut = false
   private readonly slice: TimeSlice
   private someoneLive = Promise.withResolvers<void>()
@@ -62,19 +65,19 @@ export class Hub {
     ])
   }
 
-  /** Rows that live subscriptions have yet to get. */
+  /** Rows not yet delivered to live subscriptions. */
   lag(): number {
     return this.liveMembers === 0 ? 0 : this.deps.journal.endSeq - this.position
   }
 
-  /** Open subscriptions, how many of them are behind, and their different filters. */
+  /** The number of open subscriptions, of those that are behind, and of distinct filters. */
   counts(): { readonly all: number; readonly behind: number; readonly filters: number } {
     return { all: this.members, behind: this.members - this.liveMembers, filters: this.channels.size }
   }
 
   /**
-   * Begins to send to the outlet, not before this call has returned.
-   * @throws ApiError RATE_LIMITED when the workspace has as many different filters as it may
+   * Starts sending to the outlet, but not before this call has returned.
+   * @throws ApiError RATE_LIMITED when the workspace has reached its limit of distinct filters
    */
   subscribe({ workspaceId, filter, afterSeq, outlet }: SubscribeOptions): Subscription {
     const channel = this.channels.join(workspaceId, filter)
@@ -88,7 +91,7 @@ export class Hub {
     return subscription
   }
 
-  /** Ends a subscription; its outlet hears nothing more. */
+  /** Ends a subscription; its outlet is not called again. */
   unsubscribe(subscription: Subscription): void {
     if (subscription.state === 'ended') return
     if (subscription.state === 'live') this.leave(subscription)
@@ -98,14 +101,14 @@ export class Hub {
     this.channels.leave(subscription.channel)
   }
 
-  /** Says that the outlet of the subscription takes packets again. */
+  /** Called when the outlet of the subscription has room again. */
   resume(subscription: Subscription): void {
     if (subscription.state !== 'full') return
     subscription.state = 'behind'
     this.replay.add(subscription)
   }
 
-  /** Up to where the subscription has been sent everything that matches. */
+  /** The position up to which every match has been sent to the subscription. */
   positionOf(subscription: Subscription): number {
     return subscription.state === 'live' ? Math.max(this.position, subscription.position) : subscription.position
   }
@@ -116,12 +119,12 @@ export class Hub {
     await this.finished
   }
 
-  /** Makes a subscription live if it has come as far as those that are, or as the journal when there are none. */
+  /** Makes a subscription live if it has reached the live ones, or the end of the journal when there are none. */
   private join(subscription: Subscription): boolean {
     const { channel, outlet, position, promisedSeq } = subscription
     if (this.isHandingOut) return false
     if (position !== (this.liveMembers === 0 ? this.deps.journal.endSeq : this.position)) return false
-    // Those that are live may lag behind the journal.
+    // Live subscriptions may lag behind the journal.
     if (position < promisedSeq) return false
     this.position = position
     subscription.state = 'live'
@@ -152,21 +155,21 @@ export class Hub {
       }
       if (this.position >= journal.endSeq) {
         await journal.waitPast(this.position, signal)
-        // Those who reported it get their answers first: telling a thousand watchers takes some milliseconds.
+        // Lets ingest calls be answered first: delivery to a thousand watchers takes some milliseconds.
         await this.slice.yield()
         continue
       }
-      const frames = journal.recent(this.position, ROUND_BYTES)
+      const frames = journal.recent(this.position, DELIVERY_BYTES)
       if (frames === null) {
         const fields = { lag: this.lag() }
-        log.warn('live feeds: behind the journal; every feed is read on from where it is', fields)
+        log.warn('live feeds: too far behind the journal; switching all feeds to replay', fields)
         this.fallBehind()
       } else await this.deliver(frames)
       if (this.slice.isOver) await this.slice.yield()
     }
   }
 
-  /** Sends what matches in the frames to all live subscriptions. */
+  /** Sends the frames' matches to all live subscriptions. */
   private async deliver(frames: readonly Frame[]): Promise<void> {
     const { epoch } = this.deps.journal
     this.isHandingOut = true
@@ -184,7 +187,7 @@ export class Hub {
     try {
       await matching.run()
     } catch (error) {
-      // Each is read on from what it has been sent, so that nothing is lost or sent twice.
+      // Replay continues each subscription from its own position, so nothing is lost or sent twice.
       this.fallBehind()
       throw error
     } finally {
@@ -217,7 +220,7 @@ export class Hub {
     }
   }
 
-  /** The outlet took no more: its subscription is read on from `position` once there is room. */
+  /** The outlet's queue is full: once there is room, replay continues from `position`. */
   private stall(subscription: Subscription, position: number): void {
     if (subscription.state !== 'live') return
     this.leave(subscription)
@@ -225,7 +228,7 @@ export class Hub {
     subscription.state = 'full'
   }
 
-  /** Has every live subscription read on by {@link Replay}: memory no longer has what comes next, or a round failed. */
+  /** Moves all live subscriptions to {@link Replay}: memory no longer has the next frames, or a delivery failed. */
   private fallBehind(): void {
     for (const subscription of this.channels.allLive()) {
       subscription.position = this.positionOf(subscription)
@@ -235,6 +238,3 @@ export class Hub {
     }
   }
 }
-
-/** Of blocks handled before others get a turn. */
-const ROUND_BYTES = 256 * 1024

@@ -6,35 +6,32 @@ import { type Filter, matchesType } from './filter.ts'
 import { FrameRows } from './frame-rows.ts'
 import type { TimeSlice } from './time-slice.ts'
 
-/** What channels have to get, in order. */
+/** The matches of each channel, in order. */
 export type Found = ReadonlyMap<Channel, readonly Activity[]>
 
 export interface MatchingOptions {
   readonly epoch: string
-  /** Rows up to here are left out. */
+  /** Rows up to this position are skipped. */
   readonly afterSeq: number
   readonly slice: TimeSlice
-  /** The channels of a workspace that rows are matched for. Asked again after each time others had a turn. */
+  /** The channels of a workspace that rows are matched for. Called again after each yield. */
   readonly wantedOf: (workspaceId: string) => ChannelSet | undefined
   /**
-   * Hands out what was found, which holds everything that matches up to `throughSeq` and after the call before.
-   * Answers whether to go on.
+   * Delivers the matches between the previous call's `throughSeq` and this one's. Resolves to whether to continue.
    */
   readonly handOut: (found: Found, throughSeq: number) => Promise<boolean>
 }
 
-/**
- * Rows looked at and matches noted before the clock is read. One row may go beyond it by as many as there are channels.
- */
+/** Rows and matches processed before the clock is read. One row may exceed this by the number of channels. */
 export const WORK_PER_CHECK = 1_000
-/** So few are compared with each row: that costs less than looking up the row's values. */
+/** Up to this many filters are compared with each row directly, which costs less than index lookups. */
 const FEW = 16
-/** Matches that are noted before they are handed out: bounds memory, however many filters a long frame matches. */
+/** Matches collected before they are delivered: bounds memory when a long frame matches many filters. */
 export const MATCHES_MAX = 100_000
 
 /**
- * One pass over frames for many channels. A row is decoded once if anybody wants it; rows of a span that look the same to all
- * filters are looked up once. Yields to the event loop whenever its time slice is over.
+ * Matches frames against many channels in one pass. A row that matches is decoded once; index lookups are shared by the rows
+ * of a span that all filters treat alike. Yields to the event loop whenever the time slice is over.
  */
 export class Matching {
   private readonly rows: readonly FrameRows[]
@@ -43,10 +40,10 @@ export class Matching {
   private work = 0
   private readonly ofSpan = new Bits()
   private readonly ofRow = new Bits()
-  /** Used for one span at a time. */
+  /** Scratch space, reused for each span. */
   private readonly few: Channel[] = []
 
-  /** @param frames their memory need not be safe for longer than {@link run} needs to begin */
+  /** @param frames their memory may be reused after the first yield: {@link pause} copies what is still needed */
   constructor(
     frames: readonly Frame[],
     private readonly options: MatchingOptions,
@@ -54,7 +51,7 @@ export class Matching {
     this.rows = frames.map((frame) => new FrameRows(frame, options.epoch))
   }
 
-  /** Ends when everything has been handed out, or nobody wants to go on. */
+  /** Resolves when everything has been delivered, or `handOut` says to stop. */
   async run(): Promise<void> {
     let throughSeq = this.options.afterSeq
     for (const rows of this.rows) {
@@ -74,7 +71,7 @@ export class Matching {
     await this.handOut(throughSeq)
   }
 
-  /** Matches rows of a span until it is time to look at the clock. @returns the next row */
+  /** Matches rows of a span until it is time to check the clock. @returns the next row */
   private matchSpan(rows: FrameRows, span: Span, from: number, to: number): number {
     this.work++
     const wanted = this.options.wantedOf(span.workspaceId)
@@ -100,7 +97,7 @@ export class Matching {
     return row
   }
 
-  /** As {@link matchSpan}, by comparing each channel's filter with each row. */
+  /** Like {@link matchSpan}, but compares each channel's filter with each row. */
   private matchFew(rows: FrameRows, span: Span, from: number, to: number, channels: ReadonlySet<Channel>): number {
     const { few } = this
     few.length = 0
@@ -121,13 +118,13 @@ export class Matching {
     return row
   }
 
-  /** All rows of the span match the same. */
+  /** For filters without per-row conditions: all rows of the span match the same channels. */
   private all(channels: WorkspaceChannels): ListsOf {
     const lists = this.listsOf(channels, this.ofSpan)
     return () => lists
   }
 
-  /** Rows that look the same to all filters match the same. */
+  /** Looks up each row's values; rows with the same values match the same channels. */
   private perRow(rows: FrameRows, channels: WorkspaceChannels): ListsOf {
     const { index } = channels
     const known = new Map<string, readonly Activity[][]>()
@@ -157,7 +154,7 @@ export class Matching {
     }
   }
 
-  /** Where matches of these channels are noted. */
+  /** The match lists of these channels. */
   private listsOf(channels: WorkspaceChannels, slots: Bits): Activity[][] {
     const lists: Activity[][] = []
     slots.forEach((slot) => {
@@ -176,14 +173,14 @@ export class Matching {
     return list
   }
 
-  /** Without awaiting anything: while there is no need to pause, the frames' memory is safe. */
+  /** Checked synchronously: the frames' memory is safe as long as there is no yield. */
   private get isTimeToPause(): boolean {
     if (this.work < WORK_PER_CHECK) return false
     this.work = 0
     return this.matches >= MATCHES_MAX || this.options.slice.isOver
   }
 
-  /** Hands out what there is when that is much, else yields. @returns whether to go on */
+  /** Delivers the matches if there are many, else just yields. @returns whether to continue */
   private async pause(throughSeq: number): Promise<boolean> {
     for (const rows of this.rows) if (rows.lastSeq > throughSeq) rows.detach()
     if (this.matches >= MATCHES_MAX) return this.handOut(throughSeq)
@@ -210,7 +207,7 @@ function matchesSpan({ kinds, agentIds, runIds }: Filter, kind: Frame['kind'], s
   )
 }
 
-/** What is left to look at once {@link matchesSpan}. */
+/** The remaining conditions, for a row whose span passed {@link matchesSpan}. */
 function matchesRow({ types, level, statuses, tags }: Filter, rows: FrameRows, row: number): boolean {
   if (level !== undefined && rows.level(row) < level) return false
   if (types !== undefined && !matchesType(types, rows.type(row))) return false

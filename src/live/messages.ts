@@ -2,10 +2,7 @@ import { type ErrorCode, invalid } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
 import type { FilterInput } from './filter.ts'
 
-/**
- * What clients and service say to each other on a WebSocket (docs/specification.md#websocket). One JSON object a
- * message, in text.
- */
+/** Messages between client and service on a WebSocket (docs/specification.md#websocket): one JSON object per text message. */
 
 export interface Subscribe {
   readonly op: 'subscribe'
@@ -27,7 +24,7 @@ export interface Ping {
 
 export type ClientMessage = Subscribe | Unsubscribe | Ping
 
-/** What the service says, beside `activity`, which {@link Packet} writes. */
+/** Messages that the service sends, except for `activity`, which {@link Packet} encodes. */
 export type ServerMessage =
   | { readonly op: 'subscribed'; readonly id: string; readonly cursor: string; readonly recovered: boolean }
   | { readonly op: 'gap'; readonly id: string; readonly after: string; readonly resumed_at: string }
@@ -37,7 +34,7 @@ export type ServerMessage =
       readonly op: 'closing'
       readonly reason: string
       readonly reconnect_after_ms: number
-      /** Where to resume a subscription, by its id: everything that matches up to there has been sent. */
+      /** The cursor to resume each subscription from, by its id: every match up to there has been sent. */
       readonly cursors?: Readonly<Record<string, string>>
       /** The earliest of them. */
       readonly cursor?: string
@@ -53,7 +50,7 @@ const FIELDS = {
   ping: ['op'],
 } as const
 
-/** @throws ApiError VALIDATION_ERROR that names the place */
+/** @throws ApiError VALIDATION_ERROR that names the field */
 export function parseClientMessage(text: string): ClientMessage {
   const message = parseObject(text)
   const op = message.op as keyof typeof FIELDS
@@ -75,7 +72,7 @@ export function parseClientMessage(text: string): ClientMessage {
   }
 }
 
-/** The `id` of a message that is otherwise wrong, so that the error can name it. */
+/** The `id` of an invalid message, so that the error can name it. */
 export function idOf(text: string): string | undefined {
   try {
     return readId(parseObject(text).id)
@@ -110,7 +107,7 @@ function readAfter(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   if (Number.isSafeInteger(value) && (value as number) >= 0) return String(value)
   if (typeof value === 'string' && value.length <= CURSOR_LENGTH_MAX) return value
-  throw invalid('after', 'expected the cursor of an activity, or 0 for all there is')
+  throw invalid('after', 'expected the cursor of an activity, or 0 for the oldest retained activity')
 }
 
 function readRate(value: unknown): number | undefined {

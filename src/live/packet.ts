@@ -1,13 +1,10 @@
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Activity } from './activity.ts'
 
-/** A message ends with the activity that takes it past this: small enough for a queue, large enough to be worth a system call. */
+/** Characters of a message, unless one activity alone is longer: small enough for a queue, large enough for one system call. */
 const PACKET_LENGTH_MAX = 32 * 1024
 
-/**
- * Activities that go out together, in order, to everyone with the same filter. Each form they are sent in is made once,
- * however many get it.
- */
+/** Activities sent together, in order, to all subscriptions with the same filter. Each encoding is made only once. */
 export class Packet {
   private joined: string | undefined
   private messageId: string | undefined
@@ -28,7 +25,10 @@ export class Packet {
     return this.items[this.items.length - 1].seq
   }
 
-  /** As a WebSocket message for a subscription of this id, given in JSON. Most subscribers choose the same id. */
+  /**
+   * As a WebSocket message. Only the last one is cached: most clients use the same subscription id.
+   * @param id the subscription's id, as JSON
+   */
   webSocketMessage(id: string): string {
     if (this.messageId === id) return this.message
     this.joined ??= this.items.map(({ text }) => text).join()
@@ -44,7 +44,7 @@ export class Packet {
   }
 }
 
-/** Activities in packets, in order. */
+/** Splits activities into packets, in order. */
 export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
   const packets: Packet[] = []
   let start = 0
@@ -61,12 +61,12 @@ export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
   return packets
 }
 
-/** Lists compared before all of them are forgotten: bounds the memory of what they hold. */
+/** The cache is cleared at this size, which bounds its memory. */
 const CACHED_MAX = 64
 
 /**
- * Packets of lists of activities, for channels that are told one after the other. Lists of the very same activities share
- * theirs, so that filters which differ in words only cost little more than one.
+ * Packets of lists of activities. Equal lists share their packets, so that different filters with the same matches are
+ * encoded only once.
  */
 export class PacketCache {
   private readonly known = new Map<string, { readonly items: readonly Activity[]; readonly packets: Packet[] }>()

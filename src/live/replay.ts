@@ -3,11 +3,11 @@ import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Loop } from '../ops/supervise.ts'
 import type { Activity } from './activity.ts'
-import { ChannelSet, type Channels } from './channel.ts'
+import { ChannelSet, type Subscription } from './channel.ts'
+import type { Channels } from './channels.ts'
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
-import type { Subscription } from './subscription.ts'
 import { TimeSlice } from './time-slice.ts'
 
 export interface ReplayDeps {
@@ -17,31 +17,31 @@ export interface ReplayDeps {
   readonly channels: Channels
   /** Milliseconds on a monotonic clock, for time slices. */
   readonly now?: (() => number) | undefined
-  /** Makes a subscription live if it has come far enough. */
+  /** Makes a subscription live if it has caught up. */
   readonly join: (subscription: Subscription) => boolean
 }
 
-/** Of blocks read at once. */
+/** Bytes of blocks read at once. */
 const CHUNK_BYTES = 256 * 1024
-/** Questions to ClickHouse at the same time: it has other work. */
+/** Concurrent ClickHouse queries; the rest of its capacity is for other work. */
 const HISTORY_READS_MAX = 4
-/** ClickHouse may be away this long before a replay that needs it is given up. */
+/** A replay that needs ClickHouse fails when it has been unavailable for this long. */
 const HISTORY_PATIENCE_MS = 15_000
 const HISTORY_RETRY_MS = 500
 
 /**
- * Brings subscriptions that are behind up to date. It sweeps through the journal like a lift: a chunk is read and decoded
- * once and given to everyone who stands within it, then comes the chunk that the next one up needs, and at the top it
- * begins again at the bottom. So a thousand clients that reconnect at once cost about as much as one. Every other chunk is
- * for whoever is closest to the end, so that nobody waits for those who have far to go. What the journal no longer has comes
- * from ClickHouse, each for himself.
+ * Brings subscriptions that are behind up to date. It sweeps through the journal like an elevator: it reads and decodes a
+ * chunk once for all subscriptions positioned within it, goes on to the chunk that the next higher one needs, and starts
+ * over at the lowest. A thousand clients that reconnect at once thus cost about as much as one. Every other chunk serves
+ * the subscription closest to the end, so that it need not wait for those far behind. Activity that the journal no longer
+ * has is read from ClickHouse, separately for each subscription.
  */
 export class Replay {
-  /** Those in state `behind`. */
+  /** Subscriptions in state `behind`. */
   private readonly waiting = new Set<Subscription>()
   private readonly reading = new Set<Subscription>()
   private sweptTo = 0
-  /** Whether the chunk under way is for whoever is closest to the end. */
+  /** Whether the current chunk serves the subscription closest to the end. */
   private isForNewest = false
   private woken = Promise.withResolvers<void>()
   private readonly slice: TimeSlice
@@ -61,7 +61,7 @@ export class Replay {
     this.reading.delete(subscription)
   }
 
-  /** Has another look at those who wait to go live. */
+  /** Checks again whether subscriptions can go live. */
   wake(): void {
     if (this.waiting.size > 0) this.woken.resolve()
   }
@@ -84,12 +84,12 @@ export class Replay {
   }
 
   /**
-   * The lowest position at or above the last chunk's end, from the bottom again when there is none; and every other time the
-   * highest of all.
+   * The lowest position at or above the end of the last sweep chunk, or the lowest of all when there is none. Every other call
+   * returns the highest of all instead.
    */
   private nextUp(): number | undefined {
     const { startSeq, endSeq } = this.deps.journal
-    // Those older than the files wait until ClickHouse may be asked again.
+    // Subscriptions older than the files wait while all ClickHouse reads are in use.
     const from = this.reading.size < HISTORY_READS_MAX ? 0 : startSeq - 1
     let above = Number.POSITIVE_INFINITY
     let lowest = Number.POSITIVE_INFINITY
@@ -106,7 +106,7 @@ export class Replay {
     return above === Number.POSITIVE_INFINITY ? lowest : above
   }
 
-  /** Serves one chunk, to everyone who needs some of it. */
+  /** Serves one chunk to all subscriptions that need some of it. */
   private async advance(position: number, signal: AbortSignal): Promise<void> {
     const { journal } = this.deps
     if (position + 1 < journal.startSeq) {
@@ -116,9 +116,9 @@ export class Replay {
     }
     const { endSeq } = journal
     const frames = journal.recent(position, CHUNK_BYTES) ?? (await this.readFiles(position))
-    // Segments may have been dropped meanwhile; then history has it.
+    // Segments may have been dropped in the meantime; then history has their rows.
     if (frames === null || position + 1 < journal.startSeq) return
-    // A damaged frame has been set aside: whoever needs it has to know.
+    // A damaged frame was set aside: subscriptions that need it get a gap.
     const resumedSeq = frames.length === 0 ? endSeq : frames[0].firstSeq - 1
     if (resumedSeq > position) this.skipTo(resumedSeq, position)
     if (frames.length > 0) await this.serve(frames, position)
@@ -129,11 +129,11 @@ export class Replay {
     if (!this.isForNewest) this.sweptTo = to
   }
 
-  /** What the files have after `position`; null when they cannot be read. */
+  /** Frames after `position` from the files; null when they cannot be read. */
   private async readFiles(position: number): Promise<readonly Frame[] | null> {
     const { journal } = this.deps
     try {
-      return upToHole(await journal.read(position, CHUNK_BYTES))
+      return upToGap(await journal.read(position, CHUNK_BYTES))
     } catch (error) {
       // The file was dropped before it could be opened.
       if (position + 1 < journal.startSeq) return null
@@ -151,7 +151,7 @@ export class Replay {
     }
   }
 
-  /** Gives the frames to everyone who stands within them, until all have them or take no more. */
+  /** Sends the frames to all subscriptions positioned within them, until all have them or are full. */
   private async serve(frames: readonly Frame[], from: number): Promise<void> {
     const { epoch } = this.deps.journal
     const through = endOf(frames, from)
@@ -169,7 +169,7 @@ export class Replay {
       wantedOf: (workspaceId) => wanted.get(workspaceId),
       handOut: async (found, throughSeq) => {
         await this.handOut(served, found, throughSeq)
-        // Some have gone, or took not all of it; they may be waiting again, further down.
+        // Some may have ended or become full, and may be waiting again at a lower position.
         served = served.filter((each) => this.waiting.has(each) && each.position >= throughSeq)
         return served.length > 0
       },
@@ -177,7 +177,7 @@ export class Replay {
     try {
       await matching.run()
     } catch (error) {
-      // Others must not wait for what these cannot be read.
+      // The chunk cannot be read: without this, it would be tried again forever.
       for (const subscription of served) if (this.waiting.has(subscription)) this.giveUp(subscription, error)
     }
   }
@@ -186,7 +186,7 @@ export class Replay {
     const cache = new PacketCache(this.deps.journal.epoch)
     for (const subscription of served) {
       const { channel, position } = subscription
-      // It may have gone meanwhile; or stands further up.
+      // It may have ended in the meantime, or be further ahead.
       if (!this.waiting.has(subscription) || position >= throughSeq) continue
       const items = itemsAfter(found.get(channel) ?? [], position)
       try {
@@ -198,7 +198,7 @@ export class Replay {
     }
   }
 
-  /** Sends packets that hold everything up to `through`, as far as the outlet takes them. */
+  /** Sends packets that hold every match up to `through`, until the outlet is full. */
   private send(subscription: Subscription, packets: readonly Packet[], through: number): void {
     for (const packet of packets) {
       const taken = subscription.outlet.send(packet)
@@ -213,7 +213,7 @@ export class Replay {
     subscription.position = through
   }
 
-  /** Starts reading for those that are older than the journal's files, as many as may at once. */
+  /** Starts ClickHouse reads for subscriptions older than the journal's files, up to the limit. */
   private askHistory(signal: AbortSignal): void {
     for (const subscription of this.waiting) {
       if (this.reading.size >= HISTORY_READS_MAX) return
@@ -263,15 +263,15 @@ export class Replay {
   }
 }
 
-/** Most stand before all of them. */
+/** Usually returns `items` as they are: most subscriptions are positioned before all of them. */
 function itemsAfter(items: readonly Activity[], seq: number): readonly Activity[] {
   return items.length === 0 || items[0].seq > seq ? items : items.filter((item) => item.seq > seq)
 }
 
-/** The frames up to the first that does not follow on the one before: what comes behind a hole is a chunk of its own. */
-function upToHole(frames: readonly Frame[]): readonly Frame[] {
-  const behind = frames.findIndex((frame, index) => index > 0 && frame.firstSeq !== lastSeqOf(frames[index - 1]) + 1)
-  return behind < 0 ? frames : frames.slice(0, behind)
+/** The frames up to the first gap: frames after a gap form their own chunk. */
+function upToGap(frames: readonly Frame[]): readonly Frame[] {
+  const gapAt = frames.findIndex((frame, index) => index > 0 && frame.firstSeq !== lastSeqOf(frames[index - 1]) + 1)
+  return gapAt < 0 ? frames : frames.slice(0, gapAt)
 }
 
 /** The last position in `frames`; `position` when there are none. */

@@ -29,8 +29,8 @@ const ANY_ORIGIN = { 'access-control-allow-origin': '*' }
 const STREAM_ANSWER = {
   200: {
     description:
-      'Frames with `id` (a cursor), `event` (event, task, run, gap) and `data` (the activity), for as long as the client ' +
-      'stays; a comment at least every 10 s.',
+      'Frames with `id` (a cursor), `event` (event, task, run, gap) and `data` (the activity), until the client ' +
+      'disconnects; a comment at least every 10 s.',
     content: { 'text/event-stream': { schema: { type: 'string' as const } } },
   },
 }
@@ -39,15 +39,15 @@ const STREAM_DETAIL = {
   tags: TAGS,
   summary: 'Follow the activity of the workspace as an event stream',
   description:
-    'Conditions are joined by AND. A condition on a field that a kind of activity has not got leaves that kind out: ' +
-    '`level=warn` gives events only.',
+    'Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind: ' +
+    '`level=warn` returns events only.',
   query: StreamQuery,
   responses: STREAM_ANSWER,
 }
 const RUN_STREAM_DETAIL = {
   tags: TAGS,
   summary: 'Follow one run as an event stream, until it ends',
-  description: 'Answers 204 to a client that has all there is of a run that has ended, which ends an EventSource.',
+  description: 'Returns 204 if the run has ended and the client has received all of it, so that an EventSource stops.',
   query: RunStreamQuery,
   responses: STREAM_ANSWER,
 }
@@ -72,7 +72,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
       '/live',
       async ({ feed, request, server }) => {
         if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket')
-          throw new ApiError('VALIDATION_ERROR', 'open this address with a WebSocket client')
+          throw new ApiError('VALIDATION_ERROR', 'connect to this URL with a WebSocket client')
         if (server === null) throw new Error('no server')
         const data = new WebSocketConnection(live, feed, server)
         // Bun opens the connection before `upgrade` returns.
@@ -105,7 +105,7 @@ async function streamRun(
   keepOpen: () => void,
 ): Promise<Response> {
   const { after, place } = readQuery(request, [])
-  // Taken before the status is read: if the run ends after that, its end comes after this position.
+  // Taken before the status is read: a run that ends later does so after this position.
   const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, place)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))
   const filter = parseFilter({ run_id: runId }, 'path', feed)
@@ -116,7 +116,7 @@ async function streamRun(
 
 async function respond(live: LiveDeps, asked: EventStreamOptions, keepOpen: () => void): Promise<Response> {
   const stream = await live.connections.admit(asked.caller, () => new EventStream(live, asked))
-  // An EventSource that has it all would connect again and again, unless it is told that there is no content.
+  // Without a 204, an EventSource that has received everything would reconnect forever.
   const isDone = asked.until === 'caught-up' && asked.after !== undefined && !(await stream.hasContent)
   if (isDone) return new Response(null, { status: 204, headers: ANY_ORIGIN })
   keepOpen()
@@ -126,11 +126,11 @@ async function respond(live: LiveDeps, asked: EventStreamOptions, keepOpen: () =
 interface StreamRequest {
   readonly fields: FilterInput
   readonly after: string | undefined
-  /** Where `after` stood, for messages. */
+  /** Where `after` was given, for error messages. */
   readonly place: string
 }
 
-/** The query as it was sent: Elysia would take commas apart, and keep one of several values. */
+/** Parses the raw query: Elysia would split values at commas and keep only one of several. */
 function readQuery(request: Request, known: readonly string[]): StreamRequest {
   const { searchParams } = new URL(request.url)
   const fields: Record<string, string[]> = {}

@@ -1,6 +1,6 @@
 import type { Activity } from './activity.ts'
 
-/** Lets so many activities a second through and counts the others. A second begins with the first one after the last. */
+/** Passes at most `maxPerSecond` activities and counts the rest. Each one-second window starts with its first activity. */
 export class Thinning {
   private windowStartedMs = Number.NEGATIVE_INFINITY
   private passed = 0
@@ -9,8 +9,8 @@ export class Thinning {
   constructor(private readonly maxPerSecond: number) {}
 
   /**
-   * The first of the items, as many as still may pass.
-   * @param now on the monotonic clock
+   * @param now milliseconds on the monotonic clock
+   * @returns the leading items that still fit into the window
    */
   pass(items: readonly Activity[], now: number): readonly Activity[] {
     if (now - this.windowStartedMs >= 1_000) {
@@ -23,7 +23,7 @@ export class Thinning {
     return room === items.length ? items : items.slice(0, room)
   }
 
-  /** How many have been left out since this was last asked. */
+  /** The number of items skipped since the last call. */
   takeSkipped(): number {
     const { skipped } = this
     this.skipped = 0

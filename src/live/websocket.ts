@@ -3,34 +3,35 @@ import { ApiError } from '../http/errors.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Caller, FeedCaller } from '../keys/schema.ts'
+import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
 import { parseFilter } from './filter.ts'
 import type { Hub } from './hub.ts'
 import { idOf, parseClientMessage, type ServerMessage, type Subscribe } from './messages.ts'
+import type { Outlet, Sharing } from './outlet.ts'
 import type { Packet } from './packet.ts'
 import { startOf } from './start.ts'
-import type { Outlet, Sharing, Subscription } from './subscription.ts'
 import { Thinning } from './thinning.ts'
 
 export interface WebSocketDeps {
   readonly hub: Hub
   readonly journal: Pick<Journal, 'epoch' | 'endSeq'>
   readonly connections: Connections
-  /** Up to which position activity of a workspace may be missing, because its retention has passed. */
+  /** The position up to which retention may have deleted activity of a workspace. */
   readonly retentionWatermarkOf: (workspaceId: string) => number
-  /** Spends one of the key's requests. @throws ApiError RATE_LIMITED */
+  /** Counts one request against the key's rate limit. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller) => void
-  /** A connection whose queue has been full for so long is closed. */
+  /** A connection is closed when its queue has been full for this long. */
   readonly slowConsumerMs: number
 }
 
-/** The queue of a connection: what the kernel has not taken yet. Past this it is full, at a quarter it takes more. */
+/** Bytes that the kernel has not accepted yet. Above the first limit the queue is full; below the second it has room again. */
 const QUEUE_BYTES = 64 * 1024
 const QUEUE_BYTES_LOW = QUEUE_BYTES / 4
-/** Answers to its own messages a client must read too. */
+/** A client that sends messages but does not read the replies is disconnected at this limit. */
 const UNREAD_BYTES_MAX = 1024 * 1024
 const SUBSCRIPTIONS_MAX = 100
-/** Clients come back spread over this, not all in the same moment. */
+/** Reconnects are spread over this time, so that clients do not all return at once. */
 const RECONNECT_SPREAD_MS = 2_000
 const RECONNECT_MIN_MS = 250
 
@@ -46,21 +47,21 @@ const CLOSE_CODE: Record<CloseReason, number> = {
  * One WebSocket of `GET /api/v1/live` with its subscriptions (docs/specification.md#websocket). Bun calls `open`,
  * `message`, `drain` and `close`.
  *
- * What is the same for many goes out with Bun's `publish`, a shard at a time: `send` makes UTF-8 of a text anew for each socket
- * (1.6 µs for 18 KB that are not all ASCII, beside 8 µs for the system call). Bun holds small messages back until the end of
- * the turn, and puts them before whatever is sent to the socket itself.
+ * Messages shared by many sockets use Bun's `publish`, one shard at a time: `send` encodes the text as UTF-8 again for each
+ * socket (1.6 µs for 18 KB of non-ASCII text, next to 8 µs for the system call). Bun buffers small published messages until
+ * the end of the tick and sends them before anything sent to the socket itself.
  */
 export class WebSocketConnection implements Connection {
   private socket: ServerWebSocket<unknown> | undefined
   private readonly subscriptions = new Map<string, SocketSubscription>()
-  /** On the monotonic clock; 0 while there is room. */
+  /** When the queue became full, on the monotonic clock; 0 while there is room. */
   private fullSinceMs = 0
   private isEnded = false
 
   constructor(
     private readonly deps: WebSocketDeps,
     readonly caller: FeedCaller,
-    /** Where it was opened: topics are a server's. */
+    /** The server that opened it: topics belong to a server. */
     readonly server: Pick<Server<unknown>, 'publish' | 'url'>,
   ) {}
 
@@ -98,7 +99,7 @@ export class WebSocketConnection implements Connection {
     if (this.isEnded || socket === undefined) return
     if (reason !== 'key_dead' && reason !== 'forbidden') this.say(this.closing(reason))
     this.release()
-    // Bun drops a client that has not taken this, and what stands before it, some 15 s later.
+    // Bun drops a client that has not read this, and everything queued before it, after about 15 s.
     socket.close(CLOSE_CODE[reason], reason)
   }
 
@@ -107,13 +108,13 @@ export class WebSocketConnection implements Connection {
     else for (const subscription of this.subscriptions.values()) subscription.sayWhatWasSkipped()
   }
 
-  /** Sends text, whatever the queue. */
+  /** Sends text even if the queue is full. */
   transmit(text: string): void {
-    // -1: it stands in the queue, or behind it.
+    // -1: the message was queued.
     if (this.socket?.send(text) === -1) this.noteQueue()
   }
 
-  /** Something has been sent: its queue may be full now. */
+  /** Called after sending: notes the time if the queue is full now. */
   noteQueue(): void {
     if (this.fullSinceMs === 0 && this.queuedBytes > QUEUE_BYTES) this.fullSinceMs = performance.now()
   }
@@ -149,7 +150,7 @@ export class WebSocketConnection implements Connection {
     else if (message.op === 'subscribe') this.subscribe(message)
     else {
       const subscription = this.subscriptions.get(message.id)
-      if (subscription === undefined) throw new ApiError('NOT_FOUND', 'id: there is no subscription of this id')
+      if (subscription === undefined) throw new ApiError('NOT_FOUND', 'id: there is no subscription with this id')
       this.unsubscribe(subscription)
     }
   }
@@ -160,9 +161,12 @@ export class WebSocketConnection implements Connection {
     takeBudget(caller)
     const filter = parseFilter(input, 'filter', this.caller)
     const start = startOf(journal, retentionWatermarkOf(caller.workspaceId), after, 'after')
-    if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: there is a subscription of this id already')
+    if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: a subscription with this id exists already')
     if (this.subscriptions.size >= SUBSCRIPTIONS_MAX)
-      throw new ApiError('CONFLICT', `a connection may have ${SUBSCRIPTIONS_MAX} subscriptions; a filter takes lists`)
+      throw new ApiError(
+        'CONFLICT',
+        `a connection may have at most ${SUBSCRIPTIONS_MAX} subscriptions; filters accept lists of values`,
+      )
     const outlet = new SocketSubscription(this, id, maxPerSecond, journal.epoch)
     const { workspaceId } = caller
     outlet.subscription = hub.subscribe({ workspaceId, filter, afterSeq: start.afterSeq, outlet })
@@ -195,13 +199,13 @@ export class WebSocketConnection implements Connection {
   }
 }
 
-/** A subscription of a WebSocket: puts its id on what goes out, and thins it where that was asked for. */
+/** A subscription on a WebSocket: adds its id to messages, and limits their rate if requested. */
 class SocketSubscription implements Outlet, Sharing {
-  /** Set right after construction: the hub makes it, and needs this one for it. */
+  /** Set right after construction: the hub needs this outlet to create the subscription. */
   subscription!: Subscription
   readonly key: string
   readonly sharing: Sharing | undefined
-  /** Stands in every message. */
+  /** The id, encoded once for all messages. */
   private readonly jsonId: string
   private readonly thinning: Thinning | undefined
 
@@ -261,7 +265,7 @@ class SocketSubscription implements Outlet, Sharing {
     this.connection.say({ op: 'error', id: this.id, code, message })
   }
 
-  /** So that the last ones left out before a silence are told of too. */
+  /** Reports skipped activities even if no further activity follows. */
   sayWhatWasSkipped(): void {
     const skipped = this.thinning?.takeSkipped() ?? 0
     if (skipped > 0) this.connection.transmit(activityMessage(this.jsonId, '', skipped))

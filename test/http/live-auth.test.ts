@@ -114,7 +114,7 @@ describe('a feed is refused with the envelope, before any upgrade,', () => {
     const plain = await service.api('GET', LIVE)
     expect([verdict(plain), plain.error?.message]).toEqual([
       '400 VALIDATION_ERROR',
-      'open this address with a WebSocket client',
+      'connect to this URL with a WebSocket client',
     ])
     expect(verdict(await service.api('GET', LIVE, undefined, { key: null }))).toBe('401 UNAUTHENTICATED')
   })
@@ -154,7 +154,7 @@ describe('a feed token', () => {
     for (const each of [socket.items('past'), mine.items])
       expect(new Set(each.map(({ run_id }) => run_id))).toEqual(new Set([runId]))
 
-    const forbidden = 'this key or token sees one run only, and not the one asked for'
+    const forbidden = 'this key or token gives access to one run only, which is not the requested one'
     for (const run_id of [other, [runId, other]])
       expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { run_id } })).toEqual([
         { op: 'error', id: 'x', code: 'FORBIDDEN', message: forbidden },

@@ -42,7 +42,7 @@ const UUID = '01a1fdd5-ffee-70aa-b800-431450fb7436'
 const OPS = 'expected one of subscribe, unsubscribe, ping; got'
 const ID = 'id: expected text of 1 to 128 characters'
 const NO_OBJECT = 'a message must be a JSON object with an op'
-const NO_CURSOR = 'after: expected the cursor of an activity, or 0 for all there is'
+const NO_CURSOR = 'after: expected the cursor of an activity, or 0 for the oldest retained activity'
 const NO_RATE = 'max_per_second: expected a whole number from 1 to 10000'
 const nested = (depth: number, open: string, close: string) => open.repeat(depth) + close.repeat(depth)
 
@@ -100,8 +100,7 @@ describe('a message that is none gets an error, and the connection goes on:', ()
 })
 
 describe('a subscription that makes no sense is refused by name, and the others go on:', () => {
-  const nothing = (fields: string) =>
-    `filter: nothing can match: no kind of activity has what ${fields} ask for together`
+  const nothing = (fields: string) => `filter: nothing can match: no kind of activity satisfies ${fields} together`
   const REQUESTS: [fields: object, message: string][] = [
     [{ fliter: {} }, 'fliter: unknown field; subscribe takes id, filter, after, max_per_second'],
     [{ filter: [] }, 'filter: expected an object'],
@@ -117,8 +116,8 @@ describe('a subscription that makes no sense is refused by name, and the others 
     [{ filter: { type: [['a']] } }, 'filter.type[0]: expected text'],
     [{ filter: { type: { prefix: 'a' } } }, 'filter.type: expected text'],
     [{ filter: { type: '' } }, 'filter.type: expected 1 to '],
-    [{ filter: { type: 'a*b' } }, 'filter.type: a * may only stand at the end'],
-    [{ filter: { type: '**' } }, 'filter.type: a * may only stand at the end'],
+    [{ filter: { type: 'a*b' } }, 'filter.type: a * is allowed only at the end'],
+    [{ filter: { type: '**' } }, 'filter.type: a * is allowed only at the end'],
     [{ filter: { tag: '' } }, 'filter.tag: expected 1 to '],
     [{ filter: { tag: Array(101).fill('a') } }, 'filter.tag: expected at most 100 values'],
     [{ filter: { agent_id: 'x' } }, 'filter.agent_id: expected a uuid'],
@@ -158,10 +157,10 @@ describe('a subscription that makes no sense is refused by name, and the others 
       op: 'error',
       id: 'all',
       code: 'CONFLICT',
-      message: 'id: there is a subscription of this id already',
+      message: 'id: a subscription with this id exists already',
     }
     expect(await witness.ask({ op: 'subscribe', id: 'all', filter: { level: 'error' } })).toEqual([conflict])
-    const unknown = { op: 'error', id: 'x', code: 'NOT_FOUND', message: 'id: there is no subscription of this id' }
+    const unknown = { op: 'error', id: 'x', code: 'NOT_FOUND', message: 'id: there is no subscription with this id' }
     expect(await witness.ask({ op: 'unsubscribe', id: 'x' })).toEqual([unknown])
     await expectUnharmed()
   })
@@ -176,7 +175,7 @@ describe('a subscription that makes no sense is refused by name, and the others 
     const refused = socket.said('error')
     expect(refused.map(({ id }) => id)).toEqual(Array.from({ length: 9_900 }, (_, i) => `${100 + i}`))
     expect(new Set(refused.map(({ code }) => code)).difference(new Set(['CONFLICT', 'RATE_LIMITED'])).size).toBe(0)
-    expect(refused[0].message).toBe('a connection may have 100 subscriptions; a filter takes lists')
+    expect(refused[0].message).toBe('a connection may have at most 100 subscriptions; filters accept lists of values')
     await expectUnharmed(socket)
     for (let i = 1; i < 100; i++) await socket.until(() => socket.items(`${i}`).length > 0)
     await socket.close()
@@ -191,7 +190,7 @@ describe('an event stream that makes no sense is refused by name:', () => {
     ],
     ['level=warning', 'query.level[0]: expected one of debug, info, warn, error; got "warning"'],
     ['kind=event&kind=log', 'query.kind[1]: expected one of event, task, run; got "log"'],
-    ['type=a*b', 'query.type[0]: a * may only stand at the end'],
+    ['type=a*b', 'query.type[0]: a * is allowed only at the end'],
     ['type=', 'query.type[0]: expected 1 to '],
     ['run_id=x', 'query.run_id[0]: expected a uuid'],
     [Array(101).fill('tag=a').join('&'), 'query.tag: expected at most 100 values'],
@@ -237,7 +236,7 @@ describe('what is hardly a WebSocket', () => {
     `${line}\r\nHost: localhost\r\nAuthorization: Bearer ${tenant.workspaceKey}\r\n${rest}\r\n`
   const GET = 'GET /api/v1/live HTTP/1.1'
   const INCOMPLETE = '"message":"the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13"}}'
-  const NOT_ONE = '"message":"open this address with a WebSocket client"}}'
+  const NOT_ONE = '"message":"connect to this URL with a WebSocket client"}}'
 
   const HANDSHAKES: [what: string, line: string, headers: string, answer: RegExp, body: string][] = [
     ['no Sec-WebSocket-Key', GET, UPGRADE + VERSION, /^HTTP\/1.1 400 /, INCOMPLETE],

@@ -6,7 +6,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 /** How many different filters a workspace may have on its open feeds. */
 
 const MAX = 3
-const MESSAGE = `a workspace may have ${MAX} different filters on its open feeds (FEED_FILTERS_PER_WORKSPACE)`
+const MESSAGE = `the open feeds of a workspace may use at most ${MAX} distinct filters (FEED_FILTERS_PER_WORKSPACE)`
 
 let service: TestService
 let tenant: Tenant

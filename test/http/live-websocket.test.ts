@@ -178,7 +178,7 @@ describe('nobody sees', () => {
           op: 'error',
           id: 'x',
           code: 'FORBIDDEN',
-          message: 'this key or token sees one agent only, and not the one asked for',
+          message: 'this key or token gives access to one agent only, which is not the requested one',
         },
       ])
     await socket.close()

@@ -1,6 +1,6 @@
 import type { Frame } from '../../src/journal/journal.ts'
 import type { Activity } from '../../src/live/activity.ts'
-import { Channels } from '../../src/live/channel.ts'
+import { Channels } from '../../src/live/channels.ts'
 import type { Filter } from '../../src/live/filter.ts'
 import { Matching } from '../../src/live/matching.ts'
 import { TimeSlice } from '../../src/live/time-slice.ts'

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
-import { WorkspaceChannels } from '../../src/live/channel.ts'
+import { type Subscription, WorkspaceChannels } from '../../src/live/channel.ts'
 import { parseFilter } from '../../src/live/filter.ts'
 import type { Packet } from '../../src/live/packet.ts'
-import type { Subscription } from '../../src/live/subscription.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** How live subscriptions of one channel are told together, in shards. */

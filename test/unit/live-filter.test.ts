@@ -29,7 +29,7 @@ describe('a mistake is refused with its place', () => {
   const cases: [name: string, input: FilterInput, message: string | RegExp][] = [
     ['an unknown field', { typ: 'a' }, /^filter\.typ: unknown field; expected one of agent_id, run_id, kind, type/],
     ['a field of every object', { toString: 'a' }, /^filter\.toString: unknown field/],
-    ['an empty list', { agent_id: [] }, /^filter\.agent_id: expected at least one value; leave the field out/],
+    ['an empty list', { agent_id: [] }, /^filter\.agent_id: expected at least one value; omit the field/],
     ['too many values', { type: many }, 'filter.type: expected at most 100 values'],
     ['a number', { level: 3 }, 'filter.level: expected text'],
     ['an object in a list', { tag: ['a', {}] }, 'filter.tag[1]: expected text'],
@@ -41,19 +41,19 @@ describe('a mistake is refused with its place', () => {
     ['an unknown status', { status: 'done' }, /^filter\.status: expected one of pending, running, .*; got "done"$/],
     ['an empty type', { type: '' }, 'filter.type: expected 1 to 10000 characters'],
     ['a type that is too long', { type: [long] }, 'filter.type[0]: expected 1 to 10000 characters'],
-    ['a star in the middle', { type: 'a*b' }, 'filter.type: a * may only stand at the end'],
-    ['two stars', { type: '**' }, 'filter.type: a * may only stand at the end'],
+    ['a star in the middle', { type: 'a*b' }, 'filter.type: a * is allowed only at the end'],
+    ['two stars', { type: '**' }, 'filter.type: a * is allowed only at the end'],
     ['an empty tag', { tag: '' }, 'filter.tag: expected 1 to 2000 characters'],
     ['a tag that is too long', { tag: long.slice(0, 2_001) }, 'filter.tag: expected 1 to 2000 characters'],
     [
       'a kind without the field',
       { kind: 'task', level: 'warn' },
-      /^filter: nothing can match: .* kind and level ask for/,
+      /^filter: nothing can match: .* satisfies kind and level together/,
     ],
     [
       'fields of different kinds',
       { type: 'a', tag: 'b' },
-      /^filter: nothing can match: .* type and tag ask for together$/,
+      /^filter: nothing can match: .* satisfies type and tag together$/,
     ],
   ]
   for (const [name, input, message] of cases)
@@ -142,9 +142,9 @@ test('what the caller may see bounds the filter, whatever it asks for', () => {
   expect(parsed({ agent_id: A.toUpperCase() }, agent).agentIds).toEqual(new Set([A]))
   expect(parsed({ run_id: [B] }, agent)).toMatchObject({ agentIds: new Set([A]), runIds: new Set([B]) })
   expect(parsed({ level: 'warn' }, run)).toMatchObject({ agentIds: new Set([A]), runIds: new Set([RUN]), level: 3 })
-  expect(refusal({ agent_id: B }, agent)).toStartWith('FORBIDDEN this key or token sees one agent only')
+  expect(refusal({ agent_id: B }, agent)).toStartWith('FORBIDDEN this key or token gives access to one agent only')
   expect(refusal({ agent_id: [A, B] }, agent)).toStartWith('FORBIDDEN')
-  expect(refusal({ run_id: [RUN, B] }, run)).toStartWith('FORBIDDEN this key or token sees one run only')
+  expect(refusal({ run_id: [RUN, B] }, run)).toStartWith('FORBIDDEN this key or token gives access to one run only')
   // A scope is part of what the filter means.
   expect(parsed({}, agent).key).toBe(parsed({ agent_id: A }).key)
   expect(parsed({}, agent).key).not.toBe(parsed({}).key)
