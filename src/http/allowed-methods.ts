@@ -1,7 +1,7 @@
-/** What is asked of a list of routes; Elysia's `routes` are such a list. */
+/** The part of Elysia's `routes` that is used here. */
 export type RouteTable = readonly { readonly method: string; readonly path: string }[]
 
-/** The methods that a path has routes for, in alphabetic order; none if it has no route at all. */
+/** The methods that a path has routes for, in alphabetical order; empty if it has no route. */
 export function allowedMethods(routes: RouteTable, path: string): string[] {
   const methods = new Set<string>()
   for (const route of routes) {
@@ -13,7 +13,7 @@ export function allowedMethods(routes: RouteTable, path: string): string[] {
   return [...methods].sort()
 }
 
-/** Compares segment by segment, a slash at the end aside; `:name` stands for any one segment, a closing `*` for all that follow. */
+/** Compares segment by segment and ignores a trailing slash. `:name` matches one segment, a trailing `*` all that follow. */
 function matches(pattern: string, path: string): boolean {
   const expected = segmentsOf(pattern)
   const found = segmentsOf(path)

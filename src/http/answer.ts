@@ -1,41 +1,41 @@
 import { ApiError } from './errors.ts'
 import { encodeJson } from './raw-json.ts'
 
-/** Response headers on their way, as Elysia holds them. */
+/** Headers and status of the response so far, as Elysia holds them. */
 export interface ResponseSet {
   headers: Record<string, string | number>
   status?: number | string
 }
 
-/** What is known of a request once it has begun. */
+/** A request that is being handled. */
 export interface Begun {
   readonly request: Request
   readonly requestId: string
   /** On the monotonic clock. */
   readonly startedMs: number
-  /** The pattern it matched, if it got that far. */
+  /** The route pattern that it matched; undefined if none. */
   readonly route: string | undefined
   readonly set: ResponseSet
 }
 
-/** Shorter bodies gain nothing: the answer fits one packet either way. */
+/** A shorter body is not compressed: the response fits in one packet either way. */
 const COMPRESSED_LENGTH_MIN = 1024
-/** The fastest: a third of the size for a tenth of the time that the best ratio takes. */
+/** The fastest level: a third of the size, in a tenth of the time that the best level takes. */
 const LEVEL = 1
 
-/** The envelope of an answer. */
+/** The success envelope. */
 export function dataText(data: unknown): string {
   return `{"data":${encodeJson(data)},"error":null}`
 }
 
-/** The envelope of an error, also for those answers that are given outside of Elysia. */
+/** The error envelope; also used for responses that do not go through Elysia. */
 export function errorText(code: string, message: string): string {
   return JSON.stringify({ data: null, error: { code, message } })
 }
 
 /**
- * The answer with everything in it that was set on the way (rate limits, request id), compressed where the client takes
- * it and it pays. Elysia finds nothing left to add, which spares a copy of the headers.
+ * The response with all headers set so far (rate limits, request id), compressed if the client accepts that and the body
+ * is long enough. It leaves Elysia nothing to add, which saves a copy of the headers.
  */
 export function jsonResponse({ request, requestId, set }: Begun, status: number, text: string): Response {
   const { headers } = set
@@ -54,11 +54,11 @@ export function jsonResponse({ request, requestId, set }: Begun, status: number,
 
 function compress(text: string, encoding: 'zstd' | 'gzip'): Uint8Array<ArrayBuffer> {
   if (encoding === 'gzip') return Bun.gzipSync(text, { level: LEVEL })
-  // Its type allows for shared memory, which it never is.
+  // Its type allows for shared memory, which it never uses.
   return Bun.zstdCompressSync(text, { level: LEVEL }) as Buffer<ArrayBuffer>
 }
 
-/** A route's own answer, with the same headers added. Its body is not touched: it may be a stream. */
+/** A `Response` returned by a route, with the same headers added. The body is not touched, because it may be a stream. */
 export function ownResponse({ requestId, set }: Begun, response: Response): Response {
   const given = { ...set.headers, 'x-request-id': requestId }
   set.headers = {}
@@ -76,7 +76,7 @@ export function dataOrStream<T>(answer: Promise<T | Response>): Promise<T> {
   return answer as Promise<T>
 }
 
-/** An answer to an error that never reached Elysia, as the `error` option of `Bun.serve`. */
+/** The `error` option of `Bun.serve`: answers errors that happen before Elysia is called. */
 export function answerOutside(error: unknown): Response {
   // Bun builds `request.url` from the Host header on first use.
   const refused =
@@ -89,7 +89,7 @@ export function answerOutside(error: unknown): Response {
   })
 }
 
-/** The encoding of ours that the client likes best; ours first where it likes them equally. Null for none. */
+/** The supported encoding with the highest weight; zstd wins a tie. Null if the client accepts none. */
 export function preferredEncoding(acceptEncoding: string | null): 'zstd' | 'gzip' | null {
   if (acceptEncoding === null) return null
   const weights = new Map<string, number>()

@@ -1,12 +1,12 @@
-/** One promise for everybody who waits in the same turn of the event loop. */
+/** Shared by all callers in the same iteration of the event loop. */
 let waiting: Promise<void> | undefined
 
 /**
- * Resolves once everything that has arrived on the connections so far has been parsed.
+ * Resolves once all bytes that have arrived on any connection so far have been parsed.
  *
- * Bun closes a connection on which a request arrives before the one ahead of it has been answered (pipelining, RFC 9112
- * section 9.3.2): the answer would be lost. By then such a pair has been parsed, and `request.signal` of the first is aborted,
- * so that it can be dropped before it is carried out.
+ * Bun closes a connection if a second request arrives before the first has been answered (pipelining, RFC 9112 section
+ * 9.3.2), so the first response would be lost. After this promise both requests have been parsed and `request.signal` of
+ * the first is aborted, so it can be dropped before it has any effect.
  */
 export function everythingArrived(): Promise<void> {
   waiting ??= new Promise((resolve) =>

@@ -1,20 +1,20 @@
 import { ApiError } from './errors.ts'
 
-/** Bytes of one body that count as in flight, from before the first is read until its call has been answered. */
+/** Bytes of one body that count as in flight, from before the first is read until the request has been answered. */
 export interface BodyHold {
   /**
-   * Counts more bytes of the same body: of one whose length was not announced, or of what it inflates to.
-   * @throws ApiError UNAVAILABLE past a limit; what was counted before stays
+   * Adds bytes of the same body: it has no Content-Length, or it has been decompressed.
+   * @throws ApiError UNAVAILABLE above a limit; bytes counted before stay counted
    */
   grow(bytes: number): void
   /** Safe to call twice. */
   release(): void
 }
 
-/** A workspace gets no more than this share, so that one with many slow or large bodies leaves room for the others. */
+/** The most of the budget that one workspace may use, so that its slow or large bodies leave room for others. */
 const OWNER_SHARE = 0.5
 
-/** Bounds the memory that request bodies take, of all connections together. */
+/** Bounds the memory used by request bodies, across all connections. */
 export class BodyBudget {
   private total = 0
   private readonly byOwner = new Map<string, number>()
@@ -23,8 +23,8 @@ export class BodyBudget {
   constructor(private readonly limit: number) {}
 
   /**
-   * @param owner whose share it counts against: a workspace
-   * @throws ApiError UNAVAILABLE past a limit
+   * @param owner the workspace whose share it counts against
+   * @throws ApiError UNAVAILABLE above a limit
    */
   hold(owner: string, bytes: number): BodyHold {
     this.take(owner, bytes)
@@ -37,7 +37,7 @@ export class BodyBudget {
     if (total > this.limit || owned > this.limit * OWNER_SHARE)
       throw new ApiError(
         'UNAVAILABLE',
-        `body: too many bytes of request bodies are in flight ${total > this.limit ? 'in the service' : 'in this workspace'}; try again`,
+        `body: too many bytes of request bodies in flight in ${total > this.limit ? 'the service' : 'this workspace'}; try again`,
       )
     this.total = total
     this.byOwner.set(owner, owned)

@@ -6,51 +6,51 @@ import { ApiError, invalid } from './errors.ts'
 import { parseJson } from './json-reader.ts'
 import { shown } from './validation-message.ts'
 
-/** What a client sent, as it came: unchecked, perhaps compressed. */
+/** A request body as received: unchecked, possibly compressed. */
 export class RawBody {
   constructor(
     readonly bytes: Uint8Array,
-    /** Counts it as in flight; whoever answers the call releases it. */
+    /** Counts the body as in flight; released when the request is answered. */
     readonly hold: BodyHold,
   ) {}
 }
 
-/** An error after which the rest of the request is not worth reading: the answer closes the connection. */
+/** An error after which the rest of the request is not read: the response closes the connection. */
 export class HangUp extends ApiError {
   override readonly name = 'HangUp'
 }
 
 export interface BodyReaderOptions {
   readonly limits: Pick<Limits, 'body_bytes' | 'json_depth'>
-  /** Longest a body may take to arrive, however busily it drips. */
+  /** Longest time that a body may take to arrive, however it is spread over that time. */
   readonly bodyTimeoutMs: number
-  /** Bytes of all bodies that may be in flight. */
+  /** Limit for all bodies in flight together. */
   readonly bodyBytesInFlight: number
 }
 
-/** Reads request bodies, each step bounded (docs/specification.md#request-limits: limits, compression). */
+/** Reads request bodies within limits of size, memory and time (docs/specification.md#request-limits). */
 export interface BodyReader {
-  /** All that the headers tell of a body's size, before the key is judged. @throws ApiError PAYLOAD_TOO_LARGE */
+  /** Checks Content-Length; called before the key is checked. @throws ApiError PAYLOAD_TOO_LARGE */
   checkLength(request: Request): void
   /**
-   * The body as sent; empty if there is none. Only to be called once the key has been accepted: what strangers send is
-   * never held in memory.
+   * The body as sent; empty if there is none. Call it only after the key has been accepted, so that unauthenticated
+   * requests use no memory.
    *
-   * @param owner the workspace that the bytes in flight count for
-   * @throws ApiError PAYLOAD_TOO_LARGE past the limit, UNAVAILABLE past that of all bodies in flight, VALIDATION_ERROR if it
-   *   does not arrive in time or not whole
+   * @param owner the workspace whose budget the bytes count against
+   * @throws ApiError PAYLOAD_TOO_LARGE; UNAVAILABLE if too many bodies are in flight; VALIDATION_ERROR if it does not arrive
+   *   in time or is incomplete
    */
   read(request: Request, owner: string): Promise<RawBody>
-  /** The body without its `Content-Encoding`, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
+  /** The decompressed body, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
   inflate(request: Request, body: RawBody): Uint8Array
   /**
-   * What JSON is parsed from: Content-Type checked, inflated, valid UTF-8.
+   * The text to parse as JSON: Content-Type checked, decompressed, valid UTF-8.
    * @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR
    */
   open(request: Request, body: RawBody): Uint8Array
   /**
-   * For `onTransform`: puts the parsed object into `context.body` and the bytes it came from into `context.bodyBytes`.
-   * An absent body counts as `{}`; the route's schema names what is missing.
+   * For `onTransform`: sets `context.body` to the parsed object and `context.bodyBytes` to its bytes. A missing body counts
+   * as `{}`, so that the route's schema names the missing fields.
    */
   transform(context: BodyContext): void
 }
@@ -71,10 +71,10 @@ export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyRea
     if (Number(request.headers.get('content-length')) > limits.body_bytes) throw tooLarge(limits.body_bytes)
   }
 
-  /** Counts what is read from the start, or, when its length is not announced, as it comes. */
+  /** Counts the declared length up front; a body without one is counted as it arrives. */
   const read = (request: Request, owner: string): Promise<RawBody> => {
     const declared = request.headers.get('content-length')
-    // Looked at last, because looking makes Bun create a stream.
+    // Accessed last, because accessing it makes Bun create a stream.
     const stream = declared === null ? request.body : null
     if (declared === '0' || (declared === null && stream === null)) return NO_BODY
     const hold = budget.hold(owner, Number(declared) || 0)
@@ -122,7 +122,7 @@ export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyRea
 }
 
 /**
- * Undoes a `Content-Encoding`, never holding more than `maxBytes` of the result: a bomb ends at the bound.
+ * Decompresses a body. Stops at `maxBytes`, so that a decompression bomb cannot use more memory than that.
  * @throws ApiError PAYLOAD_TOO_LARGE, VALIDATION_ERROR
  */
 export function inflate(bytes: Uint8Array, encoding: string | null, maxBytes: number): Uint8Array {
@@ -145,13 +145,13 @@ export function inflate(bytes: Uint8Array, encoding: string | null, maxBytes: nu
 }
 
 export function tooLarge(maxBytes: number): ApiError {
-  return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also when inflated`)
+  return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also after decompression`)
 }
 
-/** What a chunk takes besides its bytes: a body may come in chunks of one byte. */
+/** Memory that a chunk takes in addition to its bytes; a body may arrive in chunks of one byte. */
 const CHUNK_OVERHEAD_BYTES = 128
 
-/** A body of unknown length: counted while it comes, because nothing else bounds it. */
+/** Reads a body of unknown length and counts its bytes as they arrive. */
 async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, hold: BodyHold): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -164,7 +164,7 @@ async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, 
       if (length > maxBytes) throw tooLarge(maxBytes)
       hold.grow(value.length + CHUNK_OVERHEAD_BYTES)
     } catch (error) {
-      // Not awaited: the source may never settle, and the connection is about to be closed.
+      // Not awaited: it may never settle, and the connection is about to be closed.
       reader.cancel().catch(() => {})
       const { code, message } = error as ApiError
       throw new HangUp(code, message)
@@ -173,7 +173,7 @@ async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, 
   }
 }
 
-/** `application/json`, or nothing said. Anything else is most often curl's form default: better told than guessed. */
+/** Accepts `application/json` or no Content-Type. Anything else is usually curl's form default, so an error helps more than a guess. */
 function checkContentType(contentType: string | null): void {
   if (contentType === null || contentType === '' || contentType === 'application/json') return
   const [type, ...parameters] = contentType.toLowerCase().split(';')
@@ -195,7 +195,7 @@ function checkUtf8(bytes: Uint8Array): void {
   if (!isUtf8(bytes)) throw invalid('body', `not valid UTF-8 at byte ${firstBadByte(bytes)}`)
 }
 
-/** Where the first byte stands that no UTF-8 text continues with. */
+/** Position of the first byte that makes the text invalid UTF-8. */
 function firstBadByte(bytes: Uint8Array): number {
   let good = 0
   let bad = bytes.length
@@ -207,7 +207,7 @@ function firstBadByte(bytes: Uint8Array): number {
   return validLength(bytes, good)
 }
 
-/** How much of the first `length` bytes is valid, at most one sequence left out at their end; -1 if more is wrong. */
+/** How many of the first `length` bytes are valid, ignoring an incomplete sequence at the end; -1 if they are invalid. */
 function validLength(bytes: Uint8Array, length: number): number {
   for (let end = length; end >= Math.max(0, length - 3); end--) if (isUtf8(bytes.subarray(0, end))) return end
   return -1
@@ -219,8 +219,8 @@ interface Waiting {
 }
 
 /**
- * One timer for all bodies on their way, because a timer for each would cost more than reading most of them. All wait
- * equally long, so the set's order is the order in which they fall due.
+ * One timer for all bodies being read, because a timer for each would cost more than reading most of them. All have the
+ * same timeout, so the order of the set is the order of the deadlines.
  */
 class Deadlines {
   private readonly waiting = new Set<Waiting>()
@@ -255,7 +255,7 @@ class Deadlines {
     this.armed = false
     const now = performance.now()
     for (const entry of this.waiting) {
-      // Timers fire up to a millisecond early.
+      // Timers may fire up to a millisecond early.
       if (entry.dueMs > now + 1) {
         this.arm(entry.dueMs - now)
         return

@@ -1,18 +1,18 @@
-/** Buckets that are remembered. One that has filled up again is forgotten first: that loses nothing. */
+/** Most buckets kept. Full ones are dropped first, which loses nothing. */
 const BUCKETS_MAX = 20_000
 
 export interface Bucket {
-  /** Below zero after a cost that was larger than the whole bucket. */
+  /** Negative after a cost larger than the whole bucket. */
   tokens: number
   atMs: number
 }
 
-/** Token buckets of one size, one for each of a bounded number of names. A bucket holds one window's quota and refills evenly. */
+/** Token buckets of one size, one per name, in bounded number. A bucket holds the quota of one window and refills evenly. */
 export class Buckets {
   readonly perMs: number
   private readonly buckets = new Map<string, Bucket>()
 
-  /** @param quota size of a bucket, and what flows into it in `windowSeconds` */
+  /** @param quota size of a bucket, and the tokens added to it per `windowSeconds` */
   constructor(
     readonly quota: number,
     readonly windowSeconds: number,
@@ -20,7 +20,7 @@ export class Buckets {
     this.perMs = quota / windowSeconds / 1000
   }
 
-  /** The bucket of that name, refilled up to `now` (milliseconds, monotonic). */
+  /** The bucket of that name, refilled up to `now` (monotonic milliseconds). Creates it if it is missing. */
   at(name: string, now: number): Bucket {
     const bucket = this.known(name, now)
     if (bucket !== undefined) return bucket
@@ -30,7 +30,7 @@ export class Buckets {
     return full
   }
 
-  /** The same, without making one. */
+  /** Like {@link at}, but does not create the bucket. */
   known(name: string, now: number): Bucket | undefined {
     const bucket = this.buckets.get(name)
     if (bucket === undefined) return undefined
@@ -44,7 +44,7 @@ export class Buckets {
     return Math.max(1, Math.ceil((tokens - bucket.tokens) / this.perMs / 1000))
   }
 
-  /** Makes room: every bucket that is full again, and if that is not enough, the tenth that has been known longest. */
+  /** Evicts all full buckets, and if that is not enough, the oldest tenth. */
   private forget(now: number): void {
     for (const [name, { tokens, atMs }] of this.buckets)
       if (tokens + (now - atMs) * this.perMs >= this.quota) this.buckets.delete(name)

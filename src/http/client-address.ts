@@ -1,14 +1,14 @@
 import ipaddr from 'ipaddr.js'
 
-/** Ranges of addresses whose `X-Forwarded-For` is believed (`TRUSTED_PROXIES`). */
+/** Address ranges of proxies whose `X-Forwarded-For` is trusted (`TRUSTED_PROXIES`). */
 export type ProxyRanges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][]
 
-/** What a network of IPv6 gives to one customer at least: whoever has one address has them all. */
+/** The smallest IPv6 network that providers assign to a customer, who can use every address in it. */
 const IPV6_BITS = 64
 
 /**
- * @param text addresses and CIDRs with commas in between
- * @throws Error whose message goes on after the name of the variable
+ * @param text comma-separated addresses and CIDRs
+ * @throws Error whose message follows the name of the variable
  */
 export function parseProxyRanges(text: string): ProxyRanges {
   return text
@@ -18,7 +18,7 @@ export function parseProxyRanges(text: string): ProxyRanges {
     .map((each) => {
       const isRange = each.includes('/')
       if (!(isRange ? ipaddr.isValidCIDR(each) : ipaddr.isValid(each)))
-        throw new Error(`must be addresses and CIDRs with commas in between; got "${each}"`)
+        throw new Error(`must be comma-separated addresses and CIDRs; got "${each}"`)
       if (isRange) return ipaddr.parseCIDR(each)
       const address = ipaddr.process(each)
       return [address, address instanceof ipaddr.IPv4 ? 32 : 128]
@@ -26,12 +26,11 @@ export function parseProxyRanges(text: string): ProxyRanges {
 }
 
 /**
- * Where a request comes from, as far as it can be told: the other end of the connection, or, when that is a trusted
- * proxy, what it says. Clients can write into `X-Forwarded-For` themselves, so it is read from its end, and only as far
- * as trusted proxies have written it.
+ * The address of the client: the peer of the connection or, if that is a trusted proxy, the address that it forwards.
+ * Clients can send `X-Forwarded-For` themselves, so it is read from the end, and only as far as trusted proxies wrote it.
  *
  * @param peer address of the other end of the connection
- * @returns a name to count by: an IPv4 address, or the /64 of an IPv6 address
+ * @returns a key to count by: an IPv4 address, or the /64 of an IPv6 address
  */
 export function clientAddress(peer: string, forwardedFor: string | null, trusted: ProxyRanges): string {
   let address = readAddress(peer)

@@ -1,4 +1,4 @@
-/** The length of a text in characters, as RFC 8259 and JSON Schema count them: an emoji is one. */
+/** Length in Unicode code points, as RFC 8259 and JSON Schema count characters. */
 export function codePoints(text: string): number {
   let count = 0
   for (const _ of text) count++

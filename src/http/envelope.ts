@@ -11,48 +11,47 @@ import { giveUp, type Reservation } from './idempotency.ts'
 import { requestIdOf } from './request-id.ts'
 import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
 
-/** Told of each answered request. `route` is the pattern (`/api/v1/runs/:runId`), so that its values are few. */
+/** Called for each answered request. `route` is the pattern (`/api/v1/runs/:runId`), to keep its cardinality low. */
 export type ObserveRequest = (method: string, route: string, status: number, seconds: number) => void
 
 export interface EnvelopeDeps {
   readonly log: Log
   readonly limits: Pick<Limits, 'body_bytes'>
-  /** Whether each request gets its line in the log, at level debug. Errors of ours always do. */
+  /** Whether to log each request, at level debug. Server errors are always logged. */
   readonly logRequests?: boolean
   readonly observeRequest?: ObserveRequest
-  /** The error a client gets when a store is away; null for any other error. */
+  /** The error for the client when a store is unavailable; null for any other error. */
   readonly unavailableOf?: (error: unknown) => ApiError | null
 }
 
-/** A body refused for its size is read to its end all the same, so that its sender gets to read why; a longer one is not. */
+/** A body that is too large is still read up to this multiple of the limit, so that its sender can read the error response. */
 const DRAINED_LIMITS_MAX = 4
 const NO_BYTES = new Uint8Array(0)
 
 /**
- * The root that every route is mounted on: request ids, the envelope around data and errors,
- * compression, the log line of each request (docs/specification.md#envelope). Routes return bare data, or throw
- * {@link ApiError}; a `Response` that a route returns is sent as it is.
+ * The root that every route is mounted on: request ids, the envelope around data and errors, compression, request logs
+ * (docs/specification.md#envelope). Routes return bare data or throw {@link ApiError}; a `Response` is sent as it is.
  *
- * Elysia reads the source of each hook to see which parts of the context it must prepare; hence each takes out
- * of it what it needs and never passes it on.
+ * Elysia reads the source of each hook to see which parts of the context it must prepare. Therefore each hook
+ * destructures what it needs and never passes the context on.
  */
 export function createEnvelope(deps: EnvelopeDeps) {
   const finished = createFinish(deps)
   const root = new Elysia({ normalize: false })
-    // Members of every context from the start, so that all contexts have one shape.
+    // Set on every context from the start, so that all contexts have the same shape.
     .decorate({
       startedMs: 0,
-      /** What the body was parsed from, inflated: part of what makes two requests the same. */
+      /** The decompressed body; idempotency compares it. */
       bodyBytes: NO_BYTES as Uint8Array,
-      /** Counts the body as in flight until the call is answered. */
+      /** Counts the body as in flight until the request is answered. */
       bodyHold: undefined as BodyHold | undefined,
-      /** Mints ids; the same ones again when a call with an `Idempotency-Key` is repeated. */
+      /** Mints ids; the same ones when a request with an `Idempotency-Key` is retried. */
       mint: mint as Mint,
-      /** Set while a call with an `Idempotency-Key` is carried out. */
+      /** Set while a request with an `Idempotency-Key` is processed. */
       reservation: undefined as Reservation | undefined,
     })
-    // Not onRequest: with one, Elysia takes every URL apart, also for routes that never look at it. And so a slow client,
-    // whose body has to arrive first, does not look like a slow service.
+    // Not onRequest: with that hook Elysia parses every URL, even for routes that do not need it. Starting here also keeps
+    // the time in which a slow client sends its body out of the measured time.
     .onTransform((context) => {
       context.startedMs = performance.now()
     })
@@ -68,11 +67,11 @@ export function createEnvelope(deps: EnvelopeDeps) {
     })
     .mapResponse(({ responseValue, request, startedMs, route, set, reservation, bodyHold }) => {
       bodyHold?.release()
-      // Answers to errors come by here too. They are complete.
+      // Error responses pass through here too. They are complete.
       if (responseValue instanceof Response && responseValue.headers.has('x-request-id')) return responseValue
       const begun = { request, requestId: requestIdOf(request), startedMs, route, set }
       if (responseValue instanceof Response) {
-        // A stream is not kept: only the same call may be made again, and it mints the same ids.
+        // A stream is not stored: only the same request may be sent again, and it mints the same ids.
         reservation?.suspend()
         finished(begun, responseValue.status)
         return ownResponse(begun, responseValue)
@@ -97,7 +96,7 @@ export function createEnvelope(deps: EnvelopeDeps) {
       allowed.length > 0 && !allowed.includes(request.method)
         ? new ApiError(
             'METHOD_NOT_ALLOWED',
-            `${shown(path)} does not take ${request.method}; it takes ${allowed.join(', ')}`,
+            `${shown(path)} does not support ${request.method}; it supports ${allowed.join(', ')}`,
           )
         : new ApiError('NOT_FOUND', `no route ${request.method} ${shown(path)}; GET /docs lists them all`)
     finished(begun, refused.status)
@@ -117,7 +116,7 @@ function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): R
   return jsonResponse(begun, refused.status, errorText(refused.code, refused.message))
 }
 
-/** The one place that decides what a client learns of an error. */
+/** Decides what the client is told about an error. */
 function asApiError(
   error: unknown,
   { request, requestId }: Begun,
@@ -127,21 +126,21 @@ function asApiError(
   if (thrown instanceof ApiError) return thrown.code === 'INTERNAL' ? internal(requestId, thrown) : thrown
   if (thrown instanceof ValidationError && thrown.type !== 'response')
     return new ApiError('VALIDATION_ERROR', validationMessage(thrown as unknown as ValidationFailure))
-  // Nobody is there to read the answer; the failure is that the client left, and its work was called off.
+  // The client has disconnected, which cancelled the work. Nobody reads this response.
   if (request.signal.aborted) return new ApiError('VALIDATION_ERROR', 'the client closed the connection')
   return unavailableOf?.(thrown) ?? internal(requestId, thrown)
 }
 
 function internal(requestId: string, cause: unknown): ApiError {
-  return new ApiError('INTERNAL', `internal error; the log has it under request id ${requestId}`, { cause })
+  return new ApiError('INTERNAL', `internal error; see the log for request id ${requestId}`, { cause })
 }
 
-/** The log line and the metrics of an answered request. */
+/** Logs and measures an answered request. */
 function createFinish({ log, logRequests, observeRequest }: EnvelopeDeps) {
   return (begun: Begun, status: number, error?: unknown): void => {
     if (observeRequest === undefined && !logRequests && error === undefined) return
     const { request, requestId, startedMs, route } = begun
-    // Zero if it was refused while its body was being read.
+    // 0 if the request was refused while its body was being read.
     const ms = startedMs === 0 ? 0 : performance.now() - startedMs
     observeRequest?.(request.method, route ?? 'none', status, ms / 1000)
     if (!logRequests && error === undefined) return
@@ -158,12 +157,12 @@ function createFinish({ log, logRequests, observeRequest }: EnvelopeDeps) {
   }
 }
 
-/** Of a request that Bun accepted; its URL is always absolute. */
+/** The URL of a request that Bun accepted is always absolute. */
 function pathOf(request: Request): string {
   return new URL(request.url).pathname
 }
 
-/** What really happened, where an error hides it from clients. A refused response is named by place, never shown whole. */
+/** The error to log, which clients do not see. A response that fails its schema is described by field, without its values. */
 function causeOf(error: unknown): unknown {
   if (error instanceof ValidationError) return validationMessage(error as unknown as ValidationFailure)
   return error instanceof ApiError ? (error.cause ?? error) : error

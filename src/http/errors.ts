@@ -15,17 +15,17 @@ export const STATUS_OF = {
 export type ErrorCode = keyof typeof STATUS_OF
 
 export interface ApiErrorOptions {
-  /** What really happened, for the log only; never sent to a client. */
+  /** The original error, for the log only; never sent to a client. */
   cause?: unknown
-  /** Seconds until a retry makes sense; sent as `Retry-After`. Required in practice for UNAVAILABLE and RATE_LIMITED. */
+  /** Seconds until a retry may succeed; sent as `Retry-After`. UNAVAILABLE defaults to 1. */
   retryAfterSeconds?: number
-  /** The call has done something before it was refused: a repeat with its `Idempotency-Key` must not do it again. */
+  /** The request had an effect before it failed: a retry with its `Idempotency-Key` must not repeat it. */
   hasEffect?: boolean
 }
 
 /**
- * The one error type that features throw. `message` goes to the client word for word, so it names the place and what
- * was expected, and leaks nothing of our own.
+ * The error type that features throw. `message` is sent to the client as it is: it names the field and what was expected,
+ * and reveals no internals.
  */
 export class ApiError extends Error {
   readonly status: number
@@ -45,7 +45,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Shorthand for the most thrown error. `place` is a path into the request, as in `events[3].level`. */
+/** Shorthand for VALIDATION_ERROR. `place` is a path into the request, such as `events[3].level`. */
 export function invalid(place: string, problem: string): ApiError {
   return new ApiError('VALIDATION_ERROR', place === '' ? problem : `${place}: ${problem}`)
 }

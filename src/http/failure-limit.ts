@@ -2,17 +2,17 @@ import { Buckets } from './buckets.ts'
 import { ApiError } from './errors.ts'
 
 export interface FailureLimitOptions {
-  /** What failed, in the plural: `wrong operator tokens`. */
+  /** What failed, in the plural, for the message: `wrong operator tokens`. */
   readonly what: string
-  /** Failures of one address in a minute; 0: unlimited. */
+  /** Failures per address and minute; 0: unlimited. */
   readonly perMinute: number
-  /** Of all addresses together; undefined: unlimited. */
+  /** Failures of all addresses together per minute; undefined: unlimited. */
   readonly totalPerMinute?: number
   /** Milliseconds that never jump, unlike the wall clock. */
   readonly monotonicMs?: () => number
 }
 
-/** An attempt whose outcome is not known yet: it counts as a failure until it is forgiven. */
+/** An attempt in progress. It counts as a failure until {@link forgive} is called. */
 export interface Attempt {
   forgive(): void
 }
@@ -22,9 +22,9 @@ const TOTAL = 'total'
 const WINDOW_SECONDS = 60
 
 /**
- * Bounds how often callers of one address may fail, and callers of all addresses. Successes cost nothing. When the bound of all is
- * reached, addresses that have failed lately are refused, and any other has its first attempt: so many callers who
- * guess do not lock out the one who knows.
+ * Limits failed attempts per address and in total. Successes cost nothing. When the total limit is reached, addresses with
+ * recent failures are refused, while any other address still gets its first attempt: an attack from many addresses does
+ * not lock out legitimate callers.
  */
 export class FailureLimit {
   private readonly addresses: Buckets
@@ -40,7 +40,7 @@ export class FailureLimit {
 
   /**
    * Begins an attempt.
-   * @throws ApiError RATE_LIMITED: whether it would have succeeded is not looked at
+   * @throws ApiError RATE_LIMITED, whether or not the attempt would have succeeded
    */
   begin(address: string): Attempt {
     const { addresses } = this

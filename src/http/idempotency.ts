@@ -8,12 +8,12 @@ import { ApiError, invalid } from './errors.ts'
 import { open, seal } from './seal.ts'
 import { seededMint } from './seeded-mint.ts'
 
-/** The API key that calls with the operator's token are counted under: it is no row of `api_keys`. */
+/** Stands for the operator token in `idempotency_keys`; there is no such row in `api_keys`. */
 export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000'
 
-/** How long an answer is kept (docs/specification.md#idempotency). */
+/** How long a response is stored (docs/specification.md#idempotency). */
 const KEPT_MS = 24 * 60 * 60 * 1000
-/** A longer answer is not kept: a repeat carries the call out again, minting the same ids. In UTF-16 units. */
+/** A longer response is not stored: a retry runs the request again with the same ids. In UTF-16 units. */
 const ANSWER_LENGTH_MAX = 1 << 20
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
 const ROWS_PER_SWEEP = 10_000
@@ -21,42 +21,42 @@ const ROWS_PER_SWEEP = 10_000
 export interface IdempotencyDeps {
   readonly sql: Sql
   readonly clock: Clock
-  /** Says which keys have been kept long enough: one that never runs ahead, so that a call is not carried out twice. */
+  /** Decides when keys expire. It never runs ahead of real time, so no request is run twice because a key expired early. */
   readonly expiryClock: Clock
   readonly log: Log
   /** This process in the table `instances`. */
   readonly instanceId: string
 }
 
-/** One call that carries an `Idempotency-Key`. */
+/** A request with an `Idempotency-Key`. */
 export interface IdempotentCall {
   /** `api_keys.key_id`, or {@link OPERATOR_KEY_ID}. */
   readonly keyId: string
-  /** The caller's bearer token: what the kept answer is sealed with, as it may hold a secret. */
+  /** The caller's bearer token. The stored response is sealed with it, because it may contain a secret. */
   readonly token: string
   /** Value of the header. */
   readonly idemKey: string
   readonly request: Request
-  /** The body, inflated. */
+  /** The decompressed body. */
   readonly bytes: Uint8Array
 }
 
-/** An answer that was given before, to be given again. */
+/** A stored response, to be sent again. */
 export interface Replay {
   readonly status: number
   /** The whole envelope. */
   readonly text: string
 }
 
-/** A call that is being carried out. Exactly one of the three must follow. */
+/** A request that is being processed. Exactly one of `finish`, `release` and `suspend` must be called. */
 export interface Reservation {
-  /** Mints the same ids again when the call is repeated after a crash between its effect and {@link finish}. */
+  /** Mints the same ids again when the request is retried after a crash between its effect and {@link finish}. */
   readonly mint: Mint
-  /** Keeps a 2xx answer. Resolves once it is stored; a failure to store is logged, the answer stands. */
+  /** Stores a 2xx response. A failure to store it is logged, and the response is sent anyway. */
   finish(status: number, text: string): Promise<void>
-  /** Nothing happened: the key is free for another request. */
+  /** The request had no effect: the key may be used for another request. */
   release(): Promise<void>
-  /** The outcome is unknown: only the same request may use the key again, and it will mint the same ids. */
+  /** The outcome is unknown: only the same request may use the key again, and it mints the same ids. */
   suspend(): void
 }
 
@@ -66,22 +66,22 @@ export interface Idempotency {
    */
   begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }>
   /**
-   * A `beforeHandle` hook for POST routes: replays, or sets `context.mint` and `context.reservation`, which the envelope layer
-   * settles when the answer is known. Costs one header look-up without the header.
+   * A `beforeHandle` hook for POST routes: replays the stored response, or sets `context.mint` and `context.reservation`,
+   * which the envelope layer settles when the response is known. Without the header it costs one header lookup.
    */
   beforeHandle(context: IdempotencyContext): Promise<Response | undefined>
   /**
-   * The whole of it around one piece of work, for a route without hooks. Answers the data of `work`, or the answer that
-   * was given before. `work` must answer 200 with the data it resolves with.
+   * The same around one piece of work, for a route without hooks. Resolves with the data of `work`, which must be a 200
+   * response, or with the stored response.
    */
   carryOut<T>(call: BareCall, work: (mint: Mint) => Promise<T>): Promise<T | Response>
 }
 
-/** A call that carries an `Idempotency-Key`, before its headers have been looked at. */
+/** A request with an `Idempotency-Key`, before its headers have been read. */
 export interface BareCall {
   readonly request: Request
   readonly caller: { readonly keyId: string } | undefined
-  /** The body, inflated. */
+  /** The decompressed body. */
   readonly bytes: Uint8Array
 }
 
@@ -99,9 +99,9 @@ interface Row {
   response: Uint8Array | null
 }
 
-/** Idempotency keys (docs/specification.md#idempotency), kept in `idempotency_keys` of Postgres, shared by all processes. */
+/** Idempotency keys (docs/specification.md#idempotency), in the Postgres table `idempotency_keys`, shared by all processes. */
 export function createIdempotency(deps: IdempotencyDeps): Idempotency {
-  /** What this process is working on: told apart from what an earlier attempt of its own has left behind. */
+  /** Requests in progress in this process, to tell them from rows that an earlier attempt of this process left behind. */
   const running = new Set<string>()
 
   async function begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }> {
@@ -159,7 +159,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   }
 }
 
-/** Settles a call that has failed. After a refusal the key is free again; after a failure nobody knows what has happened. */
+/** Settles a failed request. After a refusal the key is free again; after any other failure the outcome is unknown. */
 export async function giveUp(reservation: Reservation, { hasEffect }: Pick<ApiError, 'hasEffect'>): Promise<void> {
   if (hasEffect) reservation.suspend()
   else await reservation.release()
@@ -173,7 +173,7 @@ export function replayResponse({ status, text }: Replay): Response {
 }
 
 /**
- * Deletes answers that have been kept long enough. For a job that runs every so often.
+ * Deletes expired keys. Called periodically.
  * @returns how many were deleted
  */
 export async function sweepIdempotencyKeys(sql: Sql, clock: Clock): Promise<number> {
@@ -192,7 +192,7 @@ interface Seed {
   readonly createdAtMs: number
 }
 
-/** The seed of the call if it is ours to carry out: nobody has before, or whoever did is gone. */
+/** The seed, if this process may run the request: it is new, or the process that ran it is gone. */
 async function reserve(
   { sql, clock, expiryClock, instanceId }: IdempotencyDeps,
   call: IdempotentCall,
@@ -218,12 +218,12 @@ async function reserve(
   return row === undefined ? undefined : { seed: row.seed, createdAtMs: row.created_at.getTime() }
 }
 
-/** The answer that was kept for this very request. */
+/** The response stored for the same request. */
 async function replayOf({ sql }: IdempotencyDeps, call: IdempotentCall, hash: Uint8Array): Promise<Replay> {
   const [row] = await sql<Row[]>`
     select request_hash, status, response from idempotency_keys
     where key_id = ${call.keyId} and idem_key = ${call.idemKey}`
-  // Gone between the two statements: whoever ran it has failed just now.
+  // Deleted between the two statements: the other attempt has just failed.
   if (row === undefined) throw stillRunning()
   if (!Buffer.from(hash).equals(row.request_hash))
     throw new ApiError('CONFLICT', 'this Idempotency-Key was used for another request')
@@ -242,7 +242,7 @@ function reservation(
     try {
       await work()
     } catch (error) {
-      log.warn('the outcome of an idempotent call was not stored; a repeat carries it out again', { keyId, error })
+      log.warn('the outcome of an idempotent request was not stored; a retry runs it again', { keyId, error })
     } finally {
       done()
     }
@@ -273,7 +273,7 @@ function sealContext({ keyId, token, idemKey }: IdempotentCall) {
   return { secret: token, context: `${keyId} ${idemKey}` }
 }
 
-/** What makes two requests the same: method, path with query, body. */
+/** Two requests are the same if method, path with query, and body are equal. */
 function requestHash({ request, bytes }: IdempotentCall): Uint8Array {
   const { url } = request
   const pathAndQuery = url.slice(url.indexOf('/', url.indexOf('//') + 2))

@@ -15,14 +15,14 @@ import {
 } from './json-scan.ts'
 import { RawJson } from './raw-json.ts'
 
-/** Members that hold free-form objects of the caller's: kept as text. */
+/** Members whose free-form objects are kept as text. */
 const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])
-/** The members of a body in whose objects free-form members may stand, besides the body itself. */
+/** Members of a body whose objects may have free-form members, like the body itself. */
 const CARRIERS = new Set(['task', 'events'])
 
 /**
- * The value of a request body. Like `JSON.parse`, but the free-form objects of the body (and of its `task` and `events`)
- * arrive as {@link RawJson}, nesting is bounded, no member stands there twice, and errors say where.
+ * Parses a request body. Unlike `JSON.parse`, it returns the free-form objects of the body (and of its `task` and `events`)
+ * as {@link RawJson}, bounds nesting, refuses duplicate members, and reports the position of errors.
  *
  * @param bytes valid UTF-8
  * @param maxDepth levels of nesting allowed
@@ -37,7 +37,7 @@ export function parseJson(bytes: Uint8Array, maxDepth: number): unknown {
   }
 }
 
-/** Turns a scanner's error into the one a client sees; passes any other on. */
+/** Converts a scanner error into the one that the client gets; returns any other error unchanged. */
 export function jsonError(error: unknown, bytes: Uint8Array): unknown {
   if (!(error instanceof JsonSyntaxError)) return error
   const before = bytes.subarray(0, error.at)
@@ -70,7 +70,7 @@ class Reader {
     return value
   }
 
-  /** `role` tells whether free-form members are to be looked for in this value: see {@link FREE_FORM}. */
+  /** `role` says whether this value may have free-form members: see {@link FREE_FORM}. */
   private value(depth: number, role: 'body' | 'carrier' | 'plain'): unknown {
     const byte = this.bytes[this.at]
     if (byte === OPEN_BRACE) return this.object(depth, role)
@@ -90,11 +90,11 @@ class Reader {
       if (this.bytes[this.at] !== QUOTE) throw new JsonSyntaxError(this.at, "a member name or '}'")
       const nameAt = this.at
       const name = this.string()
-      // Which of the two counts would be for each reader of the body to say.
+      // Parsers disagree on which of two members with the same name counts.
       if (Object.hasOwn(object, name)) throw new JsonSyntaxError(nameAt, 'each member name once')
       this.at = skipColon(this.bytes, this.at)
       const value = this.member(name, depth - 1, role)
-      // Plain assignment would set the prototype instead of a member.
+      // A plain assignment would set the prototype instead.
       if (name === '__proto__')
         Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
       else object[name] = value
@@ -140,7 +140,7 @@ class Reader {
   }
 }
 
-/** The value of the string that stands, quotes included, at `start` to `end` and has been scanned already. */
+/** The value of a scanned string; `start` and `end` include the quotes. */
 export function readString(text: Buffer, start: number, end: number): string {
   const inner = text.toString('utf8', start + 1, end - 1)
   return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner

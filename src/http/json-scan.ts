@@ -1,12 +1,12 @@
 /**
  * A JSON scanner over bytes: checks the grammar of RFC 8259 and finds where values begin and end, without building them.
  *
- * Ingest copies payloads as they were sent, so it needs their place, not their value; scanning is several times
- * cheaper than `JSON.parse` and `JSON.stringify`, and loses nothing on the way (64-bit integers, key order, escapes).
+ * Ingest copies payloads as they were sent, so it needs their position, not their value. Scanning is several times
+ * cheaper than `JSON.parse` and `JSON.stringify`, and preserves 64-bit integers, key order and escapes.
  *
- * All functions take bytes that are valid UTF-8 and END WITH A ZERO BYTE that does not belong to the text (see
- * {@link terminated}): it stops every loop without a bounds check. They return the position after what they read and
- * throw {@link JsonSyntaxError} otherwise.
+ * All functions take bytes that are valid UTF-8 and END WITH A ZERO BYTE that is not part of the text (see
+ * {@link terminated}): it ends every loop without a bounds check. They return the position after the value, or throw
+ * {@link JsonSyntaxError}.
  */
 
 export class JsonSyntaxError extends Error {
@@ -30,7 +30,7 @@ export const BACKSLASH = 0x5c
 const MINUS = 0x2d
 const ZERO = 0x30
 
-/** 1 for bytes that stand for themselves in a string: no quote, no backslash, no control character. */
+/** 1 for bytes that need no escape in a string: no quote, backslash or control character. */
 const PLAIN = new Uint8Array(256).fill(1, 0x20)
 PLAIN[QUOTE] = 0
 PLAIN[BACKSLASH] = 0
@@ -43,7 +43,7 @@ const HEX = new Uint8Array(256)
 const ESCAPABLE = new Uint8Array(256)
 for (const char of '"\\/bfnrt') ESCAPABLE[char.charCodeAt(0)] = 1
 
-/** A copy of `bytes` that ends with the zero byte all functions here rely on. */
+/** A copy of `bytes` followed by the zero byte that all functions here rely on. */
 export function terminated(bytes: Uint8Array): Uint8Array {
   const copy = new Uint8Array(bytes.length + 1)
   copy.set(bytes)
@@ -72,11 +72,11 @@ export function skipString(bytes: Uint8Array, at: number): number {
 }
 
 function isHex4(bytes: Uint8Array, at: number): boolean {
-  // One after the other: the terminating zero must stop us before the end of the buffer.
+  // Checked one by one: the terminating zero must stop the scan before the end of the buffer.
   return HEX[bytes[at]] === 1 && HEX[bytes[at + 1]] === 1 && HEX[bytes[at + 2]] === 1 && HEX[bytes[at + 3]] === 1
 }
 
-/** Any value, `at` its first byte. `depth` is how many more levels of nesting are allowed. */
+/** Skips any value. `at` is its first byte, `depth` the levels of nesting still allowed. */
 export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
   const byte = bytes[at]
   if (byte === QUOTE) return skipString(bytes, at)
@@ -147,7 +147,7 @@ function skipLiteral(bytes: Uint8Array, at: number): number {
   throw new JsonSyntaxError(at, 'a value')
 }
 
-/** Whether `word` stands at `at`. Safe at the end of the buffer: the terminating zero is in no word. */
+/** Whether the bytes at `at` start with `word`. Safe at the end of the buffer, because no word contains a zero byte. */
 export function startsWith(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
   for (let i = 0; i < word.length; i++) if (bytes[at + i] !== word[i]) return false
   return true

@@ -2,26 +2,26 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { invalid } from './errors.ts'
 
-/** Items on a page unless `?limit=` says otherwise (docs/specification.md#lists). */
+/** Page size without `?limit=` (docs/specification.md#lists). */
 export const PAGE_LIMIT_DEFAULT = 50
 
-/** A page as it is sent: see `Page` in `schema.ts`. */
+/** A page of a list: see `Page` in `schema.ts`. */
 export interface PageOf<T> {
   items: T[]
   next_cursor: string | null
 }
 
 /**
- * The position in a list after one of its items. Opaque to clients; not secret and not signed, because a query built
- * from a forged one still sees only the caller's own rows.
+ * A position in a list. Opaque to clients, but neither secret nor signed: a query with a forged cursor still returns only
+ * the caller's own rows.
  */
 export interface CursorCodec<T> {
   encode(position: T): string
-  /** @throws ApiError VALIDATION_ERROR if the text is not one of ours */
+  /** @throws ApiError VALIDATION_ERROR if the text is not a cursor of this list */
   decode(cursor: string): T
 }
 
-/** `schema` describes the key the list is ordered by, as in `t.Tuple([Timestamp, Uuid])`. */
+/** `schema` describes the sort key of the list, such as `t.Tuple([Timestamp, Uuid])`. */
 export function cursorCodec<S extends TSchema>(schema: S): CursorCodec<Static<S>> {
   return {
     encode: (position) => Buffer.from(JSON.stringify(position)).toString('base64url'),
@@ -35,7 +35,7 @@ export function cursorCodec<S extends TSchema>(schema: S): CursorCodec<Static<S>
 }
 
 /**
- * @param rows up to `limit + 1` rows in the list's order: the one too many tells that another page follows
+ * @param rows up to `limit + 1` rows in list order; the extra row means that another page follows
  * @param cursorOf the cursor after a row
  */
 export function pageOf<T>(rows: readonly T[], limit: number, cursorOf: (row: T) => string): PageOf<T> {

@@ -3,7 +3,7 @@ import type { RateLimits } from '../config.ts'
 import { type Bucket, Buckets } from './buckets.ts'
 import { ApiError } from './errors.ts'
 
-/** What a key may spend, each counted apart so that batching is never punished (docs/specification.md#rate-limits). */
+/** The budgets of a key, counted separately, so that batching is not penalized (docs/specification.md#rate-limits). */
 export type Budget = 'ingest' | 'events' | 'invokes' | 'reads' | 'queries'
 
 const SPENT_ON: Record<Budget, string> = {
@@ -33,9 +33,8 @@ export interface RateLimiterOptions {
 /**
  * Token buckets, one for each key and budget, in this process.
  *
- * A bucket holds one window's quota and refills evenly. A cost above the whole quota passes when the bucket is full and
- * leaves a debt, since otherwise such a batch could never pass. An unlimited budget (0) sends no headers: there
- * is no quota they could tell of.
+ * A bucket holds the quota of one window and refills evenly. A cost above the quota passes when the bucket is full and
+ * leaves it negative; otherwise such a batch could never pass. An unlimited budget (0) sends no headers.
  */
 export class RateLimiter {
   private readonly policies: Record<Budget, Policy>
@@ -57,8 +56,8 @@ export class RateLimiter {
   /**
    * Spends `cost` of a key's budget and writes the rate-limit headers, also on refusal.
    *
-   * @param headers the response's, as Elysia's `set.headers`. Left out where another budget's are already there.
-   * @throws ApiError RATE_LIMITED with the seconds after which the same cost would pass
+   * @param headers of the response, Elysia's `set.headers`; undefined if they already describe another budget
+   * @throws ApiError RATE_LIMITED with the seconds until the same cost passes
    */
   take(keyId: string, budget: Budget, cost: number, headers?: Record<string, string | number>): void {
     const policy = this.policies[budget]
@@ -73,7 +72,7 @@ export class RateLimiter {
     const retryAfterSeconds = policy.buckets.secondsUntil(bucket, needed)
     throw new ApiError(
       'RATE_LIMITED',
-      `too many ${SPENT_ON[budget]}: a key has ${policy.quota} in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
+      `too many ${SPENT_ON[budget]}: the limit is ${policy.quota} per key in ${policy.windowSeconds} s; retry in ${retryAfterSeconds} s`,
       { retryAfterSeconds },
     )
   }

@@ -1,34 +1,35 @@
 /**
- * Free-form JSON of a caller (`input`, `output`, `payload`, `error_detail`, `metadata`), kept as the text that was sent.
+ * Free-form JSON of a caller (`input`, `output`, `payload`, `error_detail`, `metadata`), kept as the text that was sent
+ * (docs/specification.md#free-form-objects).
  *
- * Parsing and printing it again would change it: 64-bit integers lose digits, `1.0` becomes `1`, `__proto__` turns into
- * behaviour. As text it comes back value for value, and costs nothing on the way (docs/specification.md#free-form-objects).
+ * Parsing and serializing it would change it: 64-bit integers lose digits, `1.0` becomes `1`, `__proto__` sets the
+ * prototype. Keeping the text preserves every value and costs nothing.
  */
 export class RawJson {
-  /** `text` must be one valid JSON value; the readers in `json-reader.ts` see to it. */
+  /** `text` must be one valid JSON value; `json-reader.ts` guarantees that. */
   constructor(readonly text: string) {}
 
   static of(value: unknown): RawJson {
     return new RawJson(JSON.stringify(value))
   }
 
-  /** The value, for code that looks inside. Numbers become doubles here. */
+  /** The parsed value. Numbers become doubles. */
   parse(): unknown {
     return JSON.parse(this.text)
   }
 
-  /** What a plain `JSON.stringify` sees. Responses go through {@link encodeJson}, which keeps the text. */
+  /** For plain `JSON.stringify`. Responses are encoded by {@link encodeJson}, which keeps the text. */
   toJSON(): unknown {
     return this.parse()
   }
 }
 
-/** An empty object: the default of every free-form field. */
+/** The default of every free-form field. */
 export const EMPTY_OBJECT = new RawJson('{}')
 
 /**
- * `JSON.stringify` that writes a {@link RawJson} as its own text, wherever it stands. `undefined` members are left out;
- * dates become ISO 8601 with milliseconds; bigints are written as plain digits.
+ * `JSON.stringify` that writes each {@link RawJson} as its text. `undefined` members are omitted, dates become ISO 8601
+ * with milliseconds, and bigints plain digits.
  */
 export function encodeJson(value: unknown): string {
   switch (typeof value) {
@@ -51,7 +52,7 @@ function encodeObject(value: object): string {
   if (value instanceof Date) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(encodeJson).join(',')}]`
   let text = '{'
-  // Data of ours and parsed JSON: nothing is inherited. This is on the path of every answer.
+  // Our own data and parsed JSON have no inherited members; checking each would slow down every response.
   for (const name in value) {
     const member = (value as Record<string, unknown>)[name]
     if (member !== undefined) text += `${text.length === 1 ? '' : ','}${memberName(name)}:${encodeJson(member)}`
@@ -59,7 +60,7 @@ function encodeObject(value: object): string {
   return `${text}}`
 }
 
-/** Names of members as JSON. Answers repeat the same few. */
+/** Member names as JSON. Responses repeat the same few. */
 const memberNames = new Map<string, string>()
 const MEMBER_NAMES_MAX = 1_000
 

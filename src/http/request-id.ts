@@ -1,6 +1,6 @@
-const SANE = /^[A-Za-z0-9._-]{1,128}$/
+const WELL_FORMED = /^[A-Za-z0-9._-]{1,128}$/
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
-/** Two characters at a time: a quarter of the time that `ulid` takes, which every request would spend. */
+/** Two characters at a time takes a quarter of the time of `ulid`, and every request needs an id. */
 const PAIRS = Array.from({ length: 1024 }, (_, value) => CROCKFORD[value >> 5] + CROCKFORD[value & 31])
 
 let atMs = 0
@@ -8,13 +8,13 @@ let atMs = 0
 let prefix = ''
 let counter = 0
 
-/** The caller's `X-Request-Id`, if sane, else a ULID (docs/specification.md#request-ids). */
+/** The caller's `X-Request-Id` if it is well-formed, otherwise a ULID (docs/specification.md#request-ids). */
 export function requestIdOf(request: Request): string {
   const given = request.headers.get('x-request-id')
-  return given !== null && SANE.test(given) ? given : nextUlid()
+  return given !== null && WELL_FORMED.test(given) ? given : nextUlid()
 }
 
-/** Unique as any ULID is: the random part is drawn anew in each millisecond and counts up within it. */
+/** As unique as any ULID: the random part is new in each millisecond and counts up within it. */
 function nextUlid(): string {
   const now = Date.now()
   if (now !== atMs || counter >= 1 << 20) renew(now)

@@ -1,11 +1,11 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { ApiError } from './errors.ts'
 
-/** What a text is sealed with: whoever lacks the secret, the database's reader included, cannot open it. */
+/** What a text is encrypted with. A reader of the database, who lacks the secret, cannot decrypt it. */
 export interface SealKey {
   /** High entropy: an API key. */
   readonly secret: string
-  /** Ties the sealed text to its place, so that one row's cannot be moved to another. */
+  /** Binds the sealed text to its row, so that it cannot be moved to another. */
   readonly context: string
 }
 
@@ -21,7 +21,7 @@ export function seal(text: string, key: SealKey): Uint8Array {
   return Buffer.concat([iv, cipher.getAuthTag(), body])
 }
 
-/** @throws ApiError CONFLICT if it was sealed with another secret: the operator's token has changed since */
+/** @throws ApiError CONFLICT if it was sealed with another secret: the operator token has changed since */
 export function open(sealed: Uint8Array, key: SealKey): string {
   const decipher = createDecipheriv(ALGORITHM, derive(key), sealed.subarray(0, IV_BYTES))
   decipher.setAuthTag(sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))

@@ -3,9 +3,9 @@ import type { Mint } from '../ids.ts'
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /**
- * Mints the same identifiers in the same order whenever it is given the same seed, so that a call that is carried out
- * again after a crash makes the rows it made before. UUIDs are shaped like version 7, ULIDs like any; both carry
- * `createdAtMs` as their time and rise with each call.
+ * Mints the same identifiers in the same order for the same seed, so that a request that is retried after a crash creates
+ * the same rows. UUIDs have the format of version 7. UUIDs and ULIDs carry `createdAtMs` as their time and increase with
+ * each call.
  */
 export function seededMint(seed: string, createdAtMs: number): Mint {
   const uuidBits = new Bun.CryptoHasher('sha256').update(`uuid ${seed}`).digest('hex')
@@ -13,7 +13,7 @@ export function seededMint(seed: string, createdAtMs: number): Mint {
   const time = createdAtMs.toString(16).padStart(12, '0')
   const uuidPrefix = `${time.slice(0, 8)}-${time.slice(8)}-7${uuidBits.slice(0, 3)}-b${uuidBits.slice(3, 6)}-`
   const ulidPrefix = base32(createdAtMs, 10) + [...ulidBits.subarray(0, 8)].map((byte) => CROCKFORD[byte & 31]).join('')
-  // 47 and 39 random bits: the counter cannot carry out of its 48 and 40.
+  // 47 and 39 random bits, so that counting up cannot overflow 48 and 40 bits.
   let nextUuid = Number.parseInt(uuidBits.slice(6, 18), 16) % 2 ** 47
   let nextUlid = Number.parseInt(uuidBits.slice(18, 28), 16) % 2 ** 39
   return {

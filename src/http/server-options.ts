@@ -7,29 +7,29 @@ export interface ServerOptionsInput {
   readonly bodyTimeoutMs: number
 }
 
-/** A connection silent for longer is cut, unless a route asks for more with `server.timeout`. Bun takes 255 at most. */
+/** Idle connections are closed after this time, unless a route raises it with `server.timeout`. Bun allows at most 255. */
 const IDLE_SECONDS_MIN = 30
 const IDLE_SECONDS_MAX = 255
-/** How long after a body's deadline Bun may step in: late enough that our answer comes first. */
+/** Bun's timeout comes this long after the deadline of a body, so that our error response is sent first. */
 const IDLE_GRACE_SECONDS = 5
 
 /**
- * Options of `Bun.serve`, given to Elysia's `listen`, such that answers are ours wherever Bun lets us give them.
+ * Options of `Bun.serve`, passed to Elysia's `listen`. They let the service answer wherever Bun allows it.
  *
- * Bun itself answers what it cannot read as a request, before any of our code runs, with an empty body and a closed
- * connection: 400 (request line, header, length, chunk, or no Host in HTTP/1.1), 431 (over 16 KiB or 200 headers), 505
- * (version); an unknown method just closes. A client that dawdles over its headers is cut off without an answer.
+ * Bun itself answers malformed requests, before any of our code runs, with an empty body and a closed connection: 400
+ * (request line, header, length, chunk, or no Host in HTTP/1.1), 431 (over 16 KiB or 200 headers), 505 (version). After an
+ * unknown method, and for a client that is too slow to send its headers, it closes the connection without an answer.
  */
 export function serverOptions({ host, port, bodyTimeoutMs }: ServerOptionsInput) {
   const idleSeconds = Math.ceil(bodyTimeoutMs / 1000) + IDLE_GRACE_SECONDS
   return {
     hostname: host,
     port,
-    // Its error pages would show our source.
+    // Its error pages would show source code.
     development: false,
     // A second process on a port in use must fail, not share it.
     reusePort: false,
-    // The readers of bodies hold the limit, in the envelope. Bun's own limit would answer with an empty page.
+    // `BodyReader` enforces the limit and answers in the envelope. Bun's own limit answers with an empty body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     idleTimeout: Math.min(IDLE_SECONDS_MAX, Math.max(IDLE_SECONDS_MIN, idleSeconds)),
     error: answerOutside,
@@ -42,10 +42,10 @@ const MESSAGE_BYTES_MAX = 64 * 1024
 
 const WEBSOCKET_OPTIONS = {
   maxPayloadLength: MESSAGE_BYTES_MAX,
-  // Bun pings within it, and so finds connections whose client is gone without a word.
+  // Bun sends pings within this time, which detects clients that have disappeared.
   idleTimeout: 60,
   sendPings: true,
-  // At its limit Bun would drop messages in silence. The bounds of feeds, which come long before, close them instead.
+  // At this limit Bun silently drops messages. The much lower limits of feeds close the connection instead.
   backpressureLimit: 1024 * 1024 * 1024,
   closeOnBackpressureLimit: false,
   perMessageDeflate: false,

@@ -1,10 +1,10 @@
 /**
- * Timestamps in (docs/specification.md#times: any RFC 3339, stored as UTC milliseconds).
+ * Parses timestamps of callers: any RFC 3339, stored as UTC milliseconds (docs/specification.md#times).
  *
  * Accepted: every RFC 3339 date-time, also with a lower-case `t` or `z`, a space instead of the `T`, any offset, and any
- * number of fractional digits (what is finer than a millisecond is cut off). A leap second (`23:59:60Z`) is read as the
- * second after it, as POSIX clocks do. Refused: days that do not exist, and years outside 1900–2299, which ClickHouse's
- * `DateTime64(3)` cannot hold.
+ * number of fractional digits (truncated to milliseconds). A leap second (`23:59:60Z`) is read as the second after it, as
+ * POSIX clocks do. Refused: days that do not exist, and years outside 1900–2299, which ClickHouse's `DateTime64(3)` cannot
+ * hold.
  */
 
 const MIN_MS = Date.UTC(1900, 0, 1)
@@ -12,7 +12,7 @@ const MAX_MS = Date.UTC(2300, 0, 1) - 1
 const DAYS_OF = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
 
-/** Unix milliseconds, or null if `text` is no timestamp that we keep. */
+/** Unix milliseconds, or null if `text` is not an accepted timestamp. */
 export function parseTimestamp(text: string): number | null {
   const ms = parseAny(text)
   return ms !== null && ms >= MIN_MS && ms <= MAX_MS ? ms : null
@@ -22,8 +22,8 @@ export function parseTimestamp(text: string): number | null {
 export const CANONICAL_BYTES = 24
 
 /**
- * Reads that form from ASCII at `at`, for the hot path; null for anything that is not exactly it, which then deserves
- * {@link parseTimestamp}. Events of a batch share their day, so it is worked out once.
+ * Reads that form from the bytes at `at`, for the hot path; null for any other form, which {@link parseTimestamp} reads.
+ * The day is cached, because the events of a batch usually share it.
  */
 export function parseCanonicalBytes(bytes: Uint8Array, at: number): number | null {
   for (let i = 0; i < CANONICAL_BYTES; i++) {
@@ -46,7 +46,7 @@ export function parseCanonicalBytes(bytes: Uint8Array, at: number): number | nul
   )
 }
 
-/** The bytes of the canonical form that are always the same; 0 where a digit stands. */
+/** The fixed bytes of the canonical form; 0 at the position of a digit. */
 const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
 let lastDay = { written: -1, start: 0 }
 
@@ -64,7 +64,7 @@ function parseAny(text: string): number | null {
   return instant(Number(year), Number(month), Number(day), Number(hour), Number(minute), Number(second), ms, offset)
 }
 
-/** Every comparison is written so that a NaN, which stands for "no digit", fails it. */
+/** Every comparison is written so that NaN (from a missing digit) fails it. */
 function instant(
   year: number,
   month: number,

@@ -4,13 +4,13 @@ import { isObject } from './json-object.ts'
 import { RawJson } from './raw-json.ts'
 import { textProblem } from './schema.ts'
 
-/** What of Elysia's `ValidationError` a message is made from. */
+/** The parts of Elysia's `ValidationError` that a message uses. */
 export interface ValidationFailure {
   /** Which part of the request (or the response) was refused. */
   readonly type: string
   /** The whole part, as it was checked. */
   readonly value: unknown
-  /** TypeBox's first finding. */
+  /** The first error that TypeBox found. */
   readonly valueError?: Finding | undefined
 }
 
@@ -20,12 +20,12 @@ export interface Finding {
   /** JSON pointer. */
   readonly path: string
   readonly value: unknown
-  /** Of a union: the findings of each of its variants. */
+  /** For a union: the errors of each variant. */
   readonly errors?: readonly Iterable<Finding>[]
 }
 
 const SHOWN_CHARACTERS_MAX = 80
-/** Where the members of each part stand, as a client would say it. A body's members need no prefix. */
+/** Prefix of a field's path, per part of the request. Fields of the body have none. */
 const PLACE_OF: Record<string, string> = {
   body: '',
   query: 'query',
@@ -33,13 +33,13 @@ const PLACE_OF: Record<string, string> = {
   headers: 'header',
   cookie: 'cookie',
 }
-/** Variants that Elysia adds to numbers and booleans of a query, which is all text. */
+/** Variants that Elysia adds to numbers and booleans of a query string, whose values are all text. */
 const COERCED_FORMATS = new Set(['integer', 'numeric', 'boolean', 'date', 'ObjectString', 'ArrayString'])
 
 /**
- * One sentence for a refused request: the place, what was expected there, and what came instead, as in
+ * One sentence for an invalid request: the field, what was expected, and the actual value, such as
  * `events[3].level: expected one of debug, info, warn, error; got "warning"` (docs/specification.md#validation-messages).
- * Only the first finding is told, and only 80 characters of the value, so a 10 MiB body costs no more than a small one.
+ * It reports only the first error and at most 80 characters of the value, so a 10 MiB body costs no more than a small one.
  */
 export function validationMessage(failure: ValidationFailure): string {
   const { valueError } = failure
@@ -52,7 +52,7 @@ export function validationMessage(failure: ValidationFailure): string {
   return `${place === '' ? failure.type : place}: ${expectation(finding)}; got ${shown(finding.value)}`
 }
 
-/** Follows a union into the one variant that the value was meant for, if that can be told. */
+/** Descends into the variant of a union that the value was meant for, if only one fits. */
 function innermost(finding: Finding): Finding {
   if (finding.type !== ValueErrorType.Union) return finding
   const variants: TSchema[] = finding.schema.anyOf ?? []
@@ -77,7 +77,7 @@ function expectation({ schema, value }: Finding): string {
   return `expected ${described(schema)}`
 }
 
-/** What a schema admits, in words. */
+/** What a schema accepts, in words. */
 function described(schema: TSchema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (Array.isArray(schema.enum)) return oneOf(schema.enum)
@@ -119,7 +119,7 @@ function range(min: number | undefined, max: number | undefined, unit: string): 
   return max === undefined ? '' : ` of at most ${max}${unit}`
 }
 
-/** `events[3].level` from `/events/3/level`. A member whose name is no identifier is quoted. */
+/** `events[3].level` from `/events/3/level`. A name that is not an identifier is quoted. */
 function placeOf(prefix: string, pointer: string): string {
   let place = prefix
   for (const segment of segmentsOf(pointer)) {
@@ -137,7 +137,7 @@ function segmentsOf(pointer: string): string[] {
     .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** A missing field is most often one that is there under a wrong name: then that is what the client wants to hear. */
+/** A missing field is often present under a misspelt name; then the message points to that name. */
 function misspelt(failure: ValidationFailure, finding: Finding): string | null {
   const segments = segmentsOf(finding.path)
   const missing = segments.pop() ?? ''
@@ -160,7 +160,7 @@ function unknownField(place: string, pointer: string, schema: TSchema): string {
   return `${place}: unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`
 }
 
-/** A slip of two letters, letters swapped, or another notation (`runId`, `run-id`). Equal names are not similar. */
+/** At most two edits, swapped letters, or another notation (`runId`, `run-id`). Equal names are not similar. */
 function isSimilar(name: string, candidate: string): boolean {
   if (name === candidate || Math.abs(name.length - candidate.length) > 2) return false
   if (plain(name) === plain(candidate) || sorted(name) === sorted(candidate)) return true
@@ -190,7 +190,7 @@ function editDistance(a: string, b: string): number {
   return previous[b.length]
 }
 
-/** A value as a message shows it: what it is, and no more of it than helps. */
+/** A value as a message shows it: the type of an object or array, the start of a long string. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value instanceof RawJson) return value.text.startsWith('[') ? 'an array' : 'an object'
@@ -198,7 +198,7 @@ export function shown(value: unknown): string {
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value !== 'string') return String(value)
   const cut = value.length > SHOWN_CHARACTERS_MAX
-  // Cutting may split a pair; what is shown must be text again.
+  // Cutting may split a surrogate pair.
   const text = JSON.stringify((cut ? value.slice(0, SHOWN_CHARACTERS_MAX) : value).toWellFormed())
   return cut ? `${text}…` : text
 }

@@ -35,7 +35,7 @@ describe('size', () => {
     expect(await errorOf(response)).toEqual({
       status: 413,
       code: 'PAYLOAD_TOO_LARGE',
-      message: 'body: expected at most 65536 bytes, also when inflated',
+      message: 'body: expected at most 65536 bytes, also after decompression',
     })
     expect(response.headers.get('x-request-id')).not.toBeNull()
   })

@@ -36,13 +36,13 @@ describe('every answer is the envelope', () => {
     })
   })
 
-  test('a known path with another method is METHOD_NOT_ALLOWED and names the methods it takes', async () => {
+  test('a known path with another method is METHOD_NOT_ALLOWED and names the methods it supports', async () => {
     const response = await fetch(`${app.url}/things/${ID}`, { method: 'PUT' })
     expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS, PATCH')
     expect(await errorOf(response)).toEqual({
       status: 405,
       code: 'METHOD_NOT_ALLOWED',
-      message: `"/things/${ID}" does not take PUT; it takes GET, HEAD, OPTIONS, PATCH`,
+      message: `"/things/${ID}" does not support PUT; it supports GET, HEAD, OPTIONS, PATCH`,
     })
   })
 
@@ -89,7 +89,7 @@ describe('every answer is the envelope', () => {
     expect(await errorOf(response)).toEqual({
       status: 500,
       code: 'INTERNAL',
-      message: 'internal error; the log has it under request id crash-1',
+      message: 'internal error; see the log for request id crash-1',
     })
     const line = app.logged.find((entry) => entry.request_id === 'crash-1')
     expect(line).toMatchObject({ level: 'error', method: 'GET', path: '/crash', status: 500 })

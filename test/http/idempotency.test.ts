@@ -223,12 +223,12 @@ describe('the key', () => {
 describe('what is kept', () => {
   test('is sealed: the answer cannot be read from the database, nor opened with another token', async () => {
     onThing = () => ({ key: 'svc_ws_secret' })
-    const first = await send('sealed', 'a', { token: 'the token' })
+    const first = await send('sealed', 'a', { token: 'the-token' })
     expect(await first.text()).toContain('svc_ws_secret')
     const [row] = await sql<[{ response: Uint8Array }]>`select response from idempotency_keys where idem_key = 'sealed'`
     expect(Buffer.from(row.response).includes('svc_ws_secret')).toBe(false)
-    expect((await errorOf(await send('sealed', 'a', { token: 'stolen row, other token' }))).code).toBe('CONFLICT')
-    expect(await (await send('sealed', 'a', { token: 'the token' })).text()).toContain('svc_ws_secret')
+    expect((await errorOf(await send('sealed', 'a', { token: 'another-token' }))).code).toBe('CONFLICT')
+    expect(await (await send('sealed', 'a', { token: 'the-token' })).text()).toContain('svc_ws_secret')
   })
 
   test('goes after 24 hours', async () => {

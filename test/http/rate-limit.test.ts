@@ -39,7 +39,7 @@ test('every answer tells the budget, a 429 when to come back, and then it works 
   expect(await errorOf(limited)).toEqual({
     status: 429,
     code: 'RATE_LIMITED',
-    message: 'too many requests: a key has 3 in 60 s; retry in 20 s',
+    message: 'too many requests: the limit is 3 per key in 60 s; retry in 20 s',
   })
   monotonicMs += 20_000
   expect((await get('a')).status).toBe(200)

@@ -167,7 +167,7 @@ test('an operator token that could be taken for a key, or not be sent, is refuse
     'OPERATOR_TOKEN must be at least 16 characters of printable ASCII that do not begin with svc_',
   ])
   expect(problemsOf({ TRUSTED_PROXIES: '10.0.0.0/8, ::1, 10.0.0.0/33' })).toEqual([
-    'TRUSTED_PROXIES must be addresses and CIDRs with commas in between; got "10.0.0.0/33"',
+    'TRUSTED_PROXIES must be comma-separated addresses and CIDRs; got "10.0.0.0/33"',
   ])
 })
 
