@@ -1,3 +1,4 @@
+import { scopeDatabase } from '../../src/analytics/views.ts'
 import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { newDatabaseName, SHARED_CLICKHOUSE, startClickHouseTemplate } from './stores.ts'
@@ -21,10 +22,12 @@ export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
   const name = newDatabaseName()
   const client = createColumnarClient(backend, name)
   await admin.command(`create database ${name}`)
+  await admin.command(`create database ${scopeDatabase(name)}`)
   await Promise.all(tables.map((table) => admin.command(table.replaceAll(admin.database, name))))
   await admin.command(`insert into ${name}.schema_migrations select * from schema_migrations`)
   atEnd(async () => {
     await client.command(`DROP DATABASE IF EXISTS ${name}`)
+    await client.command(`DROP DATABASE IF EXISTS ${scopeDatabase(name)}`)
     await client.close()
   })
   return { url: urlOf(backend, name), client, backend }
