@@ -19,7 +19,6 @@ import { keyRoutes } from './keys/routes.ts'
 import type { KeyStore } from './keys/store.ts'
 import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
 import { type LiveDeps, liveRoutes } from './live/routes.ts'
-import type { DescribedRoute } from './ops/openapi.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
 import type { Erasure } from './retention/erasure.ts'
 import { erasureRoutes } from './retention/routes.ts'
@@ -36,7 +35,7 @@ import type { WorkspaceStore } from './workspaces/store.ts'
 export interface AppDeps {
   readonly envelope: EnvelopeDeps
   readonly guards: GuardsDeps
-  readonly ops: Omit<OpsDeps, 'routes'>
+  readonly ops: Omit<OpsDeps, 'app'>
   readonly workspaces: WorkspaceStore
   readonly erasure: Erasure
   readonly keys: KeyStore
@@ -75,7 +74,7 @@ export function createApp(deps: AppDeps) {
     .use(catalogueRoutes({ guards, analytics: deps.analytics }))
     .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries, analytics: deps.analytics }))
-    .use(opsRoutes({ ...deps.ops, routes: () => root.routes as readonly DescribedRoute[] }))
+    .use(opsRoutes({ ...deps.ops, app: () => root }))
     .use(dashboardRoutes())
 }
 

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import { AgentPage, AgentParams, AgentRecord, ArchivedAgent, CreateAgent, EditAgent, ListAgents } from './schema.ts'
 import type { AgentStore } from './store.ts'
 
@@ -12,32 +13,62 @@ const tags = ['Agents']
 
 /** Agents of a workspace (docs/specification.md#agents). */
 export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/agents' })
+  return new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .post('', ({ caller, body, mint }) => agents.create(caller, body, mint), {
       body: CreateAgent,
       response: AgentRecord,
-      detail: { tags, summary: 'Create an agent' },
+      detail: {
+        tags,
+        operationId: 'createAgent',
+        summary: 'Create an agent',
+        description:
+          'A hosted agent needs `model` and `prompt`; the service runs it. An external agent runs elsewhere and ' +
+          'reports.',
+        errors: ['CONFLICT'],
+      },
     })
     .get('', ({ caller, query }) => agents.list(caller, query), {
       query: ListAgents,
       response: AgentPage,
-      detail: { tags, summary: 'List the agents of the workspace' },
+      detail: {
+        tags,
+        operationId: 'listAgents',
+        summary: 'List the agents of the workspace',
+        description: 'Newest first. Archived agents are not listed. Conditions are joined by AND.',
+      },
     })
     .get('/:agentId', ({ caller, params }) => agents.get(caller, params.agentId), {
       params: AgentParams,
       response: AgentRecord,
-      detail: { tags, summary: 'Read an agent' },
+      detail: {
+        tags,
+        operationId: 'getAgent',
+        summary: 'Read an agent',
+        description: 'Answers NOT_FOUND for an archived agent.',
+      },
     })
     .patch('/:agentId', ({ caller, params, body }) => agents.edit(caller, params.agentId, body), {
       params: AgentParams,
       body: EditAgent,
       response: AgentRecord,
-      detail: { tags, summary: 'Edit an agent' },
+      detail: {
+        tags,
+        operationId: 'editAgent',
+        summary: 'Edit an agent',
+        description:
+          'Changes the fields that are given; null clears what may be null. Runs that have begun keep the version ' +
+          'that they started with.',
+      },
     })
     .delete('/:agentId', ({ caller, params }) => agents.archive(caller, params.agentId.toLowerCase()), {
       params: AgentParams,
       response: ArchivedAgent,
-      detail: { tags, summary: 'Archive an agent: its keys die, its runs stay readable' },
+      detail: {
+        tags,
+        operationId: 'archiveAgent',
+        summary: 'Archive an agent',
+        description: 'Its keys stop working and it can no longer run or report. Its runs stay readable.',
+      },
     })
 }

@@ -1,7 +1,18 @@
-import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { RawJson } from '../http/raw-json.ts'
-import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
+import {
+  Body,
+  Described,
+  FreeForm,
+  JsonText,
+  Named,
+  Nullable,
+  Page,
+  PageQuery,
+  Text,
+  Timestamp,
+  Uuid,
+} from '../http/schema.ts'
 import { Tools } from './tools.ts'
 
 /** What of an agent goes over the wire (docs/specification.md#agents). */
@@ -19,30 +30,36 @@ const STALE_AFTER_SECONDS_MAX = 365 * 86_400
 
 /** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
 const NO_DEFAULT = { default: undefined }
-const RuntimeType = t.UnionEnum(['hosted', 'external'], {
-  ...NO_DEFAULT,
-  description: 'Fixed at creation; default external.',
-})
-const AgentStatus = t.UnionEnum(['active', 'paused'], {
-  ...NO_DEFAULT,
-  description: 'A paused agent cannot be invoked; it may still report.',
-})
-
-TypeRegistry.Set('JsonText', (_schema, value) => value instanceof RawJson)
-/** JSON that is stored and sent as text; `schema` tells readers of the documentation what is in it. */
-const JsonText = (schema: object) => Type.Unsafe<RawJson>({ ...schema, [Kind]: 'JsonText' })
+const RuntimeType = Named(
+  'RuntimeType',
+  t.UnionEnum(['hosted', 'external'], {
+    ...NO_DEFAULT,
+    description: 'The service runs a hosted agent; an external one reports. Fixed at creation; default external.',
+  }),
+)
+const AgentStatus = Named(
+  'AgentStatus',
+  t.UnionEnum(['active', 'paused'], {
+    ...NO_DEFAULT,
+    description: 'A paused agent cannot be invoked; it may still report. Default active.',
+  }),
+)
 
 /** What every agent has, and may be edited. */
 const common = {
-  name: Text({ minLength: 1, maxLength: NAME_LENGTH_MAX }),
-  description: Nullable(Text({ maxLength: DESCRIPTION_LENGTH_MAX })),
+  name: Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'What people call the agent.' }),
+  description: Nullable(Text({ maxLength: DESCRIPTION_LENGTH_MAX, description: 'What the agent is for.' })),
   status: AgentStatus,
-  metadata: FreeForm,
+  metadata: Described(FreeForm, 'Whatever you want to keep with the agent.'),
 }
 
 /** What only a hosted agent has. Its integers are not `t.Integer`, which takes the text of a number too. */
 const hosted = {
-  model: Text({ minLength: 1, maxLength: MODEL_LENGTH_MAX }),
+  model: Text({
+    minLength: 1,
+    maxLength: MODEL_LENGTH_MAX,
+    description: 'The name of the model, as its provider calls it.',
+  }),
   prompt: Text({
     minLength: 1,
     maxLength: PROMPT_LENGTH_MAX,
@@ -53,10 +70,22 @@ const hosted = {
     t.Record(t.String(), t.Unknown(), { description: 'A JSON Schema that the output of a run has to match.' }),
   ),
   allow_input_requests: t.Boolean({ description: 'Lets the model ask its caller a question. Default false.' }),
-  temperature: Nullable(t.Number({ minimum: 0, maximum: TEMPERATURE_MAX })),
-  max_output_tokens: Nullable(Type.Integer({ minimum: 1, maximum: OUTPUT_TOKENS_MAX })),
+  temperature: Nullable(
+    t.Number({ minimum: 0, maximum: TEMPERATURE_MAX, description: "Sampling temperature; null: the model's default." }),
+  ),
+  max_output_tokens: Nullable(
+    Type.Integer({
+      minimum: 1,
+      maximum: OUTPUT_TOKENS_MAX,
+      description: "Longest answer of one model call; null: the model's default.",
+    }),
+  ),
   max_steps: Type.Integer({ minimum: 1, maximum: STEPS_MAX, description: 'Model calls a run may make. Default 20.' }),
-  timeout_seconds: Type.Integer({ minimum: 1, maximum: TIMEOUT_SECONDS_MAX, description: 'Default 300.' }),
+  timeout_seconds: Type.Integer({
+    minimum: 1,
+    maximum: TIMEOUT_SECONDS_MAX,
+    description: 'Longest that a run may take, without the time that it waits for a person. Default 300.',
+  }),
   budget_usd: Nullable(
     t.Number({
       exclusiveMinimum: 0,
@@ -83,44 +112,65 @@ export const EXTERNAL_FIELDS = Object.keys(external) as readonly (keyof typeof e
 const editable = t.Partial(t.Object({ ...common, ...hosted, ...external })).properties
 
 /** Body of `POST /api/v1/agents`. Which fields a runtime type needs or forbids is checked by `settings.ts`. */
-export const CreateAgent = Body({ ...editable, name: common.name, runtime_type: t.Optional(RuntimeType) })
+export const CreateAgent = Named(
+  'CreateAgent',
+  Body({ ...editable, name: common.name, runtime_type: t.Optional(RuntimeType) }),
+)
 export type CreateAgent = typeof CreateAgent.static
 
 /** Body of `PATCH /api/v1/agents/:agentId`: what is to change. Null clears what may be null. */
-export const EditAgent = Body({
-  ...editable,
-  // Known here only so that it can be refused with a reason.
-  runtime_type: t.Optional(t.Unknown({ description: 'Refused: fixed at creation.' })),
-})
+export const EditAgent = Named(
+  'EditAgent',
+  Body({
+    ...editable,
+    // Known here only so that it can be refused with a reason.
+    runtime_type: t.Optional(t.Unknown({ description: 'Refused: fixed at creation.' })),
+  }),
+)
 export type EditAgent = typeof EditAgent.static
 
 /** An agent as clients read it. Fields that its runtime type does not have are null. */
-export const AgentRecord = t.Object({
-  agent_id: Uuid,
-  name: t.String(),
-  description: Nullable(t.String()),
-  runtime_type: RuntimeType,
-  status: AgentStatus,
-  model: Nullable(t.String()),
-  prompt: Nullable(t.String()),
-  tools: Nullable(JsonText(Tools)),
-  output_schema: Nullable(JsonText({ type: 'object' })),
-  allow_input_requests: Nullable(t.Boolean()),
-  temperature: Nullable(t.Number()),
-  max_output_tokens: Nullable(Type.Integer()),
-  max_steps: Nullable(Type.Integer()),
-  timeout_seconds: Nullable(Type.Integer()),
-  budget_usd: Nullable(t.Number()),
-  stale_after_seconds: Nullable(Type.Integer()),
-  metadata: FreeForm,
-  version: Type.Integer({ description: 'Rises with each edit that changes something.' }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-})
+export const AgentRecord = Named(
+  'Agent',
+  t.Object(
+    {
+      agent_id: Described(Uuid, 'The agent.'),
+      name: t.String({ description: 'What people call the agent.' }),
+      description: Described(Nullable(t.String()), 'What the agent is for.'),
+      runtime_type: RuntimeType,
+      status: AgentStatus,
+      model: Described(Nullable(t.String()), 'The model that it uses.'),
+      prompt: Described(Nullable(t.String()), 'The system prompt, with `{{KEY}}` placeholders.'),
+      tools: Described(Nullable(JsonText(Tools)), 'What the model can call.'),
+      output_schema: Described(
+        Nullable(JsonText({ type: 'object', additionalProperties: true })),
+        'A JSON Schema that the output of a run has to match.',
+      ),
+      allow_input_requests: Described(Nullable(t.Boolean()), 'Whether the model may ask its caller a question.'),
+      temperature: Described(Nullable(t.Number()), "Sampling temperature; null: the model's default."),
+      max_output_tokens: Described(Nullable(Type.Integer()), 'Longest answer of one model call, in tokens.'),
+      max_steps: Described(Nullable(Type.Integer()), 'Model calls that a run may make.'),
+      timeout_seconds: Described(Nullable(Type.Integer()), 'Longest that a run may take.'),
+      budget_usd: Described(Nullable(t.Number()), 'The most that a run may cost, in US dollars; null: no limit.'),
+      stale_after_seconds: Described(Nullable(Type.Integer()), 'A run silent for so long is timed_out; null: never.'),
+      metadata: Described(FreeForm, 'Whatever you keep with the agent.'),
+      version: Type.Integer({ minimum: 1, description: 'Rises with each edit that changes something.' }),
+      created_at: Described(Timestamp, 'When the agent was created.'),
+      updated_at: Described(Timestamp, 'When it was edited last.'),
+    },
+    { description: 'An agent. Fields that its runtime type does not have are null.' },
+  ),
+)
 export type AgentRecord = typeof AgentRecord.static
 
 /** Answer of `DELETE /api/v1/agents/:agentId`. */
-export const ArchivedAgent = t.Object({ agent_id: Uuid, status: t.Literal('archived') })
+export const ArchivedAgent = Named(
+  'ArchivedAgent',
+  t.Object({
+    agent_id: Described(Uuid, 'The agent.'),
+    status: t.Literal('archived', { description: 'It can no longer run or report.' }),
+  }),
+)
 export type ArchivedAgent = typeof ArchivedAgent.static
 
 /** Query of `GET /api/v1/agents`. Conditions are joined by AND. Archived agents are not listed. */
@@ -130,11 +180,11 @@ export const ListAgents = t.Object(
 )
 export type ListAgents = typeof ListAgents.static
 
-export const AgentPage = Page(AgentRecord)
+export const AgentPage = Page('AgentPage', AgentRecord)
 export type AgentPage = typeof AgentPage.static
 
 /** `:agentId` of a path. */
-export const AgentParams = t.Object({ agentId: Uuid })
+export const AgentParams = t.Object({ agentId: Described(Uuid, 'The agent.') })
 
 /** A row of `agents`. */
 export interface AgentRow extends Omit<AgentRecord, 'created_at' | 'updated_at'> {

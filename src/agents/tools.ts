@@ -2,7 +2,7 @@ import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
 import { ApiError, invalid } from '../http/errors.ts'
-import { Body, Text, Uuid } from '../http/schema.ts'
+import { Body, Described, Named, Text, Uuid } from '../http/schema.ts'
 import { type Finding, shown, validationMessage } from '../http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'
 
@@ -34,24 +34,48 @@ const common = {
   requires_approval: t.Optional(t.Boolean({ description: 'A person has to approve each call. Default false.' })),
 }
 const Url = Text({ minLength: 1, maxLength: URL_LENGTH_MAX, description: 'http or https.' })
-const Headers = t.Record(t.String(), Text({ maxLength: HEADER_LENGTH_MAX }), { maxProperties: HEADERS_MAX })
+const Headers = t.Record(t.String(), Text({ maxLength: HEADER_LENGTH_MAX }), {
+  maxProperties: HEADERS_MAX,
+  description: 'Headers to send, by name. `{{secret:NAME}}` stands for a secret of the workspace.',
+})
 
-const HttpTool = Body({
-  ...common,
-  type: t.Literal('http'),
-  parameters: t.Record(t.String(), t.Unknown(), { description: 'JSON Schema of the arguments, an object.' }),
-  method: t.UnionEnum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], { default: undefined }),
-  url: Url,
-  headers: t.Optional(Headers),
-})
-const AgentTool = Body({ ...common, type: t.Literal('agent'), agent_id: Uuid })
-const McpTool = Body({
-  ...common,
-  type: t.Literal('mcp'),
-  server_url: Url,
-  allowed_tools: t.Optional(t.Array(Text({ minLength: 1, maxLength: 200 }), { maxItems: ALLOWED_TOOLS_MAX })),
-  headers: t.Optional(Headers),
-})
+const HttpTool = Named(
+  'HttpTool',
+  Body({
+    ...common,
+    type: t.Literal('http', { description: 'A call of an HTTP service.' }),
+    parameters: t.Record(t.String(), t.Unknown(), { description: 'JSON Schema of the arguments, an object.' }),
+    method: t.UnionEnum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], {
+      default: undefined,
+      description: 'With GET, the arguments go into the query string; otherwise into a JSON body.',
+    }),
+    url: Url,
+    headers: t.Optional(Headers),
+  }),
+)
+const AgentTool = Named(
+  'AgentTool',
+  Body({
+    ...common,
+    type: t.Literal('agent', { description: 'A run of another hosted agent of the workspace.' }),
+    agent_id: Described(Uuid, 'That agent.'),
+  }),
+)
+const McpTool = Named(
+  'McpTool',
+  Body({
+    ...common,
+    type: t.Literal('mcp', { description: 'The tools of a Model Context Protocol server.' }),
+    server_url: Url,
+    allowed_tools: t.Optional(
+      t.Array(Text({ minLength: 1, maxLength: 200 }), {
+        maxItems: ALLOWED_TOOLS_MAX,
+        description: 'Names of the tools that the model may call; all of them unless given.',
+      }),
+    ),
+    headers: t.Optional(Headers),
+  }),
+)
 const SCHEMA_OF = { http: HttpTool, agent: AgentTool, mcp: McpTool }
 
 export type HttpTool = typeof HttpTool.static
@@ -66,6 +90,7 @@ export const Tools = Type.Unsafe<readonly unknown[]>({
   [Kind]: 'Tools',
   type: 'array',
   maxItems: TOOLS_MAX,
+  description: 'What the model can call.',
   items: { anyOf: Object.values(SCHEMA_OF) },
 })
 

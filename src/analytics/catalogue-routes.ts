@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import type { Analytics } from './analytics.ts'
 import { QueryCatalogue, queryCatalogue } from './catalogue.ts'
 
@@ -11,8 +12,15 @@ export interface CatalogueRoutesDeps {
 /** What SQL there is to ask (docs/specification.md#tables). */
 export function catalogueRoutes({ guards, analytics }: CatalogueRoutesDeps) {
   const catalogue = queryCatalogue(analytics.caps)
-  return new Elysia({ prefix: '/api/v1' }).use(guards.workspaceKey('reads')).get('/query/schema', () => catalogue, {
-    response: QueryCatalogue,
-    detail: { tags: ['SQL'], summary: 'Read the tables and columns that SQL has, with example queries' },
-  })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('reads'))
+    .get('/query/schema', () => catalogue, {
+      response: QueryCatalogue,
+      detail: {
+        tags: ['SQL'],
+        operationId: 'getQuerySchema',
+        summary: 'Read the schema for SQL',
+        description: 'Tables, columns and their types, with example queries and the limits of a query.',
+      },
+    })
 }

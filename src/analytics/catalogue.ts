@@ -1,4 +1,5 @@
 import { t } from 'elysia'
+import { Count, Named } from '../http/schema.ts'
 import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './views.ts'
@@ -6,37 +7,48 @@ import { TABLES } from './views.ts'
 /** What there is to ask, for people and for tools that write SQL (docs/specification.md#tables). */
 
 const Column = t.Object({
-  name: t.String(),
+  name: t.String({ description: 'The column.' }),
   type: t.String({ description: "As ClickHouse names it, such as `DateTime64(3, 'UTC')`." }),
-  description: t.String(),
-  nullable: t.Boolean(),
+  description: t.String({ description: 'What it holds.' }),
+  nullable: t.Boolean({ description: 'Whether it can be null.' }),
 })
 
 const Caps = t.Object(
   {
-    seconds: t.Integer({ description: 'The longest that a query may run.' }),
-    memory_bytes: t.Integer(),
-    rows: t.Integer({ description: 'An answer in JSON has the first ones; `truncated` says that there were more.' }),
-    result_bytes: t.Integer({ description: 'Of the result, as the engine holds it.' }),
-    at_once: t.Integer({ description: 'Queries of the workspace that may run at the same time.' }),
+    seconds: Count('The longest that a query may run.'),
+    memory_bytes: Count('Memory that it may use.'),
+    rows: Count('An answer in JSON has the first ones; `truncated` says that there were more.'),
+    result_bytes: Count('Of the result, as the engine holds it.'),
+    at_once: Count('Queries of the workspace that may run at the same time.'),
   },
   { description: 'What one query may use.' },
 )
 /** What one query may use. */
 export type AnswerCaps = typeof Caps.static
 
-export const QueryCatalogue = t.Object({
-  tables: t.Array(t.Object({ name: t.String(), description: t.String(), columns: t.Array(Column) })),
-  examples: t.Array(
-    t.Object({
-      title: t.String(),
-      description: t.String(),
-      query: t.String(),
-      params: RunQuery.properties.params,
-    }),
-  ),
-  caps: Caps,
-})
+export const QueryCatalogue = Named(
+  'QueryCatalogue',
+  t.Object({
+    tables: t.Array(
+      t.Object({
+        name: t.String({ description: 'The table.' }),
+        description: t.String({ description: 'What a row of it is.' }),
+        columns: t.Array(Column, { description: 'Its columns, in order.' }),
+      }),
+      { description: 'What a query can read.' },
+    ),
+    examples: t.Array(
+      t.Object({
+        title: t.String({ description: 'The question, in a few words.' }),
+        description: t.String({ description: 'What the answer tells.' }),
+        query: t.String({ description: 'The query.' }),
+        params: RunQuery.properties.params,
+      }),
+      { description: 'Queries that run as they are.' },
+    ),
+    caps: Caps,
+  }),
+)
 export type QueryCatalogue = typeof QueryCatalogue.static
 
 /** The answer of `GET /api/v1/query/schema`. Names and types are those of the tables themselves. */

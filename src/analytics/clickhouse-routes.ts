@@ -1,4 +1,5 @@
-import { Elysia } from 'elysia'
+import { Elysia, t } from 'elysia'
+import { SECURITY } from '../keys/security.ts'
 import { type ClickHouseDoorDeps, createClickHouseDoor } from './clickhouse-door.ts'
 
 /**
@@ -19,7 +20,7 @@ export function clickHouseRoutes(deps: ClickHouseDoorDeps) {
           server?.timeout(request, idleSeconds)
           return isGreeting(request) ? alive() : door(request, set.headers as Record<string, string | number>)
         },
-        { detail: { ...DETAIL, summary: 'Query as a client of ClickHouse does, in the address' } },
+        { detail: { ...DETAIL, operationId: 'clickHouseGet', summary: 'Query as a ClickHouse client (GET)' } },
       )
       .post(
         '/',
@@ -27,7 +28,10 @@ export function clickHouseRoutes(deps: ClickHouseDoorDeps) {
           server?.timeout(request, idleSeconds)
           return door(request, set.headers as Record<string, string | number>)
         },
-        { parse: 'none', detail: { ...DETAIL, summary: 'Query as a client of ClickHouse does, in the body' } },
+        {
+          parse: 'none',
+          detail: POST_DETAIL,
+        },
       )
   )
 }
@@ -41,19 +45,47 @@ function alive(): Response {
   return new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } })
 }
 
-const TEXT = { description: 'As ClickHouse answers; errors are its text, with its codes, and not in the envelope.' }
+/** Described, not checked: the door reads it as ClickHouse does. */
+const REQUEST_QUERY = t.Object({
+  query: t.Optional(t.String({ description: 'One SELECT, or the beginning of it, with the rest in the body.' })),
+  default_format: t.Optional(t.String({ description: 'The format of the answer; `TabSeparated` unless given.' })),
+  database: t.Optional(t.String({ description: '`default`, the only one.' })),
+  user: t.Optional(t.String({ description: 'Any.' })),
+  password: t.Optional(t.String({ description: 'A workspace key.' })),
+})
+const text = (description: string) => ({
+  description,
+  content: { 'text/plain': { schema: { type: 'string' as const } } },
+})
 const DETAIL = {
   tags: ['SQL'],
+  security: SECURITY.clickHouse,
   description:
     "ClickHouse's HTTP interface, read only: `query`, `param_*`, `default_format`, settings of the output. " +
     'User: any. Password: the workspace key, by Basic auth, `X-ClickHouse-Key` or `password`; or as a bearer token.',
-  responses: { 200: TEXT },
+  query: REQUEST_QUERY,
+  responses: {
+    200: text('The rows, in the format that was asked for.'),
+    default: text('An error as ClickHouse answers it: its text, with its codes; not in the envelope.'),
+  },
+}
+const POST_DETAIL = {
+  ...DETAIL,
+  operationId: 'clickHousePost',
+  summary: 'Query as a ClickHouse client (POST)',
+  requestBody: {
+    required: false,
+    description: 'One SELECT, or what follows `query`.',
+    content: { 'text/plain': { schema: { type: 'string' as const } } },
+  },
 }
 const PING = {
   detail: {
     tags: ['SQL'],
-    summary: 'Whether the ClickHouse interface is there',
+    operationId: 'clickHousePing',
+    summary: 'Ping the ClickHouse interface',
+    description: 'Answers `Ok.`, as ClickHouse does.',
     security: [],
-    responses: { 200: TEXT },
+    responses: { 200: text('`Ok.`') },
   },
 }

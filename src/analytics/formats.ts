@@ -20,6 +20,11 @@ const STREAMED: Readonly<Record<Exclude<(typeof FORMATS)[number], 'json'>, Strea
   arrow: { name: 'ArrowStream', contentType: 'application/vnd.apache.arrow.stream' },
 }
 
+/** Those formats in the document: bytes, whatever the format. */
+export const STREAMED_MEDIA = Object.fromEntries(
+  Object.values(STREAMED).map(({ contentType }) => [contentType.split(';')[0], {}]),
+)
+
 /**
  * Answers a query in the format it asks for: JSON as data, every other one as a response of its own.
  * @throws ApiError as {@link Analytics.run}

@@ -1,7 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import type { Analytics } from './analytics.ts'
-import { answerQuery } from './formats.ts'
+import { answerQuery, STREAMED_MEDIA } from './formats.ts'
 import {
   CreateSavedQuery,
   DeletedQuery,
@@ -30,22 +31,32 @@ export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
 }
 
 function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
-  return new Elysia({ prefix: PREFIX })
+  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .post('', ({ caller, body, mint, request }) => savedQueries.create(caller, body, mint, request.signal), {
       body: CreateSavedQuery,
       response: SavedQuery,
-      detail: { tags, summary: 'Save a query under a name' },
+      detail: {
+        tags,
+        operationId: 'createSavedQuery',
+        summary: 'Save a query',
+        description: 'The query is checked first. A name that is taken is CONFLICT.',
+      },
     })
     .get('', ({ caller, query }) => savedQueries.list(caller, query), {
       query: ListSavedQueries,
       response: SavedQueryPage,
-      detail: { tags, summary: 'List the saved queries of the workspace' },
+      detail: { tags, operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
     })
     .get('/:queryId', ({ caller, params }) => savedQueries.get(caller, params.queryId), {
       params: SavedQueryParams,
       response: SavedQuery,
-      detail: { tags, summary: 'Read a saved query' },
+      detail: {
+        tags,
+        operationId: 'getSavedQuery',
+        summary: 'Read a saved query',
+        description: 'Its text and the saved values of its placeholders.',
+      },
     })
     .patch(
       '/:queryId',
@@ -54,33 +65,53 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         params: SavedQueryParams,
         body: EditSavedQuery,
         response: SavedQuery,
-        detail: { tags, summary: 'Edit a saved query' },
+        detail: {
+          tags,
+          operationId: 'editSavedQuery',
+          summary: 'Edit a saved query',
+          description:
+            'Changes the fields that are given; `params` are replaced as a whole. A name that is taken is CONFLICT.',
+          errors: ['CONFLICT'],
+        },
       },
     )
     .delete('/:queryId', ({ caller, params }) => savedQueries.delete(caller, params.queryId), {
       params: SavedQueryParams,
       response: DeletedQuery,
-      detail: { tags, summary: 'Delete a saved query' },
+      detail: {
+        tags,
+        operationId: 'deleteSavedQuery',
+        summary: 'Delete a saved query',
+        description: 'Deletes the query, not what it reads.',
+      },
     })
 }
 
 /** Apart from the others, because it spends the budget of queries. */
 function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
-  return new Elysia({ prefix: PREFIX }).use(guards.workspaceKey('queries')).post(
-    '/:queryId/run',
-    ({ caller, params, body, request, server }) => {
-      server?.timeout(request, analytics.idleSeconds)
-      const answer = savedQueries
-        .question(caller, params.queryId, body)
-        .then((question): Promise<unknown> => answerQuery(analytics, caller, question, request.signal))
-      // Elysia knows a response of its own apart from data by the type of the promise.
-      return answer as Promise<QueryAnswer> | Promise<Response>
-    },
-    {
-      params: SavedQueryParams,
-      body: RunSavedQuery,
-      response: QueryAnswer,
-      detail: { tags, summary: 'Run a saved query' },
-    },
-  )
+  return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
+    .use(guards.workspaceKey('queries'))
+    .post(
+      '/:queryId/run',
+      ({ caller, params, body, request, server }) => {
+        server?.timeout(request, analytics.idleSeconds)
+        const answer = savedQueries
+          .question(caller, params.queryId, body)
+          .then((question): Promise<unknown> => answerQuery(analytics, caller, question, request.signal))
+        // Elysia knows a response of its own apart from data by the type of the promise.
+        return answer as Promise<QueryAnswer> | Promise<Response>
+      },
+      {
+        params: SavedQueryParams,
+        body: RunSavedQuery,
+        response: QueryAnswer,
+        detail: {
+          tags,
+          media: { 200: STREAMED_MEDIA },
+          operationId: 'runSavedQuery',
+          summary: 'Run a saved query',
+          description: 'Answers as `POST /api/v1/query` does.',
+        },
+      },
+    )
 }

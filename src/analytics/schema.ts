@@ -1,7 +1,7 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { RawJson } from '../http/raw-json.ts'
-import { Body, Int, Text } from '../http/schema.ts'
+import { Body, Count, Int, Named, Text } from '../http/schema.ts'
 
 /** Characters of a query. */
 export const QUERY_LENGTH_MAX = 100_000
@@ -10,9 +10,12 @@ const PARAMS_MAX = 100
 /** What an answer may be in. */
 export const FORMATS = ['json', 'ndjson', 'csv', 'parquet', 'arrow'] as const
 
-const Scalar = t.Union([t.String(), t.Number(), t.Boolean(), t.Null()])
+const Scalar = Named(
+  'SqlScalar',
+  t.Union([t.String(), t.Number(), t.Boolean(), t.Null()], { description: 'A value of a placeholder.' }),
+)
 
-export const RunQuery = Body({
+const runQuery = Body({
   query: Text({ minLength: 1, maxLength: QUERY_LENGTH_MAX, description: 'One SELECT in ClickHouse SQL.' }),
   params: t.Optional(
     t.Record(t.String({ pattern: '^\\w+$' }), t.Union([Scalar, t.Array(Scalar)]), {
@@ -27,7 +30,8 @@ export const RunQuery = Body({
       default: undefined,
       description:
         '`json` unless given. The others are the bare bytes in that format, streamed, of all rows; ' +
-        '`complete_through` is the header `X-Complete-Through`. An answer that breaks off has no end: the connection is cut.',
+        '`complete_through` is the header `X-Complete-Through`. An answer that breaks off has no end: the ' +
+        'connection is cut.',
     }),
   ),
   wait_for: t.Optional(
@@ -36,20 +40,36 @@ export const RunQuery = Body({
     }),
   ),
 })
+export const RunQuery = Named('RunQuery', runQuery)
 export type RunQuery = typeof RunQuery.static
 
 TypeRegistry.Set('RawRows', (_schema, value) => value instanceof RawJson && value.text.startsWith('['))
 
 /** Rows as the engine printed them: 64-bit integers keep their digits. */
-const RawRows = Type.Unsafe<RawJson>({ [Kind]: 'RawRows', type: 'array', items: { type: 'object' } })
+const RawRows = Type.Unsafe<RawJson>({
+  [Kind]: 'RawRows',
+  type: 'array',
+  items: { type: 'object', additionalProperties: true },
+  description: 'Each an object of its columns. 64-bit integers are numbers with all their digits.',
+})
 
-export const QueryAnswer = t.Object({
-  columns: t.Array(t.Object({ name: t.String(), type: t.String() })),
+const queryAnswer = t.Object({
+  columns: t.Array(
+    t.Object({
+      name: t.String({ description: 'As the query calls it.' }),
+      type: t.String({ description: "As ClickHouse names it, such as `DateTime64(3, 'UTC')`." }),
+    }),
+    { description: 'In the order of the query.' },
+  ),
   rows: RawRows,
-  row_count: t.Integer(),
+  row_count: Count('Rows in this answer.'),
   truncated: t.Boolean({ description: 'There were more rows than an answer may have.' }),
   statistics: t.Object(
-    { elapsed_ms: t.Number(), rows_read: t.Integer(), bytes_read: t.Integer() },
+    {
+      elapsed_ms: t.Number({ minimum: 0, description: 'How long the query ran.' }),
+      rows_read: Count('Rows of the answer.'),
+      bytes_read: Count('Bytes of the answer, as the engine holds it.'),
+    },
     {
       description:
         'Rows and bytes are those of the answer. What the engine had to scan for it is not told: it reads blocks ' +
@@ -58,4 +78,5 @@ export const QueryAnswer = t.Object({
   ),
   complete_through: t.String({ description: 'Everything accepted up to this position was readable.' }),
 })
+export const QueryAnswer = Named('QueryAnswer', queryAnswer)
 export type QueryAnswer = typeof QueryAnswer.static

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { FreeForm, Nullable, Timestamp, Uuid } from '../http/schema.ts'
+import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../http/schema.ts'
 import type { RunIdentity } from '../ids.ts'
 import type { EventScan } from './scan.ts'
 
@@ -25,34 +25,60 @@ export interface EventBatch {
   readonly ids: readonly (string | undefined)[] | undefined
 }
 
+// Elysia would fill a missing optional word with the first one, hence the explicit default.
+export const EventLevel = Named(
+  'EventLevel',
+  t.UnionEnum(LEVELS, { default: undefined, description: 'How severe the event is.' }),
+)
+
 /** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
-export const NewEvent = t.Object({
-  id: t.Optional(
-    t.String({
+export const NewEvent = Named(
+  'NewEvent',
+  t.Object({
+    id: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 64,
+        description: 'A second event of the run with the same id is a duplicate.',
+      }),
+    ),
+    type: t.String({
       minLength: 1,
-      maxLength: 64,
-      description: 'A second event of the run with the same id is a duplicate.',
+      maxLength: 200,
+      description: `What kind of event it is. ${RESERVED_TYPE_PREFIXES.join(', ')} begin types of the service's own.`,
     }),
-  ),
-  type: t.String({ minLength: 1, maxLength: 200 }),
-  level: t.Optional(t.UnionEnum(LEVELS, { default: 'info' })),
-  payload: t.Optional(FreeForm),
-  occurred_at: t.Optional(Timestamp),
-})
+    level: t.Optional(t.UnionEnum(LEVELS, { default: 'info', description: 'How severe the event is.' })),
+    payload: t.Optional(Described(FreeForm, 'What the event says. `{}` unless given.')),
+    occurred_at: t.Optional(Described(Timestamp, 'When it happened, in RFC 3339; the time of the call unless given.')),
+  }),
+)
 
 /** Body of `POST /api/ingest/v1/events`. */
-export const AppendEvents = t.Object({ run_id: Uuid, events: t.Array(NewEvent, { minItems: 1, maxItems: 5_000 }) })
+export const AppendEvents = Named(
+  'AppendEvents',
+  t.Object({
+    run_id: Described(Uuid, 'The run that the events belong to.'),
+    events: t.Array(NewEvent, { minItems: 1, maxItems: 5_000, description: 'The events, in order.' }),
+  }),
+)
 
 /** Answer of `POST /api/ingest/v1/events`. `first_seq` and `last_seq` are null when nothing was stored. */
-export const EventsAccepted = t.Object({
-  accepted: t.Integer(),
-  duplicates: t.Integer(),
-  first_seq: Nullable(t.Integer()),
-  last_seq: Nullable(t.Integer()),
-  rejected: t.Optional(
-    t.Array(t.Object({ index: t.Integer(), message: t.String() }), {
-      description: 'With ?partial=true: the events left out.',
-    }),
-  ),
-})
+export const EventsAccepted = Named(
+  'EventsAccepted',
+  t.Object({
+    accepted: Count('Events that were stored.'),
+    duplicates: Count('Events that the run had already, by their id; they were not stored again.'),
+    first_seq: Nullable(Count('Position of the first event stored; null when none was.')),
+    last_seq: Nullable(Count('Position of the last event stored; null when none was.')),
+    rejected: t.Optional(
+      t.Array(
+        t.Object({
+          index: Count('Place of the event in the request, from 0.'),
+          message: t.String({ description: 'What is wrong with it.' }),
+        }),
+        { description: 'With ?partial=true: the events left out.' },
+      ),
+    ),
+  }),
+)
 export type EventsAccepted = typeof EventsAccepted.static

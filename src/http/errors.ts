@@ -14,6 +14,8 @@ export const STATUS_OF = {
 
 export type ErrorCode = keyof typeof STATUS_OF
 
+export const ERROR_CODES = Object.keys(STATUS_OF) as [ErrorCode, ...ErrorCode[]]
+
 export interface ApiErrorOptions {
   /** The original error, for the log only; never sent to a client. */
   cause?: unknown

@@ -9,6 +9,28 @@ import { parseTimestamp } from './timestamp.ts'
  * identifier, a timestamp or a free-form object are the same everywhere.
  */
 
+const COMPONENT = Symbol('component')
+
+/** A schema with the name that it has in the document, and in clients made from it. */
+export function Named<T extends TSchema>(name: string, schema: T): T {
+  return { ...schema, [COMPONENT]: { name, schema } }
+}
+
+/** The name of a schema and the schema as it was named; undefined for a schema that is written out where it is used. */
+export function componentOf(schema: object): { readonly name: string; readonly schema: TSchema } | undefined {
+  return (schema as { [COMPONENT]?: { name: string; schema: TSchema } })[COMPONENT]
+}
+
+/** The same schema, with what its value means in this place. */
+export function Described<T extends TSchema>(schema: T, description: string): T {
+  return { ...schema, description }
+}
+
+/** An integer of an answer that is never negative. Unlike Elysia's `t.Integer`, it is no text in the document. */
+export function Count(description: string) {
+  return Type.Integer({ minimum: 0, description })
+}
+
 const UUID_PATTERN = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
 
 /** Any RFC 9562 UUID, in either case. Lower it before it is stored or compared. */
@@ -31,6 +53,13 @@ TypeRegistry.Set('FreeForm', (_schema, value) => value instanceof RawJson && val
 
 /** Any JSON object of the caller's, kept as sent (see {@link RawJson}). */
 export const FreeForm = Type.Unsafe<RawJson>({ [Kind]: 'FreeForm', type: 'object', additionalProperties: true })
+
+TypeRegistry.Set('JsonText', (_schema, value) => value instanceof RawJson)
+
+/** JSON that is stored and sent as text; `schema` tells readers of the documentation what is in it. */
+export function JsonText(schema: object) {
+  return Type.Unsafe<RawJson>({ ...schema, [Kind]: 'JsonText' })
+}
 
 interface TextOptions {
   /** In characters (code points), as RFC 8259 and JSON Schema count them: an emoji is one. */
@@ -111,7 +140,14 @@ export const PageQuery = {
   cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the page before.' })),
 }
 
-/** A page of a list: newest first, `next_cursor` null at the end. */
-export function Page<T extends TSchema>(item: T) {
-  return t.Object({ items: t.Array(item), next_cursor: Nullable(t.String()) })
+/** A page of a list: newest first unless `order` says otherwise, `next_cursor` null at the end. */
+export function Page<T extends TSchema>(name: string, item: T, order = 'newest first') {
+  const page = t.Object(
+    {
+      items: t.Array(item, { description: `The items of this page, ${order}.` }),
+      next_cursor: Described(Nullable(t.String()), '`cursor` of the next page; null at the end of the list.'),
+    },
+    { description: `A page of a list, ${order}.` },
+  )
+  return Named(name, page)
 }

@@ -12,6 +12,7 @@ import {
   RevokeKey,
   RotateKey,
 } from './schema.ts'
+import { SECURITY } from './security.ts'
 import type { KeyStore } from './store.ts'
 
 export interface KeyRoutesDeps {
@@ -23,17 +24,27 @@ const tags = ['Keys']
 
 /** Keys of a workspace (docs/specification.md#managing-keys). */
 export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1' })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .post('/keys', ({ caller, body, mint }) => keys.createForWorkspace(caller, body, mint), {
       body: CreateKey,
       response: NewKey,
-      detail: { tags, summary: 'Make a workspace key' },
+      detail: {
+        tags,
+        operationId: 'createWorkspaceKey',
+        summary: 'Create a workspace key',
+        description: 'The key is shown this once.',
+      },
     })
     .get('/keys', ({ caller, query }) => keys.list(caller, query), {
       query: ListKeys,
       response: KeyPage,
-      detail: { tags, summary: 'List the keys of the workspace' },
+      detail: {
+        tags,
+        operationId: 'listKeys',
+        summary: 'List keys',
+        description: 'Newest first, of the workspace and of its agents; never the keys themselves.',
+      },
     })
     .post(
       '/agents/:agentId/keys',
@@ -42,14 +53,26 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         params: AgentParams,
         body: CreateAgentKey,
         response: NewKey,
-        detail: { tags, summary: 'Make a key for an agent' },
+        detail: {
+          tags,
+          operationId: 'createAgentKey',
+          summary: 'Create an agent key',
+          description: 'The key is shown this once.',
+        },
       },
     )
     .post('/keys/:keyId/revoke', ({ caller, params }) => keys.revoke(caller, params.keyId.toLowerCase()), {
       params: KeyParams,
       body: RevokeKey,
       response: KeyRecord,
-      detail: { tags, summary: 'Revoke a key: no process accepts it once this has answered' },
+      detail: {
+        tags,
+        operationId: 'revokeKey',
+        summary: 'Revoke a key',
+        description:
+          'No process accepts the key once this has answered. Its feed tokens stop working and its open feeds are ' +
+          'closed.',
+      },
     })
     .post(
       '/keys/:keyId/rotate',
@@ -58,7 +81,12 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         params: KeyParams,
         body: RotateKey,
         response: NewKey,
-        detail: { tags, summary: 'Put a new key in the place of an old one' },
+        detail: {
+          tags,
+          operationId: 'rotateKey',
+          summary: 'Rotate a key',
+          description: 'Makes a new key in the place of this one, which stops working after the grace period.',
+        },
       },
     )
 }

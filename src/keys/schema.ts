@@ -1,6 +1,17 @@
 import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Body, Nullable, Page, PageQuery, Text, Timestamp, TimestampIn, Uuid } from '../http/schema.ts'
+import {
+  Body,
+  Described,
+  Named,
+  Nullable,
+  Page,
+  PageQuery,
+  Text,
+  Timestamp,
+  TimestampIn,
+  Uuid,
+} from '../http/schema.ts'
 
 /** Who is calling, once its key has been accepted. Everything a request may touch follows from it. */
 export interface Caller {
@@ -36,18 +47,30 @@ const GRACE_SECONDS_MAX = 86_400
 
 /** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
 const NO_DEFAULT = { default: undefined }
-const KeyType = t.UnionEnum(['agent', 'workspace'], NO_DEFAULT)
-const KeyStatus = t.UnionEnum(['active', 'revoked', 'expired'], NO_DEFAULT)
+const KeyType = Named(
+  'KeyType',
+  t.UnionEnum(['agent', 'workspace'], {
+    ...NO_DEFAULT,
+    description: 'An agent key speaks for one agent; a workspace key manages everything.',
+  }),
+)
+const KeyStatus = Named(
+  'KeyStatus',
+  t.UnionEnum(['active', 'revoked', 'expired'], { ...NO_DEFAULT, description: 'Only an active key is accepted.' }),
+)
 
-const KeyName = Text({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
-const ExpiresAt = Nullable(TimestampIn)
+const KeyName = Text({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX, description: 'What people call the key.' })
+const ExpiresAt = Described(Nullable(TimestampIn), 'When the key stops working; null or absent: never.')
 
 /** Body of `POST /api/v1/keys`. */
-export const CreateKey = Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) })
+export const CreateKey = Named('CreateKey', Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) }))
 export type CreateKey = typeof CreateKey.static
 
 /** Body of `POST /api/v1/agents/:agentId/keys`. */
-export const CreateAgentKey = Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) })
+export const CreateAgentKey = Named(
+  'CreateAgentKey',
+  Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) }),
+)
 export type CreateAgentKey = typeof CreateAgentKey.static
 
 /** Body of `POST /api/v1/workspaces/:workspaceId/keys`. */
@@ -55,60 +78,71 @@ export const CreateOwnerKey = CreateAgentKey
 export type CreateOwnerKey = typeof CreateOwnerKey.static
 
 /** Body of `POST /api/v1/keys/:keyId/revoke`: nothing to say. */
-export const RevokeKey = Body({})
+export const RevokeKey = Named('RevokeKey', Body({}, { description: 'Nothing: send `{}`.' }))
 
 /** Body of `POST /api/v1/keys/:keyId/rotate`. */
-export const RotateKey = Body({
-  grace_seconds: t.Optional(
-    // Not `t.Integer`, which takes the text of a number too.
-    Type.Integer({
-      minimum: 0,
-      maximum: GRACE_SECONDS_MAX,
-      default: 0,
-      description: 'How long the old key stays valid, so that its users can be moved over.',
-    }),
-  ),
-})
+export const RotateKey = Named(
+  'RotateKey',
+  Body({
+    grace_seconds: t.Optional(
+      // Not `t.Integer`, which takes the text of a number too.
+      Type.Integer({
+        minimum: 0,
+        maximum: GRACE_SECONDS_MAX,
+        default: 0,
+        description: 'How long the old key stays valid, so that its users can be moved over.',
+      }),
+    ),
+  }),
+)
 export type RotateKey = typeof RotateKey.static
 
 const keyFields = {
-  key_id: Uuid,
+  key_id: Described(Uuid, 'The key.'),
   type: KeyType,
-  name: Nullable(t.String()),
-  agent_id: Nullable(t.String({ ...Uuid, description: 'The one agent of an agent key.' })),
+  name: Described(Nullable(t.String()), 'What people call the key.'),
+  agent_id: Described(Nullable(Uuid), 'The one agent of an agent key; null for a workspace key.'),
   prefix: t.String({ description: 'The first characters of the key, to recognise it by.' }),
   last4: t.String({ description: 'Its last four.' }),
   status: KeyStatus,
-  created_at: Timestamp,
-  last_used_at: Nullable(t.String({ ...Timestamp, description: 'Trails the last use by some seconds.' })),
-  expires_at: Nullable(Timestamp),
-  revoked_at: Nullable(Timestamp),
-  replaced_by: Nullable(t.String({ ...Uuid, description: 'The key that rotation put in its place.' })),
+  created_at: Described(Timestamp, 'When the key was made.'),
+  last_used_at: Described(Nullable(Timestamp), 'Trails the last use by some seconds; null: never used.'),
+  expires_at: Described(Nullable(Timestamp), 'When the key stops working; null: never.'),
+  revoked_at: Described(Nullable(Timestamp), 'When it was revoked.'),
+  replaced_by: Described(Nullable(Uuid), 'The key that rotation put in its place.'),
 }
 
 /** A key as it is listed: never the key itself. */
-export const KeyRecord = t.Object(keyFields)
+export const KeyRecord = Named('Key', t.Object(keyFields, { description: 'A key, without its secret.' }))
 export type KeyRecord = typeof KeyRecord.static
 
 /** A key just made. */
-export const NewKey = t.Object({
-  ...keyFields,
-  key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }),
-})
+export const NewKey = Named(
+  'NewKey',
+  t.Object(
+    { ...keyFields, key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }) },
+    { description: 'A key just made.' },
+  ),
+)
 export type NewKey = typeof NewKey.static
 
 /** Query of `GET /api/v1/keys`. Conditions are joined by AND. */
 export const ListKeys = t.Object(
-  { type: t.Optional(KeyType), agent_id: t.Optional(Uuid), status: t.Optional(KeyStatus), ...PageQuery },
+  {
+    type: t.Optional(Described(KeyType, 'Keys of this type.')),
+    agent_id: t.Optional(Described(Uuid, 'Keys of this agent.')),
+    status: t.Optional(Described(KeyStatus, 'Keys of this status.')),
+    ...PageQuery,
+  },
   { additionalProperties: false },
 )
 export type ListKeys = typeof ListKeys.static
 
-export const KeyPage = Page(KeyRecord)
+export const KeyPage = Page('KeyPage', KeyRecord)
 export type KeyPage = typeof KeyPage.static
 
 /** `:keyId` of a path. */
-export const KeyParams = t.Object({ keyId: Uuid })
+export const KeyParams = t.Object({ keyId: Described(Uuid, 'The key.') })
 
 /** A row of `api_keys`, without the hash. */
 export interface KeyRow {

@@ -4,6 +4,7 @@ import { ApiError, invalid } from '../http/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Caller } from '../keys/schema.ts'
+import { SECURITY } from '../keys/security.ts'
 import { mintToken } from '../keys/token.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable } from '../runs/access.ts'
@@ -72,12 +73,20 @@ export interface FeedTokenRoutesDeps {
 }
 
 export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1' })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .post('/feed-tokens', ({ caller, body }) => feedTokens.create(caller, body), {
       body: CreateFeedToken,
       response: FeedToken,
-      detail: { tags: ['Feeds'], summary: 'Create a token that opens live feeds from a browser' },
+      detail: {
+        tags: ['Feeds'],
+        operationId: 'createFeedToken',
+        summary: 'Create a feed token',
+        description:
+          'A short-lived, read-only token for `?token=` of a feed, because browsers cannot send a header there. ' +
+          'It sees no more than the key does, and stops working with it.',
+        errors: ['NOT_FOUND'],
+      },
     })
 }
 

@@ -1,6 +1,16 @@
-import { type ErrorCode, invalid } from '../http/errors.ts'
+import type { Static } from '@sinclair/typebox'
+import { invalid } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
 import type { FilterInput } from './filter.ts'
+import {
+  type ClosingMessage,
+  type ErrorMessage,
+  type GapMessage,
+  MAX_PER_SECOND_MAX,
+  type PongMessage,
+  SUBSCRIPTION_ID_LENGTH_MAX,
+  type SubscribedMessage,
+} from './message-schema.ts'
 
 /** Messages between client and service on a WebSocket (docs/specification.md#websocket): one JSON object per text message. */
 
@@ -25,24 +35,11 @@ export interface Ping {
 export type ClientMessage = Subscribe | Unsubscribe | Ping
 
 /** Messages that the service sends, except for `activity`, which {@link Packet} encodes. */
-export type ServerMessage =
-  | { readonly op: 'subscribed'; readonly id: string; readonly cursor: string; readonly recovered: boolean }
-  | { readonly op: 'gap'; readonly id: string; readonly after: string; readonly resumed_at: string }
-  | { readonly op: 'error'; readonly id?: string; readonly code: ErrorCode; readonly message: string }
-  | { readonly op: 'pong' }
-  | {
-      readonly op: 'closing'
-      readonly reason: string
-      readonly reconnect_after_ms: number
-      /** The cursor to resume each subscription from, by its id: every match up to there has been sent. */
-      readonly cursors?: Readonly<Record<string, string>>
-      /** The earliest of them. */
-      readonly cursor?: string
-    }
+export type ServerMessage = Static<
+  typeof SubscribedMessage | typeof GapMessage | typeof ErrorMessage | typeof PongMessage | typeof ClosingMessage
+>
 
-const ID_LENGTH_MAX = 128
 const CURSOR_LENGTH_MAX = 100
-export const MAX_PER_SECOND_MAX = 10_000
 
 const FIELDS = {
   subscribe: ['op', 'id', 'filter', 'after', 'max_per_second'],
@@ -93,8 +90,8 @@ function parseObject(text: string): Record<string, unknown> {
 }
 
 function readId(value: unknown): string {
-  if (typeof value === 'string' && value.length > 0 && value.length <= ID_LENGTH_MAX) return value
-  throw invalid('id', `expected text of 1 to ${ID_LENGTH_MAX} characters`)
+  if (typeof value === 'string' && value.length > 0 && value.length <= SUBSCRIPTION_ID_LENGTH_MAX) return value
+  throw invalid('id', `expected text of 1 to ${SUBSCRIPTION_ID_LENGTH_MAX} characters`)
 }
 
 function readFilter(value: unknown): FilterInput {

@@ -3,12 +3,14 @@ import { ApiError, invalid } from '../http/errors.ts'
 import { eventStreamResponse } from '../http/event-stream.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { FeedCaller } from '../keys/schema.ts'
+import { SECURITY } from '../keys/security.ts'
 import { RunParams } from '../runs/schema.ts'
 import { isTerminal } from '../runs/state.ts'
 import type { RunStore } from '../runs/store.ts'
 import { EventStream, type EventStreamDeps, type EventStreamOptions } from './event-stream.ts'
 import { FILTER_FIELDS, type FilterInput, parseFilter } from './filter.ts'
-import { RunStreamQuery, StreamQuery } from './schema.ts'
+import { WEBSOCKET } from './message-schema.ts'
+import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schema.ts'
 import { startOf } from './start.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
@@ -26,35 +28,43 @@ export interface LiveRoutesDeps {
 const TAGS = ['Feeds']
 /** A token and FEED_ORIGINS decide who may open a feed; no cookie is involved. */
 const ANY_ORIGIN = { 'access-control-allow-origin': '*' }
-const STREAM_ANSWER = {
-  200: {
-    description:
-      'Frames with `id` (a cursor), `event` (event, task, run, gap) and `data` (the activity), until the client ' +
-      'disconnects; a comment at least every 10 s.',
-    content: { 'text/event-stream': { schema: { type: 'string' as const } } },
-  },
-}
-
 const STREAM_DETAIL = {
   tags: TAGS,
-  summary: 'Follow the activity of the workspace as an event stream',
+  operationId: 'streamActivity',
+  summary: 'Follow activity (server-sent events)',
   description:
     'Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind: ' +
     '`level=warn` returns events only.',
   query: StreamQuery,
-  responses: STREAM_ANSWER,
+  responses: { 200: ACTIVITY_STREAM },
 }
 const RUN_STREAM_DETAIL = {
   tags: TAGS,
-  summary: 'Follow one run as an event stream, until it ends',
+  operationId: 'streamRun',
+  summary: 'Follow one run (server-sent events)',
   description: 'Returns 204 if the run has ended and the client has received all of it, so that an EventSource stops.',
   query: RunStreamQuery,
-  responses: STREAM_ANSWER,
+  responses: {
+    200: ACTIVITY_STREAM,
+    204: { description: 'The run has ended and the client has received all of it.' },
+  },
+}
+
+const LIVE_DETAIL = {
+  tags: TAGS,
+  operationId: 'openLive',
+  summary: 'Follow activity (WebSocket)',
+  description:
+    'One connection carries many subscriptions, each with a filter and a position of its own. `x-websocket` ' +
+    'has the schemas of the messages and the close codes.',
+  query: LiveQuery,
+  'x-websocket': WEBSOCKET,
+  responses: { 101: { description: 'The connection is a WebSocket now.' } },
 }
 
 /** Live feeds: event streams and the WebSocket (docs/specification.md#feeds). */
 export function liveRoutes({ guards, live }: LiveRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1' })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.feed } })
     .use(guards.feed)
     .get('/stream', ({ feed, request, server }) => streamAll(live, feed, request, () => server?.timeout(request, 0)), {
       detail: STREAM_DETAIL,
@@ -80,12 +90,7 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
         throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
       },
       {
-        detail: {
-          tags: TAGS,
-          summary: 'Follow activity on a WebSocket, with many subscriptions',
-          description: 'The messages are described in docs/specification.md#websocket.',
-          responses: { 101: { description: 'The connection is a WebSocket now.' } },
-        },
+        detail: LIVE_DETAIL,
       },
     )
 }

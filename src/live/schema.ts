@@ -1,8 +1,13 @@
 import { t } from 'elysia'
-import { LEVELS } from '../events/schema.ts'
-import { Uuid } from '../http/schema.ts'
+import { EventLevel } from '../events/schema.ts'
+import { Described, Named, Timestamp, Uuid } from '../http/schema.ts'
+import { EventOfFeed, RunOfFeed } from '../runs/schema.ts'
+import { TaskRecord } from '../tasks/schema.ts'
 
-/** Query parameters of the event streams (docs/specification.md#feeds), for the documentation; `routes.ts` and `filter.ts` parse them. */
+/**
+ * Feeds as clients see them (docs/specification.md#feeds). Read by `routes.ts` and `filter.ts`; here for the
+ * documentation.
+ */
 
 const resume = {
   after: t.Optional(
@@ -17,15 +22,82 @@ const resume = {
 
 const repeatable = 'Repeatable; matches any of the values.'
 
+const ActivityKindName = Named(
+  'ActivityKind',
+  t.UnionEnum(['event', 'task', 'run'], { default: undefined, description: 'What an activity is about.' }),
+)
+
 export const StreamQuery = t.Object({
-  agent_id: t.Optional(t.Array(Uuid, { description: repeatable })),
-  run_id: t.Optional(t.Array(Uuid, { description: repeatable })),
-  kind: t.Optional(t.Array(t.UnionEnum(['event', 'task', 'run'], { default: undefined }))),
+  agent_id: t.Optional(t.Array(Uuid, { description: `Activity of this agent. ${repeatable}` })),
+  run_id: t.Optional(t.Array(Uuid, { description: `Activity of this run. ${repeatable}` })),
+  kind: t.Optional(t.Array(ActivityKindName, { description: `Activity of this kind. ${repeatable}` })),
   type: t.Optional(t.Array(t.String(), { description: 'Events only. A trailing `*` matches a prefix. Repeatable.' })),
-  level: t.Optional(t.UnionEnum(LEVELS, { default: undefined, description: 'Events only: this level or higher.' })),
+  level: t.Optional(Described(EventLevel, 'Events only: this level or higher.')),
   status: t.Optional(t.Array(t.String(), { description: 'Runs and tasks only. Repeatable.' })),
   tag: t.Optional(t.Array(t.String(), { description: 'Runs only. Repeatable; matches any of the tags.' })),
   ...resume,
 })
 
 export const RunStreamQuery = t.Object(resume)
+
+/** Query of `GET /api/v1/live`: everything else is said in messages. */
+export const LiveQuery = t.Object({ token: resume.token })
+
+const activityFields = {
+  cursor: t.String({ description: 'Its position: a feed that resumes after it goes on with what follows.' }),
+  agent_id: Described(Uuid, 'The agent that it is about.'),
+  run_id: Described(Uuid, 'The run that it is about.'),
+  received_at: Described(Timestamp, 'When the service accepted it.'),
+}
+
+export const EventActivity = Named(
+  'EventActivity',
+  t.Object(
+    { ...activityFields, kind: t.Literal('event', { description: 'An event was reported.' }), event: EventOfFeed },
+    { description: 'An event was reported.' },
+  ),
+)
+export const TaskActivity = Named(
+  'TaskActivity',
+  t.Object(
+    { ...activityFields, kind: t.Literal('task', { description: 'A task changed.' }), task: TaskRecord },
+    { description: 'A task was created or changed.' },
+  ),
+)
+export const RunActivity = Named(
+  'RunActivity',
+  t.Object(
+    { ...activityFields, kind: t.Literal('run', { description: 'A run changed.' }), run: RunOfFeed },
+    { description: 'A run was created or changed.' },
+  ),
+)
+
+/** The unit of every feed. */
+export const Activity = Named(
+  'Activity',
+  t.Union([EventActivity, TaskActivity, RunActivity], { description: 'Something that happened in the workspace.' }),
+)
+
+/** Positions that a feed cannot give any more. */
+export const gapFields = {
+  after: t.String({ description: 'The cursor that was asked for.' }),
+  resumed_at: t.String({ description: 'The cursor that the feed goes on from; what lies between is missing.' }),
+}
+
+/** The 200 of a feed of server-sent events. */
+export const ACTIVITY_STREAM = {
+  description:
+    'Frames with `id` (a cursor), `event` and `data`, until the client disconnects; a comment at least every 10 s. ' +
+    '`x-event-stream` has the schema of the data of each event.',
+  content: {
+    'text/event-stream': {
+      schema: { type: 'string' as const },
+      'x-event-stream': {
+        event: EventActivity,
+        task: TaskActivity,
+        run: RunActivity,
+        gap: Named('StreamGap', t.Object(gapFields, { description: 'Activity that was asked for is missing.' })),
+      },
+    },
+  },
+}

@@ -1,67 +1,64 @@
-import { Kind, type TSchema } from '@sinclair/typebox'
-import { STATUS_OF } from '../http/errors.ts'
-
-/** What of Elysia's `app.routes` the document is made from. */
-export interface DescribedRoute {
-  readonly method: string
-  readonly path: string
-  readonly hooks?: {
-    readonly params?: TSchema
-    readonly query?: TSchema
-    readonly body?: TSchema
-    /** One schema, which is that of 200, or one for each status. */
-    readonly response?: TSchema | Record<string, TSchema>
-    readonly detail?: RouteDetail
-  }
-}
-
-/** What a route may say about itself in its `detail`. */
-export interface RouteDetail {
-  readonly summary?: string
-  readonly description?: string
-  readonly tags?: readonly string[]
-  /** `[]` for a route that needs no key. */
-  readonly security?: readonly object[]
-  /** For a route that reads its body itself, and so has no schema that validates it. */
-  readonly requestBody?: object
-  /** Answers that are not in the envelope. */
-  readonly responses?: object
-  /** The query of a route that reads it itself: described, not checked. */
-  readonly query?: TSchema
-  /** What a route answers that has no `response` schema: described, not checked. */
-  readonly answer?: TSchema
-  /** Leaves the route out of the document. */
-  readonly hide?: boolean
-}
-
-type Json = Record<string, unknown>
+import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
+import type { AnyElysia } from 'elysia'
+import { type ErrorCode, STATUS_OF } from '../http/errors.ts'
+import { SECURITY_SCHEMES } from '../keys/security.ts'
+import { ENVELOPE_HEADERS, ERROR_SCHEMA, errorResponses, TAGS } from './openapi-parts.ts'
+import { type Json, SchemaComponents } from './openapi-schemas.ts'
 
 /**
- * The OpenAPI 3.1 document of all routes (docs/specification.md#operations). The schemas are those that validate, so the
- * document cannot say anything else than the service does; every answer is shown as clients see it, in the envelope.
+ * What a route may say about itself in its `detail`, beside what an OpenAPI operation has. The generator copies it into
+ * the operation; {@link openApiDocument} takes it out again.
  */
-export function openApiDocument(routes: readonly DescribedRoute[], version: string): Json {
+interface RouteDetail {
+  /** Codes that the route answers with, beside those that follow from its key, body, parameters and method. */
+  readonly errors?: readonly ErrorCode[]
+  /** Other media types of an answer, by its status: bodies that are not in the envelope. */
+  readonly media?: Readonly<Record<string, Json>>
+  /** The query of a route that reads it itself: described, not checked. */
+  readonly query?: { readonly properties: Json; readonly required?: readonly string[] }
+  /** What a route answers that has no `response` schema: described, not checked. */
+  readonly answer?: object
+}
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly required: boolean
+  readonly description?: string | undefined
+  readonly schema: Json
+}
+
+interface Response {
+  readonly description?: string
+  readonly content?: Readonly<Record<string, Json>>
+}
+
+/** An operation as the generator makes it. */
+interface Generated extends RouteDetail {
+  readonly operationId: string
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, Json>> }
+  readonly responses?: Readonly<Record<string, Response>>
+}
+
+const JSON_TYPE = 'application/json'
+
+/**
+ * The OpenAPI 3.1 document of all routes (docs/specification.md#operations). Elysia's own generator makes it from the schemas that validate, so it cannot say
+ * anything else than the service does. What the generator does not know is added here: the envelope, errors, headers, the
+ * names of schemas, bodies that routes read or write themselves, and that bodies are JSON and no forms.
+ *
+ * Takes some 100 ms: make it when somebody asks for it, once.
+ */
+export function openApiDocument(app: AnyElysia, version: string): Json {
+  const schemas = new SchemaComponents()
+  schemas.add('Error', ERROR_SCHEMA)
   const paths: Record<string, Json> = {}
-  for (const route of routes) {
-    const { detail, body } = route.hooks ?? {}
-    if (detail?.hide || route.method === 'WS' || route.path.includes('*')) continue
-    const path = route.path.replaceAll(/:(\w+)/g, '{$1}')
-    paths[path] ??= {}
-    paths[path][route.method.toLowerCase()] = {
-      operationId: operationId(route),
-      summary: detail?.summary,
-      description: detail?.description,
-      tags: detail?.tags ?? [tagOf(route.path)],
-      security: detail?.security,
-      parameters: [
-        ...parameters('path', route.hooks?.params),
-        ...parameters('query', route.hooks?.query ?? detail?.query),
-        ...(route.method === 'POST' ? [IDEMPOTENCY_KEY] : []),
-      ],
-      requestBody:
-        detail?.requestBody ?? (body && { required: true, content: { 'application/json': { schema: body } } }),
-      responses: { ...responses(route), ...detail?.responses },
-    }
+  for (const [path, operations] of Object.entries(toOpenAPISchema(withoutParsers(app)).paths)) {
+    paths[path] = {}
+    for (const [method, operation] of Object.entries(operations ?? {}))
+      paths[path][method] = schemas.plain(completed(method, operation as unknown as Generated))
   }
   return {
     openapi: '3.1.0',
@@ -69,24 +66,84 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
       title: 'Agent Run Service',
       version,
       description: 'Agents report what they do, people watch them live and ask anything of their history in SQL.',
+      license: { name: 'MIT', identifier: 'MIT' },
     },
-    security: [{ key: [] }],
+    servers: [{ url: '/' }],
+    tags: TAGS,
     paths,
     components: {
-      securitySchemes: {
-        key: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'A workspace key (`svc_ws_…`), an agent key (`svc_agent_…`), or the operator token.',
-        },
-      },
+      schemas: schemas.all,
       responses: errorResponses(),
-      schemas: { Error: ERROR_ENVELOPE },
+      headers: ENVELOPE_HEADERS,
+      securitySchemes: SECURITY_SCHEMES,
     },
   }
 }
 
-const IDEMPOTENCY_KEY = {
+/**
+ * The service as the generator is to see it. For a route with a parser of its own, as every guard has one, the generator
+ * describes a body of no media type at all.
+ */
+function withoutParsers(app: AnyElysia): AnyElysia {
+  const routes = app.routes.map((route) => ({ ...route, hooks: { ...route.hooks, parse: undefined } }))
+  // All that the generator asks of it.
+  return { getGlobalRoutes: () => routes } as unknown as AnyElysia
+}
+
+function completed(method: string, generated: Generated): Json {
+  const {
+    errors: _errors,
+    media: _media,
+    query,
+    answer: _answer,
+    parameters = [],
+    requestBody,
+    responses: _responses,
+    ...operation
+  } = generated
+  const all = [
+    ...parameters.map(withDescription),
+    ...(query === undefined ? [] : queryParameters(query)),
+    ...headerParameters(method, generated),
+  ]
+  const body = requestBody && { requestBody: { ...requestBody, content: withoutForms(requestBody.content) } }
+  const responses = { ...answers(method, generated), ...failures(method, generated, all) }
+  return { ...operation, parameters: all, ...body, responses }
+}
+
+/** The generator offers every body as a form, too; the service takes JSON. */
+function withoutForms(content: Readonly<Record<string, Json>>): Readonly<Record<string, Json>> {
+  const json = content[JSON_TYPE]
+  return json === undefined ? content : { [JSON_TYPE]: json }
+}
+
+/** The generator leaves the description in the schema, where reference pages do not look for it. */
+function withDescription(parameter: Parameter): Parameter {
+  const { description } = parameter.schema as { description?: string }
+  return { ...parameter, ...(description !== undefined && { description }) }
+}
+
+function queryParameters({ properties, required = [] }: NonNullable<RouteDetail['query']>): Parameter[] {
+  return Object.entries(properties).map(([name, schema]) =>
+    withDescription({ name, in: 'query', required: required.includes(name), schema: schema as Json }),
+  )
+}
+
+function headerParameters(method: string, generated: Generated): Parameter[] {
+  if (isIdempotent(method, generated)) return [IDEMPOTENCY_KEY]
+  return method === 'get' && isEventStream(generated) ? [LAST_EVENT_ID] : []
+}
+
+/** Every POST behind a guard; ClickHouse's interface has no such thing. */
+function isIdempotent(method: string, { responses }: Generated): boolean {
+  return method === 'post' && responses?.default === undefined
+}
+
+function isEventStream({ responses }: Generated): boolean {
+  return responses?.[200]?.content?.['text/event-stream'] !== undefined
+}
+
+const IDEMPOTENCY_KEY: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
@@ -94,105 +151,74 @@ const IDEMPOTENCY_KEY = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
-const ERROR_ENVELOPE = {
-  type: 'object',
-  required: ['data', 'error'],
-  properties: {
-    data: { type: 'null' },
-    error: {
-      type: 'object',
-      required: ['code', 'message'],
-      properties: { code: { type: 'string', enum: Object.keys(STATUS_OF) }, message: { type: 'string' } },
-    },
-  },
+const LAST_EVENT_ID: Parameter = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'The `id` of the last frame that was seen: the stream goes on after it. Takes precedence over `after`.',
+  schema: { type: 'string' },
 }
 
-const ERROR_MEANING: Record<keyof typeof STATUS_OF, string> = {
-  VALIDATION_ERROR: 'The request is malformed; the message names the place.',
-  UNAUTHENTICATED: 'The key is missing, invalid or revoked.',
-  FORBIDDEN: 'The key is of the wrong type or scope, or its workspace is suspended.',
-  NOT_FOUND: 'There is no such thing in the workspace of the key.',
-  METHOD_NOT_ALLOWED: 'The path exists, but takes other methods: `Allow` names them.',
-  CONFLICT: 'The state of the thing, or an Idempotency-Key, does not allow it.',
-  PAYLOAD_TOO_LARGE: 'The body is over the limit of `GET /api/v1/limits`.',
-  RATE_LIMITED: 'Too many requests; `Retry-After` says when to come back.',
-  INTERNAL: 'A fault of the service; the message carries the request id.',
-  UNAVAILABLE: 'The service cannot do this at the moment; `Retry-After` says when to try again.',
-}
-
-function errorResponses(): Json {
+function answers(method: string, generated: Generated): Record<string, Json> {
+  const { answer, media = {}, responses = {} } = generated
+  const given =
+    answer === undefined ? responses : { 200: { content: { [JSON_TYPE]: { schema: answer } } }, ...responses }
+  const headers = {
+    ...header('X-Request-Id'),
+    ...(isLimited(generated) && { ...header('RateLimit'), ...header('RateLimit-Policy') }),
+    ...(isIdempotent(method, generated) && header('Idempotent-Replayed')),
+  }
   return Object.fromEntries(
-    Object.entries(ERROR_MEANING).map(([code, description]) => [
-      code,
-      { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+    Object.entries(given).map(([status, { description, content }]) => [
+      status,
+      {
+        description: description === undefined || description.startsWith('Response for') ? 'Success.' : description,
+        headers,
+        ...((content ?? media[status]) && { content: { ...enveloped(content), ...media[status] } }),
+      },
     ]),
   )
 }
 
-function responses({ path, hooks = {} }: DescribedRoute): Json {
-  const { response, detail } = hooks
-  const query = hooks.query ?? detail?.query
-  const body = detail?.requestBody ?? hooks.body
-  const answers: Json = {}
-  for (const [status, schema] of Object.entries(byStatus(response ?? detail?.answer))) {
-    answers[status] = {
-      description: schema.description ?? 'Success.',
-      content: { 'application/json': { schema: envelope(schema) } },
-    }
+function header(name: keyof typeof ENVELOPE_HEADERS): Json {
+  return { [name]: { $ref: `#/components/headers/${name}` } }
+}
+
+function enveloped(content: Response['content'] = {}): Json {
+  const { [JSON_TYPE]: json, ...raw } = content
+  if (json === undefined) return raw
+  const error = { type: 'null', description: 'Null: the call succeeded.' }
+  const data = json.schema
+  const schema = {
+    type: 'object',
+    required: ['data', 'error'],
+    properties: { data, error },
+    additionalProperties: false,
   }
-  const codes: (keyof typeof STATUS_OF)[] = ['INTERNAL', 'UNAVAILABLE']
-  if (detail?.security?.length !== 0) codes.push('UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED')
-  if (body !== undefined) codes.push('PAYLOAD_TOO_LARGE', 'CONFLICT', 'NOT_FOUND')
-  if (body !== undefined || query !== undefined || path.includes(':')) codes.push('VALIDATION_ERROR')
-  if (path.includes(':')) codes.push('NOT_FOUND')
-  for (const code of codes) answers[STATUS_OF[code]] = { $ref: `#/components/responses/${code}` }
-  return answers
+  return { [JSON_TYPE]: { schema }, ...raw }
 }
 
-function byStatus(response: TSchema | Record<string, TSchema> | undefined): Record<string, TSchema> {
-  if (response === undefined) return {}
-  return Kind in response ? { 200: response as TSchema } : (response as Record<string, TSchema>)
+/** The operator's token has no budget. */
+function isLimited({ security = [] }: Generated): boolean {
+  return security.length > 0 && !isOperator(security)
 }
 
-function envelope(data: TSchema): Json {
-  return { type: 'object', required: ['data', 'error'], properties: { data, error: { type: 'null' } } }
+function isOperator(security: NonNullable<Generated['security']>): boolean {
+  return security.some((requirement) => 'operatorToken' in requirement)
 }
 
-function parameters(place: 'path' | 'query', schema: TSchema | undefined): Json[] {
-  const properties: Record<string, TSchema> = schema?.properties ?? {}
-  const required: readonly string[] = schema?.required ?? []
-  return Object.entries(properties).map(([name, property]) => ({
-    name,
-    in: place,
-    required: place === 'path' || required.includes(name),
-    description: property.description,
-    schema: withoutCoercion(property),
-  }))
-}
-
-/** Elysia widens a number of a query to "a number, or text that looks like one"; a reader wants to know the number. */
-function withoutCoercion(schema: TSchema): TSchema {
-  const variants: TSchema[] | undefined = schema.anyOf
-  const real = variants?.filter((each) => each.type !== 'string' || !COERCED.has(each.format))
-  return real?.length === 1 && real.length < (variants?.length ?? 0) ? (real[0] as TSchema) : schema
-}
-
-const COERCED = new Set(['integer', 'numeric', 'boolean'])
-
-/** `POST /api/v1/keys/:keyId/revoke` is `postKeysByKeyIdRevoke`. */
-function operationId({ method, path }: DescribedRoute): string {
-  const words = path.split(/[/-]/).filter((part) => part !== '' && part !== 'api' && part !== 'v1')
-  const named = words.map((part) => (part.startsWith(':') ? `By${capitalized(part.slice(1))}` : capitalized(part)))
-  return method.toLowerCase() + named.join('')
-}
-
-function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
-}
-
-/** Routes are grouped by what they are about: the first word after the version. */
-function tagOf(path: string): string {
-  const [first = '', second = '', third = ''] = path.split('/').slice(1)
-  if (first !== 'api') return 'Operation'
-  return second === 'v1' ? third : second
+/** The errors that follow from what a route takes, and those that it names. */
+function failures(method: string, generated: Generated, parameters: readonly Parameter[]): Json {
+  const { errors = [], security = [], requestBody, responses } = generated
+  // A route with an answer for all other statuses has errors of its own kind.
+  if (responses?.default !== undefined) return {}
+  const codes: ErrorCode[] = ['INTERNAL', ...errors]
+  if (security.length > 0) codes.push('UNAUTHENTICATED', 'RATE_LIMITED', 'UNAVAILABLE')
+  if (security.length > 0) codes.push(isOperator(security) ? 'NOT_FOUND' : 'FORBIDDEN')
+  if (requestBody !== undefined) codes.push('PAYLOAD_TOO_LARGE')
+  if (requestBody !== undefined || parameters.length > 0) codes.push('VALIDATION_ERROR')
+  if (isIdempotent(method, generated)) codes.push('CONFLICT')
+  // A PUT makes what is not there.
+  if (method !== 'put' && parameters.some((parameter) => parameter.in === 'path')) codes.push('NOT_FOUND')
+  return Object.fromEntries(codes.map((code) => [STATUS_OF[code], { $ref: `#/components/responses/${code}` }]))
 }

@@ -1,10 +1,10 @@
-import { Elysia } from 'elysia'
+import { type AnyElysia, Elysia } from 'elysia'
 import type { Config } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
 import { DOCS_ASSETS, DOCS_HEADERS, DOCS_PAGE, DOCS_SCRIPT } from './docs-page.ts'
 import { checkHealth, type Health, type HealthDeps } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import { type DescribedRoute, openApiDocument } from './openapi.ts'
+import { openApiDocument } from './openapi.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
 export interface OpsDeps {
@@ -13,32 +13,50 @@ export interface OpsDeps {
   readonly version: string
   readonly health: HealthDeps
   readonly metrics: Metrics
-  /** All routes of the service, asked when somebody reads the documentation. */
-  readonly routes: () => readonly DescribedRoute[]
+  /** The whole service, asked for its routes when somebody reads the documentation. */
+  readonly app: () => AnyElysia
 }
 
 /** How to operate the service, and what it can do (docs/specification.md#operations). None of it needs a key. */
 export function opsRoutes(deps: OpsDeps) {
   const limits = publishedLimits(deps.config)
-  return new Elysia({ name: 'ops', detail: { security: [] } })
+  return new Elysia({ name: 'ops', detail: { security: [], tags: ['Operation'] } })
     .get(
       '/healthz',
       () => ({ status: 'ok' as const, version: deps.version, uptime_seconds: Math.floor(process.uptime()) }),
       {
         response: Alive,
-        detail: { summary: 'Is the process alive?' },
+        detail: {
+          operationId: 'getHealth',
+          summary: 'Check whether the process is alive',
+          description: 'Says nothing about the stores; see /readyz.',
+        },
       },
     )
     .get('/readyz', async () => usable(await checkHealth(deps.health)), {
       response: Ready,
-      detail: { summary: 'Can requests be served, and how far behind is each consumer?' },
+      detail: {
+        errors: ['UNAVAILABLE'],
+        operationId: 'getReadiness',
+        summary: 'Check whether requests can be served',
+        description: 'Checks each store and tells how far behind each consumer of the journal is.',
+      },
     })
     .get('/metrics', () => new Response(deps.metrics.text(), { headers: METRICS_HEADERS }), {
-      detail: { summary: 'Measurements for Prometheus', responses: METRICS_RESPONSES },
+      detail: {
+        operationId: 'getMetrics',
+        summary: 'Read metrics',
+        description: 'In the Prometheus text format.',
+        responses: METRICS_RESPONSES,
+      },
     })
     .get('/api/v1/limits', () => limits, {
       response: PublishedLimits,
-      detail: { summary: 'Limits of requests and rates', tags: ['Operation'] },
+      detail: {
+        operationId: 'getLimits',
+        summary: 'Read the limits',
+        description: 'Limits of requests and rates, as they are configured.',
+      },
     })
     .use(docs(deps))
 }
@@ -54,9 +72,11 @@ function usable(health: Health) {
 }
 
 const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
-const METRICS_RESPONSES = { 200: { description: 'Prometheus text format', content: { 'text/plain': {} } } }
+const METRICS_RESPONSES = {
+  200: { description: 'Prometheus text format', content: { 'text/plain': { schema: { type: 'string' as const } } } },
+}
 
-function docs({ routes, version }: OpsDeps) {
+function docs({ app: service, version }: OpsDeps) {
   let document: string | undefined
   const app = new Elysia({ name: 'docs', detail: { hide: true } })
     .get('/docs', () => new Response(DOCS_PAGE, { headers: DOCS_HEADERS }))
@@ -65,7 +85,7 @@ function docs({ routes, version }: OpsDeps) {
       () => new Response(DOCS_SCRIPT, { headers: { 'content-type': 'text/javascript; charset=utf-8' } }),
     )
     .get('/docs/json', () => {
-      document ??= JSON.stringify(openApiDocument(routes(), version))
+      document ??= JSON.stringify(openApiDocument(service(), version))
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     })
   for (const { name, type, path } of DOCS_ASSETS) {

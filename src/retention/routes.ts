@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import { WorkspaceParams } from '../workspaces/schema.ts'
 import type { Erasure } from './erasure.ts'
 import { ErasedWorkspace } from './schema.ts'
@@ -11,23 +12,26 @@ export interface ErasureRoutesDeps {
 
 /** The end of a workspace, for the operator's token. */
 export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/workspaces' }).use(guards.operator).delete(
-    '/:workspaceId',
-    ({ params, request, server }) => {
-      // The connection may be silent for as long as the stores need.
-      server?.timeout(request, 0)
-      return erasure.erase(params.workspaceId.toLowerCase())
-    },
-    {
-      params: WorkspaceParams,
-      response: ErasedWorkspace,
-      detail: {
-        tags: ['Workspaces (operator)'],
-        summary: 'Erase a workspace: all its data in all stores, for good',
-        description:
-          'Its keys and feeds die at once; the answer comes when everything is verified to be gone. After an ' +
-          'UNAVAILABLE, a crash or a lost answer call again: it goes on where it was, and answers the same.',
+  return new Elysia({ prefix: '/api/v1/workspaces', detail: { security: SECURITY.operator } })
+    .use(guards.operator)
+    .delete(
+      '/:workspaceId',
+      ({ params, request, server }) => {
+        // The connection may be silent for as long as the stores need.
+        server?.timeout(request, 0)
+        return erasure.erase(params.workspaceId.toLowerCase())
       },
-    },
-  )
+      {
+        params: WorkspaceParams,
+        response: ErasedWorkspace,
+        detail: {
+          tags: ['Workspaces (operator)'],
+          operationId: 'eraseWorkspace',
+          summary: 'Erase a workspace',
+          description:
+            'Its keys and feeds die at once; the answer comes when everything is verified to be gone. After an ' +
+            'UNAVAILABLE, a crash or a lost answer call again: it goes on where it was, and answers the same.',
+        },
+      },
+    )
 }

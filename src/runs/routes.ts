@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import type { EventReader } from './events.ts'
 import {
   CancelRun,
@@ -31,42 +32,66 @@ export function runRoutes(deps: RunRoutesDeps) {
 
 function ingestRoutes({ guards, runs }: RunRoutesDeps) {
   const tags = ['Ingest']
-  return new Elysia({ prefix: '/api/ingest/v1' })
+  return new Elysia({ prefix: '/api/ingest/v1', detail: { security: SECURITY.agentKey } })
     .use(guards.ingest)
     .post('/run/start', ({ caller, body, mint }) => runs.start(caller, body, mint), {
       body: StartRun,
       response: RunStarted,
-      detail: { tags, summary: 'Start a run' },
+      detail: {
+        tags,
+        operationId: 'startRun',
+        summary: 'Start a run',
+        description: 'Only for external agents. With a `run_id` of your own a start can be repeated safely.',
+        errors: ['NOT_FOUND'],
+      },
     })
     .post('/run/complete', ({ caller, body }) => runs.complete(caller, body), {
       body: CompleteRun,
       response: RunEnded,
-      detail: { tags, summary: 'Complete a run; again: `already`; after another ending: CONFLICT' },
+      detail: {
+        tags,
+        operationId: 'completeRun',
+        summary: 'Complete a run',
+        description: 'A repeat answers `already: true`. A run that ended in another way is CONFLICT.',
+        errors: ['NOT_FOUND'],
+      },
     })
     .post('/run/fail', ({ caller, body }) => runs.fail(caller, body), {
       body: FailRun,
       response: RunEnded,
-      detail: { tags, summary: 'Fail a run; again: `already`; after another ending: CONFLICT' },
+      detail: {
+        tags,
+        operationId: 'failRun',
+        summary: 'Fail a run',
+        description: 'A repeat answers `already: true`. A run that ended in another way is CONFLICT.',
+        errors: ['NOT_FOUND'],
+      },
     })
 }
 
 function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
   const tags = ['Runs']
-  return new Elysia({ prefix: '/api/v1' })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get('/runs', ({ caller, query }) => runs.list(caller, query), {
       query: ListRuns,
       response: RunPage,
       detail: {
         tags,
-        summary: 'List runs, newest first',
+        operationId: 'listRuns',
+        summary: 'List runs',
         description: 'Conditions are joined by AND. `from` is included, `to` is not; both bound `created_at`.',
       },
     })
     .get('/runs/:runId', ({ caller, params }) => runs.get(caller, params.runId), {
       params: RunParams,
       response: RunRecord,
-      detail: { tags, summary: 'Read a run' },
+      detail: {
+        tags,
+        operationId: 'getRun',
+        summary: 'Read a run',
+        description: 'The run as it stands now, with its input and output.',
+      },
     })
     .get(
       '/runs/:runId/events',
@@ -77,7 +102,8 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         response: EventPage,
         detail: {
           tags,
-          summary: 'Read the events of a run, oldest first',
+          operationId: 'listEvents',
+          summary: 'Read the events of a run',
           description:
             'Holds every event acknowledged before the call. Unlike other lists it is read forwards: `next_cursor` is ' +
             'the `after_seq` of the next page. `level` is a minimum, `type` takes a trailing `*`.',
@@ -88,12 +114,22 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
       params: RunParams,
       query: ListChildren,
       response: RunPage,
-      detail: { tags, summary: 'List the runs that name this one as their parent, newest first' },
+      detail: {
+        tags,
+        operationId: 'listChildren',
+        summary: 'List the child runs of a run',
+        description: 'Those that name it as their parent, newest first.',
+      },
     })
     .post('/runs/:runId/cancel', ({ caller, params, body }) => runs.cancel(caller, params.runId, body), {
       params: RunParams,
       body: CancelRun,
       response: RunEnded,
-      detail: { tags, summary: 'Cancel a run; again: `already`; after another ending: CONFLICT' },
+      detail: {
+        tags,
+        operationId: 'cancelRun',
+        summary: 'Cancel a run',
+        description: 'A repeat answers `already: true`. A run that ended in another way is CONFLICT.',
+      },
     })
 }

@@ -1,8 +1,13 @@
+import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { LEVELS } from '../events/schema.ts'
+import { EventLevel } from '../events/schema.ts'
 import {
   Body,
+  Count,
+  Described,
   FreeForm,
+  JsonText,
+  Named,
   Nullable,
   Page,
   PageQuery,
@@ -21,97 +26,183 @@ import { RUN_STATUSES } from './state.ts'
 const NO_DEFAULT = { default: undefined }
 
 const TRIGGER_TYPES = ['manual', 'scheduled', 'webhook', 'sdk'] as const
-const TriggerType = t.UnionEnum(TRIGGER_TYPES, NO_DEFAULT)
-const RunStatusName = t.UnionEnum(RUN_STATUSES, NO_DEFAULT)
+const TriggerType = Named(
+  'TriggerType',
+  t.UnionEnum(TRIGGER_TYPES, { ...NO_DEFAULT, description: 'What started the run.' }),
+)
+export const RunStatus = Named(
+  'RunStatus',
+  t.UnionEnum(RUN_STATUSES, {
+    ...NO_DEFAULT,
+    description:
+      '`queued`, `running`, `awaiting_approval` and `awaiting_input` can change; `completed`, `failed`, `cancelled` and ' +
+      '`timed_out` are final.',
+  }),
+)
+
+const RunId = Described(Uuid, 'The run.')
+const Output = Described(FreeForm, 'What the run produced.')
 
 /** Body of `POST /api/ingest/v1/run/start`. */
-export const StartRun = Body({
-  agent_id: Uuid,
-  trigger_type: t.Optional(t.UnionEnum(TRIGGER_TYPES, { default: 'sdk' })),
-  input: t.Optional(FreeForm),
-  external_run_id: t.Optional(t.String({ description: "The caller's own name for the run." })),
-  parent_run_id: t.Optional(Uuid),
-  tags: t.Optional(t.Array(t.String())),
-  metadata: t.Optional(FreeForm),
-  run_id: t.Optional(
-    t.String({
-      ...Uuid,
-      description:
+export const StartRun = Named(
+  'StartRun',
+  Body({
+    agent_id: Described(Uuid, 'The agent that runs: the one of the key.'),
+    trigger_type: t.Optional(t.UnionEnum(TRIGGER_TYPES, { default: 'sdk', description: 'What started the run.' })),
+    input: t.Optional(Described(FreeForm, 'What the run was given. `{}` unless given.')),
+    external_run_id: t.Optional(t.String({ description: "The caller's own name for the run." })),
+    parent_run_id: t.Optional(Described(Uuid, 'The run of the same workspace that started this one.')),
+    tags: t.Optional(t.Array(t.String(), { description: 'Words to find the run by.' })),
+    metadata: t.Optional(Described(FreeForm, 'Anything else to keep with the run. `{}` unless given.')),
+    run_id: t.Optional(
+      Described(
+        Uuid,
         'Chosen by the caller, so that a start can be repeated safely: a repeat with the same body returns the same ' +
-        'run, another body is CONFLICT. Bodies are the same when their fields are, free-form ones byte for byte.',
-    }),
-  ),
-})
+          'run, another body is CONFLICT. Bodies are the same when their fields are, free-form ones byte for byte.',
+      ),
+    ),
+  }),
+)
 export type StartRun = typeof StartRun.static
 
-export const RunStarted = t.Object({ run_id: Uuid })
+export const RunStarted = Named('RunStarted', t.Object({ run_id: RunId }))
 export type RunStarted = typeof RunStarted.static
 
 /** Body of `POST /api/ingest/v1/run/complete`. */
-export const CompleteRun = Body({ run_id: Uuid, output: t.Optional(FreeForm) })
+export const CompleteRun = Named('CompleteRun', Body({ run_id: RunId, output: t.Optional(Output) }))
 export type CompleteRun = typeof CompleteRun.static
 
 /** Body of `POST /api/ingest/v1/run/fail`. */
-export const FailRun = Body({ run_id: Uuid, error_message: t.String(), error_detail: t.Optional(FreeForm) })
+export const FailRun = Named(
+  'FailRun',
+  Body({
+    run_id: RunId,
+    error_message: t.String({ description: 'What went wrong, in one sentence.' }),
+    error_detail: t.Optional(Described(FreeForm, 'Anything else about the failure. `{}` unless given.')),
+  }),
+)
 export type FailRun = typeof FailRun.static
 
 /** Body of `POST /api/v1/runs/:runId/cancel`. */
-export const CancelRun = Body({
-  reason: t.Optional(t.String({ description: 'Kept as the error_message of the run.' })),
-})
+export const CancelRun = Named(
+  'CancelRun',
+  Body({ reason: t.Optional(t.String({ description: 'Kept as the error_message of the run.' })) }),
+)
 export type CancelRun = typeof CancelRun.static
 
 /** Answer of run/complete, run/fail and cancel. */
-export const RunEnded = t.Object({
-  run_id: Uuid,
-  status: RunStatusName,
-  completed_at: Timestamp,
-  duration_ms: Nullable(t.Integer({ description: 'From started_at; null for a run that never started.' })),
-  already: t.Boolean({ description: 'The run had ended so before; this call changed nothing.' }),
-})
+export const RunEnded = Named(
+  'RunEnded',
+  t.Object({
+    run_id: RunId,
+    status: Described(RunStatus, 'How the run ended.'),
+    completed_at: Described(Timestamp, 'When it ended.'),
+    duration_ms: Nullable(Count('From started_at; null for a run that never started.')),
+    already: t.Boolean({ description: 'The run had already ended in this way; this call changed nothing.' }),
+  }),
+)
 export type RunEnded = typeof RunEnded.static
 
-/** A run as clients read it. */
-export const RunRecord = t.Object({
-  run_id: Uuid,
-  agent_id: Uuid,
-  agent_version: t.Integer({ description: 'The version of the agent when the run started.' }),
-  status: RunStatusName,
+export const Usage = Named(
+  'Usage',
+  t.Object(
+    {
+      input_tokens: Count('Tokens that models read.'),
+      output_tokens: Count('Tokens that models wrote.'),
+      total_tokens: Count('The sum of both.'),
+    },
+    { description: 'Tokens that the model calls of the run used.' },
+  ),
+)
+
+const waitingRun = Described(Uuid, 'The run that waits: this one, or one that it started.')
+export const PauseExpiry = Described(Nullable(Timestamp), 'When it expires; null: never.')
+export const QuestionOptions = t.Optional(
+  t.Array(t.String(), { description: 'Suggested answers; absent when the model gave none.' }),
+)
+
+/** What a hosted run waits for. */
+const PendingPause = Named(
+  'PendingPause',
+  t.Union(
+    [
+      t.Object({
+        type: t.Literal('approval', { description: 'A tool call waits for a person to approve it.' }),
+        id: Described(Uuid, 'The approval.'),
+        run_id: waitingRun,
+        tool: t.String({ description: 'The tool to be called.' }),
+        input: Described(FreeForm, 'The arguments of the call.'),
+        expires_at: PauseExpiry,
+      }),
+      t.Object({
+        type: t.Literal('input', { description: 'The model waits for an answer to its question.' }),
+        id: Described(Uuid, 'The input request.'),
+        run_id: waitingRun,
+        question: t.String({ description: 'What the model asks.' }),
+        options: QuestionOptions,
+        expires_at: PauseExpiry,
+      }),
+    ],
+    { description: 'What the run waits for.' },
+  ),
+)
+
+const runFields = {
+  run_id: RunId,
+  agent_id: Described(Uuid, 'The agent that ran.'),
+  agent_version: Type.Integer({ minimum: 1, description: 'The version of the agent when the run started.' }),
+  status: RunStatus,
   trigger_type: TriggerType,
-  external_run_id: Nullable(t.String()),
-  parent_run_id: Nullable(Uuid),
-  session_id: Nullable(Uuid),
-  external_user_id: Nullable(t.String()),
-  tags: t.Array(t.String()),
-  metadata: FreeForm,
-  input: FreeForm,
-  output: Nullable(FreeForm),
-  error_message: Nullable(t.String()),
-  error_detail: Nullable(FreeForm),
-  created_at: Timestamp,
-  started_at: Nullable(Timestamp),
-  completed_at: Nullable(Timestamp),
-  duration_ms: Nullable(t.Integer()),
-  usage: t.Object({ input_tokens: t.Integer(), output_tokens: t.Integer(), total_tokens: t.Integer() }),
-  cost_usd: t.Number(),
-  event_count: t.Integer({ description: 'Trails the last accepted event by about a second.' }),
-  last_event_at: Nullable(t.String({ ...Timestamp, description: 'When the service received the last event.' })),
-  pending: Nullable(FreeForm),
-})
+  external_run_id: Described(Nullable(t.String()), "The caller's own name for the run."),
+  parent_run_id: Described(Nullable(Uuid), 'The run that started this one.'),
+  session_id: Described(Nullable(Uuid), 'The session that the run belongs to. Hosted agents only.'),
+  external_user_id: Described(Nullable(t.String()), "The caller's own name for the user."),
+  tags: t.Array(t.String(), { description: 'Words to find the run by.' }),
+  metadata: Described(FreeForm, 'Whatever the caller keeps with the run.'),
+}
+const runContent = {
+  input: Described(FreeForm, 'What the run was given.'),
+  output: Described(Nullable(FreeForm), 'What the run produced; null unless it completed.'),
+}
+const runProgress = {
+  error_message: Described(Nullable(t.String()), 'Why the run failed, was cancelled or timed out.'),
+  error_detail: Described(Nullable(FreeForm), 'More about the failure.'),
+  created_at: Described(Timestamp, 'When the run was created.'),
+  started_at: Described(Nullable(Timestamp), 'When it first ran; null while it is queued.'),
+  completed_at: Described(Nullable(Timestamp), 'When it ended; null while it has not.'),
+  duration_ms: Nullable(Count('From started_at to completed_at.')),
+  usage: Usage,
+  cost_usd: t.Number({ minimum: 0, description: 'What its model calls cost, in US dollars.' }),
+  event_count: Count('Events reported so far. Trails the last accepted event by about a second.'),
+  last_event_at: Described(Nullable(Timestamp), 'When the service received the last event.'),
+  pending: Described(Nullable(JsonText(PendingPause)), 'What the run waits for; null while it waits for nothing.'),
+}
+
+/** A run as clients read it. */
+export const RunRecord = Named(
+  'Run',
+  t.Object({ ...runFields, ...runContent, ...runProgress }, { description: 'One execution of an agent.' }),
+)
 export type RunRecord = typeof RunRecord.static
+
+/** A run as feeds tell it. */
+export const RunOfFeed = Named(
+  'RunOfFeed',
+  t.Object({ ...runFields, ...runProgress }, { description: 'A run, without its `input` and `output`.' }),
+)
 
 /** Query of `GET /api/v1/runs`. Conditions are joined by AND; `from` is included, `to` is not, both bound `created_at`. */
 export const ListRuns = t.Object(
   {
-    status: t.Optional(RunStatusName),
-    agent_id: t.Optional(Uuid),
-    trigger_type: t.Optional(TriggerType),
-    external_run_id: t.Optional(Text({ maxLength: 2_000 })),
-    parent_run_id: t.Optional(Uuid),
-    session_id: t.Optional(Uuid),
-    tag: t.Optional(Text({ maxLength: 2_000 })),
-    from: t.Optional(TimestampIn),
-    to: t.Optional(TimestampIn),
+    status: t.Optional(Described(RunStatus, 'Runs of this status.')),
+    agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
+    trigger_type: t.Optional(Described(TriggerType, 'Runs started by this.')),
+    external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs that their caller named so.' })),
+    parent_run_id: t.Optional(Described(Uuid, 'Runs that this run started.')),
+    session_id: t.Optional(Described(Uuid, 'Runs of this session.')),
+    tag: t.Optional(Text({ maxLength: 2_000, description: 'Runs that have this tag.' })),
+    from: t.Optional(Described(TimestampIn, 'Runs created at this moment or later.')),
+    to: t.Optional(Described(TimestampIn, 'Runs created before this moment.')),
     ...PageQuery,
   },
   { additionalProperties: false },
@@ -122,14 +213,14 @@ export type ListRuns = typeof ListRuns.static
 export const ListChildren = t.Object(PageQuery, { additionalProperties: false })
 
 /** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` tells whether more follow. */
-export const RunPage = Page(RunRecord)
+export const RunPage = Page('RunPage', RunRecord)
 export type RunPage = typeof RunPage.static
 
 /** Query of `GET /api/v1/runs/:runId/events`. */
 export const ListEvents = t.Object(
   {
     type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one and `*`.' })),
-    level: t.Optional(t.UnionEnum(LEVELS, { ...NO_DEFAULT, description: 'This level or a higher one.' })),
+    level: t.Optional(Described(EventLevel, 'This level or a higher one.')),
     after_seq: t.Optional(QueryInt({ minimum: 0, maximum: SEQ_MAX, description: 'Only events after this `seq`.' })),
     ...PageQuery,
   },
@@ -137,21 +228,33 @@ export const ListEvents = t.Object(
 )
 export type ListEvents = typeof ListEvents.static
 
+const eventFields = {
+  id: t.String({ description: "The caller's id of the event, unique in its run, or a ULID of the service's." }),
+  seq: Type.Integer({ minimum: 1, description: 'Its position in the order of acceptance.' }),
+  type: t.String({ description: 'What kind of event it is, such as `llm.call`.' }),
+  level: EventLevel,
+  payload: Described(FreeForm, 'What the event says, as it was sent.'),
+  occurred_at: Described(Timestamp, 'When it happened, as the caller says.'),
+}
 /** An event as clients read it (docs/specification.md#events). */
-export const EventRecord = t.Object({
-  id: t.String(),
-  seq: t.Integer(),
-  type: t.String(),
-  level: t.UnionEnum(LEVELS, NO_DEFAULT),
-  payload: FreeForm,
-  occurred_at: Timestamp,
-  received_at: Timestamp,
-})
+export const EventRecord = Named(
+  'Event',
+  t.Object(
+    { ...eventFields, received_at: Described(Timestamp, 'When the service accepted it.') },
+    { description: 'Something that a run reported.' },
+  ),
+)
 export type EventRecord = typeof EventRecord.static
 
+/** An event as feeds tell it: the activity around it says when it was received. */
+export const EventOfFeed = Named(
+  'EventOfFeed',
+  t.Object(eventFields, { description: 'An event, without `received_at`.' }),
+)
+
 /** Oldest first, unlike other lists: a log is read forwards. `next_cursor` is the `after_seq` of the next page. */
-export const EventPage = Page(EventRecord)
+export const EventPage = Page('EventPage', EventRecord, 'oldest first')
 export type EventPage = typeof EventPage.static
 
 /** `:runId` of a path. */
-export const RunParams = t.Object({ runId: Uuid })
+export const RunParams = t.Object({ runId: RunId })

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import { DeletedSecret, ListSecrets, PutSecret, SecretPage, SecretParams, SecretRecord } from './schema.ts'
 import type { SecretStore } from './store.ts'
 
@@ -12,22 +13,39 @@ const tags = ['Secrets']
 
 /** Secrets of a workspace (docs/specification.md#secrets): written and named, never read. */
 export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/secrets' })
+  return new Elysia({ prefix: '/api/v1/secrets', detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .put('/:name', ({ caller, params, body }) => secrets.put(caller, params.name, body), {
       params: SecretParams,
       body: PutSecret,
       response: SecretRecord,
-      detail: { tags, summary: 'Set a secret that headers of tools refer to as {{secret:NAME}}' },
+      detail: {
+        tags,
+        operationId: 'setSecret',
+        summary: 'Set a secret',
+        description:
+          'Headers of tools refer to it as `{{secret:NAME}}`. Its value is stored encrypted and never shown again.',
+        errors: ['CONFLICT'],
+      },
     })
     .get('', ({ caller, query }) => secrets.list(caller, query), {
       query: ListSecrets,
       response: SecretPage,
-      detail: { tags, summary: 'List the names of the secrets of the workspace' },
+      detail: {
+        tags,
+        operationId: 'listSecrets',
+        summary: 'List secrets',
+        description: 'Names and dates only; no call returns a value.',
+      },
     })
     .delete('/:name', ({ caller, params }) => secrets.delete(caller, params.name), {
       params: SecretParams,
       response: DeletedSecret,
-      detail: { tags, summary: 'Delete a secret' },
+      detail: {
+        tags,
+        operationId: 'deleteSecret',
+        summary: 'Delete a secret',
+        description: 'Calls of tools that refer to it fail from then on.',
+      },
     })
 }

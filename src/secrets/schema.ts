@@ -1,6 +1,6 @@
 import { Kind, Type, TypeRegistry } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Body, Page, PageQuery, Timestamp } from '../http/schema.ts'
+import { Body, Described, Named, Page, PageQuery, Timestamp } from '../http/schema.ts'
 import { shown } from '../http/validation-message.ts'
 
 /** Secrets of a workspace, for headers of tools (docs/specification.md#secrets). Nothing here ever carries a value out. */
@@ -23,7 +23,7 @@ const SecretValue = Type.Unsafe<unknown>({
 })
 
 /** Body of `PUT /api/v1/secrets/:name`. */
-export const PutSecret = Body({ value: SecretValue })
+export const PutSecret = Named('PutSecret', Body({ value: SecretValue }))
 export type PutSecret = typeof PutSecret.static
 
 /** `:name` of a path. Judged by {@link secretNameProblem}, which says more than that a pattern does not match. */
@@ -36,17 +36,33 @@ export const SecretParams = t.Object({
   }),
 })
 
-export const SecretRecord = t.Object({ name: t.String(), created_at: Timestamp, updated_at: Timestamp })
+export const SecretRecord = Named(
+  'Secret',
+  t.Object(
+    {
+      name: t.String({ description: 'What `{{secret:NAME}}` refers to it by.' }),
+      created_at: Described(Timestamp, 'When it was set first.'),
+      updated_at: Described(Timestamp, 'When it was set last.'),
+    },
+    { description: 'A secret, without its value.' },
+  ),
+)
 export type SecretRecord = typeof SecretRecord.static
 
 /** Query of `GET /api/v1/secrets`. */
 export const ListSecrets = t.Object(PageQuery, { additionalProperties: false })
 export type ListSecrets = typeof ListSecrets.static
 
-export const SecretPage = Page(SecretRecord)
+export const SecretPage = Page('SecretPage', SecretRecord)
 export type SecretPage = typeof SecretPage.static
 
-export const DeletedSecret = t.Object({ name: t.String(), deleted: t.Literal(true) })
+export const DeletedSecret = Named(
+  'DeletedSecret',
+  t.Object({
+    name: t.String({ description: 'The name that it had.' }),
+    deleted: t.Literal(true, { description: 'It is gone.' }),
+  }),
+)
 export type DeletedSecret = typeof DeletedSecret.static
 
 /** What is listed of a row of `secrets`. */

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
+import { SECURITY } from '../keys/security.ts'
 import { RunParams } from '../runs/schema.ts'
 import { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
 import type { TaskStore } from './store.ts'
@@ -15,26 +16,33 @@ export function taskRoutes(deps: TaskRoutesDeps) {
 }
 
 function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
-  return new Elysia({ prefix: '/api/ingest/v1' })
+  return new Elysia({ prefix: '/api/ingest/v1', detail: { security: SECURITY.agentKey } })
     .use(guards.ingest)
     .post('/tasks', ({ caller, body }) => tasks.report(caller, body), {
       body: ReportTask,
       response: TaskReported,
       detail: {
         tags: ['Ingest'],
+        operationId: 'reportTask',
         summary: 'Create or update a task',
+        errors: ['NOT_FOUND'],
         description: 'Fields left out of a later call keep their value. A report out of order changes nothing.',
       },
     })
 }
 
 function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1' })
+  return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get('/runs/:runId/tasks', ({ caller, params, query }) => tasks.list(caller, params.runId, query), {
       params: RunParams,
       query: ListTasks,
       response: TaskPage,
-      detail: { tags: ['Runs'], summary: 'List the tasks of a run, newest first' },
+      detail: {
+        tags: ['Runs'],
+        operationId: 'listTasks',
+        summary: 'List the tasks of a run',
+        description: 'Newest first.',
+      },
     })
 }

@@ -1,50 +1,71 @@
 import { t } from 'elysia'
-import { Body, FreeForm, Nullable, Page, PageQuery, Timestamp, Uuid } from '../http/schema.ts'
+import { Body, Described, FreeForm, Named, Nullable, Page, PageQuery, Timestamp, Uuid } from '../http/schema.ts'
 import { TASK_STATUSES } from './state.ts'
 
 /** What of a task goes over the wire (docs/specification.md#tasks). */
 
 // Elysia would fill a missing optional word with the first one, hence the explicit default.
-const TaskStatusName = t.UnionEnum(TASK_STATUSES, { default: undefined })
+const TaskStatus = Named(
+  'TaskStatus',
+  t.UnionEnum(TASK_STATUSES, {
+    default: undefined,
+    description: '`completed`, `failed` and `skipped` are final.',
+  }),
+)
 
 /** Body of `POST /api/ingest/v1/tasks`. Fields left out of a later call keep their value. */
-export const ReportTask = Body({
-  run_id: Uuid,
-  task: Body({
-    id: Uuid,
-    name: t.String(),
-    status: TaskStatusName,
-    input: t.Optional(FreeForm),
-    output: t.Optional(FreeForm),
-    error_message: t.Optional(t.String()),
-    parent_task_id: t.Optional(Uuid),
+export const ReportTask = Named(
+  'ReportTask',
+  Body({
+    run_id: Described(Uuid, 'The run that the task belongs to.'),
+    task: Body(
+      {
+        id: Described(Uuid, 'Chosen by the caller: names the task in later calls.'),
+        name: t.String({ description: 'What the task is about.' }),
+        status: TaskStatus,
+        input: t.Optional(Described(FreeForm, 'What the task was given.')),
+        output: t.Optional(Described(FreeForm, 'What the task produced.')),
+        error_message: t.Optional(t.String({ description: 'Why it failed.' })),
+        parent_task_id: t.Optional(Described(Uuid, 'The task of the same run that it is a part of.')),
+      },
+      { description: 'The task as it stands now.' },
+    ),
   }),
-})
+)
 export type ReportTask = typeof ReportTask.static
 
 /** Answer of `POST /api/ingest/v1/tasks`. */
-export const TaskReported = t.Object({
-  task_id: Uuid,
-  status: t.UnionEnum(TASK_STATUSES, { default: undefined, description: 'As it stands after the call.' }),
-  created: t.Boolean(),
-  applied: t.Boolean({ description: 'False for a step backwards or out of a terminal status: nothing has changed.' }),
-})
+export const TaskReported = Named(
+  'TaskReported',
+  t.Object({
+    task_id: Described(Uuid, 'The task.'),
+    status: Described(TaskStatus, 'As it stands after the call.'),
+    created: t.Boolean({ description: 'This call reported the task for the first time.' }),
+    applied: t.Boolean({ description: 'False for a step backwards or out of a terminal status: nothing has changed.' }),
+  }),
+)
 export type TaskReported = typeof TaskReported.static
 
 /** A task as clients read it. */
-export const TaskRecord = t.Object({
-  id: Uuid,
-  run_id: Uuid,
-  agent_id: Uuid,
-  parent_task_id: Nullable(Uuid),
-  name: t.String(),
-  status: TaskStatusName,
-  input: Nullable(FreeForm),
-  output: Nullable(FreeForm),
-  error_message: Nullable(t.String()),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-})
+export const TaskRecord = Named(
+  'Task',
+  t.Object(
+    {
+      id: Described(Uuid, 'The id that the caller chose.'),
+      run_id: Described(Uuid, 'The run it belongs to.'),
+      agent_id: Described(Uuid, 'The agent of that run.'),
+      parent_task_id: Described(Nullable(Uuid), 'The task it is a part of.'),
+      name: t.String({ description: 'What the task is about.' }),
+      status: TaskStatus,
+      input: Described(Nullable(FreeForm), 'What the task was given.'),
+      output: Described(Nullable(FreeForm), 'What the task produced.'),
+      error_message: Described(Nullable(t.String()), 'Why it failed.'),
+      created_at: Described(Timestamp, 'When it was reported first.'),
+      updated_at: Described(Timestamp, 'When it changed last.'),
+    },
+    { description: 'A step of a run.' },
+  ),
+)
 export type TaskRecord = typeof TaskRecord.static
 
 /** Query of `GET /api/v1/runs/:runId/tasks`. */
@@ -52,5 +73,5 @@ export const ListTasks = t.Object(PageQuery, { additionalProperties: false })
 export type ListTasks = typeof ListTasks.static
 
 /** Newest first. A page ends early when its tasks together pass 8 MiB; `next_cursor` tells whether more follow. */
-export const TaskPage = Page(TaskRecord)
+export const TaskPage = Page('TaskPage', TaskRecord)
 export type TaskPage = typeof TaskPage.static

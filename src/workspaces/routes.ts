@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
 import { CreateOwnerKey, NewKey } from '../keys/schema.ts'
+import { SECURITY } from '../keys/security.ts'
 import type { KeyStore } from '../keys/store.ts'
 import {
   CreateWorkspace,
@@ -23,17 +24,27 @@ const tags = ['Workspaces (operator)']
 
 /** Workspaces, for the operator's token (docs/specification.md#workspaces). */
 export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/workspaces' })
+  return new Elysia({ prefix: '/api/v1/workspaces', detail: { security: SECURITY.operator } })
     .use(guards.operator)
     .post('', ({ body, mint }) => workspaces.create(body, mint), {
       body: CreateWorkspace,
       response: NewWorkspace,
-      detail: { tags, summary: 'Make a workspace and its first key' },
+      detail: {
+        tags,
+        operationId: 'createWorkspace',
+        summary: 'Create a workspace',
+        description: 'The answer holds its first workspace key, which is shown this once.',
+      },
     })
     .get('', ({ query }) => workspaces.list(query), {
       query: ListWorkspaces,
       response: WorkspacePage,
-      detail: { tags, summary: 'List all workspaces' },
+      detail: {
+        tags,
+        operationId: 'listWorkspaces',
+        summary: 'List workspaces',
+        description: 'All of them, newest first, without their keys.',
+      },
     })
     .post(
       '/:workspaceId/keys',
@@ -42,13 +53,26 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
         params: WorkspaceParams,
         body: CreateOwnerKey,
         response: NewKey,
-        detail: { tags, summary: 'Make a workspace key for an owner who lost theirs' },
+        detail: {
+          tags,
+          operationId: 'createOwnerKey',
+          summary: 'Create a workspace key for its owner',
+          description: 'For an owner who has lost theirs. The key is shown this once.',
+        },
       },
     )
     .patch('/:workspaceId', ({ params, body }) => workspaces.edit(params.workspaceId.toLowerCase(), body), {
       params: WorkspaceParams,
       body: EditWorkspace,
       response: WorkspaceRecord,
-      detail: { tags, summary: 'Rename, suspend or reactivate a workspace, or say how long its events are kept' },
+      detail: {
+        tags,
+        operationId: 'editWorkspace',
+        summary: 'Edit a workspace',
+        description:
+          'Renames, suspends or reactivates it, or sets how long its events are kept. Keys of a suspended ' +
+          'workspace are refused at once.',
+        errors: ['CONFLICT'],
+      },
     })
 }

@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { Body, Int, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
+import { Body, Described, Int, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 
 /** What of a workspace, the tenant, goes over the wire (docs/specification.md#workspaces). */
 
@@ -7,12 +7,15 @@ const NAME_LENGTH_MAX = 200
 /** A hundred years. */
 export const RETENTION_DAYS_MAX = 36_500
 
-const WorkspaceName = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX })
+const WorkspaceName = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'What people call the workspace.' })
 /** Elysia would fill a missing optional choice with its first word, hence the explicit default. */
-const WorkspaceStatus = t.UnionEnum(['active', 'suspended'], {
-  default: undefined,
-  description: 'The keys of a suspended workspace answer FORBIDDEN.',
-})
+const WorkspaceStatus = Named(
+  'WorkspaceStatus',
+  t.UnionEnum(['active', 'suspended'], {
+    default: undefined,
+    description: 'Calls with keys of a suspended workspace are answered FORBIDDEN.',
+  }),
+)
 
 const RetentionDays = Nullable(
   Int({
@@ -24,46 +27,55 @@ const RetentionDays = Nullable(
 )
 
 /** Body of `POST /api/v1/workspaces`. */
-export const CreateWorkspace = Body({ name: WorkspaceName })
+export const CreateWorkspace = Named('CreateWorkspace', Body({ name: WorkspaceName }))
 export type CreateWorkspace = typeof CreateWorkspace.static
 
 /** Body of `PATCH /api/v1/workspaces/:workspaceId`. */
-export const EditWorkspace = Body({
-  name: t.Optional(WorkspaceName),
-  status: t.Optional(WorkspaceStatus),
-  retention_days: t.Optional(RetentionDays),
-})
+export const EditWorkspace = Named(
+  'EditWorkspace',
+  Body({
+    name: t.Optional(WorkspaceName),
+    status: t.Optional(WorkspaceStatus),
+    retention_days: t.Optional(RetentionDays),
+  }),
+)
 export type EditWorkspace = typeof EditWorkspace.static
 
 const workspaceFields = {
-  workspace_id: Uuid,
-  name: t.String(),
+  workspace_id: Described(Uuid, 'The workspace.'),
+  name: t.String({ description: 'What people call it.' }),
   status: WorkspaceStatus,
   retention_days: RetentionDays,
-  created_at: Timestamp,
-  updated_at: Timestamp,
+  created_at: Described(Timestamp, 'When it was created.'),
+  updated_at: Described(Timestamp, 'When it was edited last.'),
 }
 
-export const WorkspaceRecord = t.Object(workspaceFields)
+export const WorkspaceRecord = Named('Workspace', t.Object(workspaceFields, { description: 'A tenant.' }))
 export type WorkspaceRecord = typeof WorkspaceRecord.static
 
 /** A workspace just made, with its first workspace key. */
-export const NewWorkspace = t.Object({
-  ...workspaceFields,
-  key_id: Uuid,
-  key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }),
-})
+export const NewWorkspace = Named(
+  'NewWorkspace',
+  t.Object(
+    {
+      ...workspaceFields,
+      key_id: Described(Uuid, 'Its first workspace key.'),
+      key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }),
+    },
+    { description: 'A workspace just made, with its first key.' },
+  ),
+)
 export type NewWorkspace = typeof NewWorkspace.static
 
 /** Query of `GET /api/v1/workspaces`. */
 export const ListWorkspaces = t.Object(PageQuery, { additionalProperties: false })
 export type ListWorkspaces = typeof ListWorkspaces.static
 
-export const WorkspacePage = Page(WorkspaceRecord)
+export const WorkspacePage = Page('WorkspacePage', WorkspaceRecord)
 export type WorkspacePage = typeof WorkspacePage.static
 
 /** `:workspaceId` of a path. */
-export const WorkspaceParams = t.Object({ workspaceId: Uuid })
+export const WorkspaceParams = t.Object({ workspaceId: Described(Uuid, 'The workspace.') })
 
 /** A row of `workspaces`. */
 export interface WorkspaceRow extends Omit<WorkspaceRecord, 'created_at' | 'updated_at'> {

@@ -4,9 +4,11 @@ import { dataOrStream } from '../../http/answer.ts'
 import { bearerToken } from '../../http/bearer.ts'
 import { ApiError, invalid } from '../../http/errors.ts'
 import type { Guards } from '../../keys/guards.ts'
+import { SECURITY } from '../../keys/security.ts'
 import { RunParams } from '../../runs/schema.ts'
 import type { RunStore } from '../../runs/store.ts'
 import { type OutputPosition, parseOutputId } from '../output/output-log.ts'
+import { OUTPUT_STREAM } from '../output/schema.ts'
 import type { Invocations } from './invocations.ts'
 import type { Responder, ResponseMode } from './respond.ts'
 import { InvokeAgent, OutputStreamQuery, type RunResponse, RunResponses } from './schema.ts'
@@ -18,38 +20,34 @@ export interface InvokeRoutesDeps {
   readonly runs: Pick<RunStore, 'find' | 'get'>
 }
 
-const STREAM_ANSWER = {
-  200: {
-    description:
-      'Frames with `id`, `event` (chunk, tool, done, awaiting_approval, awaiting_input, error) and JSON `data`.',
-    content: { 'text/event-stream': { schema: { type: 'string' as const } } },
-  },
-}
-
 /** Invoking hosted agents, and following what their runs put out (docs/specification.md#invoke). */
 export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
-  const invoking = new Elysia({ prefix: '/api/v1/agents' }).use(guards.keyOfAgent('invokes')).post(
-    '/:agentId/invoke',
-    async (context) => {
-      const { caller, params, body, mint } = context
-      const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
-      return dataOrStream<RunResponse>(responder.respond(caller.workspaceId, responseModeOf(context, body), invoke))
-    },
-    {
-      params: AgentParams,
-      body: InvokeAgent,
-      response: RunResponses,
-      detail: {
-        tags,
-        summary: 'Run a hosted agent',
-        description:
-          '200 when the run is over, 202 when it waits for a person or goes on in the background. A caller that goes ' +
-          'away does not stop its run.',
+  const invoking = new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.anyKey } })
+    .use(guards.keyOfAgent('invokes'))
+    .post(
+      '/:agentId/invoke',
+      async (context) => {
+        const { caller, params, body, mint } = context
+        const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
+        return dataOrStream<RunResponse>(responder.respond(caller.workspaceId, responseModeOf(context, body), invoke))
       },
-    },
-  )
-  const following = new Elysia({ prefix: '/api/v1' }).use(guards.feed).get(
+      {
+        params: AgentParams,
+        body: InvokeAgent,
+        response: RunResponses,
+        detail: {
+          tags,
+          media: { 200: OUTPUT_STREAM.content },
+          operationId: 'invokeAgent',
+          summary: 'Run a hosted agent',
+          description:
+            '200 when the run is over, 202 when it waits for a person or goes on in the background. A caller that goes ' +
+            'away does not stop its run.',
+        },
+      },
+    )
+  const following = new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.feed } }).use(guards.feed).get(
     '/runs/:runId/output-stream',
     async ({ feed, params, query, request, server }) => {
       const run = await runs.find(feed.caller, params.runId)
@@ -69,8 +67,12 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
       query: OutputStreamQuery,
       detail: {
         tags,
-        summary: 'Follow what a hosted run puts out, from any frame on, finished or not',
-        responses: STREAM_ANSWER,
+        operationId: 'streamRunOutput',
+        summary: 'Follow the output of a hosted run',
+        description:
+          'Begins after the frame of `Last-Event-ID` or `after`, or at the beginning; the run may be over. Ends ' +
+          'itself when the run ends or waits for a person.',
+        responses: { 200: OUTPUT_STREAM },
       },
     },
   )

@@ -1,18 +1,20 @@
 import { t } from 'elysia'
-import { Body, FreeForm, Nullable, Text, Timestamp, Uuid } from '../../http/schema.ts'
-import { RUN_STATUSES } from '../../runs/state.ts'
+import { Body, Described, FreeForm, Named, Nullable, Text, Uuid } from '../../http/schema.ts'
+import { PauseExpiry, QuestionOptions, RunStatus, Usage } from '../../runs/schema.ts'
 
 /** What of an invocation goes over the wire (docs/specification.md#invoke). */
 
-const NO_DEFAULT = { default: undefined }
 const HISTORY_MAX = 2_000
 const MESSAGE_LENGTH_MAX = 1_000_000
 const VARIABLES_MAX = 500
 
-const HistoryMessage = Body({
-  role: t.UnionEnum(['user', 'assistant'], NO_DEFAULT),
-  content: Text({ maxLength: MESSAGE_LENGTH_MAX }),
-})
+const HistoryMessage = Named(
+  'HistoryMessage',
+  Body({
+    role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Who said it.' }),
+    content: Text({ maxLength: MESSAGE_LENGTH_MAX, description: 'What was said.' }),
+  }),
+)
 
 /** How the answer to a call that drives a run is given. */
 export const answering = {
@@ -21,85 +23,120 @@ export const answering = {
 }
 
 /** Body of `POST /api/v1/agents/:agentId/invoke`. */
-export const InvokeAgent = Body({
-  input: t.Optional(FreeForm),
+const invokeAgent = Body({
+  input: t.Optional(
+    Described(FreeForm, 'What the model is asked: `message`, if that is text, else the whole object as JSON.'),
+  ),
   prompt_variables: t.Optional(
     t.Record(t.String(), Text({ maxLength: MESSAGE_LENGTH_MAX }), {
       maxProperties: VARIABLES_MAX,
       description: 'Fills `{{KEY}}` placeholders in the prompt of the agent.',
     }),
   ),
-  session_id: t.Optional(Uuid),
-  start_session: t.Optional(t.Boolean()),
+  session_id: t.Optional(Described(Uuid, 'Continues this session. Cannot be combined with start_session or history.')),
+  start_session: t.Optional(t.Boolean({ description: 'Begins a session; its id is in the answer.' })),
   external_user_id: t.Optional(t.String({ description: 'Only together with session_id or start_session.' })),
-  history: t.Optional(t.Array(HistoryMessage, { maxItems: HISTORY_MAX })),
-  parent_run_id: t.Optional(Uuid),
+  history: t.Optional(
+    t.Array(HistoryMessage, { maxItems: HISTORY_MAX, description: 'What was said before, the oldest first.' }),
+  ),
+  parent_run_id: t.Optional(Described(Uuid, 'The run of the same workspace that started this one.')),
   ...answering,
 })
+export const InvokeAgent = Named('InvokeAgent', invokeAgent)
 export type InvokeAgent = typeof InvokeAgent.static
 
-const RunStatusName = t.UnionEnum(RUN_STATUSES, NO_DEFAULT)
-const Usage = t.Object({ input_tokens: t.Integer(), output_tokens: t.Integer(), total_tokens: t.Integer() })
+const RunId = Described(Uuid, 'The run.')
+const SessionId = Described(Nullable(Uuid), 'The session in use; null without one.')
+const NoOutput = t.Null({ description: 'There is no output.' })
 
-export const RunCompleted = t.Object({
-  run_id: Uuid,
-  status: t.Literal('completed'),
-  output: FreeForm,
-  session_id: Nullable(Uuid),
-  usage: Usage,
-})
+export const RunCompleted = Named(
+  'RunCompleted',
+  t.Object(
+    {
+      run_id: RunId,
+      status: t.Literal('completed', { description: 'The run has completed.' }),
+      output: Described(FreeForm, '`{ text }`, or what the `output_schema` of the agent asks for.'),
+      session_id: SessionId,
+      usage: Usage,
+    },
+    { description: 'The run is over.' },
+  ),
+)
 
 /** A run that ended otherwise while its caller waited. */
-export const RunFailed = t.Object({
-  run_id: Uuid,
-  status: RunStatusName,
-  output: t.Null(),
-  session_id: Nullable(Uuid),
-  error_message: Nullable(t.String()),
-  error_detail: Nullable(FreeForm),
-  usage: Usage,
-})
+export const RunFailed = Named(
+  'RunFailed',
+  t.Object(
+    {
+      run_id: RunId,
+      status: Described(RunStatus, '`failed`, `cancelled` or `timed_out`.'),
+      output: NoOutput,
+      session_id: SessionId,
+      error_message: Described(Nullable(t.String()), 'What went wrong.'),
+      error_detail: Described(Nullable(FreeForm), 'More about it; `reason` names the cause.'),
+      usage: Usage,
+    },
+    { description: 'The run is over, without an output.' },
+  ),
+)
 
-export const AwaitingApproval = t.Object({
-  run_id: Uuid,
-  status: t.Literal('awaiting_approval'),
-  awaiting_approval: t.Object({
-    approval_id: Uuid,
-    tool: t.String(),
-    input: FreeForm,
-    expires_at: Nullable(Timestamp),
-  }),
-  output: t.Null(),
-  session_id: Nullable(Uuid),
-})
+export const ApprovalWait = {
+  approval_id: Described(Uuid, 'The approval that somebody has to decide.'),
+  tool: t.String({ description: 'The tool to be called.' }),
+  input: Described(FreeForm, 'The arguments of the call.'),
+  expires_at: PauseExpiry,
+}
 
-export const AwaitingInput = t.Object({
-  run_id: Uuid,
-  status: t.Literal('awaiting_input'),
-  awaiting_input: t.Object({
-    request_id: Uuid,
-    question: t.String(),
-    options: t.Optional(t.Array(t.String())),
-    expires_at: Nullable(Timestamp),
-  }),
-  output: t.Null(),
-  session_id: Nullable(Uuid),
-})
+export const AwaitingApproval = Named(
+  'AwaitingApproval',
+  t.Object(
+    {
+      run_id: RunId,
+      status: t.Literal('awaiting_approval', { description: 'The run waits for an approval.' }),
+      awaiting_approval: t.Object(ApprovalWait, { description: 'What it waits for.' }),
+      output: NoOutput,
+      session_id: SessionId,
+    },
+    { description: 'The run waits for a person to approve a call.' },
+  ),
+)
+
+export const InputWait = {
+  request_id: Described(Uuid, 'The input request that somebody has to answer.'),
+  question: t.String({ description: 'What the model asks.' }),
+  options: QuestionOptions,
+  expires_at: PauseExpiry,
+}
+
+export const AwaitingInput = Named(
+  'AwaitingInput',
+  t.Object(
+    {
+      run_id: RunId,
+      status: t.Literal('awaiting_input', { description: 'The run waits for an answer.' }),
+      awaiting_input: t.Object(InputWait, { description: 'What it waits for.' }),
+      output: NoOutput,
+      session_id: SessionId,
+    },
+    { description: 'The run waits for an answer to its question.' },
+  ),
+)
 
 /** A run that goes on without its caller. */
-export const RunGoesOn = t.Object({
-  run_id: Uuid,
-  status: RunStatusName,
-  output: t.Null(),
-  session_id: Nullable(Uuid),
-})
-
-const STREAM = { description: 'With `stream`: frames with `id`, `event` and JSON `data`, as a text/event-stream.' }
+export const RunGoesOn = Named(
+  'RunGoesOn',
+  t.Object(
+    { run_id: RunId, status: RunStatus, output: NoOutput, session_id: SessionId },
+    { description: 'The run goes on without its caller.' },
+  ),
+)
 
 /** What a call that drives a run answers, by HTTP status. */
 export const RunResponses = {
-  200: t.Union([RunCompleted, RunFailed], STREAM),
-  202: t.Union([AwaitingApproval, AwaitingInput, RunGoesOn]),
+  200: t.Union([RunCompleted, RunFailed], { description: 'The run is over.' }),
+  202: t.Union([AwaitingApproval, AwaitingInput, RunGoesOn], {
+    description: 'The run waits for a person, or goes on in the background.',
+  }),
 }
 
 export type RunResponse =

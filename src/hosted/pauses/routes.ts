@@ -2,9 +2,11 @@ import { Elysia } from 'elysia'
 import { dataOrStream } from '../../http/answer.ts'
 import type { Guards } from '../../keys/guards.ts'
 import type { Caller } from '../../keys/schema.ts'
+import { SECURITY } from '../../keys/security.ts'
 import type { ResponseMode } from '../invoke/respond.ts'
 import { responseModeOf } from '../invoke/routes.ts'
 import { type RunResponse, RunResponses } from '../invoke/schema.ts'
+import { OUTPUT_STREAM } from '../output/schema.ts'
 import {
   AnswerInput,
   ApprovalPage,
@@ -43,7 +45,7 @@ export function pauseRoutes(deps: PauseRoutesDeps) {
 
 function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
   const tags = ['Approvals']
-  return new Elysia()
+  return new Elysia({ detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get(
       '/approvals',
@@ -51,12 +53,30 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
         const { items, next_cursor } = await pauses.list(caller, 'approval', query)
         return { items: items.map(toApprovalRecord), next_cursor }
       },
-      { query: ListApprovals, response: ApprovalPage, detail: { tags, summary: 'List approvals, newest first' } },
+      {
+        query: ListApprovals,
+        response: ApprovalPage,
+        detail: {
+          tags,
+          operationId: 'listApprovals',
+          summary: 'List approvals',
+          description: 'Newest first. An agent key sees those of its own agent.',
+        },
+      },
     )
     .get(
       '/approvals/:approvalId',
       async ({ caller, params }) => toApprovalRecord(await pauses.get(caller, 'approval', params.approvalId)),
-      { params: ApprovalParams, response: ApprovalRecord, detail: { tags, summary: 'Read an approval' } },
+      {
+        params: ApprovalParams,
+        response: ApprovalRecord,
+        detail: {
+          tags,
+          operationId: 'getApproval',
+          summary: 'Read an approval',
+          description: 'Shows the tool and the arguments that wait, and the decision once there is one.',
+        },
+      },
     )
     .post(
       '/approvals/:approvalId/approve',
@@ -73,8 +93,12 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
         response: RunResponses,
         detail: {
           tags,
-          summary: 'Approve a call; the run goes on and is answered like invoke',
-          description: 'The call runs on exactly the arguments that were shown, or on `edited_input`.',
+          media: { 200: OUTPUT_STREAM.content },
+          operationId: 'approveCall',
+          summary: 'Approve a call',
+          description:
+            'The call runs on exactly the arguments that were shown, or on `edited_input`. The run goes on, and ' +
+            'the answer is that of invoke. A second decision is CONFLICT.',
         },
       },
     )
@@ -91,14 +115,22 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
         params: ApprovalParams,
         body: Reject,
         response: RunResponses,
-        detail: { tags, summary: 'Reject a call; the model is told, and the run goes on' },
+        detail: {
+          tags,
+          media: { 200: OUTPUT_STREAM.content },
+          operationId: 'rejectCall',
+          summary: 'Reject a call',
+          description:
+            'The call is not made; the model is told so, with the comment. The run goes on, and the answer is ' +
+            'that of invoke. A second decision is CONFLICT.',
+        },
       },
     )
 }
 
 function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
   const tags = ['Input requests']
-  return new Elysia()
+  return new Elysia({ detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get(
       '/input-requests',
@@ -109,13 +141,27 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       {
         query: ListInputRequests,
         response: InputRequestPage,
-        detail: { tags, summary: 'List input requests, newest first' },
+        detail: {
+          tags,
+          operationId: 'listInputRequests',
+          summary: 'List input requests',
+          description: 'Newest first. An agent key sees those of its own agent.',
+        },
       },
     )
     .get(
       '/input-requests/:requestId',
       async ({ caller, params }) => toInputRequestRecord(await pauses.get(caller, 'input', params.requestId)),
-      { params: InputRequestParams, response: InputRequestRecord, detail: { tags, summary: 'Read an input request' } },
+      {
+        params: InputRequestParams,
+        response: InputRequestRecord,
+        detail: {
+          tags,
+          operationId: 'getInputRequest',
+          summary: 'Read an input request',
+          description: 'Shows the question, and the answer once there is one.',
+        },
+      },
     )
     .post(
       '/input-requests/:requestId/answer',
@@ -130,7 +176,15 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
         params: InputRequestParams,
         body: AnswerInput,
         response: RunResponses,
-        detail: { tags, summary: 'Answer the question of a run; it goes on and is answered like invoke' },
+        detail: {
+          tags,
+          media: { 200: OUTPUT_STREAM.content },
+          operationId: 'answerInputRequest',
+          summary: 'Answer an input request',
+          description:
+            'The run goes on with the answer, and the answer of this call is that of invoke. A second answer is ' +
+            'CONFLICT.',
+        },
       },
     )
 }

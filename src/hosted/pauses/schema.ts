@@ -1,6 +1,18 @@
 import { t } from 'elysia'
 import type { RawJson } from '../../http/raw-json.ts'
-import { Body, FreeForm, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
+import {
+  Body,
+  Described,
+  FreeForm,
+  Named,
+  Nullable,
+  Page,
+  PageQuery,
+  Text,
+  Timestamp,
+  Uuid,
+} from '../../http/schema.ts'
+import { PauseExpiry, QuestionOptions } from '../../runs/schema.ts'
 import { answering } from '../invoke/schema.ts'
 
 /** What of approvals and input requests goes over the wire (docs/specification.md#pauses). */
@@ -9,76 +21,114 @@ const NO_DEFAULT = { default: undefined }
 const COMMENT_LENGTH_MAX = 10_000
 const ANSWER_LENGTH_MAX = 100_000
 
-const ApprovalStatus = t.UnionEnum(['pending', 'approved', 'rejected', 'expired', 'cancelled'], NO_DEFAULT)
-const InputRequestStatus = t.UnionEnum(['pending', 'answered', 'expired', 'cancelled'], NO_DEFAULT)
-const Comment = t.Optional(Nullable(Text({ maxLength: COMMENT_LENGTH_MAX })))
+const ApprovalStatus = Named(
+  'ApprovalStatus',
+  t.UnionEnum(['pending', 'approved', 'rejected', 'expired', 'cancelled'], {
+    ...NO_DEFAULT,
+    description: 'Only a pending one can be decided.',
+  }),
+)
+const InputRequestStatus = Named(
+  'InputRequestStatus',
+  t.UnionEnum(['pending', 'answered', 'expired', 'cancelled'], {
+    ...NO_DEFAULT,
+    description: 'Only a pending one can be answered.',
+  }),
+)
+const Comment = t.Optional(
+  Nullable(Text({ maxLength: COMMENT_LENGTH_MAX, description: 'Why; kept, and told to the model after a rejection.' })),
+)
 
 /** Body of `POST /api/v1/approvals/:approvalId/approve`. */
-export const Approve = Body({
-  comment: Comment,
-  edited_input: t.Optional(FreeForm),
-  ...answering,
-})
+export const Approve = Named(
+  'Approve',
+  Body({
+    comment: Comment,
+    edited_input: t.Optional(Described(FreeForm, 'Arguments to call the tool with instead of those shown.')),
+    ...answering,
+  }),
+)
 export type Approve = typeof Approve.static
 
 /** Body of `POST /api/v1/approvals/:approvalId/reject`. */
-export const Reject = Body({ comment: Comment, ...answering })
+export const Reject = Named('Reject', Body({ comment: Comment, ...answering }))
 export type Reject = typeof Reject.static
 
 /** Body of `POST /api/v1/input-requests/:requestId/answer`. */
-export const AnswerInput = Body({ answer: Text({ minLength: 1, maxLength: ANSWER_LENGTH_MAX }), ...answering })
+export const AnswerInput = Named(
+  'AnswerInput',
+  Body({
+    answer: Text({ minLength: 1, maxLength: ANSWER_LENGTH_MAX, description: 'What the model is told.' }),
+    ...answering,
+  }),
+)
 export type AnswerInput = typeof AnswerInput.static
 
 const common = {
-  run_id: t.String({ ...Uuid, description: 'The run that waits.' }),
-  root_run_id: t.String({ ...Uuid, description: 'The run that was invoked: the same, or one above it.' }),
-  agent_id: Uuid,
-  created_at: Timestamp,
-  expires_at: Nullable(Timestamp),
-  decided_at: Nullable(Timestamp),
-  decided_by: Nullable(t.String({ ...Uuid, description: 'The key that decided.' })),
+  run_id: Described(Uuid, 'The run that waits.'),
+  root_run_id: Described(Uuid, 'The run that was invoked: the same, or an ancestor.'),
+  agent_id: Described(Uuid, 'The agent of the run that waits.'),
+  created_at: Described(Timestamp, 'When the run began to wait.'),
+  expires_at: PauseExpiry,
+  decided_at: Described(Nullable(Timestamp), 'When it was decided.'),
+  decided_by: Described(Nullable(Uuid), 'The key that decided.'),
 }
 
-export const ApprovalRecord = t.Object({
-  approval_id: Uuid,
-  ...common,
-  status: ApprovalStatus,
-  tool: t.String(),
-  input: FreeForm,
-  edited_input: Nullable(FreeForm),
-  comment: Nullable(t.String()),
-})
+export const ApprovalRecord = Named(
+  'Approval',
+  t.Object(
+    {
+      approval_id: Described(Uuid, 'The approval.'),
+      ...common,
+      status: ApprovalStatus,
+      tool: t.String({ description: 'The tool to be called.' }),
+      input: Described(FreeForm, 'The arguments of the call.'),
+      edited_input: Described(Nullable(FreeForm), 'The arguments that it was approved with instead.'),
+      comment: Described(Nullable(t.String()), 'What the person who decided had to say.'),
+    },
+    { description: 'A tool call that needs a person to approve it.' },
+  ),
+)
 export type ApprovalRecord = typeof ApprovalRecord.static
 
-export const InputRequestRecord = t.Object({
-  request_id: Uuid,
-  ...common,
-  status: InputRequestStatus,
-  question: t.String(),
-  options: t.Optional(t.Array(t.String())),
-  answer: Nullable(t.String()),
-})
+export const InputRequestRecord = Named(
+  'InputRequest',
+  t.Object(
+    {
+      request_id: Described(Uuid, 'The input request.'),
+      ...common,
+      status: InputRequestStatus,
+      question: t.String({ description: 'What the model asks.' }),
+      options: QuestionOptions,
+      answer: Described(Nullable(t.String()), 'What the model was told.'),
+    },
+    { description: 'A question of a model to its caller.' },
+  ),
+)
 export type InputRequestRecord = typeof InputRequestRecord.static
 
-const where = { run_id: t.Optional(Uuid), agent_id: t.Optional(Uuid) }
+const where = {
+  run_id: t.Optional(Described(Uuid, 'Those that this run waits for.')),
+  agent_id: t.Optional(Described(Uuid, 'Those of this agent.')),
+}
 
 /** Query of `GET /api/v1/approvals`. */
 export const ListApprovals = t.Object(
-  { status: t.Optional(ApprovalStatus), ...where, ...PageQuery },
+  { status: t.Optional(Described(ApprovalStatus, 'Those of this status.')), ...where, ...PageQuery },
   { additionalProperties: false },
 )
 
 /** Query of `GET /api/v1/input-requests`. */
 export const ListInputRequests = t.Object(
-  { status: t.Optional(InputRequestStatus), ...where, ...PageQuery },
+  { status: t.Optional(Described(InputRequestStatus, 'Those of this status.')), ...where, ...PageQuery },
   { additionalProperties: false },
 )
 export type ListPauses = typeof ListApprovals.static | typeof ListInputRequests.static
 
-export const ApprovalPage = Page(ApprovalRecord)
-export const InputRequestPage = Page(InputRequestRecord)
-export const ApprovalParams = t.Object({ approvalId: Uuid })
-export const InputRequestParams = t.Object({ requestId: Uuid })
+export const ApprovalPage = Page('ApprovalPage', ApprovalRecord)
+export const InputRequestPage = Page('InputRequestPage', InputRequestRecord)
+export const ApprovalParams = t.Object({ approvalId: Described(Uuid, 'The approval.') })
+export const InputRequestParams = t.Object({ requestId: Described(Uuid, 'The input request.') })
 
 /** A row of `pauses`, with what is needed of its run. */
 export interface PauseRow {

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../../keys/guards.ts'
+import { SECURITY } from '../../keys/security.ts'
 import {
   DeletedSession,
   ListMessages,
@@ -20,17 +21,27 @@ const tags = ['Sessions']
 
 /** Sessions of hosted agents (docs/specification.md#sessions). */
 export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
-  return new Elysia({ prefix: '/api/v1/sessions' })
+  return new Elysia({ prefix: '/api/v1/sessions', detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
     .get('', ({ caller, query }) => sessions.list(caller, query), {
       query: ListSessions,
       response: SessionPage,
-      detail: { tags, summary: 'List sessions, newest first' },
+      detail: {
+        tags,
+        operationId: 'listSessions',
+        summary: 'List sessions',
+        description: 'Newest first. An agent key sees those of its own agent.',
+      },
     })
     .get('/:sessionId', ({ caller, params }) => sessions.get(caller, params.sessionId.toLowerCase()), {
       params: SessionParams,
       response: SessionRecord,
-      detail: { tags, summary: 'Read a session' },
+      detail: {
+        tags,
+        operationId: 'getSession',
+        summary: 'Read a session',
+        description: 'Shows how long the session is and which run continues it now.',
+      },
     })
     .get(
       '/:sessionId/messages',
@@ -39,12 +50,22 @@ export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
         params: SessionParams,
         query: ListMessages,
         response: MessagePage,
-        detail: { tags, summary: 'Read the messages of a session, oldest first' },
+        detail: {
+          tags,
+          operationId: 'listSessionMessages',
+          summary: 'Read the messages of a session',
+          description: 'Oldest first: a conversation is read forwards.',
+        },
       },
     )
     .delete('/:sessionId', ({ caller, params }) => sessions.delete(caller, params.sessionId.toLowerCase()), {
       params: SessionParams,
       response: DeletedSession,
-      detail: { tags, summary: 'Delete a session and what it remembers' },
+      detail: {
+        tags,
+        operationId: 'deleteSession',
+        summary: 'Delete a session',
+        description: 'Deletes its messages too. The runs of the session stay.',
+      },
     })
 }

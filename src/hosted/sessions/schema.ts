@@ -1,31 +1,48 @@
+import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
-import { Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
+import { Count, Described, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
 
 /** What of sessions goes over the wire (docs/specification.md#sessions). */
 
-export const SessionRecord = t.Object({
-  session_id: Uuid,
-  agent_id: Uuid,
-  external_user_id: Nullable(t.String()),
-  message_count: t.Integer(),
-  active_run_id: Nullable(t.String({ ...Uuid, description: 'The run whose turn it is; others wait.' })),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-})
+export const SessionRecord = Named(
+  'Session',
+  t.Object(
+    {
+      session_id: Described(Uuid, 'The session.'),
+      agent_id: Described(Uuid, 'The agent that it is with.'),
+      external_user_id: Described(Nullable(t.String()), "The caller's own name for the user."),
+      message_count: Count('Messages so far.'),
+      active_run_id: Described(Nullable(Uuid), 'The run that may continue the session now; others wait.'),
+      created_at: Described(Timestamp, 'When it began.'),
+      updated_at: Described(Timestamp, 'When it changed last.'),
+    },
+    { description: 'A conversation with a hosted agent.' },
+  ),
+)
 export type SessionRecord = typeof SessionRecord.static
 
-export const MessageRecord = t.Object({
-  position: t.Integer({ description: 'From 1.' }),
-  role: t.UnionEnum(['user', 'assistant'], { default: undefined }),
-  content: t.String(),
-  run_id: Uuid,
-  created_at: Timestamp,
-})
+export const MessageRecord = Named(
+  'Message',
+  t.Object(
+    {
+      position: Type.Integer({ minimum: 1, description: 'Its place in the session, from 1.' }),
+      role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Who said it.' }),
+      content: t.String({ description: 'What was said.' }),
+      run_id: Described(Uuid, 'The run that it belongs to.'),
+      created_at: Described(Timestamp, 'When it was stored.'),
+    },
+    { description: 'A message of a session.' },
+  ),
+)
 export type MessageRecord = typeof MessageRecord.static
 
 /** Query of `GET /api/v1/sessions`. */
 export const ListSessions = t.Object(
-  { agent_id: t.Optional(Uuid), external_user_id: t.Optional(Text({ maxLength: 2_000 })), ...PageQuery },
+  {
+    agent_id: t.Optional(Described(Uuid, 'Sessions with this agent.')),
+    external_user_id: t.Optional(Text({ maxLength: 2_000, description: 'Sessions of this user.' })),
+    ...PageQuery,
+  },
   { additionalProperties: false },
 )
 export type ListSessions = typeof ListSessions.static
@@ -34,17 +51,23 @@ export type ListSessions = typeof ListSessions.static
 export const ListMessages = t.Object(PageQuery, { additionalProperties: false })
 export type ListMessages = typeof ListMessages.static
 
-export const SessionPage = Page(SessionRecord)
+export const SessionPage = Page('SessionPage', SessionRecord)
 export type SessionPage = typeof SessionPage.static
 
 /** Oldest first, unlike other lists: a conversation is read forwards. */
-export const MessagePage = Page(MessageRecord)
+export const MessagePage = Page('MessagePage', MessageRecord, 'oldest first')
 export type MessagePage = typeof MessagePage.static
 
-export const SessionParams = t.Object({ sessionId: Uuid })
+export const SessionParams = t.Object({ sessionId: Described(Uuid, 'The session.') })
 
 /** Answer of `DELETE /api/v1/sessions/:sessionId`. */
-export const DeletedSession = t.Object({ session_id: Uuid, deleted: t.Literal(true) })
+export const DeletedSession = Named(
+  'DeletedSession',
+  t.Object({
+    session_id: Described(Uuid, 'The session.'),
+    deleted: t.Literal(true, { description: 'It is gone.' }),
+  }),
+)
 export type DeletedSession = typeof DeletedSession.static
 
 /** A row of `sessions`. */

@@ -1,0 +1,83 @@
+import { t } from 'elysia'
+import { Count, Described, FreeForm, Named, Nullable, Uuid } from '../../http/schema.ts'
+import { RunStatus, Usage } from '../../runs/schema.ts'
+import { ApprovalWait, InputWait } from '../invoke/schema.ts'
+
+/** The `data` of each frame of an output stream, by its `event` (docs/specification.md#output-streams); here for the documentation. */
+
+const run_id = Described(Uuid, 'The run.')
+
+export const OUTPUT_FRAMES = {
+  chunk: Named(
+    'OutputChunk',
+    t.Object(
+      {
+        run_id,
+        delta: t.String({ description: 'The text that follows.' }),
+        step: Count('The model call that it belongs to, from 1.'),
+        offset: Count(
+          'Characters of this step before `delta`. A smaller one than expected takes back what was said from there on.',
+        ),
+      },
+      { description: 'Text that the model writes.' },
+    ),
+  ),
+  tool: Named(
+    'OutputTool',
+    t.Object(
+      {
+        run_id,
+        tool_call_id: t.String({ description: 'The call, as the model names it.' }),
+        name: t.String({ description: 'The tool.' }),
+        phase: t.UnionEnum(['started', 'finished', 'failed'], {
+          default: undefined,
+          description: 'How far the call is.',
+        }),
+        input: t.Optional(Described(FreeForm, 'The arguments; with `started`.')),
+        output: t.Optional(t.Unknown({ description: 'What the tool answered; with `finished` and `failed`.' })),
+        duration_ms: t.Optional(Count('How long the call took.')),
+      },
+      { description: 'A call of a tool.' },
+    ),
+  ),
+  done: Named(
+    'OutputDone',
+    t.Object(
+      {
+        run_id,
+        output: Described(FreeForm, 'The output of the run.'),
+        session_id: Described(Nullable(Uuid), 'The session in use; null without one.'),
+        status: t.Literal('completed', { description: 'The run has completed.' }),
+        usage: Usage,
+      },
+      { description: 'The run has completed; the stream ends.' },
+    ),
+  ),
+  awaiting_approval: Named(
+    'OutputAwaitingApproval',
+    t.Object({ run_id, ...ApprovalWait }, { description: 'The run waits for an approval; the stream ends.' }),
+  ),
+  awaiting_input: Named(
+    'OutputAwaitingInput',
+    t.Object({ run_id, ...InputWait }, { description: 'The run waits for an answer; the stream ends.' }),
+  ),
+  error: Named(
+    'OutputError',
+    t.Object(
+      {
+        run_id,
+        code: t.String({ description: 'Why, in a word: the `reason` of `error_detail`, or the status.' }),
+        message: t.String({ description: 'Why, in a sentence.' }),
+        status: Described(RunStatus, 'How the run ended.'),
+        usage: Usage,
+      },
+      { description: 'The run ended without an output; the stream ends.' },
+    ),
+  ),
+}
+
+/** The 200 of a route that answers with an output stream. */
+export const OUTPUT_STREAM = {
+  description: 'Frames with `id`, `event` and `data`; `x-event-stream` has the schema of the data of each event.',
+  content: { 'text/event-stream': { schema: { type: 'string' as const }, 'x-event-stream': OUTPUT_FRAMES } },
+}

@@ -1,0 +1,216 @@
+import { expect, test } from 'bun:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import packageJson from '../../package.json' with { type: 'json' }
+import { newAgent } from '../support/api.ts'
+import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
+import { eachSchema, type Place, readDocument, type Schema } from './document.ts'
+
+/** What `GET /docs/json` says of the API as a whole. `answers.test.ts` holds it against real answers. */
+
+const service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '0' })
+const { json, operations } = await readDocument(service)
+const places = [...operations.values()]
+const hasEnvelope = ({ operation }: Place) => operation.responses.default === undefined
+
+test('a validator of other people accepts the document', async () => {
+  const { valid, errors } = await new Validator().validate(structuredClone(json))
+  expect(errors).toBeUndefined()
+  expect(valid).toBe(true)
+  expect(json).toMatchObject({ openapi: '3.1.0', info: { version: packageJson.version } })
+})
+
+test('operation ids are stable: clients made from the document call operations by them', () => {
+  const ids = places.map(({ operation }) => operation.operationId)
+  expect(ids.toSorted()).toEqual(OPERATION_IDS)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('every operation has a summary, a description, a known tag, and says which key it takes', () => {
+  const tags: readonly string[] = json.tags.map(({ name }: { name: string }) => name)
+  const schemes = Object.keys(json.components.securitySchemes)
+  for (const { operation } of places) {
+    const { operationId, summary, description, security } = operation
+    expect(summary?.length, operationId).toBeGreaterThan(5)
+    expect(description?.length, operationId).toBeGreaterThan(10)
+    expect(tags, operationId).toContain(operation.tags?.[0] ?? '')
+    expect(security, operationId).toBeArray()
+    for (const name of security!.flatMap(Object.keys)) expect(schemes, operationId).toContain(name)
+  }
+  expect(new Set(places.flatMap(({ operation }) => operation.tags))).toEqual(new Set(tags))
+})
+
+test('every answer in JSON is in the envelope, and every error is the one of its status', () => {
+  for (const { operation, path } of places.filter(hasEnvelope)) {
+    const { operationId, responses } = operation
+    expect(Object.keys(responses), operationId).toContain('500')
+    for (const [status, { $ref, content }] of Object.entries(responses)) {
+      const schema = content?.['application/json']?.schema
+      if (schema !== undefined) expect(schema.required, operationId).toEqual(['data', 'error'])
+      if (Number(status) < 400) expect($ref, operationId).toBeUndefined()
+      else expect(json.components.responses[$ref!.split('/').at(-1)!], operationId).toBeDefined()
+    }
+    expect(path.includes('{'), operationId).toBe(operation.parameters?.some((each) => each.in === 'path') ?? false)
+  }
+})
+
+test('every property, every parameter and every enum among the components is described', () => {
+  const bare: string[] = []
+  const isDescribed = (schema: Schema): boolean =>
+    typeof schema?.description === 'string' || (schema?.$ref !== undefined && isDescribed(resolved(schema.$ref)))
+  eachSchema(json, (schema, path) => {
+    if (path.endsWith('/properties')) return
+    // The data of an envelope is what the operation says it answers.
+    for (const [name, member] of Object.entries(schema.properties ?? {}))
+      if (!isDescribed(member) && !path.endsWith('application/json/schema')) bare.push(`${path}/${name}`)
+    if (schema.in !== undefined && schema.name !== undefined && !isDescribed(schema))
+      bare.push(`${path} ${schema.name}`)
+  })
+  expect(bare).toEqual([])
+})
+
+test('an integer is an integer, an enum names its values, a record says what it holds', () => {
+  const wrong: string[] = []
+  eachSchema(json, (schema, path) => {
+    const types = [schema.type, ...(schema.anyOf ?? []).map(({ type }: Schema) => type)].flat()
+    const isNumber = types.includes('integer') || types.includes('number')
+    if (isNumber && types.includes('string') && !EITHER.some((end) => path.endsWith(end))) wrong.push(path)
+    if (['integer', 'numeric', 'boolean'].includes(schema.format)) wrong.push(path)
+    if (schema.patternProperties !== undefined) wrong.push(path)
+  })
+  expect(wrong).toEqual([])
+})
+
+/** What may be a number or text: positions and values of SQL parameters. */
+const EITHER = ['/wait_for', '/after', '/SqlScalar']
+
+test('what clients share has a name, and every name is used', () => {
+  const text = JSON.stringify(json)
+  const unused = Object.keys(json.components.schemas).filter((name) => !text.includes(`#/components/schemas/${name}"`))
+  expect(unused).toEqual(['LiveClientMessage', 'LiveServerMessage'].filter((name) => unused.includes(name)))
+  for (const name of NAMED) expect(text, name).toContain(`{"$ref":"#/components/schemas/${name}"`)
+})
+
+const NAMED = [
+  ...['Activity', 'Agent', 'Approval', 'Event', 'InputRequest', 'Key', 'Message', 'Run', 'SavedQuery', 'Secret'],
+  ...['Session', 'Task', 'Workspace', 'Error', 'StartRun', 'AppendEvents', 'InvokeAgent', 'RunQuery', 'QueryAnswer'],
+]
+
+test('the messages of the WebSocket and the frames of event streams are described', () => {
+  const live = operations.get('openLive')!.operation as Schema
+  expect(Object.keys(live['x-websocket'].closeCodes)).toEqual(['1001', '4001', '4003', '4008'])
+  const ops = ({ anyOf }: Schema) => anyOf.map(({ $ref }: Schema) => resolved($ref).properties.op.const)
+  expect(ops(resolved(live['x-websocket'].clientMessage.$ref))).toEqual(['subscribe', 'unsubscribe', 'ping'])
+  const said = ['subscribed', 'activity', 'gap', 'error', 'pong', 'closing']
+  expect(ops(resolved(live['x-websocket'].serverMessage.$ref))).toEqual(said)
+  const frames = (id: string) =>
+    Object.keys(operations.get(id)!.operation.responses[200].content['text/event-stream']['x-event-stream'])
+  expect(frames('streamActivity')).toEqual(['event', 'task', 'run', 'gap'])
+  const output = ['chunk', 'tool', 'done', 'awaiting_approval', 'awaiting_input', 'error']
+  for (const id of ['invokeAgent', 'approveCall', 'answerInputRequest', 'streamRunOutput'])
+    expect(frames(id)).toEqual(output)
+})
+
+test('each operation takes the keys that the document names, and no others', async () => {
+  const { agentId, agentKey } = await newAgent(service.api)
+  const keys = { agentKey, workspaceKey: service.workspaceKey, operatorToken: OPERATOR_TOKEN }
+  for (const { path, method, operation } of places.filter(hasEnvelope)) {
+    const call = (key: string | null) =>
+      // A body that no operation takes: nothing happens, whatever the key.
+      service.api(
+        method.toUpperCase(),
+        path.replace('{agentId}', agentId).replaceAll(/\{\w+\}/g, MISSING),
+        method === 'get' ? undefined : [],
+        {
+          key,
+        },
+      )
+    const named = operation.security!.flatMap(Object.keys)
+    const { operationId } = operation
+    if (named.length === 0) {
+      expect((await call(null)).status, operationId).toBe(200)
+      continue
+    }
+    expect((await call(null)).status, operationId).toBe(401)
+    for (const [scheme, key] of Object.entries(keys)) {
+      // Without a condition the stream would stay open.
+      if (operationId === 'streamActivity' && named.includes(scheme)) continue
+      const { status, error } = await call(key)
+      const where = `${operationId} with ${scheme}: ${status} ${error?.message}`
+      expect(![401, 403].includes(status), where).toBe(named.includes(scheme))
+      expect(Object.keys(operation.responses), where).toContain(String(status))
+    }
+  }
+})
+
+const MISSING = '00000000-0000-7000-8000-000000000000'
+
+function resolved($ref: string): Schema {
+  return $ref
+    .split('/')
+    .slice(1)
+    .reduce((part, name) => part[name], json)
+}
+
+const OPERATION_IDS = [
+  'answerInputRequest',
+  'appendEvents',
+  'approveCall',
+  'archiveAgent',
+  'cancelRun',
+  'clickHouseGet',
+  'clickHousePing',
+  'clickHousePost',
+  'completeRun',
+  'createAgent',
+  'createAgentKey',
+  'createFeedToken',
+  'createOwnerKey',
+  'createSavedQuery',
+  'createWorkspace',
+  'createWorkspaceKey',
+  'deleteSavedQuery',
+  'deleteSecret',
+  'deleteSession',
+  'editAgent',
+  'editSavedQuery',
+  'editWorkspace',
+  'eraseWorkspace',
+  'failRun',
+  'getAgent',
+  'getApproval',
+  'getHealth',
+  'getInputRequest',
+  'getLimits',
+  'getMetrics',
+  'getQuerySchema',
+  'getReadiness',
+  'getRun',
+  'getSavedQuery',
+  'getSession',
+  'invokeAgent',
+  'listAgents',
+  'listApprovals',
+  'listChildren',
+  'listEvents',
+  'listInputRequests',
+  'listKeys',
+  'listRuns',
+  'listSavedQueries',
+  'listSecrets',
+  'listSessionMessages',
+  'listSessions',
+  'listTasks',
+  'listWorkspaces',
+  'openLive',
+  'rejectCall',
+  'reportTask',
+  'revokeKey',
+  'rotateKey',
+  'runQuery',
+  'runSavedQuery',
+  'setSecret',
+  'startRun',
+  'streamActivity',
+  'streamRun',
+  'streamRunOutput',
+]

@@ -1,0 +1,78 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020'
+import type { TestService } from '../support/service.ts'
+
+/** The document of a running service, and what tests ask of it. */
+
+// biome-ignore lint/suspicious/noExplicitAny: a schema may hold anything; tests look into it freely.
+export type Schema = any
+
+export interface Operation {
+  readonly operationId: string
+  readonly summary?: string
+  readonly description?: string
+  readonly tags?: readonly string[]
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
+  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
+  readonly responses: Readonly<Record<string, { readonly $ref?: string; readonly content?: Schema }>>
+}
+
+/** An operation with where it stands. */
+export interface Place {
+  readonly path: string
+  readonly method: string
+  readonly operation: Operation
+}
+
+export interface Document {
+  readonly json: Schema
+  readonly operations: ReadonlyMap<string, Place>
+}
+
+export async function readDocument({ url }: Pick<TestService, 'url'>): Promise<Document> {
+  const json: Schema = await (await fetch(`${url}/docs/json`)).json()
+  const places = Object.entries<Record<string, Operation>>(json.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  )
+  return { json, operations: new Map(places.map((place) => [place.operation.operationId, place])) }
+}
+
+/** Calls `visit` with every schema of a part of the document, and the path to it. */
+export function eachSchema(part: Schema, visit: (schema: Schema, path: string) => void, path = ''): void {
+  if (typeof part !== 'object' || part === null) return
+  if (!Array.isArray(part)) visit(part, path)
+  for (const [name, member] of Object.entries(part)) {
+    if (name === 'example' || name === 'examples' || name === 'default') continue
+    eachSchema(member, visit, `${path}/${name}`)
+  }
+}
+
+/**
+ * Checks values against schemas of the document, strictly: a member that no schema mentions is a mistake, unless the
+ * schema says that there may be others.
+ */
+export class Checker {
+  private readonly ajv = new Ajv2020({ strict: false, allErrors: true })
+
+  constructor({ json }: Document) {
+    const strict = structuredClone(json)
+    eachSchema(strict, (schema) => {
+      if (schema.type === 'object' && schema.properties) schema.additionalProperties ??= false
+    })
+    this.ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+    this.ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/)
+    this.ajv.addSchema(strict, 'document')
+  }
+
+  /** @throws Error that names what does not match. @param pointer members on the way to the schema */
+  check(value: unknown, ...pointer: readonly string[]): void {
+    const fragment = pointer.map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1')).map(encodeURIComponent)
+    const validate = this.ajv.getSchema(`document#/${fragment.join('/')}`) as ValidateFunction | undefined
+    if (validate === undefined) throw new Error(`the document has no ${pointer.join(' ')}`)
+    if (validate(value)) return
+    const problems = validate.errors?.map(({ instancePath, message, params }) =>
+      [instancePath, message, JSON.stringify(params)].join(' '),
+    )
+    throw new Error(`${pointer.join(' ')}:\n${problems?.join('\n')}\n${JSON.stringify(value).slice(0, 2_000)}`)
+  }
+}
