@@ -26,8 +26,8 @@ export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
   await Promise.all(tables.map((table) => admin.command(table.replaceAll(admin.database, name))))
   await admin.command(`insert into ${name}.schema_migrations select * from schema_migrations`)
   atEnd(async () => {
-    await client.command(`DROP DATABASE IF EXISTS ${name}`)
     await client.command(`DROP DATABASE IF EXISTS ${scopeDatabase(name)}`)
+    await client.command(`DROP DATABASE IF EXISTS ${name}`)
     await client.close()
   })
   return { url: urlOf(backend, name), client, backend }
