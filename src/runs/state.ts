@@ -37,6 +37,6 @@ export const RUN_TRANSITIONS: readonly string[] = RUN_STATUSES.flatMap((from) =>
 export const LIVE_RUN_STATUSES: readonly RunStatus[] = RUN_STATUSES.filter((status) => NEXT[status].length > 0)
 
 /** Whether a run in this state has ended. */
-export function isTerminal(status: RunStatus): boolean {
+export function isTerminal(status: RunStatus): status is TerminalStatus {
   return NEXT[status].length === 0
 }

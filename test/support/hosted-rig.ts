@@ -1,6 +1,7 @@
 import type { Answer } from './api.ts'
 import { eventually } from './eventually.ts'
 import { type HostedAgent, newHostedAgent } from './hosted.ts'
+import { enforceTransitions } from './hosted-transitions.ts'
 import { type ModelServer, type ModelServerRequest, startModelServer, type Turn } from './model-server.ts'
 import { startTestService, type TestService } from './service.ts'
 import { startToolServer, type ToolServer, type ToolServerCall } from './tool-server.ts'
@@ -57,12 +58,15 @@ export interface HostedRig extends Backends {
   readonly service: TestService
 }
 
+/** Backends and a service whose database refuses every transition that is not in `src/hosted/state.ts`. */
 export async function startHostedRig(
   env: Record<string, string> = {},
   answer?: (call: ToolServerCall) => unknown,
 ): Promise<HostedRig> {
   const backends = startBackends(answer)
-  return { ...backends, service: await startTestService({ ...backends.env, ...env }) }
+  const service = await startTestService({ ...backends.env, ...env })
+  await enforceTransitions(service.databaseUrl)
+  return { ...backends, service }
 }
 
 /** A turn with calls; each is `[tool, arguments]`. The model's names for them are `a`, `b`, `c`, … */

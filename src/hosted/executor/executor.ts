@@ -7,12 +7,13 @@ import type { SchemaChecks } from '../../model/output-schema.ts'
 import { isUnavailable } from '../../postgres/connect.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
 import { OutputLog } from '../output/output-log.ts'
+import { isDone } from '../state.ts'
 import { endRun } from '../store/end.ts'
 import { loadProgress } from '../store/load.ts'
+import { pauseRun } from '../store/pausing.ts'
 import { OwnershipLost, storeAnswer } from '../store/progress.ts'
 import type { Call, Pause, RunOutcome, RunProgress, Step } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
-import { pauseRun } from '../store/wake.ts'
 import { McpUnavailable } from '../tools/mcp-tool.ts'
 import { openToolbox, type Toolbox, type ToolboxDeps } from '../tools/toolbox.ts'
 import { type BudgetDeps, type Cost, RunBudget } from './budget.ts'
@@ -98,7 +99,7 @@ export class Executor {
   private async goOn(): Promise<RunOutcome> {
     for (;;) {
       this.stop.signal.throwIfAborted()
-      const open = this.progress.calls.filter(({ status }) => status !== 'finished' && status !== 'failed')
+      const open = this.progress.calls.filter(({ status }) => !isDone(status))
       const outcome = open.length > 0 ? await this.makeCalls() : await this.askModel()
       if (outcome !== null) return outcome
     }
@@ -119,7 +120,7 @@ export class Executor {
       this.fresh,
     )
     await maker.makeAll()
-    if (progress.calls.every(({ status }) => status === 'finished' || status === 'failed')) return null
+    if (progress.calls.every(({ status }) => isDone(status))) return null
     return this.rest()
   }
 

@@ -4,8 +4,9 @@ import type { RunIdentity } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { Loops } from '../../ops/supervise.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
-import { endLocked, type HostedRunRef, lockToEnd, NOTHING_MORE, type RunEnd } from '../store/end.ts'
+import { endLocked, lockToEnd, NOTHING_MORE, type RunEnd } from '../store/end.ts'
 import { findRun } from '../store/load.ts'
+import type { HostedRunRef } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 
 export interface PauseExpiryDeps {

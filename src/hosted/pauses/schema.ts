@@ -14,6 +14,7 @@ import {
 } from '../../http/schema.ts'
 import { PauseExpiry, QuestionOptions } from '../../runs/schema.ts'
 import { answering } from '../invoke/schema.ts'
+import type { PauseStatus } from '../state.ts'
 
 /** What of approvals and input requests goes over the wire (docs/specification.md#pauses). */
 
@@ -140,7 +141,7 @@ export interface PauseRow {
   readonly agent_id: string
   readonly call_id: string
   readonly type: 'approval' | 'input'
-  readonly status: 'pending' | 'approved' | 'rejected' | 'answered' | 'expired' | 'cancelled'
+  readonly status: PauseStatus
   readonly tool: string | null
   readonly input: RawJson | null
   readonly edited_input: RawJson | null

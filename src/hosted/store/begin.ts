@@ -4,6 +4,7 @@ import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { budgetsOver } from '../executor/budget.ts'
+import type { HostedPhase } from '../state.ts'
 import { OwnershipLost } from './progress.ts'
 import { type HostedRun, insertOutbox } from './rows.ts'
 
@@ -24,7 +25,7 @@ export interface NewHostedRun extends HostedRun {
 }
 
 /** `driven`: by this process, from now on. `exists`: a call that is repeated has created it before. */
-export type BeginResult = 'driven' | 'queued' | 'waiting' | 'exists'
+export type BeginResult = Extract<HostedPhase, 'driven' | 'queued' | 'waiting'> | 'exists'
 
 /**
  * Creates the run of an invocation: its row, its first event, its turn in a session.

@@ -4,12 +4,9 @@ import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import type { TerminalStatus } from '../../runs/state.ts'
-import { type HostedRun, insertOutbox, type Step } from './rows.ts'
+import { lockAncestors, wake } from './pausing.ts'
+import { type HostedRunRef, insertOutbox, insertStep, type Step } from './rows.ts'
 import { systemEvent } from './system-event.ts'
-import { lockAncestors, wake } from './wake.ts'
-
-/** What of a run is needed to end it. */
-export type HostedRunRef = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
 export interface RunEnd {
   readonly status: TerminalStatus
@@ -143,6 +140,8 @@ async function updateRun(
 ): Promise<Omit<EndedRun, 'below'> | null> {
   const { step, status } = ending
   const at = new Date(ending.at)
+  // The calls of a last answer are never made, so they are not part of the step.
+  const last = step && { ...step, toolCalls: [], remark: null }
   const [ended] = await sql<Omit<EndedRun, 'below'>[]>`
     with over as (
       update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
@@ -151,13 +150,7 @@ async function updateRun(
         and (${owner}::uuid is null or (owner = ${owner} and phase = 'driven'))
       returning workspace_id
     ), stored as (
-      insert into run_steps (
-        run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
-      )
-      select ${runId}::uuid, ${step?.step ?? 0}::int, workspace_id, ${step?.attempt ?? ''}, ${step?.content ?? null},
-        null, null, ${step?.inputTokens ?? 0}::bigint, ${step?.outputTokens ?? 0}::bigint, ${at}
-      from over where ${step !== null}
-      on conflict (workspace_id, run_id, step) do nothing
+      ${insertStep(sql, runId, last, at, 'over')}
     ), moved as (
       update runs r set status = ${status}, output = ${ending.output}::json, error_message = ${ending.errorMessage},
         error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),

@@ -3,8 +3,7 @@ import type { RunIdentity } from '../../ids.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
-import type { HostedRunRef } from './end.ts'
-import type { Call, HostedRun, Pause, RunProgress, Step } from './rows.ts'
+import type { Call, HostedRun, HostedRunRef, Pause, RunProgress, Step } from './rows.ts'
 
 /** Newest messages of a session that a run is told; older ones are kept, and read by people only. */
 const SESSION_MESSAGES_MAX = 400

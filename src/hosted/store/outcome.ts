@@ -1,13 +1,14 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import type { RunStatus } from '../../runs/state.ts'
+import { isTerminal, type RunStatus } from '../../runs/state.ts'
 import type { RunResponse } from '../invoke/schema.ts'
+import type { HostedPhase } from '../state.ts'
 import { type PendingPause, parsePending, type RunOutcome } from './rows.ts'
 
 interface OutcomeRow {
   readonly status: RunStatus
-  readonly phase: string
+  readonly phase: HostedPhase
   readonly output: RawJson | null
   readonly error_message: string | null
   readonly error_detail: RawJson | null
@@ -24,7 +25,7 @@ export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity)
     where r.workspace_id = ${workspaceId} and r.run_id = ${runId}`
   if (row === undefined) return null
   const { status, output } = row
-  if (status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'timed_out') {
+  if (isTerminal(status)) {
     return {
       kind: 'ended',
       status,

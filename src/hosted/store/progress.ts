@@ -1,7 +1,7 @@
 import { RawJson } from '../../http/raw-json.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
-import { type Call, type HostedRun, insertOutbox, type Pause, type Step } from './rows.ts'
+import { type Call, type HostedRun, insertOutbox, insertStep, type Pause, type Step } from './rows.ts'
 
 /**
  * What a executor stores as it goes on. Every statement holds for the process that owns the run only: one that has been
@@ -40,14 +40,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'
       returning workspace_id
     ), stored as (
-      insert into run_steps (
-        run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
-      )
-      select ${run.runId}::uuid, ${step.step}::int, workspace_id, ${step.attempt}, ${step.content},
-        ${step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)}::json, ${step.remark},
-        ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${at}
-      from driven
-      on conflict (workspace_id, run_id, step) do nothing returning workspace_id
+      ${insertStep(sql, run.runId, step, at, 'driven')}
     ), called as (
       insert into tool_calls (
         call_id, run_id, workspace_id, step, position, tool_call_id, tool, input, status, child_run_id, output,

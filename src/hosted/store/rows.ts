@@ -5,8 +5,9 @@ import type { SystemEventRow } from '../../journal/rows.ts'
 import type { ModelToolCall } from '../../model/model.ts'
 import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW } from '../../runs/rows.ts'
-import type { RunStatus } from '../../runs/state.ts'
+import type { RunStatus, TerminalStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
+import type { CallStatus } from '../state.ts'
 
 /** A run of a hosted agent, as far as it never changes. */
 export interface HostedRun extends RunIdentity {
@@ -18,6 +19,9 @@ export interface HostedRun extends RunIdentity {
   readonly sessionId: string | null
   readonly plan: RunPlan
 }
+
+/** What is needed of a run to end it. */
+export type HostedRunRef = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
 /** What the model answered. */
 export interface Step {
@@ -32,12 +36,6 @@ export interface Step {
   readonly inputTokens: number
   readonly outputTokens: number
 }
-
-/**
- * held: waits for a person. rejected, answered: a person has said so. ready: may be made. started: is being made, or was
- * when a process died. finished, failed: the model may be told.
- */
-export type CallStatus = 'held' | 'rejected' | 'answered' | 'ready' | 'started' | 'finished' | 'failed'
 
 /** A call of a tool that the model asked for. */
 export interface Call {
@@ -93,7 +91,7 @@ export interface RunProgress {
 export type RunOutcome =
   | {
       readonly kind: 'ended'
-      readonly status: Extract<RunStatus, 'completed' | 'failed' | 'cancelled' | 'timed_out'>
+      readonly status: TerminalStatus
       readonly output: RawJson | null
       readonly errorMessage: string | null
       readonly errorDetail: RawJson | null
@@ -164,4 +162,21 @@ export function insertOutbox(
       where exists (select from ${sql.unsafe(guard)})
       ${run === 'none' ? sql`` : moved}
     ) x order by x.n`
+}
+
+/**
+ * SQL: stores a step of a run if the CTE `guard` has a row, and returns that row's workspace. Storing the same step
+ * again changes nothing.
+ */
+export function insertStep(sql: Sql | TransactionSql, runId: string, step: Step | null, at: Date, guard: string) {
+  if (step === null) return sql`select workspace_id from ${sql.unsafe(guard)} where false`
+  const toolCalls = step.toolCalls.length === 0 ? null : RawJson.of(step.toolCalls)
+  return sql`
+    insert into run_steps (
+      run_id, step, workspace_id, attempt, content, tool_calls, remark, input_tokens, output_tokens, created_at
+    )
+    select ${runId}::uuid, ${step.step}::int, workspace_id, ${step.attempt}, ${step.content}, ${toolCalls}::json,
+      ${step.remark}, ${step.inputTokens}::bigint, ${step.outputTokens}::bigint, ${at}::timestamptz
+    from ${sql.unsafe(guard)}
+    on conflict (workspace_id, run_id, step) do nothing returning workspace_id`
 }

@@ -3,6 +3,8 @@ import type { RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
+import type { RunStatus } from '../../runs/state.ts'
+import type { CallStatus, HostedPhase } from '../state.ts'
 import { loadPauses } from './load.ts'
 import { type HostedRun, insertOutbox, type PendingPause, parsePending, pendingOf } from './rows.ts'
 
@@ -58,7 +60,7 @@ export async function pauseRun(
 /** What the run waits for, of its own or of its children; null if any of its calls can go on. */
 async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<PendingPause | null> {
   const { workspaceId, runId } = run
-  const calls = await tx<{ status: string; child_run_id: string | null }[]>`
+  const calls = await tx<{ status: CallStatus; child_run_id: string | null }[]>`
     select status, child_run_id from tool_calls
     where workspace_id = ${workspaceId} and run_id = ${runId} and status not in ('finished', 'failed')
     order by position`
@@ -88,7 +90,7 @@ export interface AncestorChain {
 
 interface ChainRun {
   readonly run_id: string
-  readonly phase: string
+  readonly phase: HostedPhase
 }
 
 /** The run and those above it, locked from the top down. */
@@ -147,7 +149,7 @@ export async function showNext(
     ${insertOutbox(tx, [], 'first', 'moved')}`
 }
 
-function statusOf({ type }: PendingPause): string {
+function statusOf({ type }: PendingPause): RunStatus {
   return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
 }
 

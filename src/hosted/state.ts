@@ -1,0 +1,88 @@
+import type { RunStatus } from '../runs/state.ts'
+
+/**
+ * The state machines of hosted runs (contract sections 4 and 6). All of them are rows: a process may die at any point,
+ * and another one continues from what is stored. The tests of hosted agents hold the database to these tables.
+ *
+ * A run has a `phase` in `hosted_runs`, which says who acts on it next, and a `status` in `runs`, which clients see:
+ *
+ * ```
+ *             session is free         claimed             every call waits
+ *   waiting ──────────────────► queued ──────────► driven ─────────────────► paused
+ *      │                         │  ▲ ▲    released  │ │                      │ │
+ *      │                         │  │ └──────────────┘ │       decided        │ │
+ *      │                         │  └──────────────────┼──────────────────────┘ │
+ *      └─────────────────────────┴──────────┬──────────┴────────────────────────┘
+ *                                           ▼  completed, failed, cancelled, timed out
+ *                                          over
+ * ```
+ */
+export const HOSTED_PHASES = ['waiting', 'queued', 'driven', 'paused', 'over'] as const
+
+/**
+ * - `waiting`: another run of the same session comes first
+ * - `queued`: any process may claim it
+ * - `driven`: the process in `owner` executes it
+ * - `paused`: it waits for a person, or for a child run that does; no process spends anything on it
+ * - `over`: it has ended
+ */
+export type HostedPhase = (typeof HOSTED_PHASES)[number]
+
+export const NEXT_PHASES: Record<HostedPhase, readonly HostedPhase[]> = {
+  waiting: ['queued', 'over'],
+  queued: ['driven', 'over'],
+  // Back to `queued` when its process stops.
+  driven: ['queued', 'paused', 'over'],
+  paused: ['queued', 'over'],
+  over: [],
+}
+
+/** The statuses that clients may see in each phase. A queued run is `running` once it has been executed before. */
+export const STATUSES_OF_PHASE: Record<HostedPhase, readonly RunStatus[]> = {
+  waiting: ['queued'],
+  queued: ['queued', 'running'],
+  driven: ['running'],
+  paused: ['awaiting_approval', 'awaiting_input'],
+  over: ['completed', 'failed', 'cancelled', 'timed_out'],
+}
+
+export const CALL_STATUSES = ['held', 'rejected', 'answered', 'ready', 'started', 'finished', 'failed'] as const
+
+/**
+ * A tool call that the model asked for:
+ * - `held`: waits for a person, who makes it `rejected`, `answered` (a question) or `ready` (approved)
+ * - `ready`: may be made
+ * - `started`: is being made, or was when a process died
+ * - `finished`, `failed`: has a result for the model
+ */
+export type CallStatus = (typeof CALL_STATUSES)[number]
+
+export const NEXT_CALL_STATUSES: Record<CallStatus, readonly CallStatus[]> = {
+  held: ['ready', 'rejected', 'answered'],
+  rejected: ['failed'],
+  answered: ['finished'],
+  // Fails at once when its tool no longer exists.
+  ready: ['started', 'failed'],
+  started: ['finished', 'failed'],
+  finished: [],
+  failed: [],
+}
+
+/** Whether a call has a result for the model. */
+export function isDone(status: CallStatus): boolean {
+  return NEXT_CALL_STATUSES[status].length === 0
+}
+
+export const PAUSE_STATUSES = ['pending', 'approved', 'rejected', 'answered', 'expired', 'cancelled'] as const
+
+/** What a person was asked: `expired` when nobody decided in time, `cancelled` when the run ended before. */
+export type PauseStatus = (typeof PAUSE_STATUSES)[number]
+
+export const NEXT_PAUSE_STATUSES: Record<PauseStatus, readonly PauseStatus[]> = {
+  pending: ['approved', 'rejected', 'answered', 'expired', 'cancelled'],
+  approved: [],
+  rejected: [],
+  answered: [],
+  expired: [],
+  cancelled: [],
+}

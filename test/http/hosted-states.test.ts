@@ -1,0 +1,79 @@
+import { beforeAll, expect, test } from 'bun:test'
+import {
+  CALL_STATUSES,
+  HOSTED_PHASES,
+  type HostedPhase,
+  NEXT_PHASES,
+  PAUSE_STATUSES,
+  STATUSES_OF_PHASE,
+} from '../../src/hosted/state.ts'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
+import { NEXT as NEXT_STATUSES, RUN_STATUSES } from '../../src/runs/state.ts'
+import { untilStatus } from '../support/hosted.ts'
+import { callTurn, type HostedRig, startHostedRig } from '../support/hosted-rig.ts'
+
+/** The state machines of `src/hosted/state.ts`: they agree with the database, and with what runs of hosted agents do. */
+
+let rig: HostedRig
+let sql: Sql
+
+beforeAll(async () => {
+  rig = await startHostedRig()
+  sql = connectPostgres(rig.service.databaseUrl, { log: createLog('error'), max: 1 })
+  return () => sql.end()
+})
+
+test('the database knows the same states', async () => {
+  const rows = await sql<{ name: string; text: string }[]>`
+    select conname as name, pg_get_constraintdef(oid) as text from pg_constraint where contype = 'c'`
+  const statesOf = (name: string) => {
+    const { text } = rows.find((row) => row.name === name)!
+    return [...text.matchAll(/'(\w+)'::text/g)].map(([, state]) => state!)
+  }
+  expect(statesOf('hosted_runs_phase_check').sort()).toEqual([...HOSTED_PHASES].sort())
+  expect(statesOf('tool_calls_status_check').sort()).toEqual([...CALL_STATUSES].sort())
+  expect(statesOf('pauses_status_check').sort()).toEqual([...PAUSE_STATUSES].sort())
+})
+
+test('every status belongs to a phase, and every transition of phases is one of statuses', () => {
+  expect(new Set(Object.values(STATUSES_OF_PHASE).flat())).toEqual(new Set(RUN_STATUSES))
+  for (const from of HOSTED_PHASES) {
+    for (const to of NEXT_PHASES[from]) {
+      const isLegal = STATUSES_OF_PHASE[from].some((before) =>
+        STATUSES_OF_PHASE[to].some((after) => before === after || NEXT_STATUSES[before].includes(after)),
+      )
+      expect([from, to, isLegal]).toEqual([from, to, true])
+    }
+  }
+})
+
+test('a run is in a phase of its status at every stop, and an illegal transition is refused', async () => {
+  const { service, tools } = rig
+  const settings = { tools: [tools.tool('pay', { requires_approval: true })] }
+  const agent = await rig.agent(service, [callTurn(['pay', { n: 1 }]), { text: 'done' }], settings)
+  const { run_id, awaiting_approval } = (await agent.invoke()).data
+  expect(await phaseOf(run_id)).toBe('paused')
+  await expectRefused('hosted_runs', 'phase', 'driven')
+  await expectRefused('tool_calls', 'status', 'started')
+  await service.api('POST', `/api/v1/approvals/${awaiting_approval.approval_id}/approve`, {})
+  await untilStatus(service, run_id, 'completed')
+  expect(await phaseOf(run_id)).toBe('over')
+  await expectRefused('hosted_runs', 'phase', 'queued')
+  await expectRefused('pauses', 'status', 'pending')
+})
+
+/** @returns its phase, which its status has to go with */
+async function phaseOf(runId: string): Promise<HostedPhase> {
+  const [row] = await sql<[{ phase: HostedPhase; status: (typeof RUN_STATUSES)[number] }]>`
+    select h.phase, r.status from hosted_runs h join runs r using (workspace_id, run_id) where h.run_id = ${runId}`
+  expect(STATUSES_OF_PHASE[row.phase]).toContain(row.status)
+  return row.phase
+}
+
+async function expectRefused(table: string, column: string, to: string): Promise<void> {
+  const attempt = async () => {
+    await sql`update ${sql(table)} set ${sql(column)} = ${to}`
+  }
+  await expect(attempt()).rejects.toThrow(`illegal transition of ${table}`)
+}
