@@ -17,7 +17,7 @@ import { endOf, OutputLog } from './output/output-log.ts'
 import { startPauseExpiry } from './pauses/expiry.ts'
 import type { PauseRow } from './pauses/schema.ts'
 import { answeredAbout, type Decision, Pauses } from './pauses/store.ts'
-import { ChangeSignals } from './scheduler/changes.ts'
+import { ChangeSignals } from './scheduler/change-signals.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Sessions } from './sessions/store.ts'
 import { loadProgress } from './store/load.ts'
@@ -38,13 +38,13 @@ export interface HostedDeps {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly onChange: () => void
-  /** Where what looks after runs and pauses is supervised together with others. */
+  /** Supervises the background loops of runs and pauses. */
   readonly loops?: Loops
 }
 
 const END_TIMEOUT_SECONDS = 1
 
-/** Everything that runs hosted agents, put together (docs/specification.md#hosted-agents). */
+/** Wires up everything that runs hosted agents (docs/specification.md#hosted-agents). */
 export function startHosted(deps: HostedDeps) {
   const { sql, clock, log, limits, config, instanceId: owner, onChange } = deps
   const schemas = createSchemaChecks()
@@ -92,20 +92,20 @@ export function startHosted(deps: HostedDeps) {
     loops: deps.loops,
     onChange,
     onEnded: (run) => {
-      scheduler.drop(run)
-      scheduler.poke()
+      scheduler.stopRun(run)
+      scheduler.dispatchSoon()
     },
   })
   scheduler.start()
 
-  /** Decides, and answers about the run that somebody has invoked. */
+  /** Stores a decision and responds about the run that was invoked. */
   function resume(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision, mode: ResponseMode) {
     return responder.respond(caller.workspaceId, mode, async () => {
       const run = answeredAbout(caller, await pauses.get(caller, type, pauseId))
       const seen = mode.stream === true ? await loadProgress(sql, run) : null
       const after = seen === null ? undefined : endOf(OutputLog.of(seen))
       await pauses.decide(caller, type, pauseId, decision)
-      scheduler.poke()
+      scheduler.dispatchSoon()
       return { ...run, outcome: null, after }
     })
   }
@@ -116,7 +116,7 @@ export function startHosted(deps: HostedDeps) {
     pauses,
     sessions,
     resume,
-    /** Runs driven at the moment. */
+    /** Runs that this process executes, for the metrics. */
     count: () => scheduler.count,
     stop: async () => {
       await endExpiry()

@@ -105,7 +105,7 @@ describe('the line', () => {
     const runs = await queue(hanging, 4)
     const refused = await hanging.invoke()
     expect([refused.status, refused.error!.code]).toEqual([429, 'RATE_LIMITED'])
-    expect(refused.error!.message).toBe('3 runs of this workspace are in line already')
+    expect(refused.error!.message).toBe('3 runs of this workspace are already queued')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect((await statusesOf(service, hanging)).queued).toBe(3)
     const [theirs] = await queue(other, 1)
@@ -124,7 +124,7 @@ describe('the line', () => {
     const refused = await hanging.invoke(turn)
     expect([refused.status, refused.error]).toEqual([
       429,
-      { code: 'RATE_LIMITED', message: '2 runs wait for their turn in this session already' },
+      { code: 'RATE_LIMITED', message: '2 runs are already waiting for this session' },
     ])
     expect((await hanging.invoke({ background: true })).status).toBe(202)
     await service.stop()

@@ -71,7 +71,7 @@ describe('a budget', () => {
     const { data } = await serve(parent.invoke())
     // 1 + 5 + 1 + 5 cents; a third question of the parent would come on top of 12.
     expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'budget_exceeded', budget_usd: 0.1 } })
-    expect(data.error_message).toBe('the run would pass its budget of 0.1 USD (budget_usd)')
+    expect(data.error_message).toBe('the run would exceed its budget of 0.1 USD (budget_usd)')
     expect(data.error_detail.spent_usd).toBeCloseTo(0.13)
     expect((await runOf(data.run_id)).cost_usd).toBeCloseTo(0.02)
     const children = await childrenOf(data.run_id)
@@ -96,7 +96,7 @@ describe('a budget', () => {
     expect(refused).toHaveLength(14)
     for (const run of refused) {
       expect(run.error_message).toBe(
-        `the run would pass the budget of 0.1 USD of run ${data.run_id}, which it is part of (budget_usd)`,
+        `the run would exceed the budget of 0.1 USD of run ${data.run_id}, which it is part of (budget_usd)`,
       )
       expect(run.error_detail).toMatchObject({ reason: 'budget_exceeded', budget_run_id: data.run_id })
       expect(run.error_detail.spent_usd).toBeCloseTo(0.11)
@@ -131,7 +131,7 @@ describe('a budget', () => {
     const { data } = await serve(rich.invoke())
     expect(data.status).toBe('completed')
     expect(toldOf(rich.requests().at(-1))).toEqual([
-      { error: 'the run of the agent has ended as failed: the run has passed its budget of 0.02 USD (budget_usd)' },
+      { error: 'the run of the agent has ended as failed: the run has exceeded its budget of 0.02 USD (budget_usd)' },
     ])
     const { agent: spender, serve: serveOther } = await clerk(rig.service, { budget_usd: 5 })
     const poor = await rig.agent(rig.service, [asking(3), { text: 'done' }], {

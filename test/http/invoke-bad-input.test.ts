@@ -38,27 +38,27 @@ describe('a body of invoke', () => {
     [
       'session_id with start_session',
       { session_id: NO_ID, start_session: true },
-      'start_session: goes not together with session_id: a session is either started or continued',
+      'start_session: cannot be combined with session_id: a session is either started or continued',
     ],
     [
       'history with session_id',
       { session_id: NO_ID, history: [] },
-      'history: goes not together with session_id: the session has a history of its own',
+      'history: cannot be combined with session_id: the session has a history of its own',
     ],
     [
       'external_user_id without a session',
       { external_user_id: 'u' },
-      'external_user_id: only together with session_id or start_session',
+      'external_user_id: requires session_id or start_session',
     ],
     [
       'external_user_id with start_session that is false',
       { external_user_id: 'u', start_session: false },
-      'external_user_id: only together with session_id or start_session',
+      'external_user_id: requires session_id or start_session',
     ],
     [
       'stream with background',
       { stream: true, background: true },
-      'background: goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+      'background: cannot be combined with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
     ],
     ['a field that there is not', { message: 'hi' }, 'message: unknown field'],
     ['an input that is a text', { input: 'hi' }, 'input: expected a JSON object; got "hi"'],
@@ -187,7 +187,7 @@ describe('an agent', () => {
   test('with an output_schema cannot be streamed', async () => {
     const shaped = await newHostedAgent(service, { output_schema: { type: 'object' } })
     expect(await refused(() => shaped.invoke({ stream: true }))).toBe(
-      '400 VALIDATION_ERROR stream: goes not together with an agent that has an output_schema',
+      '400 VALIDATION_ERROR stream: cannot be combined with an agent that has an output_schema',
     )
   })
 

@@ -101,7 +101,7 @@ describe('a run ends as failed', () => {
     const { data, requests } = await outcomeOf({ max_steps: 3 }, { toolCalls: [{ name: 'none', arguments: {} }] })
     expect(data).toMatchObject({
       status: 'failed',
-      error_message: 'the run has taken its 3 steps (max_steps) and is not done',
+      error_message: 'the run has used its 3 steps (max_steps) and is not finished',
       error_detail: { reason: 'max_steps' },
     })
     expect(requests).toHaveLength(3)
@@ -111,7 +111,7 @@ describe('a run ends as failed', () => {
     const { data, run } = await outcomeOf({ budget_usd: 0.01 }, { text: 'Dear.', usage: [9, 2] })
     expect(data).toMatchObject({
       status: 'failed',
-      error_message: 'the run has passed its budget of 0.01 USD (budget_usd)',
+      error_message: 'the run has exceeded its budget of 0.01 USD (budget_usd)',
       error_detail: { reason: 'budget_exceeded', budget_usd: 0.01 },
     })
     expect(data.error_detail.spent_usd).toBeCloseTo(0.011)
@@ -121,7 +121,7 @@ describe('a run ends as failed', () => {
   test('before a question that would pass budget_usd for certain', async () => {
     const turn = { toolCalls: [{ name: 'none', arguments: {} }], usage: [5, 1] } as const
     const { data, run, requests } = await outcomeOf({ budget_usd: 0.01 }, turn)
-    expect(data.error_message).toBe('the run would pass its budget of 0.01 USD (budget_usd)')
+    expect(data.error_message).toBe('the run would exceed its budget of 0.01 USD (budget_usd)')
     expect(requests).toHaveLength(1)
     expect(run.cost_usd).toBeCloseTo(0.006)
   })
@@ -144,7 +144,7 @@ describe('a run ends as failed', () => {
     const { data } = await outcomeOf({}, { refusal: 'I would rather not.' })
     expect(data).toMatchObject({
       status: 'failed',
-      error_message: 'the model has refused: I would rather not.',
+      error_message: 'the model refused: I would rather not.',
       error_detail: { reason: 'refused' },
     })
     const shaped = await outcomeOf({ output_schema: { type: 'object' } }, { refusal: 'No.' })

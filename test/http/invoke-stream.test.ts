@@ -144,7 +144,7 @@ describe('a stream', () => {
   test('shows nothing of a refusal but the error', async () => {
     model.script({ refusal: 'No.' })
     const frames = await (await agent.stream()).all()
-    expect(frames.map(({ event, data }) => [event, data.message])).toEqual([['error', 'the model has refused: No.']])
+    expect(frames.map(({ event, data }) => [event, data.message])).toEqual([['error', 'the model refused: No.']])
   })
 
   test('that its client leaves does not stop the run', async () => {

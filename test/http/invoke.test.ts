@@ -301,7 +301,7 @@ describe('places', () => {
       ids.push((await hosted.invoke({ background: true, input: { message: `${i}` } })).data.run_id)
     const { status, error, headers } = await hosted.invoke()
     expect([status, error!.code]).toEqual([429, 'RATE_LIMITED'])
-    expect(error!.message).toContain('3 runs of this workspace are in line already')
+    expect(error!.message).toContain('3 runs of this workspace are already queued')
     expect(headers.get('retry-after')).toBe('5')
     const stateOf = async (id: string) => (await narrow.api('GET', `/api/v1/runs/${id}`)).data
     expect(await stateOf(ids[1]!)).toMatchObject({ status: 'queued', started_at: null, pending: null })

@@ -219,7 +219,7 @@ describe('the end', () => {
 
   test('of a executor that lets go of a run is no frame', () => {
     const log = new OutputLog(RUN.runId)
-    log.close({ kind: 'left', status: 'running' }, null)
+    log.close({ kind: 'released', status: 'running' }, null)
     expect(framesAfter(log, OUTPUT_START)).toMatchObject({ text: '', isOver: false })
     expect(log.isClosed).toBe(true)
   })

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import { Slots } from '../../src/hosted/scheduler/slots.ts'
 import { seededRandom } from '../support/random.ts'
 
-/** Who is driven next: so many at once, so many of each workspace, and everybody's turn comes. */
+/** Which run is executed next: limits in total and per workspace, and every workspace gets its turn. */
 
 const shares = (slots: Slots, ...line: string[]) => Object.fromEntries(slots.share(line))
 
-describe('a place', () => {
+describe('a slot', () => {
   test('is taken until there are none, of the process or of the workspace', () => {
     const slots = new Slots(3, 2)
     expect(['a', 'a', 'a', 'b', 'b'].map((workspace) => slots.take(workspace))).toEqual([
@@ -16,26 +16,26 @@ describe('a place', () => {
       true,
       false,
     ])
-    slots.give('a')
+    slots.release('a')
     expect(slots.take('b')).toBe(true)
   })
 
-  test('is not taken past those that wait in line', () => {
+  test('is not taken past those that are queued', () => {
     const slots = new Slots(10, 10)
-    slots.inLine('a')
-    expect([slots.take('a'), slots.take('b'), slots.isAnyInLine]).toEqual([false, true, true])
-    slots.line([])
-    expect([slots.take('a'), slots.isAnyInLine]).toEqual([true, false])
+    slots.enqueued('a')
+    expect([slots.take('a'), slots.take('b'), slots.isAnyQueued]).toEqual([false, true, true])
+    slots.setQueue([])
+    expect([slots.take('a'), slots.isAnyQueued]).toEqual([true, false])
   })
 
-  test('is counted for a run that is driven in any case, and given back like any other', () => {
+  test('is counted for a run that is executed in any case, and released like any other', () => {
     const slots = new Slots(1, 1)
     slots.force('a')
     slots.force('a')
     expect([slots.take('b'), shares(slots, 'b')]).toEqual([false, {}])
-    slots.give('a')
+    slots.release('a')
     expect(slots.take('b')).toBe(false)
-    slots.give('a')
+    slots.release('a')
     expect(slots.take('b')).toBe(true)
   })
 })
@@ -50,7 +50,7 @@ describe('free places', () => {
     const slots = new Slots(1, 9)
     const turns = Array.from({ length: 6 }, () => {
       const [turn] = Object.keys(shares(slots, 'a', 'b', 'c'))
-      slots.give(turn!)
+      slots.release(turn!)
       return turn
     })
     expect(turns).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
@@ -67,7 +67,7 @@ describe('free places', () => {
     const slots = new Slots(2, 2)
     expect(shares(slots, 'a')).toEqual({ a: 2 })
     expect([slots.take('b'), shares(slots, 'b')]).toEqual([false, {}])
-    slots.give('a')
+    slots.release('a')
     expect(slots.take('b')).toBe(true)
   })
 
@@ -78,7 +78,7 @@ describe('free places', () => {
   })
 })
 
-test('no workspace in line waits for more than one round of the others, whatever they do', () => {
+test('no workspace with queued runs waits for more than one round of the others, whatever they do', () => {
   const random = seededRandom('places')
   const names = [...'abcdefgh']
   for (let round = 0; round < 200; round++) {
@@ -100,7 +100,7 @@ test('no workspace in line waits for more than one round of the others, whatever
         expect(waited.get(name)).toBeLessThanOrEqual(names.length)
       }
       const over = driven.splice(random.int(0, driven.length - 1), 1)[0]!
-      slots.give(over)
+      slots.release(over)
     }
   }
 })

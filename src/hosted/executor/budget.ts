@@ -3,7 +3,7 @@ import type { ModelAnswer, ModelUsage } from '../../model/model.ts'
 import type { Prices } from '../../model/prices.ts'
 import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 import type { Budget } from '../invoke/plan.ts'
-import type { ChangeSignals } from '../scheduler/changes.ts'
+import type { ChangeSignals } from '../scheduler/change-signals.ts'
 import { OwnershipLost } from '../store/progress.ts'
 import type { HostedRun, RunProgress } from '../store/rows.ts'
 import { conversationOf } from './conversation.ts'
@@ -13,7 +13,7 @@ export interface BudgetDeps {
   /** This process, in the table `instances`. */
   readonly owner: string
   readonly prices: Prices
-  /** Of budgets, by the run at the top: told when a model call has ended. */
+  /** Keyed by the root run; notified when a model call has ended. */
   readonly budgetChanges: ChangeSignals
 }
 
@@ -30,26 +30,26 @@ export interface Cost {
 }
 
 const TOKENS_PER_PRICE = 1_000_000
-/** Of an answer whose length nothing is known about. */
+/** Assumed for an answer whose length is unknown. */
 const OUTPUT_TOKENS_GUESS = 1_000
-/** Most texts have fewer tokens. */
+/** A lower bound: most texts have fewer tokens. */
 const CHARACTERS_PER_TOKEN = 3
 
 /**
- * The budgets that a run has to obey (docs/specification.md#budgets: `budget_usd`): its own, and those of the runs above
- * it. Each covers the run that has it and all runs below.
+ * The budgets that a run has to obey (docs/specification.md#budgets: `budget_usd`): its own and those of its ancestors.
+ * Each budget covers its run and all descendants.
  *
- * Before each model call what has been spent is added up. Where runs share a budget, a call first notes what it may come
- * to, under a lock on the run at the top: as long as other calls are under way it begins only if there is room for all
- * of them, and waits otherwise. So a budget is passed by no more than its last call, and what calls under way cost
- * beyond what was expected of them.
+ * Before each model call the spent amounts are summed. Where runs share a budget, a call first reserves its estimated
+ * cost, under a lock on the root run. While other calls are in flight, a call starts only if the budget has room for
+ * all of them; otherwise it waits. So a budget is exceeded by at most its last call, plus what calls in flight cost
+ * beyond their estimates.
  */
 export class RunBudget {
-  /** What the runs below have spent, by the last look. None of them is at work while this one asks its model. */
+  /** What the descendants had spent at the last check. None of them is executing while this run asks its model. */
   private belowUsd = 0
   private readonly budgets: readonly Budget[]
 
-  /** @param spentUsd what its answers have come to so far */
+  /** @param spentUsd what its answers have cost so far */
   constructor(
     private readonly deps: BudgetDeps,
     private readonly run: HostedRun,
@@ -67,18 +67,18 @@ export class RunBudget {
   }
 
   /**
-   * Whether the model may be asked once more, after waiting for others if need be. Null: it may.
+   * Whether the model may be called once more. Waits for other calls when the budget is reserved. Null: it may.
    * @throws OwnershipLost; the signal's reason
    */
   async admit(progress: RunProgress, signal: AbortSignal): Promise<Overrun | null> {
     const last = progress.steps.at(-1)
-    // The next question holds at least what the last one and its answer did.
+    // The next request is at least as long as the last one plus its answer.
     const known = last === undefined ? 0 : last.inputTokens + last.outputTokens
     const atLeast = this.priceOf({ inputTokens: known, outputTokens: 0 })
     if (this.budgets.length === 0) return null
     const isShared = this.budgets[0]!.runId !== this.run.runId
     if (!isShared && progress.calls.every(({ childRunId }) => childRunId === null))
-      return this.ownOverrun('would pass', this.spentUsd + atLeast)
+      return this.ownOverrun('would exceed', this.spentUsd + atLeast)
     const estimate = isShared ? Math.max(atLeast, this.priceOf(expectedUsage(progress, known))) : atLeast
     for (;;) {
       signal.throwIfAborted()
@@ -89,18 +89,21 @@ export class RunBudget {
     }
   }
 
-  /** Whether an answer of this cost passes the run's own budget; those above are looked at before the next call. */
+  /**
+   * Whether an answer of this cost exceeds the run's own budget. Those of its ancestors are checked before the next
+   * call.
+   */
   overrunAfter({ countedUsd }: Cost): Overrun | null {
-    return this.ownOverrun('has passed', this.spentUsd + this.belowUsd + countedUsd)
+    return this.ownOverrun('has exceeded', this.spentUsd + this.belowUsd + countedUsd)
   }
 
-  /** A model call is over, and what it has come to is stored. */
+  /** A model call has ended and its cost is stored. */
   settled(countedUsd: number): void {
     this.spentUsd += countedUsd
-    if (this.budgets.length > 0) this.deps.budgetChanges.tell(this.key)
+    if (this.budgets.length > 0) this.deps.budgetChanges.notify(this.key)
   }
 
-  /** @returns `full`: there is room only once calls under way have ended */
+  /** @returns `full`: there is room only once calls in flight have ended */
   private async reserve(atLeast: number, estimate: number): Promise<Overrun | 'full' | null> {
     const { sql, owner } = this.deps
     const { workspaceId, runId } = this.run
@@ -115,7 +118,7 @@ export class RunBudget {
     })
   }
 
-  /** What each of the budgets has to cover so far, in their order. Nobody else can reserve until the transaction ends. */
+  /** The total that each budget has to cover so far, in order. Nobody else can reserve until the transaction ends. */
   private async lockedSums(tx: TransactionSql): Promise<Sum[]> {
     const { workspaceId, runId, rootRunId } = this.run
     await tx`
@@ -127,7 +130,7 @@ export class RunBudget {
       from unnest(${this.budgets.map((budget) => budget.runId)}::uuid[]) as b (run_id) join hosted_runs h
         on h.workspace_id = ${workspaceId} and h.root_run_id = ${rootRunId} and b.run_id = any(h.budgeted_by)
       group by b.run_id`
-    // A run of before budgets covered runs below is in no sum, and has its own answers to cover at least.
+    // A run created before budgets covered descendants is in no sum; count at least its own answers.
     const unknown = { spent: this.spentUsd, reserved: 0 }
     return this.budgets.map((budget) => rows.find((row) => row.runId === budget.runId) ?? unknown)
   }
@@ -138,8 +141,8 @@ export class RunBudget {
       const { spent, reserved } = sums[index]!
       if (runId === this.run.runId) this.belowUsd = spent - this.spentUsd
       if (spent + atLeast > usd) {
-        if (runId === this.run.runId) return this.ownOverrun('would pass', spent + atLeast)
-        const message = `the run would pass the budget of ${usd} USD of run ${runId}, which it is part of (budget_usd)`
+        if (runId === this.run.runId) return this.ownOverrun('would exceed', spent + atLeast)
+        const message = `the run would exceed the budget of ${usd} USD of run ${runId}, which it is part of (budget_usd)`
         return { message, detail: { budget_usd: usd, spent_usd: spent + atLeast, budget_run_id: runId } }
       }
       if (reserved > 0 && spent + reserved + estimate > usd) isFull = true
@@ -147,14 +150,14 @@ export class RunBudget {
     return isFull ? 'full' : null
   }
 
-  private ownOverrun(what: 'would pass' | 'has passed', spent: number): Overrun | null {
+  private ownOverrun(what: 'would exceed' | 'has exceeded', spent: number): Overrun | null {
     const { budgetUsd } = this.run.plan.agent
     if (budgetUsd === null || spent <= budgetUsd) return null
     const message = `the run ${what} its budget of ${budgetUsd} USD (budget_usd)`
     return { message, detail: { budget_usd: budgetUsd, spent_usd: spent } }
   }
 
-  /** A model of unknown price is taken for the dearest, so that no budget is passed without a word. */
+  /** A model of unknown price is charged as the most expensive one, so that no budget is exceeded unnoticed. */
   private priceOf(usage: ModelUsage): number {
     const { prices } = this.deps
     const known = prices.costUsd(this.run.plan.agent.model, usage)
@@ -168,13 +171,13 @@ export class RunBudget {
   }
 }
 
-/** In USD: what the runs under a budget have spent, and what their calls under way may come to. */
+/** In USD: what the runs under a budget have spent, and what their calls in flight may cost. */
 interface Sum {
   readonly spent: number
   readonly reserved: number
 }
 
-/** The budgets that cover a run, the top one first, its own last. */
+/** The budgets that cover a run, the outermost first, its own last. */
 export function budgetsOver({ runId, plan }: Pick<HostedRun, 'runId' | 'plan'>): readonly Budget[] {
   const { budgetUsd } = plan.agent
   const above = plan.budgetsAbove ?? []

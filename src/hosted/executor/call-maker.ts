@@ -15,15 +15,15 @@ import { failure } from './tool-calls.ts'
 /** Runs that carry out calls of other runs. */
 export interface Children {
   /**
-   * Makes sure that the call's run exists; a run that does already goes on.
+   * Makes sure that the call's run exists. An existing run continues.
    * @returns why there is none, for the model
-   * @throws OwnershipLost when the parent may not begin any more
+   * @throws OwnershipLost when the parent may not start runs any more
    */
   begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
-  /** Resolves once the run is over, or asleep. Rejects when the signal aborts. */
+  /** Resolves once the run has ended or paused. Rejects when the signal aborts. */
   settled(run: RunIdentity, signal: AbortSignal): Promise<RunOutcome>
-  /** Lets go of runs that have ended with the one above them. */
-  drop(runs: readonly RunIdentity[]): void
+  /** Stops the executors of runs that have ended with their parent. */
+  stop(runs: readonly RunIdentity[]): void
 }
 
 export interface CallMakerDeps {
@@ -37,28 +37,28 @@ export interface CallMakerDeps {
   readonly toolbox: Toolbox
   readonly signal: AbortSignal
   readonly usedMs: () => number
-  /** Does it, again and again while the database is away. */
+  /** Retries while the database is away. */
   readonly store: <T>(write: () => Promise<T>) => Promise<T>
   readonly onChange: () => void
 }
 
-/** Calls of one turn that are made at the same time. */
+/** How many calls of one step are made at the same time. */
 const AT_ONCE = 16
 
-/** Makes the calls of a turn that can be made, each exactly once as far as that is in anybody's power. */
+/** Makes the calls of a step that can be made. Each is made at most once, unless its tool is repeatable. */
 export class CallMaker {
   private storing: Promise<unknown> = Promise.resolve()
 
-  /** @param fresh calls that its executor has stored itself: no earlier process can have made them */
+  /** @param fresh calls that this executor has stored itself: no earlier process can have made them */
   constructor(
     private readonly deps: CallMakerDeps,
     private readonly fresh: ReadonlySet<string>,
   ) {}
 
-  /** Resolves once each call is over, held for a person, or carried out by a run that is asleep. */
+  /** Resolves once each call is done, held for a person, or carried out by a paused run. */
   async makeAll(): Promise<void> {
     const { calls } = this.deps.progress
-    const waiting = calls.filter(({ status }) => MADE.includes(status)).values()
+    const waiting = calls.filter(({ status }) => CAN_BE_MADE.includes(status)).values()
     const work = async () => {
       for (const call of waiting) await this.settle(call)
     }
@@ -72,7 +72,7 @@ export class CallMaker {
     if (call.status === 'answered') return this.finish(call, 'finished', call.output!, 0)
     const entry = this.deps.toolbox.get(call.tool)
     if (entry === undefined || entry.kind === 'input')
-      return this.finish(call, 'failed', failure(`there is no tool ${call.tool} any more`), 0)
+      return this.finish(call, 'failed', failure(`the tool ${call.tool} no longer exists`), 0)
     if (call.status === 'started' && !this.fresh.has(call.callId) && entry.kind === 'call' && !entry.tool.isRepeatable)
       return this.finish(call, 'failed', failure(UNKNOWN_OUTCOME), 0)
     const ready = call.status === 'ready' ? await this.start(call) : call
@@ -114,7 +114,7 @@ export class CallMaker {
     const outcome = await store(() => children.settled({ workspaceId, runId: call.childRunId! }, signal))
     if (outcome.kind === 'paused') return
     const tookMs = performance.now() - startedMs
-    if (outcome.kind === 'left') throw new Error(`run ${call.childRunId} was let go of by its executor`)
+    if (outcome.kind === 'released') throw new Error(`run ${call.childRunId} was released by its executor`)
     if (outcome.status === 'completed') return this.finish(call, 'finished', outcome.output!, tookMs)
     const why = outcome.errorMessage ?? outcome.status
     await this.finish(call, 'failed', failure(`the run of the agent has ended as ${outcome.status}: ${why}`), tookMs)
@@ -142,8 +142,9 @@ export class CallMaker {
   }
 
   /**
-   * Frames are told in the order of their numbers, so that a reader who has seen one has seen those before it: calls that
-   * end at the same time are stored one after the other, as the lock on their run would have them in any case.
+   * Frames are published in the order of their numbers, so that a reader who has seen one has seen those before it.
+   * Calls that end at the same time are therefore stored one after the other; the lock on their run would serialize
+   * them anyway.
    */
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.storing.then(work)
@@ -157,7 +158,7 @@ export class CallMaker {
   }
 }
 
-const MADE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
+const CAN_BE_MADE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
 
 const UNKNOWN_OUTCOME =
-  'the service was interrupted during this call, and nobody knows whether it has taken effect; it was not made again'
+  'the service was interrupted during this call; it is unknown whether the call took effect, and it was not repeated'

@@ -2,7 +2,7 @@ import type { RawJson } from '../../http/raw-json.ts'
 import type { ModelMessage } from '../../model/model.ts'
 import type { RunProgress } from '../store/rows.ts'
 
-/** What the model is told: the prompt, what was said before, and all that the run has done. */
+/** The messages for the model: the prompt, the earlier conversation, and everything the run has done. */
 export function conversationOf({ run, history, steps, calls }: RunProgress): ModelMessage[] {
   const { system, user, history: given } = run.plan
   const messages: ModelMessage[] = [
@@ -21,7 +21,7 @@ export function conversationOf({ run, history, steps, calls }: RunProgress): Mod
   return messages
 }
 
-/** A text as it is, everything else as JSON. */
+/** A string as it is, any other value as JSON. */
 function told(output: RawJson | null): string {
   if (output === null) return ''
   const value = output.text.startsWith('"') ? output.parse() : output.text

@@ -29,15 +29,15 @@ export interface ExecutorDeps extends BudgetDeps {
   readonly schemas: SchemaChecks
   readonly tools: ToolboxDeps
   readonly children: Children
-  /** How long a person may take; null: for ever. */
+  /** How long a pause lasts before it expires; null: for ever. */
   readonly pauseMs: number | null
   readonly outputBytesMax: number
-  /** Called after each commit that has put something into the outbox. */
+  /** Called after each commit that has written to the outbox. */
   readonly onChange: () => void
 }
 
-/** Why a executor lets go of its run before that is over. The run goes on elsewhere, or has been ended by somebody else. */
-export class Dropped extends Error {}
+/** Why an executor stops before its run has ended: the run continues elsewhere, or was ended by someone else. */
+export class Stopped extends Error {}
 
 class TimedOut extends Error {}
 
@@ -46,20 +46,20 @@ const REPAIRS_MAX = 2
 const STORE_RETRY_MS = 200
 
 /**
- * Carries a hosted run on from where its rows say it is, until it is over or waits for a person: ask the model, store
- * its answer, make the calls, store what they come to. What is stored is never done again, so that a process may die
- * at any point and another one go on.
+ * Executes a hosted run from where its rows say it stands, until it ends or waits for a person: call the model, store
+ * the answer, make the calls, store their results. What is stored is never done again, so that a process may die at any
+ * point and another one continue.
  */
 export class Executor {
   readonly output: OutputLog
-  private readonly stop = new AbortController()
-  private isDropped = false
+  private readonly abort = new AbortController()
+  private isStopped = false
   private readonly startedMs = performance.now()
   private readonly baseUsedMs: number
   private costUsd: number
   private readonly budget: RunBudget
   private toolbox: Promise<Toolbox> | undefined
-  /** Calls that this executor itself has stored: no earlier one can have made them. */
+  /** Calls that this executor has stored itself: no earlier process can have made them. */
   private readonly fresh = new Set<string>()
 
   constructor(
@@ -73,32 +73,32 @@ export class Executor {
     this.budget = new RunBudget(deps, progress.run, progress.spentUsd)
   }
 
-  /** Lets go of the run at once: what is under way is given up. */
-  drop(): void {
-    this.isDropped = true
-    this.stop.abort(new Dropped())
+  /** Stops at once and abandons what is in flight. */
+  stop(): void {
+    this.isStopped = true
+    this.abort.abort(new Stopped())
   }
 
-  /** Never throws. */
-  async drive(): Promise<RunOutcome> {
-    const timer = setTimeout(() => this.stop.abort(new TimedOut()), Math.max(1, this.timeoutMs - this.usedMs))
+  /** Executes the run. Never throws. */
+  async run(): Promise<RunOutcome> {
+    const timer = setTimeout(() => this.abort.abort(new TimedOut()), Math.max(1, this.timeoutMs - this.usedMs))
     let outcome: RunOutcome
     try {
-      outcome = await this.goOn()
+      outcome = await this.loop()
     } catch (error) {
-      outcome = await this.brokenOff(error)
+      outcome = await this.endAfter(error)
     } finally {
       clearTimeout(timer)
-      // Ends sessions with tool servers.
-      this.stop.abort(new Dropped())
+      // Ends the sessions with tool servers.
+      this.abort.abort(new Stopped())
     }
     this.output.close(outcome, this.progress.run.sessionId)
     return outcome
   }
 
-  private async goOn(): Promise<RunOutcome> {
+  private async loop(): Promise<RunOutcome> {
     for (;;) {
-      this.stop.signal.throwIfAborted()
+      this.abort.signal.throwIfAborted()
       const open = this.progress.calls.filter(({ status }) => !isDone(status))
       const outcome = open.length > 0 ? await this.makeCalls() : await this.askModel()
       if (outcome !== null) return outcome
@@ -113,7 +113,7 @@ export class Executor {
         progress,
         output,
         toolbox: await this.tools(),
-        signal: this.stop.signal,
+        signal: this.abort.signal,
         usedMs: () => this.usedMs,
         store: (write) => this.store(write),
       },
@@ -121,11 +121,11 @@ export class Executor {
     )
     await maker.makeAll()
     if (progress.calls.every(({ status }) => isDone(status))) return null
-    return this.rest()
+    return this.pause()
   }
 
-  /** Everything that can be done is done; the rest waits for people. */
-  private async rest(): Promise<RunOutcome | null> {
+  /** Everything that can be done is done; the remaining calls wait for people. */
+  private async pause(): Promise<RunOutcome | null> {
     const { sql, owner, clock, onChange } = this.deps
     const { run } = this.progress
     const at = clock.now()
@@ -153,8 +153,8 @@ export class Executor {
     const { agent, isStreamed } = run.plan
     const step = steps.length + 1
     if (step > agent.maxSteps)
-      return this.fail('max_steps', `the run has taken its ${agent.maxSteps} steps (max_steps) and is not done`)
-    const overrun = await this.store(() => this.budget.admit(this.progress, this.stop.signal))
+      return this.fail('max_steps', `the run has used its ${agent.maxSteps} steps (max_steps) and is not finished`)
+    const overrun = await this.store(() => this.budget.admit(this.progress, this.abort.signal))
     if (overrun !== null) return this.fail('budget_exceeded', overrun.message, null, overrun.detail)
     let attempt = attemptName()
     this.output.beginText(step, attempt)
@@ -178,15 +178,15 @@ export class Executor {
           outputSchema: agent.outputSchema,
           ...(isStreamed && watch),
         },
-        this.stop.signal,
+        this.abort.signal,
       ),
     )
     if (!isStreamed && answer.content !== null) this.output.addText(answer.content)
-    return this.take(answer, { step, attempt, latencyMs: performance.now() - startedMs, toolbox })
+    return this.takeAnswer(answer, { step, attempt, latencyMs: performance.now() - startedMs, toolbox })
   }
 
-  /** Stores an answer, as the end of the run or with the calls that it asks for. */
-  private async take(
+  /** Stores an answer, as the end of the run or with the calls that it requests. */
+  private async takeAnswer(
     answer: ModelAnswer,
     asked: { readonly step: number; readonly attempt: string; readonly latencyMs: number; readonly toolbox: Toolbox },
   ): Promise<RunOutcome | null> {
@@ -203,26 +203,27 @@ export class Executor {
       remark: null,
       ...answer.usage,
     }
-    const said = modelEvent(run, at, answer, { ...asked, costUsd: cost.costUsd })
+    const callEvent = modelEvent(run, at, answer, { ...asked, costUsd: cost.costUsd })
     const overrun = this.budget.overrunAfter(cost)
-    if (overrun !== null) return this.fail('budget_exceeded', overrun.message, { step, cost, said }, overrun.detail)
+    if (overrun !== null)
+      return this.fail('budget_exceeded', overrun.message, { step, cost, callEvent }, overrun.detail)
     if (answer.refusal !== null && answer.toolCalls.length === 0)
-      return this.fail('refused', `the model has refused: ${answer.refusal}`, { step, cost, said })
+      return this.fail('refused', `the model refused: ${answer.refusal}`, { step, cost, callEvent })
     if (answer.toolCalls.length === 0) {
-      const end = await this.finalAnswer(step, cost, said)
+      const end = await this.finalAnswer(step, cost, callEvent)
       if (typeof end !== 'string') return end
-      await this.keep({ ...step, remark: end }, [], [], cost, [said])
+      await this.storeStep({ ...step, remark: end }, [], [], cost, [callEvent])
       return null
     }
     const expiresAt = pauseMs === null ? null : new Date(at + pauseMs)
     const { toolbox } = asked
     const { calls, pauses } = callsOf(answer, { step: step.step, toolbox, schemas, log: output, expiresAt })
-    const events = [said, ...pauses.map((pause) => requestedEvent(run, at, pause))]
+    const events = [callEvent, ...pauses.map((pause) => requestedEvent(run, at, pause))]
     for (const call of calls) {
       if (call.status === 'started') events.push(startedEvent(run, at, call))
       if (call.status === 'failed') events.push(finishedEvent(run, at, call, 0))
     }
-    await this.keep(step, calls, pauses, cost, events)
+    await this.storeStep(step, calls, pauses, cost, events)
     for (const call of calls) {
       if (call.status === 'started') output.addCall(call, 'started')
       if (call.status === 'failed') output.addCall(call, 'over')
@@ -231,7 +232,7 @@ export class Executor {
     return null
   }
 
-  private async keep(
+  private async storeStep(
     step: Step,
     calls: readonly Call[],
     pauses: readonly Pause[],
@@ -250,13 +251,13 @@ export class Executor {
     this.budget.settled(countedUsd)
   }
 
-  /** Ends the run with this answer, or says what is wrong with it, for the model to put right. */
-  private async finalAnswer(step: Step, cost: Cost, said: SystemEventRow): Promise<RunOutcome | string> {
+  /** Ends the run with this answer. @returns what is wrong with it, for the model to correct, instead of the outcome */
+  private async finalAnswer(step: Step, cost: Cost, callEvent: SystemEventRow): Promise<RunOutcome | string> {
     const { schemas, outputBytesMax } = this.deps
     const { run, steps } = this.progress
     const { outputSchema } = run.plan.agent
     const text = step.content ?? ''
-    const last = { step, cost, said }
+    const last = { step, cost, callEvent }
     if (Buffer.byteLength(text) > outputBytesMax)
       return this.fail('output_too_large', `the answer of the model has more than ${outputBytesMax} bytes`, last)
     if (outputSchema === null) return this.end('completed', { output: RawJson.of({ text }), remember: text, last })
@@ -272,25 +273,28 @@ export class Executor {
     return this.fail('output_invalid', `the output of the model does not match output_schema: ${problem}`, last)
   }
 
-  private async brokenOff(error: unknown): Promise<RunOutcome> {
-    const reason = this.stop.signal.aborted ? this.stop.signal.reason : error
+  private async endAfter(error: unknown): Promise<RunOutcome> {
+    const reason = this.abort.signal.aborted ? this.abort.signal.reason : error
     try {
       if (reason instanceof TimedOut) {
         const message = `the run has taken longer than ${this.timeoutMs / 1000} s (timeout_seconds)`
         return await this.end('timed_out', { reason: 'timeout', message })
       }
-      if (reason instanceof Dropped || reason instanceof OwnershipLost) return LEFT
+      if (reason instanceof Stopped || reason instanceof OwnershipLost) return RELEASED
       if (reason instanceof ModelFailure) {
         const { status, code, message } = reason
         return await this.fail('model_failed', message, null, { provider: { status, code } })
       }
       if (reason instanceof McpUnavailable) return await this.fail('tool_unavailable', reason.message)
-      this.deps.log.error('a hosted run broke off', { runId: this.progress.run.runId, error: reason })
-      return await this.fail('internal', 'the run broke off for a reason of our own; it is in the log')
+      this.deps.log.error('a hosted run failed with an internal error', {
+        runId: this.progress.run.runId,
+        error: reason,
+      })
+      return await this.fail('internal', 'the run failed because of an internal error; see the log of the service')
     } catch (cause) {
-      if (!(cause instanceof OwnershipLost || cause instanceof Dropped))
+      if (!(cause instanceof OwnershipLost || cause instanceof Stopped))
         this.deps.log.error('the end of a hosted run could not be stored', { cause })
-      return LEFT
+      return RELEASED
     }
   }
 
@@ -303,7 +307,7 @@ export class Executor {
     return this.end('failed', { reason, message, last, detail })
   }
 
-  private async end(status: TerminalStatus, what: End): Promise<RunOutcome> {
+  private async end(status: TerminalStatus, what: EndDetails): Promise<RunOutcome> {
     const { sql, owner, clock, onChange, children } = this.deps
     const { run, steps, calls } = this.progress
     const { reason, output = null, remember, last = null, detail = {} } = what
@@ -311,7 +315,7 @@ export class Executor {
     const at = clock.now()
     const errorDetail = reason === undefined ? null : RawJson.of({ reason, ...detail })
     const { costUsd, countedUsd } = last?.cost ?? { costUsd: 0, countedUsd: 0 }
-    const isAnyBelow = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
+    const hasActiveChildren = calls.some(({ childRunId, status: made }) => childRunId !== null && made === 'started')
     const totals = {
       steps: steps.length + (last === null ? 0 : 1),
       toolCalls: calls.length,
@@ -330,32 +334,32 @@ export class Executor {
         usedMs: this.usedMs,
         remember: remember === undefined ? null : { user: run.plan.user, assistant: remember },
         at,
-        events: last === null ? [event] : [last.said, event],
-        below: isAnyBelow ? 'its parent has ended' : null,
+        events: last === null ? [event] : [last.callEvent, event],
+        descendantsReason: hasActiveChildren ? 'its parent has ended' : null,
       }),
     )
     if (ended === null) throw new OwnershipLost()
     onChange()
     this.budget.settled(countedUsd)
-    const { below, ...usage } = ended
-    children.drop(below)
+    const { descendants, ...usage } = ended
+    children.stop(descendants)
     return { kind: 'ended', status, output, errorMessage: message, errorDetail, ...usage }
   }
 
   private tools(): Promise<Toolbox> {
-    this.toolbox ??= this.store(() => openToolbox(this.progress.run, this.deps.tools, this.stop.signal))
+    this.toolbox ??= this.store(() => openToolbox(this.progress.run, this.deps.tools, this.abort.signal))
     return this.toolbox
   }
 
-  /** Tries again for as long as the run may take: a database that is away for a moment must not cost an answer. */
+  /** Retries for as long as the run may take: a short database outage must not cost an answer of the model. */
   private async store<T>(write: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await write()
       } catch (error) {
-        // Calls that are under way at the same time are somebody else's, too.
-        if (error instanceof OwnershipLost) this.stop.abort(error)
-        if (!isUnavailable(error) || this.isDropped) throw error
+        // Calls in flight belong to the new owner, too.
+        if (error instanceof OwnershipLost) this.abort.abort(error)
+        if (!isUnavailable(error) || this.isStopped) throw error
         await Bun.sleep(STORE_RETRY_MS)
       }
     }
@@ -373,10 +377,10 @@ export class Executor {
 interface LastStep {
   readonly step: Step
   readonly cost: Cost
-  readonly said: SystemEventRow
+  readonly callEvent: SystemEventRow
 }
 
-interface End {
+interface EndDetails {
   readonly output?: RawJson
   readonly remember?: string
   readonly reason?: string
@@ -385,4 +389,4 @@ interface End {
   readonly last?: LastStep | null
 }
 
-const LEFT: RunOutcome = { kind: 'left', status: 'running' }
+const RELEASED: RunOutcome = { kind: 'released', status: 'running' }

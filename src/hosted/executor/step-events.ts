@@ -5,7 +5,7 @@ import type { TerminalStatus } from '../../runs/state.ts'
 import type { Call, HostedRun, Pause } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
 
-/** The events of a run's steps. */
+/** The events that a run's steps produce. */
 
 export function modelEvent(
   run: HostedRun,
@@ -32,7 +32,7 @@ export function startedEvent(run: HostedRun, at: number, call: Call): SystemEven
   return systemEvent(run, at, 'tool.call.started', { ...toolKeys(call), input: call.input })
 }
 
-/** @param latencyMs what the call took */
+/** @param latencyMs how long the call took */
 export function finishedEvent(run: HostedRun, at: number, call: Call, latencyMs: number): SystemEventRow {
   const outcome = { status: call.status, output: call.output, latency_ms: Math.round(latencyMs) }
   return systemEvent(

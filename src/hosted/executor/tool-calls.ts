@@ -13,11 +13,11 @@ export interface TurnOptions {
   readonly schemas: SchemaChecks
   /** Numbers the frames of the output stream. */
   readonly log: OutputLog
-  /** When what a person is asked expires; null: never. */
+  /** When a question to a person expires; null: never. */
   readonly expiresAt: Date | null
 }
 
-/** The calls that an answer asks for, each either on its way, held for a person, or failed already. */
+/** The calls that an answer requests: each started, held for a person, or failed already. */
 export function callsOf(answer: ModelAnswer, options: TurnOptions): { calls: Call[]; pauses: Pause[] } {
   const calls: Call[] = []
   const pauses: Pause[] = []
@@ -75,22 +75,22 @@ function callOf(asked: ModelToolCall, position: number, options: TurnOptions): {
   return { call: { ...base, input, childRunId, status: 'started', startedFrame: log.nextFrameNumber() }, pause: null }
 }
 
-/** What the model is told of a call that came to nothing. */
+/** The result of a failed call, for the model. */
 export function failure(error: string): RawJson {
   return RawJson.of({ error })
 }
 
-/** Tells one attempt at an answer from the others of its run. */
+/** Distinguishes the attempts at one answer of a run. */
 export function attemptName(): string {
   return mint.ulid().slice(-8).toLowerCase()
 }
 
-/** Text that Postgres takes: models write anything. */
+/** Text without what Postgres refuses: models write anything. */
 export function storable(text: string): string {
   return text.includes('\0') || !text.isWellFormed() ? text.toWellFormed().replaceAll('\0', '\uFFFD') : text
 }
 
-/** Text that Postgres takes, wherever the model has put any. */
+/** An answer of the model without characters that Postgres refuses. */
 export function storableAnswer(answer: ModelAnswer): ModelAnswer {
   const orNull = (text: string | null) => (text === null ? null : storable(text))
   const toolCalls = answer.toolCalls.map((call) => ({ ...call, id: storable(call.id), name: storable(call.name) }))

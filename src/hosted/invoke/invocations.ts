@@ -31,29 +31,29 @@ export interface InvocationsDeps {
   readonly scheduler: () => Scheduler
   readonly secrets: Secrets
   readonly schemas: SchemaChecks
-  /** Without one no agent can be invoked. */
+  /** Without a model no agent can be invoked. */
   readonly hasModel: boolean
-  /** Runs of a workspace that may wait in line. */
+  /** How many runs of a workspace may be queued. */
   readonly queuedMax: number
   readonly onChange: () => void
 }
 
-/** A run that was invoked, and how it stands once its executor lets go of it, if this process drives it. */
+/** An invoked run, and its outcome if this process executes it. */
 export interface Invoked {
   readonly workspaceId: string
   readonly runId: string
   readonly sessionId: string | null
-  /** It was invoked before, by the same call. */
+  /** An earlier attempt of the same call has invoked it. */
   readonly isRepeat: boolean
   readonly outcome: Promise<RunOutcome> | null
 }
 
-/** Runs above a run: agents that call each other in a circle end here. */
+/** Ancestors that a run may have: stops agents that call each other in a cycle. */
 const DEPTH_MAX = 8
 
 export type Invocations = ReturnType<typeof createInvocations>
 
-/** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is driven, or in line. */
+/** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is executed or queued. */
 export function createInvocations(deps: InvocationsDeps) {
   const { sql, owner, clock, limits, secrets, schemas, onChange } = deps
 
@@ -102,7 +102,7 @@ export function createInvocations(deps: InvocationsDeps) {
     )
   }
 
-  /** A secret that is not there is said before the run begins, and not in the middle of it. */
+  /** Reports a missing secret before the run starts, not in the middle of it. */
   async function checkTools(agent: HostedAgentRow, workspaceId: string): Promise<void> {
     const { tools, outputSchema } = plannedAgent(agent)
     const problem = outputSchema === null ? undefined : schemas.schemaProblem(outputSchema)
@@ -144,7 +144,7 @@ export function createInvocations(deps: InvocationsDeps) {
       if (result === 'queued') scheduler.queued(workspaceId)
       return { ...invoked, outcome: null }
     }
-    const outcome = scheduler.adopt(progress)
+    const outcome = scheduler.execute(progress)
     return { ...invoked, outcome: isBackground ? null : outcome }
   }
 
@@ -155,7 +155,7 @@ export function createInvocations(deps: InvocationsDeps) {
     return (await loadProgress(sql, run)) ?? fresh
   }
 
-  /** The run that carries out a call of another one. */
+  /** Starts the run that carries out a call of another run. */
   const children: Pick<Children, 'begin'> = {
     async begin(parent: HostedRun, call: Call, agentId: string) {
       const runId = call.childRunId!
@@ -204,14 +204,14 @@ export function createInvocations(deps: InvocationsDeps) {
       }
       const result = await beginRun(sql, run, [systemEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
       onChange()
-      if (result === 'driven') void deps.scheduler().adopt(await progressOf(run))
+      if (result === 'driven') void deps.scheduler().execute(await progressOf(run))
       return null
     },
   }
 
   async function problemOf(agent: HostedAgentRow | null, parent: HostedRun): Promise<string | null> {
     if (agent === null) return NO_AGENT
-    if (agent.runtime_type !== 'hosted') return 'the agent is not hosted, so that it cannot be called'
+    if (agent.runtime_type !== 'hosted') return 'only hosted agents can be called; this one is external'
     if (agent.status !== 'active') return `the agent is ${agent.status}`
     if (parent.plan.depth + 1 > DEPTH_MAX) return `agents call each other more than ${DEPTH_MAX} levels deep`
     try {
@@ -224,8 +224,8 @@ export function createInvocations(deps: InvocationsDeps) {
   }
 
   /**
-   * Ends a hosted run and those that carry out its calls: the model call and the tools under way are given up.
-   * @returns false when it was over already
+   * Ends a hosted run and its descendants. Model and tool calls in flight are abandoned.
+   * @returns false when it had already ended
    */
   async function cancel(identity: RunIdentity, reason: string | null): Promise<boolean> {
     const run = await findRun(sql, identity)
@@ -237,13 +237,13 @@ export function createInvocations(deps: InvocationsDeps) {
       errorMessage: reason,
       at,
       events: [systemEvent(run, at, 'run.cancelled', { error_message: reason ?? undefined }, 'warn')],
-      below: 'its parent was cancelled',
+      descendantsReason: 'its parent was cancelled',
     })
     if (ended === null) return false
     onChange()
     const scheduler = deps.scheduler()
-    for (const each of [run, ...ended.below]) scheduler.drop(each)
-    scheduler.poke()
+    for (const each of [run, ...ended.descendants]) scheduler.stopRun(each)
+    scheduler.dispatchSoon()
     return true
   }
 
@@ -261,15 +261,15 @@ async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promis
   return row ?? null
 }
 
-/** What the parts of the body say to each other. */
+/** Checks how the members of the body may be combined. */
 function checkBody(body: InvokeAgent, limits: Limits): void {
   const { session_id, start_session = false, history, external_user_id } = body
   if (session_id !== undefined && start_session)
-    throw invalid('start_session', 'goes not together with session_id: a session is either started or continued')
+    throw invalid('start_session', 'cannot be combined with session_id: a session is either started or continued')
   if (session_id !== undefined && history !== undefined)
-    throw invalid('history', 'goes not together with session_id: the session has a history of its own')
+    throw invalid('history', 'cannot be combined with session_id: the session has a history of its own')
   if (external_user_id !== undefined && session_id === undefined && !start_session)
-    throw invalid('external_user_id', 'only together with session_id or start_session')
+    throw invalid('external_user_id', 'requires session_id or start_session')
   checkText('external_user_id', external_user_id, limits.external_id_length)
   checkSize('input', body.input, limits.run_input_bytes)
   checkSize('history', history === undefined ? undefined : RawJson.of(history), limits.run_input_bytes)
@@ -284,20 +284,20 @@ function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
   if (agent.status === 'paused')
     throw new ApiError('VALIDATION_ERROR', 'the agent is paused: set its status to active before it is invoked')
   if (body.stream === true && agent.output_schema !== null)
-    throw invalid('stream', 'goes not together with an agent that has an output_schema')
+    throw invalid('stream', 'cannot be combined with an agent that has an output_schema')
 }
 
-/** @throws ApiError RATE_LIMITED when too many runs of the workspace wait already */
+/** @throws ApiError RATE_LIMITED when too many runs of the workspace are queued */
 async function checkQueue(sql: Sql, workspaceId: string, max: number): Promise<void> {
   const [{ count }] = await sql<[{ count: number }]>`
     select count(*) as count from (
       select from hosted_runs where workspace_id = ${workspaceId} and phase = 'queued' limit ${max}
     ) as line`
   if (count >= max)
-    throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are in line already`, { retryAfterSeconds: 5 })
+    throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are already queued`, { retryAfterSeconds: 5 })
 }
 
-/** Arguments of a call that fill placeholders of the agent's prompt by their names. */
+/** Arguments of a call that fill placeholders of the agent's prompt by name. */
 function stringsOf(input: RawJson): Record<string, string> {
   const members = Object.entries(input.parse() as Record<string, unknown>)
   return Object.fromEntries(members.filter((member): member is [string, string] => typeof member[1] === 'string'))

@@ -13,44 +13,44 @@ import type { Invoked } from './invocations.ts'
 
 export interface ResponderDeps extends OutputStreamDeps {
   readonly ring: Pick<KeyRing, 'authenticateFeed'>
-  /** How long a caller is kept waiting; then its run goes on without it. */
+  /** How long a caller waits; then its run continues without it. */
   readonly waitMs: number
 }
 
-/** How a call wants to be answered that has set a run going. */
+/** How the caller of a run wants its response. */
 export interface ResponseMode {
   readonly stream?: boolean | undefined
   readonly background?: boolean | undefined
-  /** The key that the call came with. */
+  /** The key of the request. */
   readonly key: string
-  /** The connection may be silent for long. */
+  /** Disables the idle timeout: the connection may be silent for long. */
   readonly keepOpen: () => void
   readonly setStatus: (status: 200 | 202) => void
 }
 
-/** A run that a call has set going. */
+/** A run that a request has started or resumed. */
 export interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId' | 'outcome'> {
-  /** From where on its output is streamed. */
+  /** Where its output stream begins. */
   readonly after?: OutputPosition | undefined
 }
 
-const IN_LINE: RunOutcome = { kind: 'left', status: 'queued' }
-const LEFT: RunOutcome = { kind: 'left', status: 'running' }
+const QUEUED: RunOutcome = { kind: 'released', status: 'queued' }
+const RELEASED: RunOutcome = { kind: 'released', status: 'running' }
 
 export type Responder = ReturnType<typeof createResponder>
 
 /**
- * Answers calls that have set a run going: when it is over or paused, as a stream, or at once
+ * Responds to requests that start or resume a run: when it ends or pauses, as a stream, or at once
  * (docs/specification.md#outcomes).
  */
 export function createResponder(deps: ResponderDeps) {
   const { sql, scheduler, ring, connections, waitMs } = deps
   const close = new AbortController()
-  const closing = close.signal
+  const stopping = close.signal
 
   /**
-   * Sets a run going and answers as its caller wants to be answered. Room for a stream is taken before: what cannot be
-   * answered must not be done.
+   * Starts a run and responds in the mode that the caller asked for. Room for a stream is reserved first: what cannot
+   * be answered must not be started.
    * @throws ApiError what `start` throws; UNAVAILABLE, RATE_LIMITED when no stream can be opened; UNAUTHENTICATED,
    *   FORBIDDEN when the key dies while its caller waits
    */
@@ -69,9 +69,9 @@ export function createResponder(deps: ResponderDeps) {
       return afterEffect(async () => stream(await ring.authenticateFeed(mode.key), run, run.after, room))
     }
     if (mode.background === true) {
-      const outcome = await standing(run)
-      // It may be over by now; whoever wants it in the background is told the same every time.
-      const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : IN_LINE)
+      const outcome = await currentOutcome(run)
+      // It may have ended by now, but a background call always gets the same response.
+      const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : QUEUED)
       mode.setStatus(status)
       return data
     }
@@ -81,25 +81,25 @@ export function createResponder(deps: ResponderDeps) {
     return data
   }
 
-  /** Waits, but not for ever: then the caller is told where the run stands. The death of its key ends the wait at once. */
+  /** Waits up to `waitMs`; then the caller is told where the run stands. The death of its key ends the wait at once. */
   async function settled(run: StartedRun, mode: ResponseMode) {
-    const patience = new AbortController()
-    const giveUp = () => patience.abort()
+    const wait = new AbortController()
+    const stopWaiting = () => wait.abort()
     let ended: CloseReason | undefined
     const end = (reason: CloseReason) => {
-      // A database that is away for a moment costs nobody an answer: the key is checked before it is given.
+      // A short database outage must not cost anyone the response: the key is checked again before it is sent.
       if (reason === 'unavailable') return
       ended ??= reason
-      giveUp()
+      stopWaiting()
     }
     const caller = await ring.authenticateFeed(mode.key)
-    const letGo = await connections.hold({ caller, end })
-    const timer = setTimeout(giveUp, waitMs)
-    closing.addEventListener('abort', giveUp)
-    if (closing.aborted) giveUp()
+    const unhold = await connections.hold({ caller, end })
+    const timer = setTimeout(stopWaiting, waitMs)
+    stopping.addEventListener('abort', stopWaiting)
+    if (stopping.aborted) stopWaiting()
     try {
-      const done = await untilSettled(run, patience.signal).catch((error: unknown) => {
-        if (ended === undefined && patience.signal.aborted) return standing(run)
+      const done = await untilSettled(run, wait.signal).catch((error: unknown) => {
+        if (ended === undefined && wait.signal.aborted) return currentOutcome(run)
         throw error
       })
       await connections.checkAlive(caller)
@@ -108,23 +108,23 @@ export function createResponder(deps: ResponderDeps) {
       throw ended === undefined ? error : refusalOf(ended)
     } finally {
       clearTimeout(timer)
-      closing.removeEventListener('abort', giveUp)
-      letGo()
+      stopping.removeEventListener('abort', stopWaiting)
+      unhold()
     }
   }
 
   async function untilSettled(run: StartedRun, signal: AbortSignal) {
-    const done = run.outcome === null ? LEFT : await orAborted(run.outcome, signal)
-    return done.kind === 'left' ? scheduler.settled(run, signal) : done
+    const done = run.outcome === null ? RELEASED : await orAborted(run.outcome, signal)
+    return done.kind === 'released' ? scheduler.settled(run, signal) : done
   }
 
-  async function standing(run: RunIdentity) {
+  async function currentOutcome(run: RunIdentity) {
     const outcome = await readOutcome(sql, run)
     if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
     return outcome
   }
 
-  /** The output of a run, to whoever may see it. @throws ApiError as {@link Connections.admit} */
+  /** Streams the output of a run to a caller who may see it. @throws ApiError as {@link Connections.admit} */
   async function stream(
     caller: FeedCaller,
     { workspaceId, runId, sessionId }: Pick<Invoked, keyof RunIdentity | 'sessionId'>,
@@ -136,7 +136,10 @@ export function createResponder(deps: ResponderDeps) {
     return eventStreamResponse(body)
   }
 
-  /** Tells those who wait where their runs stand: the service is about to end, and goes on with them after its next start. */
+  /**
+   * Answers all waiting callers with where their runs stand: the process is stopping, and their runs continue after its
+   * next start.
+   */
   function release(): void {
     close.abort()
   }
@@ -144,7 +147,7 @@ export function createResponder(deps: ResponderDeps) {
   return { respond, stream, release }
 }
 
-/** A refusal after the run was set going: a repeat of the call must not set another one going. */
+/** Marks an error after the run was started: a repeat of the request must not start another run. */
 async function afterEffect<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -20,7 +20,7 @@ export interface InvokeRoutesDeps {
   readonly runs: Pick<RunStore, 'find' | 'get'>
 }
 
-/** Invoking hosted agents, and following what their runs put out (docs/specification.md#invoke). */
+/** Invoking hosted agents and following their output (docs/specification.md#invoke). */
 export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRoutesDeps) {
   const tags = ['Invoke']
   const invoking = new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.anyKey } })
@@ -85,7 +85,7 @@ interface RequestContext {
   readonly set: { status?: number | string }
 }
 
-/** How a call wants its run to be answered. */
+/** The response mode that a request asks for. */
 export function responseModeOf(
   { request, server, set }: RequestContext,
   { stream, background }: Pick<ResponseMode, 'stream' | 'background'>,
@@ -93,7 +93,7 @@ export function responseModeOf(
   if (stream === true && background === true)
     throw invalid(
       'background',
-      'goes not together with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+      'cannot be combined with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
     )
   return {
     stream,

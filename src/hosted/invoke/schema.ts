@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Body, Described, FreeForm, Named, Nullable, Text, Uuid } from '../../http/schema.ts'
 import { PauseExpiry, QuestionOptions, RunStatus, Usage } from '../../runs/schema.ts'
 
-/** What of an invocation goes over the wire (docs/specification.md#invoke). */
+/** The wire format of invocations (docs/specification.md#invoke). */
 
 const HISTORY_MAX = 2_000
 const MESSAGE_LENGTH_MAX = 1_000_000
@@ -16,7 +16,7 @@ const HistoryMessage = Named(
   }),
 )
 
-/** How the answer to a call that drives a run is given. */
+/** Members of every request that starts or resumes a run. */
 export const answering = {
   stream: t.Optional(t.Boolean({ description: 'Answers with an event stream.' })),
   background: t.Optional(t.Boolean({ description: 'Answers 202 at once; the run goes on by itself.' })),
@@ -131,7 +131,7 @@ export const RunGoesOn = Named(
   ),
 )
 
-/** What a call that drives a run answers, by HTTP status. */
+/** The responses to a request that starts or resumes a run, by HTTP status. */
 export const RunResponses = {
   200: t.Union([RunCompleted, RunFailed], { description: 'The run is over.' }),
   202: t.Union([AwaitingApproval, AwaitingInput, RunGoesOn], {
@@ -146,7 +146,9 @@ export type RunResponse =
   | typeof AwaitingInput.static
   | typeof RunGoesOn.static
 
-/** Query of `GET /api/v1/runs/:runId/output-stream`: the header `Last-Event-ID`, or `after`, where none can be sent. */
+/**
+ * Query of `GET /api/v1/runs/:runId/output-stream`; `after` is for clients that cannot send the header `Last-Event-ID`.
+ */
 export const OutputStreamQuery = t.Object(
   {
     after: t.Optional(t.String({ maxLength: 100, description: 'The `id` of the last frame that was seen.' })),

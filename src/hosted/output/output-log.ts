@@ -2,12 +2,13 @@ import { encodeJson } from '../../http/raw-json.ts'
 import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.ts'
 
 /**
- * What a hosted run puts out, in order, for streams that may begin anywhere (docs/specification.md#output-streams).
- * Everything in it follows from the stored steps and calls, so that it is the same after a restart; only the text that a
- * model is about to write is nowhere else.
+ * What a hosted run puts out, in order, for streams that may start anywhere (docs/specification.md#output-streams).
+ * Everything in it follows from the stored steps and calls, so it is the same after a restart; only the text of an
+ * answer in progress exists nowhere else.
  *
- * An id says where a frame stands: step, part (0 text, 1 tools and pauses, 2 the end), place. In text the place is the
- * number of characters so far, and a fourth member names the attempt: after a crash the model may say something else.
+ * The id of a frame has three members: step, part (0 text, 1 tools and pauses, 2 the end) and place. In part 1 the
+ * place is the frame's number; in text it is the count of characters so far, and a fourth member names the attempt:
+ * after a crash the model may write something else.
  */
 
 export type OutputItem = TextItem | FrameItem
@@ -25,13 +26,13 @@ export interface FrameItem {
   readonly part: 1 | 2
   readonly place: number
   readonly event: 'tool' | 'done' | 'error' | 'awaiting_approval' | 'awaiting_input'
-  /** JSON text of the data. */
+  /** JSON text. */
   readonly data: string
 }
 
 export class OutputLog {
   readonly items: OutputItem[] = []
-  /** Nothing more will come: its executor has let go of the run. */
+  /** Nothing more will come: the executor has stopped. */
   isClosed = false
   private readonly listeners = new Set<() => void>()
   private frames = 0
@@ -51,12 +52,12 @@ export class OutputLog {
     return log
   }
 
-  /** The place of the next frame among all of the run. */
+  /** The number of the next frame of the run. */
   nextFrameNumber(): number {
     return ++this.frames
   }
 
-  /** Pauses have frame numbers, too; they come from other rows. */
+  /** Skips the numbers of pauses, which are stored in other rows. */
   skipFrameNumbers(through: number): void {
     this.frames = Math.max(this.frames, through)
   }
@@ -88,7 +89,7 @@ export class OutputLog {
     this.tell()
   }
 
-  /** Says how it went, and closes. */
+  /** Appends the final frame, if the outcome has one, and closes the log. */
   close(outcome: RunOutcome, sessionId: string | null): void {
     const item = outcomeItem(this, outcome, sessionId)
     if (item !== null) this.items.push(item)
@@ -106,7 +107,7 @@ export class OutputLog {
   }
 }
 
-/** The frames of a call, as far as there are. With `both`, the first stands for the start even if there is none. */
+/** The frames that a call has so far. With `both`, the first one stands for the start even if it has no number. */
 function toolItems(runId: string, call: Call, both = false): FrameItem[] {
   const about = { run_id: runId, tool_call_id: call.toolCallId, name: call.tool }
   const item = (place: number, data: object): FrameItem => ({
@@ -141,7 +142,7 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
     event,
     data: encodeJson({ run_id, ...data }),
   })
-  if (outcome.kind === 'left') return null
+  if (outcome.kind === 'released') return null
   if (outcome.kind === 'paused') return pauseItem(log, outcome.pending)
   const { status, output, inputTokens, outputTokens } = outcome
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
@@ -151,7 +152,7 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
   return end('error', { code, message: outcome.errorMessage ?? status, status, usage })
 }
 
-/** Stands where the last frame does: what follows once it is decided comes after it. */
+/** Has the same place as the last frame: what follows the decision comes after it. */
 function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
   const last = log.items.at(-1)
   const { id, type, run_id: _waiting, ...asked } = pending
@@ -165,7 +166,7 @@ function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
   }
 }
 
-/** Where a reader of the log stands. */
+/** The position of a reader in the log. */
 export interface OutputPosition {
   readonly step: number
   readonly part: number
@@ -177,13 +178,13 @@ export const OUTPUT_START: OutputPosition = { step: 0, part: 0, place: 0, attemp
 
 const ID = /^(\d{1,9})\.([012])\.(\d{1,12})(?:\.(\w{1,20}))?$/
 
-/** Null for a text that is no id of a frame. */
+/** Null for a text that is not the id of a frame. */
 export function parseOutputId(text: string): OutputPosition | null {
   const [, step, part, place, attempt] = ID.exec(text) ?? []
   return step === undefined ? null : { step: Number(step), part: Number(part), place: Number(place), attempt }
 }
 
-/** Where everything that is in the log now has been seen. */
+/** The position of a reader who has seen everything that is in the log now. */
 export function endOf(log: OutputLog): OutputPosition {
   const last = log.items.at(-1)
   if (last === undefined) return OUTPUT_START
@@ -191,7 +192,7 @@ export function endOf(log: OutputLog): OutputPosition {
   return { step: last.step, part: last.part, place: last.place, attempt: undefined }
 }
 
-/** What follows a position in the log, as SSE text, and where that ends. */
+/** What follows a position in the log as SSE text, and the position after it. */
 export function framesAfter(
   log: OutputLog,
   from: OutputPosition,
@@ -203,7 +204,7 @@ export function framesAfter(
       if (item.step < position.step || (item.step === position.step && position.part > 0)) continue
       const isKnown = item.step === position.step
       const seen = isKnown && item.attempt === position.attempt ? position.place : 0
-      // Text that does not count any more is taken back, even if there is none in its place.
+      // Text that no longer counts is taken back, even if nothing replaces it.
       const isTakenBack = isKnown && seen === 0 && position.place > 0
       if (item.content.length > seen || isTakenBack) {
         const delta = item.content.slice(seen)
@@ -217,20 +218,20 @@ export function framesAfter(
     position = { step: item.step, part: item.part, place: item.place, attempt: undefined }
     text += frame(`${item.step}.${item.part}.${item.place}`, item.event, item.data)
   }
-  // Also for a reader who has seen the end before.
+  // Also true for a reader who has already seen the end.
   const last = log.items.at(-1)
   return { text, position, isOver: last?.kind === 'frame' && last.event !== 'tool' }
 }
 
 function isSeen(item: FrameItem, position: OutputPosition): boolean {
-  // There is one end, and nobody may miss it: not even who has seen text of a step that never came to be stored.
+  // Nobody may miss the end, not even a reader who has seen text of a step that was never stored.
   if (item.part === 2) return position.part === 2
   if (item.step !== position.step) return item.step < position.step
   const isPause = item.event === 'awaiting_approval' || item.event === 'awaiting_input'
   return item.part < position.part || (item.part === position.part && item.place <= position.place && !isPause)
 }
 
-/** JSON text may have line breaks between its parts where it is a caller's own. */
+/** JSON text of callers may contain line breaks, which SSE data must not. */
 function frame(id: string, event: string, data: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data.replace(/[\r\n]+/g, ' ')}\n\n`
 }

@@ -12,7 +12,7 @@ export interface OutputStreamDeps {
   readonly sql: Sql
   readonly scheduler: Scheduler
   readonly connections: Connections
-  /** A stream whose queue has been full for so long is closed. */
+  /** A stream whose queue stays full for this long is cut off. */
   readonly slowConsumerMs: number
 }
 
@@ -20,7 +20,7 @@ export interface OutputStreamOptions {
   readonly caller: FeedCaller
   readonly run: RunIdentity
   readonly sessionId: string | null
-  /** What the client has seen. */
+  /** The position that the client has already seen. */
   readonly after?: OutputPosition | undefined
 }
 
@@ -79,7 +79,7 @@ export class OutputStream implements Connection {
     else if (this.log.isClosed) this.leave()
   }
 
-  /** Finds out where the run is: executed here, ended or paused, or waiting for an executor. */
+  /** Finds the run: executed here, ended or paused, or waiting for an executor. */
   private async follow(): Promise<void> {
     const { scheduler } = this.deps
     const { run } = this.options
@@ -98,12 +98,12 @@ export class OutputStream implements Connection {
     }
   }
 
-  /** The output of a run that nobody drives at the moment. */
+  /** The output of a run that nobody executes at the moment. */
   private async stored(): Promise<OutputLog | undefined> {
     const { sql } = this.deps
     const { run, sessionId } = this.options
     const outcome = await readOutcome(sql, run)
-    if (outcome === null || outcome.kind === 'left') return undefined
+    if (outcome === null || outcome.kind === 'released') return undefined
     const progress = await loadProgress(sql, run)
     if (progress === null) return undefined
     const log = OutputLog.of(progress)
@@ -117,7 +117,7 @@ export class OutputStream implements Connection {
     this.flush()
   }
 
-  /** The executor has let go of the run: somebody else goes on. */
+  /** The executor has stopped: the run continues elsewhere. */
   private leave(): void {
     this.stopListening()
     this.log = undefined

@@ -63,7 +63,7 @@ async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause:
     return count === 0 ? null : endLocked(tx, run, null, endingOf(run, pause, at))
   })
   if (ended === null) return
-  for (const each of [run, ...ended.below]) onEnded(each)
+  for (const each of [run, ...ended.descendants]) onEnded(each)
   onChange()
 }
 

@@ -4,17 +4,19 @@ import { inTransaction, type Sql } from '../../postgres/connect.ts'
 import { RUN_ROW_COLUMNS } from '../../runs/rows.ts'
 import { insertOutbox } from '../store/rows.ts'
 
-/** How runs come to the process that drives them. A claim is a row that names the process; no two can have it. */
+/**
+ * How runs get to the process that executes them. A claim is a row that names its owner; only one process can hold it.
+ */
 
 export interface Claimed extends RunIdentity {
   readonly agentId: string
-  /** It has not been driven before. */
+  /** It has not been executed before. */
   readonly isFirst: boolean
-  /** It rides on the place of the run at its top. */
+  /** It uses the slot of its root run. */
   readonly isChild: boolean
 }
 
-/** Active workspaces with runs that wait to be driven, by skipping from one to the next in the index. */
+/** Active workspaces with queued runs. Skips from one workspace to the next in the index. */
 export async function workspacesWithQueuedRuns(sql: Sql): Promise<string[]> {
   const rows = await sql<{ workspace_id: string }[]>`
     with recursive line (workspace_id) as (
@@ -31,10 +33,10 @@ export async function workspacesWithQueuedRuns(sql: Sql): Promise<string[]> {
 }
 
 /**
- * Takes runs that wait to be driven: the oldest of each workspace, and every child of an active one.
+ * Claims queued runs: the oldest of each workspace, and every child of an active workspace.
  *
- * @param slots how many of each workspace
- * @param eventsOf what is told of a run that begins
+ * @param slots how many runs of each workspace
+ * @param eventsOf the events of a run that starts
  */
 export async function claimQueued(
   sql: Sql,
@@ -88,7 +90,7 @@ export async function claimQueued(
 
 const CHILDREN_MAX = 1_000
 
-/** Takes runs whose process is gone; those of suspended workspaces wait until these are active again. */
+/** Claims runs whose process is gone; those of suspended workspaces wait until the workspace is active again. */
 export async function claimOrphans(sql: Sql, owner: string, limit: number): Promise<Claimed[]> {
   return sql<Claimed[]>`
     update hosted_runs h set owner = ${owner}
@@ -102,12 +104,12 @@ export async function claimOrphans(sql: Sql, owner: string, limit: number): Prom
       h.parent_call_id is not null as "isChild"`
 }
 
-/** Gives runs back that this process drives no more, for another one, or itself after its next start. */
+/** Queues the runs of this process again, for another process or for its own next start. */
 export async function releaseAll(sql: Sql, owner: string): Promise<void> {
   await sql`update hosted_runs set phase = 'queued', owner = null where owner = ${owner} and phase = 'driven'`
 }
 
-/** The runs that this process is to drive, by their rows; those of suspended workspaces are left alone. */
+/** The runs that this process owns; those of suspended workspaces are left alone. */
 export async function ownedRuns(sql: Sql, owner: string): Promise<Claimed[]> {
   return sql<Claimed[]>`
     select h.run_id as "runId", h.workspace_id as "workspaceId", h.agent_id as "agentId", false as "isFirst",

@@ -11,31 +11,31 @@ import { loadProgress } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
 import type { HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
-import { ChangeSignals } from './changes.ts'
+import { ChangeSignals } from './change-signals.ts'
 import { type Claimed, claimOrphans, claimQueued, ownedRuns, releaseAll, workspacesWithQueuedRuns } from './claims.ts'
 import { Slots } from './slots.ts'
 
 export interface SchedulerDeps extends Omit<ExecutorDeps, 'children'> {
   readonly children: Pick<Children, 'begin'>
-  /** One connection for what is looked for every second. */
+  /** A connection of its own for the statements that run every second. */
   readonly patrol: Sql
-  /** Runs that this process drives at once; children ride along. */
+  /** Runs that this process executes at once; child runs use the slots of their root runs. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
-  /** Where the scheduler is supervised together with others. */
+  /** Supervises the polling loop. */
   readonly loops?: Loops | undefined
 }
 
-/** How often what no signal tells is looked for: runs queued by other processes, runs of processes that are gone. */
+/** How often to look for what sends no signal: runs queued by other processes, runs of processes that are gone. */
 const POLL_MS = 1_000
-/** After rows were passed over because somebody held them. */
+/** Pause before the next try when the rows were locked by others. */
 const HELD_RETRY_MS = 10
 const ORPHANS_EVERY = 3
 const ORPHANS_MAX = 1_000
 const STOP_MS = 2_000
-const STRAYS_MAX = 5
+const UNATTENDED_CHECKS_MAX = 5
 
-interface Driven {
+interface Execution {
   readonly executor: Executor
   readonly run: RunIdentity
   readonly isChild: boolean
@@ -43,22 +43,22 @@ interface Driven {
 }
 
 /**
- * The hosted runs that this process drives. It takes as many as it has slots, from each workspace in turn; the others
- * wait as rows. What a process drives is noted in the rows, so that another one takes over when it is gone.
+ * Executes hosted runs in this process: as many as it has slots, from each workspace in turn; the others stay queued as
+ * rows. A row names the process that executes its run, so that another process takes over when that one is gone.
  */
 export class Scheduler {
-  /** By {@link runKey}, like `changes` and `strays`. */
-  private readonly driven = new Map<string, Driven>()
+  /** By {@link runKey}, like `changes` and `unattended`. */
+  private readonly executions = new Map<string, Execution>()
   private readonly changes = new ChangeSignals()
   private readonly slots: Slots
   private readonly sql: Sql
   private readonly log: Log
   private stopPolling: () => Promise<void> = () => Promise.resolve()
   private polls = 0
-  /** Runs of ours that nobody drives, and how often they were seen so. */
-  private strays = new Map<string, number>()
+  /** Runs that this process owns but does not execute, and how often they were seen so. */
+  private unattended = new Map<string, number>()
   private dispatching: Promise<void> | undefined
-  private isPoked = false
+  private isDispatchDue = false
   private isStopping = false
 
   constructor(private readonly deps: SchedulerDeps) {
@@ -67,155 +67,155 @@ export class Scheduler {
     this.slots = new Slots(deps.runsAtOnce, deps.runsAtOncePerWorkspace)
   }
 
-  /** Takes up what earlier processes have left, and goes on looking. */
+  /** Takes over what earlier processes have left, and keeps polling. */
   start(): void {
     const { loops = new Loops(this.log) } = this.deps
     this.stopPolling = loops.repeat('hosted runs', POLL_MS, () => this.poll(), { atOnce: true })
   }
 
-  /** Lets go of all runs: the next process goes on with them. */
+  /** Releases all runs: the next process continues them. */
   async stop(): Promise<void> {
     this.isStopping = true
     await this.stopPolling()
     await this.dispatching
-    const driven = [...this.driven.values()]
-    for (const { executor } of driven) executor.drop()
-    await Promise.race([Promise.all(driven.map(({ done }) => done)), Bun.sleep(STOP_MS)])
+    const executions = [...this.executions.values()]
+    for (const { executor } of executions) executor.stop()
+    await Promise.race([Promise.all(executions.map(({ done }) => done)), Bun.sleep(STOP_MS)])
     await releaseAll(this.sql, this.deps.owner).catch((error) =>
-      this.log.warn('hosted runs are taken up after the next start only', { error }),
+      this.log.warn('hosted runs of this process could not be released; they continue after its next start', { error }),
     )
   }
 
-  /** Runs driven at the moment, for the metrics. */
+  /** Runs executed at the moment, for the metrics. */
   get count(): number {
-    return this.driven.size
+    return this.executions.size
   }
 
-  /** A place for a run that is about to begin; false when it has to wait in line. */
+  /** Takes a slot for a run that is about to start; false when it has to be queued. */
   takeSlot(workspaceId: string): boolean {
     return !this.isStopping && this.slots.take(workspaceId)
   }
 
   releaseSlot(workspaceId: string): void {
-    this.slots.give(workspaceId)
+    this.slots.release(workspaceId)
   }
 
-  /** A run was put in line. */
+  /** A run has been queued. */
   queued(workspaceId: string): void {
-    this.slots.inLine(workspaceId)
-    this.poke()
+    this.slots.enqueued(workspaceId)
+    this.dispatchSoon()
   }
 
-  /** Drives a run that names this process as its owner, and has a place unless it is a child. */
-  adopt(progress: RunProgress): Promise<RunOutcome> {
+  /** Executes a run that names this process as its owner, and has a slot unless it is a child. */
+  execute(progress: RunProgress): Promise<RunOutcome> {
     const { run } = progress
     const { runId, workspaceId, parentCallId } = run
     const executor = new Executor({ ...this.deps, children: this.children }, progress)
-    const done = this.drive(executor, run)
-    this.driven.set(runKey(workspaceId, runId), { executor, run, isChild: parentCallId !== null, done })
-    // A child that its parent has result while that was let go of.
-    if (this.isStopping) executor.drop()
-    this.tell(run)
+    const done = this.supervise(executor, run)
+    this.executions.set(runKey(workspaceId, runId), { executor, run, isChild: parentCallId !== null, done })
+    // A child that its parent started while the parent was being stopped.
+    if (this.isStopping) executor.stop()
+    this.notify(run)
     return done
   }
 
-  /** What a run puts out, if this process drives it. */
+  /** The output of a run, if this process executes it. */
   outputOf(run: RunIdentity): OutputLog | undefined {
-    const output = this.drivenRun(run)?.executor.output
+    const output = this.executionOf(run)?.executor.output
     return output?.isClosed === true ? undefined : output
   }
 
-  /** Lets go of a run that somebody else has ended. */
-  drop(run: RunIdentity): void {
-    this.drivenRun(run)?.executor.drop()
-    this.tell(run)
+  /** Stops executing a run that someone else has ended. */
+  stopRun(run: RunIdentity): void {
+    this.executionOf(run)?.executor.stop()
+    this.notify(run)
   }
 
   /**
-   * Resolves once the run is over or paused.
-   * @throws the signal's reason when it aborts before; ApiError NOT_FOUND when its workspace has been erased
+   * Resolves once the run has ended or paused.
+   * @throws the signal's reason when it aborts first; ApiError NOT_FOUND when its workspace has been erased
    */
   async settled(run: RunIdentity, signal: AbortSignal): Promise<RunOutcome> {
     for (;;) {
       signal.throwIfAborted()
-      const driven = this.drivenRun(run)
-      if (driven !== undefined) {
-        const done = await orAborted(driven.done, signal)
-        if (done.kind !== 'left') return done
+      const execution = this.executionOf(run)
+      if (execution !== undefined) {
+        const done = await orAborted(execution.done, signal)
+        if (done.kind !== 'released') return done
       }
       const change = this.change(run, signal)
       const outcome = await readOutcome(this.sql, run)
       if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
-      if (outcome.kind !== 'left') return outcome
+      if (outcome.kind !== 'released') return outcome
       await change
     }
   }
 
-  /** Resolves when something may have changed about a run: it is taken up, let go of, or nobody has said so for a while. */
+  /** Resolves when the state of a run may have changed, or when no one has reported a change for a while. */
   change({ workspaceId, runId }: RunIdentity, signal: AbortSignal): Promise<void> {
     return this.changes.next(runKey(workspaceId, runId), signal)
   }
 
-  /** Looks for runs to drive. */
-  poke(): void {
-    this.isPoked = true
+  /** Looks for queued runs to execute. */
+  dispatchSoon(): void {
+    this.isDispatchDue = true
     if (this.isStopping) return
     this.dispatching ??= this.dispatch().finally(() => {
       this.dispatching = undefined
-      if (this.isPoked) this.poke()
+      if (this.isDispatchDue) this.dispatchSoon()
     })
   }
 
   private readonly children: Children = {
     begin: (...call) => this.deps.children.begin(...call),
-    drop: (runs) => {
-      for (const run of runs) this.drop(run)
+    stop: (runs) => {
+      for (const run of runs) this.stopRun(run)
     },
     settled: (run, signal) => this.settled(run, signal),
   }
 
-  private drivenRun({ workspaceId, runId }: RunIdentity): Driven | undefined {
-    return this.driven.get(runKey(workspaceId, runId))
+  private executionOf({ workspaceId, runId }: RunIdentity): Execution | undefined {
+    return this.executions.get(runKey(workspaceId, runId))
   }
 
-  private tell({ workspaceId, runId }: RunIdentity): void {
-    this.changes.tell(runKey(workspaceId, runId))
+  private notify({ workspaceId, runId }: RunIdentity): void {
+    this.changes.notify(runKey(workspaceId, runId))
   }
 
-  private async drive(executor: Executor, run: HostedRun): Promise<RunOutcome> {
-    const outcome = await executor.drive()
-    this.driven.delete(runKey(run.workspaceId, run.runId))
-    if (run.parentCallId === null) this.slots.give(run.workspaceId)
-    this.tell(run)
-    // Whoever has waited for its place or its turn.
-    if (this.slots.isAnyInLine || run.sessionId !== null) this.poke()
+  private async supervise(executor: Executor, run: HostedRun): Promise<RunOutcome> {
+    const outcome = await executor.run()
+    this.executions.delete(runKey(run.workspaceId, run.runId))
+    if (run.parentCallId === null) this.slots.release(run.workspaceId)
+    this.notify(run)
+    // Others may have waited for its slot or its session.
+    if (this.slots.isAnyQueued || run.sessionId !== null) this.dispatchSoon()
     return outcome
   }
 
   private async dispatch(): Promise<void> {
-    while (this.isPoked && !this.isStopping) {
-      this.isPoked = false
+    while (this.isDispatchDue && !this.isStopping) {
+      this.isDispatchDue = false
       try {
-        const line = await workspacesWithQueuedRuns(this.deps.patrol)
-        if (line.length === 0) {
-          this.slots.line([])
+        const queue = await workspacesWithQueuedRuns(this.deps.patrol)
+        if (queue.length === 0) {
+          this.slots.setQueue([])
           continue
         }
-        const shares = this.slots.share(line)
+        const shares = this.slots.share(queue)
         const claimed = await this.claim(shares)
-        this.slots.line(line)
+        this.slots.setQueue(queue)
         if (claimed.length > 0) this.deps.onChange()
-        await this.takeUp(claimed)
-        // There are slots and there are runs: somebody holds the rows for a moment, to decide or to cancel.
+        await this.executeAll(claimed)
+        // There are slots and queued runs, but the rows are locked for a moment, by a decision or a cancellation.
         if (claimed.length === 0 && shares.size > 0) await Bun.sleep(HELD_RETRY_MS)
-        if (claimed.length > 0 || shares.size > 0) this.isPoked = true
+        if (claimed.length > 0 || shares.size > 0) this.isDispatchDue = true
       } catch (error) {
-        this.log.warn('hosted runs in line could not be taken up; they are tried again', { error })
+        this.log.warn('queued hosted runs could not be claimed; retrying', { error })
       }
     }
   }
 
-  /** Takes runs in line for the slots that have been taken for them, and gives back those that are left. */
+  /** Claims queued runs for the slots that were taken for them, and releases the slots that are left. */
   private async claim(shares: ReadonlyMap<string, number>): Promise<Claimed[]> {
     const { owner, clock } = this.deps
     const at = clock.now()
@@ -226,54 +226,60 @@ export class Scheduler {
         if (!isChild) left.set(workspaceId, (left.get(workspaceId) ?? 0) - 1)
       return claimed
     } finally {
-      for (const [workspaceId, count] of left) for (let n = 0; n < count; n++) this.slots.give(workspaceId)
+      for (const [workspaceId, count] of left) for (let n = 0; n < count; n++) this.slots.release(workspaceId)
     }
   }
 
-  /** Drives runs that name this process as their owner, in any case: they need not wait for a place. */
-  private takeUpStrays(runs: readonly Claimed[]): Promise<void> {
+  /** Executes runs that already name this process as their owner, whether or not there is a free slot. */
+  private executeUnattended(runs: readonly Claimed[]): Promise<void> {
     for (const { workspaceId, isChild } of runs) if (!isChild) this.slots.force(workspaceId)
-    return this.takeUp(runs)
+    return this.executeAll(runs)
   }
 
   /** @param claimed have their slots */
-  private async takeUp(claimed: readonly Claimed[]): Promise<void> {
+  private async executeAll(claimed: readonly Claimed[]): Promise<void> {
     await Promise.all(
       claimed.map(async (run) => {
         const { runId, workspaceId, isChild } = run
         const progress = await loadProgress(this.sql, run).catch((error) => {
-          this.log.warn('a hosted run could not be read; it is taken up later', { workspaceId, runId, error })
+          this.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
           return null
         })
-        if (progress !== null) void this.adopt(progress)
-        else if (!isChild) this.slots.give(workspaceId)
+        if (progress !== null) void this.execute(progress)
+        else if (!isChild) this.slots.release(workspaceId)
       }),
     )
   }
 
   private async poll(): Promise<void> {
-    this.poke()
+    this.dispatchSoon()
     if (this.isStopping) return
     await this.compare()
     if (this.polls++ % ORPHANS_EVERY !== 0) return
     const orphans = await claimOrphans(this.deps.patrol, this.deps.owner, ORPHANS_MAX)
-    if (orphans.length > 0) this.log.info('taking up hosted runs of a process that is gone', { runs: orphans.length })
-    await this.takeUpStrays(orphans)
+    if (orphans.length > 0) this.log.info('taking over hosted runs of a process that is gone', { runs: orphans.length })
+    await this.executeUnattended(orphans)
   }
 
-  /** Our runs by the rows: drops those that are not ours any more, takes up those that nobody drives after all. */
+  /**
+   * Compares the rows with what is executed here: stops runs that belong to others, executes runs that were left
+   * unattended.
+   */
   private async compare(): Promise<void> {
-    const before = [...this.driven]
+    const before = [...this.executions]
     const ours = await ownedRuns(this.deps.patrol, this.deps.owner)
-    const strays = new Map(ours.map((run) => [runKey(run.workspaceId, run.runId), run]))
-    // One that was let go of meanwhile may have been taken up anew.
-    for (const [key, driven] of before) if (!strays.has(key) && this.driven.get(key) === driven) this.drop(driven.run)
-    for (const key of strays.keys()) if (this.driven.has(key)) strays.delete(key)
-    // At the first sight it may just be beginning; a run that strays again and again is left to the next process.
-    const seen = new Map([...strays.keys()].map((key) => [key, (this.strays.get(key) ?? 0) + 1]))
-    for (const [key, times] of this.strays) if (!seen.has(key) && this.driven.has(key)) seen.set(key, times)
-    this.strays = seen
-    const due = [...strays].filter(([key]) => (seen.get(key) ?? 0) > 1 && (seen.get(key) ?? 0) <= STRAYS_MAX)
-    await this.takeUpStrays(due.map(([, run]) => run))
+    const unattended = new Map(ours.map((run) => [runKey(run.workspaceId, run.runId), run]))
+    // A run that was stopped in the meantime may have been claimed again.
+    for (const [key, execution] of before)
+      if (!unattended.has(key) && this.executions.get(key) === execution) this.stopRun(execution.run)
+    for (const key of unattended.keys()) if (this.executions.has(key)) unattended.delete(key)
+    // At first sight a run may just be starting; one that is found again and again is left to the next process.
+    const seen = new Map([...unattended.keys()].map((key) => [key, (this.unattended.get(key) ?? 0) + 1]))
+    for (const [key, times] of this.unattended) if (!seen.has(key) && this.executions.has(key)) seen.set(key, times)
+    this.unattended = seen
+    const due = [...unattended].filter(
+      ([key]) => (seen.get(key) ?? 0) > 1 && (seen.get(key) ?? 0) <= UNATTENDED_CHECKS_MAX,
+    )
+    await this.executeUnattended(due.map(([, run]) => run))
   }
 }

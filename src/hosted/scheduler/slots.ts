@@ -1,12 +1,12 @@
 /**
- * How many runs a process drives at once, and whose. A workspace that has runs in line gets the next place only when its
- * turn comes: no workspace, however much it queues, makes the others wait for more than one round.
+ * How many runs a process executes at once, and of which workspaces. Workspaces with queued runs get free slots in
+ * round-robin order: however much one workspace queues, the others wait for at most one round.
  */
 export class Slots {
   private taken = 0
   private readonly takenBy = new Map<string, number>()
-  private waiting: ReadonlySet<string> = new Set()
-  /** Whose turn it was last. */
+  private queued: ReadonlySet<string> = new Set()
+  /** The workspace that got the last slot. */
   private last = ''
 
   constructor(
@@ -14,45 +14,45 @@ export class Slots {
     private readonly perWorkspace: number,
   ) {}
 
-  /** For a run that need not wait in line. */
+  /** A slot for a new run that has not been queued; false when it has to queue. */
   take(workspaceId: string): boolean {
     const isFull = this.taken >= this.total || this.of(workspaceId) >= this.perWorkspace
-    if (isFull || this.waiting.has(workspaceId)) return false
+    if (isFull || this.queued.has(workspaceId)) return false
     this.force(workspaceId)
     return true
   }
 
-  /** For a run that is driven in any case. */
+  /** A slot for a run that is executed in any case. */
   force(workspaceId: string): void {
     this.taken++
     this.takenBy.set(workspaceId, this.of(workspaceId) + 1)
   }
 
-  give(workspaceId: string): void {
+  release(workspaceId: string): void {
     this.taken--
     const left = this.of(workspaceId) - 1
     if (left > 0) this.takenBy.set(workspaceId, left)
     else this.takenBy.delete(workspaceId)
   }
 
-  inLine(workspaceId: string): void {
-    this.waiting = new Set([...this.waiting, workspaceId])
+  enqueued(workspaceId: string): void {
+    this.queued = new Set([...this.queued, workspaceId])
   }
 
-  /** Who was found in line. */
-  line(workspaces: readonly string[]): void {
-    this.waiting = new Set(workspaces)
+  /** Replaces the set of workspaces with queued runs. */
+  setQueue(workspaces: readonly string[]): void {
+    this.queued = new Set(workspaces)
   }
 
-  get isAnyInLine(): boolean {
-    return this.waiting.size > 0
+  get isAnyQueued(): boolean {
+    return this.queued.size > 0
   }
 
-  /** Takes the free slots, one by one for each workspace in line, beginning after the one that was last. */
+  /** Takes the free slots, one by one for each workspace with queued runs, starting after the one that got the last. */
   share(workspaces: readonly string[]): Map<string, number> {
-    const line = [...workspaces].sort()
-    const from = line.findIndex((workspace) => workspace > this.last)
-    const order = from <= 0 ? line : [...line.slice(from), ...line.slice(0, from)]
+    const queue = [...workspaces].sort()
+    const from = queue.findIndex((workspace) => workspace > this.last)
+    const order = from <= 0 ? queue : [...queue.slice(from), ...queue.slice(0, from)]
     const shares = new Map<string, number>()
     for (let given = true; given && this.taken < this.total; ) {
       given = false

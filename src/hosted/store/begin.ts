@@ -14,26 +14,26 @@ export interface NewHostedRun extends HostedRun {
   readonly parentRunId: string | null
   readonly externalUserId: string | null
   readonly input: RawJson
-  /** The session begins with this run. */
+  /** The session starts with this run. */
   readonly startsSession: boolean
-  /** This process drives it at once, unless it has to wait for its turn in a session. */
+  /** This process executes it at once, unless it has to wait for its session. Null: the run is queued. */
   readonly owner: string | null
-  /** Runs that may wait for their turn in its session. */
+  /** How many runs may wait for its session. */
   readonly waitingMax: number
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** `driven`: by this process, from now on. `exists`: a call that is repeated has created it before. */
+/** `driven`: by this process, from now on. `exists`: an earlier attempt of the same call has created it. */
 export type BeginResult = Extract<HostedPhase, 'driven' | 'queued' | 'waiting'> | 'exists'
 
 /**
- * Creates the run of an invocation: its row, its first event, its turn in a session.
+ * Creates the run of an invocation: its row, its first event, and its place in the session.
  *
- * @param events told of a run that is driven at once; of any other, whoever takes it up tells them
- * @throws ApiError NOT_FOUND for a parent or a session that the workspace or the agent has not got, VALIDATION_ERROR for
- *   a session of another end user, RATE_LIMITED for one in which too many wait, CONFLICT for a run_id that is taken;
- *   OwnershipLost when the run whose call it is to carry out is over, or driven by another process
+ * @param events stored if this process executes the run at once; otherwise the process that claims it writes them
+ * @throws ApiError NOT_FOUND for a parent or session that does not exist in the workspace or for the agent,
+ *   VALIDATION_ERROR for a session of another end user, RATE_LIMITED when too many runs wait for the session, CONFLICT
+ *   for a run_id that is taken; OwnershipLost when its parent has ended or belongs to another process
  */
 export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly SystemEventRow[]): Promise<BeginResult> {
   if (run.sessionId === null) return insertRun(sql, run, run.owner === null ? 'queued' : 'driven', events)
@@ -50,7 +50,7 @@ export async function beginRun(sql: Sql, run: NewHostedRun, events: readonly Sys
   }
 }
 
-/** Takes back the turn that the repeated call has taken. */
+/** Rolls back the session turn that the repeated call has taken. */
 class AlreadyExists extends Error {}
 
 async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
@@ -62,7 +62,7 @@ async function startSession(tx: TransactionSql, run: NewHostedRun): Promise<bool
   return true
 }
 
-/** Locks the session, so that nobody can give the turn on while this run is being put in line. */
+/** Locks the session, so that its turn cannot pass to another run while this one joins the queue. */
 async function takeSessionTurn(tx: TransactionSql, run: NewHostedRun): Promise<boolean> {
   const [session] = await tx<{ external_user_id: string | null; turn_run_id: string | null }[]>`
     select external_user_id, turn_run_id from sessions
@@ -94,14 +94,14 @@ async function checkWaiting(
       where workspace_id = ${workspaceId} and session_id = ${sessionId} and phase = 'waiting' limit ${waitingMax}
     ) as line`
   if (others < waitingMax || isRepeat) return
-  const message = `${waitingMax} runs wait for their turn in this session already`
+  const message = `${waitingMax} runs are already waiting for this session`
   throw new ApiError('RATE_LIMITED', message, { retryAfterSeconds: 5 })
 }
 
 interface BeginRow {
   readonly parent_found: boolean
   readonly inserted: boolean
-  /** Of the run that had this run_id before. */
+  /** The runtime type of the run that already has this run_id. */
   readonly existing: 'external' | 'hosted' | null
 }
 

@@ -13,34 +13,34 @@ export interface RunEnd {
   readonly output: RawJson | null
   readonly errorMessage: string | null
   readonly errorDetail: RawJson | null
-  /** The last answer of the model, where it is stored together with the end. */
+  /** The last answer of the model, if it is stored together with the end. */
   readonly step: Step | null
   readonly costUsd: number
   /** What that answer counts against budgets. */
   readonly spentUsd: number
   readonly usedMs: number
-  /** What the session is to remember of the turn. */
+  /** What the session remembers of this run. */
   readonly remember: { readonly user: string; readonly assistant: string } | null
   /** Unix milliseconds. */
   readonly at: number
   readonly events: readonly SystemEventRow[]
-  /** Why the runs that carry out its calls end with it; null: none of them goes on. */
-  readonly below: string | null
+  /** Why the descendants end too; null: none of them is active. */
+  readonly descendantsReason: string | null
 }
 
 export interface EndedRun {
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Runs that have ended with it, because they carried out its calls. */
-  readonly below: readonly RunIdentity[]
+  /** Descendants that ended with it. */
+  readonly descendants: readonly RunIdentity[]
 }
 
 /**
- * Ends a hosted run for good: its state, what it was waiting for, the runs below it, its turn in the session, and the
- * details of a parent that waits for it, all or nothing.
+ * Ends a hosted run: its state, its pauses, its descendants, its turn in the session, and the pause of a parent that
+ * waits for it, all or nothing.
  *
- * @param owner only if this process drives it; null: whoever does
- * @returns null when the run is over already, or driven by another process
+ * @param owner only if this process owns it; null: whoever does
+ * @returns null when the run has already ended, or another process owns it
  */
 export async function endRun(
   sql: Sql,
@@ -48,10 +48,10 @@ export async function endRun(
   owner: string | null,
   ending: RunEnd,
 ): Promise<EndedRun | null> {
-  const isAlone = run.sessionId === null && run.parentCallId === null && ending.below === null
+  const isAlone = run.sessionId === null && run.parentCallId === null && ending.descendantsReason === null
   if (isAlone && owner !== null) {
     const ended = await updateRun(sql, run, owner, ending)
-    return ended && { ...ended, below: [] }
+    return ended && { ...ended, descendants: [] }
   }
   return inTransaction(sql, async (tx) => {
     await lockToEnd(tx, run)
@@ -60,8 +60,9 @@ export async function endRun(
 }
 
 /**
- * Locks what ends with a run, in the order in which everybody does: the session, then the chain from the top down. What
- * another process is storing for the run is stored by then, and seen by the statements that follow.
+ * Locks everything that ends with a run, in the order that all statements use: the session, then the ancestor chain
+ * from the top down. What another process is storing for the run is committed by then, and visible to the statements
+ * that follow.
  */
 export async function lockToEnd(tx: TransactionSql, run: HostedRunRef): Promise<void> {
   const { workspaceId, sessionId } = run
@@ -79,13 +80,14 @@ export async function endLocked(
 ): Promise<EndedRun | null> {
   const ended = await updateRun(tx, run, owner, ending)
   if (ended === null) return null
-  const below = ending.below === null ? [] : await endDescendants(tx, run, ending.below, ending.at)
+  const descendants =
+    ending.descendantsReason === null ? [] : await endDescendants(tx, run, ending.descendantsReason, ending.at)
   if (run.sessionId !== null) await endSessionTurn(tx, run, run.sessionId, ending)
   if (run.parentCallId !== null) await wakeParent(tx, run.workspaceId, run.parentCallId)
-  return { ...ended, below }
+  return { ...ended, descendants }
 }
 
-/** Ends the runs that carry out calls of one which is over, and those below them. @returns which */
+/** Ends the child runs of a run that has ended, and their descendants. @returns which */
 async function endDescendants(
   tx: TransactionSql,
   { workspaceId, runId }: RunIdentity,
@@ -113,7 +115,7 @@ async function endDescendants(
   return ended
 }
 
-/** The end of a run that nobody drives to it: it has said nothing more, and cost nothing more. */
+/** For a run that ends without an answer of the model: no output, no cost. */
 export const NOTHING_MORE = {
   output: null,
   errorDetail: null,
@@ -122,10 +124,10 @@ export const NOTHING_MORE = {
   spentUsd: 0,
   usedMs: 0,
   remember: null,
-  below: 'its parent has ended',
+  descendantsReason: 'its parent has ended',
 } as const satisfies Partial<RunEnd>
 
-/** A child has ended: its parent, should it be asleep, has something to do. */
+/** A child has ended, so its parent, if paused, can continue. */
 async function wakeParent(tx: TransactionSql, workspaceId: string, parentCallId: string): Promise<void> {
   const [call] = await tx<{ run_id: string }[]>`
     select run_id from tool_calls where workspace_id = ${workspaceId} and call_id = ${parentCallId}`
@@ -137,12 +139,12 @@ async function updateRun(
   { workspaceId, runId }: RunIdentity,
   owner: string | null,
   ending: RunEnd,
-): Promise<Omit<EndedRun, 'below'> | null> {
+): Promise<Omit<EndedRun, 'descendants'> | null> {
   const { step, status } = ending
   const at = new Date(ending.at)
   // The calls of a last answer are never made, so they are not part of the step.
   const last = step && { ...step, toolCalls: [], remark: null }
-  const [ended] = await sql<Omit<EndedRun, 'below'>[]>`
+  const [ended] = await sql<Omit<EndedRun, 'descendants'>[]>`
     with over as (
       update hosted_runs set phase = 'over', owner = null, used_ms = greatest(used_ms, ${ending.usedMs}),
         spent_usd = spent_usd + ${ending.spentUsd}::float8
@@ -170,7 +172,7 @@ async function updateRun(
   return ended ?? null
 }
 
-/** Remembers the turn and gives it on. The session is locked; it may have been deleted. */
+/** Stores what the session remembers and passes its turn on. The session is locked; it may have been deleted. */
 async function endSessionTurn(
   tx: TransactionSql,
   { workspaceId, runId }: RunIdentity,

@@ -5,7 +5,7 @@ import type { Sql, TransactionSql } from '../../postgres/connect.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
 import type { Call, HostedRun, HostedRunRef, Pause, RunProgress, Step } from './rows.ts'
 
-/** Newest messages of a session that a run is told; older ones are kept, and read by people only. */
+/** How many of the newest messages of a session go to the model; older ones are kept for people to read. */
 const SESSION_MESSAGES_MAX = 400
 
 interface HostedRunRow extends Omit<HostedRun, 'plan'> {
@@ -15,7 +15,7 @@ interface HostedRunRow extends Omit<HostedRun, 'plan'> {
   readonly spentUsd: number
 }
 
-/** What never changes about the run, its plan left out; null when it is none of a hosted agent. */
+/** What never changes about the run, without its plan; null when it is not a hosted run. */
 export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<HostedRunRef | null> {
   const [row] = await sql<HostedRunRef[]>`
     select run_id as "runId", workspace_id as "workspaceId", agent_id as "agentId", parent_call_id as "parentCallId",
@@ -24,7 +24,7 @@ export async function findRun(sql: Sql, { workspaceId, runId }: RunIdentity): Pr
   return row ?? null
 }
 
-/** The run with all that it has done; null when it does not exist. */
+/** The run with everything it has done; null when it does not exist. */
 export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<RunProgress | null> {
   const { workspaceId, runId } = identity
   const [[row], steps, calls, pauses] = await Promise.all([
@@ -61,7 +61,7 @@ export async function loadCalls(sql: Sql, { workspaceId, runId }: RunIdentity): 
     from tool_calls where workspace_id = ${workspaceId} and run_id = ${runId} order by step, position`
 }
 
-/** Those that are pending, in the order in which they were asked. */
+/** The pending pauses, in the order in which they were requested. */
 export async function loadPauses(sql: Sql | TransactionSql, { workspaceId, runId }: RunIdentity): Promise<Pause[]> {
   const rows = await sql<(Omit<Pause, 'options'> & { readonly options: RawJson | null })[]>`
     select pause_id as "pauseId", call_id as "callId", type, tool, input, question, options,
@@ -70,7 +70,7 @@ export async function loadPauses(sql: Sql | TransactionSql, { workspaceId, runId
   return rows.map((row) => ({ ...row, options: (row.options?.parse() ?? null) as string[] | null }))
 }
 
-/** What a session remembers, oldest first. */
+/** The messages that a session remembers, oldest first. */
 export async function loadHistory(sql: Sql, sessionId: string): Promise<HistoryMessage[]> {
   const rows = await sql<HistoryMessage[]>`
     select role, content from session_messages where session_id = ${sessionId}

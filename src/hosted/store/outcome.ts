@@ -17,7 +17,7 @@ interface OutcomeRow {
   readonly output_tokens: number
 }
 
-/** How a hosted run stands; null when there is none. */
+/** How a hosted run stands; null when it does not exist. */
 export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<RunOutcome | null> {
   const [row] = await sql<OutcomeRow[]>`
     select r.status, h.phase, r.output, r.error_message, r.error_detail, r.pending, r.input_tokens, r.output_tokens
@@ -37,16 +37,16 @@ export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity)
     }
   }
   if (row.phase === 'paused' && row.pending !== null) return { kind: 'paused', pending: parsePending(row.pending) }
-  return { kind: 'left', status }
+  return { kind: 'released', status }
 }
 
-/** What a caller is told (docs/specification.md#outcomes), and under which HTTP status. */
+/** The response for a caller (docs/specification.md#outcomes), and its HTTP status. */
 export function answerOf(
   { runId, sessionId }: { readonly runId: string; readonly sessionId: string | null },
   outcome: RunOutcome,
 ): { readonly status: 200 | 202; readonly data: RunResponse } {
   const base = { run_id: runId, session_id: sessionId }
-  if (outcome.kind === 'left') return { status: 202, data: { ...base, status: outcome.status, output: null } }
+  if (outcome.kind === 'released') return { status: 202, data: { ...base, status: outcome.status, output: null } }
   if (outcome.kind === 'paused') return { status: 202, data: { ...base, ...waiting(outcome.pending), output: null } }
   const { status, output, inputTokens, outputTokens } = outcome
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }

@@ -9,22 +9,23 @@ import { loadPauses } from './load.ts'
 import { type HostedRun, insertOutbox, type PendingPause, parsePending, pendingOf } from './rows.ts'
 
 /**
- * How runs fall asleep and wake up. A run that waits for a person is rows and nothing else; one whose child waits, too.
- * Rows of a chain are locked from the top down, so that a run which is falling asleep sees whether its child still does.
+ * Pausing and waking runs. A run that waits for a person exists only as rows; so does one whose child waits. The rows
+ * of an ancestor chain are locked from the top down, so that a run that is about to pause sees whether its child is
+ * still paused.
  */
 
 export interface PauseDetails {
   readonly usedMs: number
   readonly at: number
-  /** Told once the run is paused. */
+  /** Stored once the run is paused. */
   readonly events: (pending: PendingPause) => readonly SystemEventRow[]
 }
 
 /**
- * Lets go of a run whose calls all wait: for a person, or for a child that does.
+ * Pauses a run whose open calls all wait: for a person, or for a child that does.
  *
- * @returns what it waits for; `decided` when something has been decided meanwhile, so that it can go on; null when it
- *   is no longer this process's
+ * @returns what it waits for; `decided` when a decision has arrived in the meantime, so that the run can continue; null
+ *   when this process no longer owns the run
  */
 export async function pauseRun(
   sql: Sql,
@@ -57,7 +58,7 @@ export async function pauseRun(
   })
 }
 
-/** What the run waits for, of its own or of its children; null if any of its calls can go on. */
+/** What the run or one of its children waits for; null if any of its calls can continue. */
 async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<PendingPause | null> {
   const { workspaceId, runId } = run
   const calls = await tx<{ status: CallStatus; child_run_id: string | null }[]>`
@@ -82,7 +83,7 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
   return first === undefined ? null : parsePending(first.pending)
 }
 
-/** A run and those above it, from the top down. */
+/** A run and its ancestors, from the top down. */
 export interface AncestorChain {
   readonly workspaceId: string
   readonly runs: readonly ChainRun[]
@@ -93,7 +94,7 @@ interface ChainRun {
   readonly phase: HostedPhase
 }
 
-/** The run and those above it, locked from the top down. */
+/** The run and its ancestors, locked from the top down. */
 export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: RunIdentity): Promise<AncestorChain> {
   const chain = await tx<{ run_id: string; height: number }[]>`
     with recursive chain (workspace_id, run_id, height) as (
@@ -114,7 +115,7 @@ export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: 
   return { workspaceId, runs }
 }
 
-/** Puts paused runs of a chain in line to be driven again. The rows are locked. */
+/** Queues the paused runs of a chain again. The rows are locked. */
 export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorChain): Promise<void> {
   const asleep = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
@@ -130,8 +131,8 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorCh
 }
 
 /**
- * Something else is waited for now: shows it wherever `decidedId` was shown. The rows are locked. (Postgres cannot look
- * into JSON that has a `\u0000` in it; the id stands at the beginning.)
+ * Replaces `decidedId` by the next pause wherever a run shows it as `pending`. The rows are locked. (Postgres cannot
+ * query JSON that contains `\u0000`, so this matches the text: the id is near its start.)
  */
 export async function showNext(
   tx: TransactionSql,
@@ -153,7 +154,7 @@ function statusOf({ type }: PendingPause): RunStatus {
   return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
 }
 
-/** With free-form members as the text they are. */
+/** Free-form members stay the text that they are. */
 function json(pending: PendingPause): RawJson {
   return new RawJson(encodeJson(pending))
 }

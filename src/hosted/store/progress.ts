@@ -4,20 +4,20 @@ import type { Sql } from '../../postgres/connect.ts'
 import { type Call, type HostedRun, insertOutbox, insertStep, type Pause, type Step } from './rows.ts'
 
 /**
- * What a executor stores as it goes on. Every statement holds for the process that owns the run only: one that has been
- * taken for dead, and whose run another one drives, changes nothing and is told so.
+ * What an executor stores as it proceeds. Every statement applies only while this process owns the run: a process that
+ * was presumed dead, and whose run another one has claimed, changes nothing and is told so.
  */
 
-/** Another process drives the run now, or it is over. */
+/** Another process owns the run now, or it has ended. */
 export class OwnershipLost extends Error {}
 
 export interface StoredAnswer {
   readonly step: Step
-  /** New ones, of this step. */
+  /** The new calls of this step. */
   readonly calls: readonly Call[]
   readonly pauses: readonly Pause[]
   readonly costUsd: number
-  /** What it counts against budgets. */
+  /** What the answer counts against budgets. */
   readonly spentUsd: number
   readonly usedMs: number
   /** Unix milliseconds. */
@@ -25,7 +25,7 @@ export interface StoredAnswer {
   readonly events: readonly SystemEventRow[]
 }
 
-/** Stores what the model answered and the calls it asks for, before any of them is made. @throws OwnershipLost */
+/** Stores an answer of the model and the calls it requests, before any of them is made. @throws OwnershipLost */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, calls, pauses } = answer
   const at = new Date(answer.at)
@@ -82,7 +82,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
   if (!outcome!.driven) throw new OwnershipLost()
 }
 
-/** Notes that a call is about to be made. @throws OwnershipLost */
+/** Records that a call is about to be made. @throws OwnershipLost */
 export async function storeStart(
   sql: Sql,
   run: HostedRun,
@@ -114,7 +114,7 @@ export async function storeStart(
 export interface StoredResult {
   readonly callId: string
   readonly status: 'finished' | 'failed'
-  /** What the model is told. */
+  /** The result for the model. */
   readonly output: RawJson
   readonly frame: number
   readonly durationMs: number
@@ -123,7 +123,7 @@ export interface StoredResult {
   readonly events: readonly SystemEventRow[]
 }
 
-/** Stores what a call has come to, which is never asked for again. @throws OwnershipLost */
+/** Stores the result of a call, which is never made again. @throws OwnershipLost */
 export async function storeResult(sql: Sql, run: HostedRun, owner: string, result: StoredResult): Promise<void> {
   const [outcome] = await sql<{ driven: boolean }[]>`
     with driven as (

@@ -9,12 +9,12 @@ import type { RunStatus, TerminalStatus } from '../../runs/state.ts'
 import type { HistoryMessage, RunPlan } from '../invoke/plan.ts'
 import type { CallStatus } from '../state.ts'
 
-/** A run of a hosted agent, as far as it never changes. */
+/** A hosted run: the part that never changes. */
 export interface HostedRun extends RunIdentity {
   readonly agentId: string
-  /** The run that somebody has invoked: itself, or the one at the top of its parents. */
+  /** The run that was invoked: this one, or its topmost ancestor. */
   readonly rootRunId: string
-  /** The call of its parent that it carries out. */
+  /** The call of its parent that this run carries out. */
   readonly parentCallId: string | null
   readonly sessionId: string | null
   readonly plan: RunPlan
@@ -23,15 +23,15 @@ export interface HostedRun extends RunIdentity {
 /** What is needed of a run to end it. */
 export type HostedRunRef = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
-/** What the model answered. */
+/** One answer of the model. */
 export interface Step {
   /** From 1. */
   readonly step: number
-  /** Tells this answer from one that broke off before it was stored. */
+  /** Distinguishes this answer from one that broke off before it was stored. */
   readonly attempt: string
   readonly content: string | null
   readonly toolCalls: readonly ModelToolCall[]
-  /** What the model was told of its answer, where that could not be taken. */
+  /** What the model was told about an answer that could not be accepted. */
   readonly remark: string | null
   readonly inputTokens: number
   readonly outputTokens: number
@@ -39,28 +39,28 @@ export interface Step {
 
 /** A call of a tool that the model asked for. */
 export interface Call {
-  /** Also what the other side gets as the Idempotency-Key. */
+  /** Also sent to the tool as the Idempotency-Key. */
   readonly callId: string
   readonly step: number
-  /** Among the calls of its step, from 0. */
+  /** Index among the calls of its step, from 0. */
   readonly position: number
-  /** The model's name for the call. */
+  /** The model's id for the call. */
   readonly toolCallId: string
   readonly tool: string
   readonly input: RawJson
   readonly status: CallStatus
   /** The run that carries it out, where the tool is an agent. */
   readonly childRunId: string | null
-  /** What the model is told; null until that is known. */
+  /** The result for the model; null until it is known. */
   readonly output: RawJson | null
-  /** Slots in the run's output stream. */
+  /** Frame numbers in the run's output stream. */
   readonly startedFrame: number | null
   readonly finishedFrame: number | null
   /** Milliseconds. */
   readonly durationMs: number | null
 }
 
-/** What a run waits for. */
+/** A question for a person that a run waits for. */
 export interface Pause {
   readonly pauseId: string
   readonly callId: string
@@ -73,21 +73,21 @@ export interface Pause {
   readonly frame: number
 }
 
-/** A run with everything it has done so far: what is needed to go on with it. */
+/** A run with everything it has done so far: all that is needed to continue it. */
 export interface RunProgress {
   readonly run: HostedRun
   readonly history: readonly HistoryMessage[]
   readonly steps: Step[]
   readonly calls: Call[]
-  /** Those that are pending. */
+  /** Only pending ones. */
   readonly pauses: Pause[]
   readonly usedMs: number
   readonly costUsd: number
-  /** What counts against budgets: a model of unknown price is taken for the dearest. */
+  /** What counts against budgets: a model of unknown price is charged as the most expensive one. */
   readonly spentUsd: number
 }
 
-/** What happened to a run when its executor let go of it. */
+/** How a run stood when its executor stopped. */
 export type RunOutcome =
   | {
       readonly kind: 'ended'
@@ -99,15 +99,15 @@ export type RunOutcome =
       readonly outputTokens: number
     }
   | { readonly kind: 'paused'; readonly pending: PendingPause }
-  /** Somebody else goes on with it. */
-  | { readonly kind: 'left'; readonly status: RunStatus }
+  /** It continues elsewhere. */
+  | { readonly kind: 'released'; readonly status: RunStatus }
 
 /** `pending` of a paused run's record. */
 export type PendingPause =
   | {
       readonly type: 'approval'
       readonly id: string
-      /** The run that waits: itself, or one below it. */
+      /** The run that waits: this one or a descendant. */
       readonly run_id: string
       readonly tool: string
       readonly input: RawJson
@@ -130,17 +130,17 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
   return { type: 'input', id: pause.pauseId, run_id: runId, question: pause.question!, ...options, expires_at }
 }
 
-/** `pending` as it is stored; the arguments of a call stay the text that they are. */
+/** Reads a stored `pending`; the arguments of a call stay the text that they are. */
 export function parsePending(stored: RawJson): PendingPause {
   return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
 }
 
 /**
- * SQL: writes the outbox rows of one change in the order in which feeds are to show them: the run as it was left by the
- * CTE `moved`, before or after the events.
+ * SQL: inserts the outbox rows of one change in the order in which feeds show them: the run as the CTE `moved` left it,
+ * before or after the events.
  *
  * @param events of one workspace
- * @param run where the run goes; `none`: it did not change its state
+ * @param run position of the run among the events; `none`: its state did not change
  * @param guard name of a CTE that has a row if the change applies
  */
 export function insertOutbox(

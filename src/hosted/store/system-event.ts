@@ -3,7 +3,10 @@ import { encodeJson } from '../../http/raw-json.ts'
 import { mint, type RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
 
-/** What hosted runs report about themselves (docs/specification.md#system-events). `gen_ai.*` keys are OpenTelemetry's. */
+/**
+ * The events that hosted runs report about themselves (docs/specification.md#system-events). `gen_ai.*` keys follow
+ * OpenTelemetry's conventions.
+ */
 
 export interface EventOwner extends RunIdentity {
   readonly agentId: string

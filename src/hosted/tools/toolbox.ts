@@ -26,8 +26,7 @@ export interface ToolboxDeps {
 /** Built in, for agents with `allow_input_requests`. */
 const REQUEST_INPUT: ToolDefinition = {
   name: 'request_input',
-  description:
-    'Asks the person you work for a question, and waits for the answer. Use it when you cannot go on without.',
+  description: 'Asks the user a question and waits for the answer. Use it when you cannot continue without the answer.',
   parameters: {
     type: 'object',
     properties: {

@@ -1,11 +1,11 @@
-/** After so long whoever waits looks by itself: what other processes do is told by no signal. */
+/** Waiters check by themselves after this long: changes made by other processes send no signal. */
 const SILENCE_MS = 1_000
 
-/** Wakes those in this process who wait for a change of something, which they then look at themselves. */
+/** Wakes waiters in this process when something they wait for may have changed; they then check it themselves. */
 export class ChangeSignals {
   private readonly listeners = new Map<string, Set<() => void>>()
 
-  /** Resolves when {@link tell} is called for the key, when nobody has for a while, or when the signal aborts. */
+  /** Resolves when {@link notify} is called for the key, after a while without a signal, or when the signal aborts. */
   next(key: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const listeners = this.listeners.get(key) ?? new Set()
@@ -23,7 +23,7 @@ export class ChangeSignals {
     })
   }
 
-  tell(key: string): void {
+  notify(key: string): void {
     for (const listener of this.listeners.get(key) ?? []) listener()
   }
 }
