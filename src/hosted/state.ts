@@ -1,8 +1,8 @@
 import type { RunStatus } from '../runs/state.ts'
 
 /**
- * The state machines of hosted runs (contract sections 4 and 6). All of them are rows: a process may die at any point,
- * and another one continues from what is stored. The tests of hosted agents hold the database to these tables.
+ * The state machines of hosted runs (docs/specification.md#hosted-agents). All states are rows: a process may die at any
+ * point, and another one continues from what is stored. The tests of hosted agents hold the database to these tables.
  *
  * A run has a `phase` in `hosted_runs`, which says who acts on it next, and a `status` in `runs`, which clients see:
  *
