@@ -7,9 +7,10 @@ import type { FeedCaller } from '../../keys/schema.ts'
 import { type CloseReason, type FeedRoom, refusalOf } from '../../live/connections.ts'
 import type { OutputPosition } from '../output/output-log.ts'
 import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
-import { answerOf, readOutcome } from '../store/outcome.ts'
-import type { RunOutcome } from '../store/rows.ts'
+import { readOutcome } from '../store/outcome.ts'
+import type { PendingPause, RunOutcome } from '../store/rows.ts'
 import type { Invoked } from './invocations.ts'
+import type { RunResponse } from './schema.ts'
 
 export interface ResponderDeps extends OutputStreamDeps {
   readonly ring: Pick<KeyRing, 'authenticateFeed'>
@@ -160,4 +161,29 @@ async function afterEffect<T>(work: () => Promise<T>): Promise<T> {
       ...(retryAfterSeconds && { retryAfterSeconds }),
     })
   }
+}
+
+/** The response for a caller (docs/specification.md#outcomes), and its HTTP status. */
+function answerOf(
+  { runId, sessionId }: { readonly runId: string; readonly sessionId: string | null },
+  outcome: RunOutcome,
+): { readonly status: 200 | 202; readonly data: RunResponse } {
+  const base = { run_id: runId, session_id: sessionId }
+  if (outcome.kind === 'released') return { status: 202, data: { ...base, status: outcome.status, output: null } }
+  if (outcome.kind === 'paused') return { status: 202, data: { ...base, ...waiting(outcome.pending), output: null } }
+  const { status, output, inputTokens, outputTokens } = outcome
+  const usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens }
+  if (status === 'completed') return { status: 200, data: { ...base, status, output: output!, usage } }
+  const { errorMessage: error_message, errorDetail: error_detail } = outcome
+  return { status: 200, data: { ...base, status, output: null, error_message, error_detail, usage } }
+}
+
+function waiting(pending: PendingPause) {
+  if (pending.type === 'approval') {
+    const { id: approval_id, tool, input, expires_at } = pending
+    return { status: 'awaiting_approval' as const, awaiting_approval: { approval_id, tool, input, expires_at } }
+  }
+  const { id: request_id, question, options, expires_at } = pending
+  const asked = { request_id, question, ...(options !== undefined && { options: [...options] }), expires_at }
+  return { status: 'awaiting_input' as const, awaiting_input: asked }
 }
