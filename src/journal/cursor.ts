@@ -1,18 +1,18 @@
 /**
- * A position in a journal as clients see it: opaque to them, totally ordered within an epoch, of no meaning in another
- * (docs/specification.md#cursors). All after it is what a feed that resumes there has yet to send.
+ * A position in a journal as clients see it: opaque, totally ordered within an epoch, meaningless in another epoch
+ * (docs/specification.md#cursors). A feed that resumes there sends everything after it.
  */
 export function encodeCursor(epoch: string, seq: number): string {
   return `${epoch}.${seq}`
 }
 
 export interface ParsedCursor {
-  /** Null for a bare position, which means one of the journal of now. */
+  /** Null for a bare position, which refers to the current journal. */
   readonly epoch: string | null
   readonly seq: number
 }
 
-/** Reads a cursor, or a `seq` as the answer to reported events has it. Null if it is neither. */
+/** Parses a cursor, or a bare `seq` as returned for reported events. Null if it is neither. */
 export function parseCursor(text: string): ParsedCursor | null {
   const match = CURSOR.exec(text)
   return match === null ? null : { epoch: match[1] ?? null, seq: Number(match[2]) }

@@ -2,24 +2,24 @@ import type { EventBatch } from '../events/schema.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /**
- * The journal: one ordered, durable log of everything a fleet reports. Feeds, SQL and run statistics are consumers of
- * it that may lag or be rebuilt; an append that has resolved is never lost and never doubled.
+ * The journal: one ordered, durable log of everything that agents report. Feeds, SQL and run statistics are consumers
+ * that may lag or be rebuilt. An append that has resolved is never lost and never duplicated.
  *
- * Positions are `seq`: a positive integer, one a row, rising in the order of acceptance within one log (`epoch`).
+ * A position (`seq`) is a positive integer. Each row has its own; they rise in the order of acceptance within an `epoch`.
  */
 export interface Journal {
-  /** Names this log. Another epoch means another log: its positions say nothing about ours. */
+  /** Identifies this log. Positions of different epochs cannot be compared. */
   readonly epoch: string
   /** Every epoch whose rows {@link read} may give, in order; the last one is {@link epoch}. */
   readonly epochs: readonly Epoch[]
-  /** The last position that was given: the `seq` of the last durable row, or the end of a gap; 0 for an empty log. */
+  /** The last assigned position: the `seq` of the last durable row, or the end of a gap; 0 for an empty log. */
   readonly endSeq: number
   /**
-   * The oldest row of this epoch that {@link read} can still give; past {@link endSeq} when there is none. Older ones are in
-   * ClickHouse. Rows of earlier epochs that consumers have yet to read stand before it; feeds do not show them.
+   * The oldest row of this epoch that {@link read} can still return; past {@link endSeq} when there is none. Older rows
+   * are in ClickHouse. Rows of earlier epochs that are not yet consumed come before it; feeds do not show them.
    */
   readonly startSeq: number
-  /** Positions that were given and whose rows are missing, in order; none touches another. */
+  /** Assigned positions whose rows are missing, in order. Adjacent gaps are merged. */
   readonly gaps: readonly Gap[]
   /** The epoch that a position belongs to. */
   epochAt(seq: number): string
@@ -31,8 +31,8 @@ export interface Journal {
   appendEvents(batch: EventBatch): Promise<Appended>
 
   /**
-   * Appends records from the outbox, in the order given. `outboxIds` (UUIDs) are kept in the frame, so that a crash between
-   * this append and the delete of the outbox rows can be told from one before it ({@link lastOutboxIds}).
+   * Appends records from the outbox, in the given order. The frame stores `outboxIds` (UUIDs), so that after a crash
+   * the relay knows whether this append happened before the outbox rows were deleted ({@link lastOutboxIds}).
    */
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
@@ -41,67 +41,67 @@ export interface Journal {
   lastOutboxIds(): readonly string[]
 
   /**
-   * Frames that hold rows after `afterSeq` and are durable now, in order, up to about `maxBytes`; empty when there are
-   * none: then what lies between `afterSeq` and the end as it was at the call is a gap. A frame comes whole, even if some of its rows are at or before `afterSeq`. Its block may be overwritten once
-   * every registered consumer has released its rows: a reader that is none copies what it keeps.
+   * Returns the durable frames that hold rows after `afterSeq`, in order, up to about `maxBytes`. Empty when there are
+   * none: then everything between `afterSeq` and {@link endSeq} at the time of the call is a gap. Frames are returned
+   * whole, even if some rows are at or before `afterSeq`. A block may be overwritten once every registered consumer has
+   * released its rows; readers that are not registered must copy what they keep.
    */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]>
   /**
-   * Like {@link read}, at once and from memory alone; null when memory no longer holds what follows `afterSeq`. The
-   * blocks are safe to look at until the caller yields.
+   * Like {@link read}, but synchronous and from memory only; null when memory no longer holds the rows after `afterSeq`.
+   * The blocks are valid until the caller yields.
    */
   recent(afterSeq: number, maxBytes: number): Frame[] | null
   /** Resolves once a row after `seq` is durable, the journal closes, or `signal` aborts. */
   waitPast(seq: number, signal: AbortSignal): Promise<void>
   /**
    * {@link read} and {@link waitPast} as one endless iteration; ends when `signal` aborts or the journal closes.
-   * Pulls: a slow reader costs nothing but its own lag.
+   * The reader pulls, so a slow reader delays only itself.
    */
   follow(afterSeq: number, signal: AbortSignal): AsyncIterable<Frame>
   /**
-   * Says that `consumer` has done with everything up to `seq`. What a registered consumer still needs is kept; when
-   * that grows past the journal's bound, appends are refused.
+   * Records that `consumer` has processed everything up to `seq`. The journal keeps what a registered consumer still
+   * needs, and refuses appends when that exceeds its size limit.
    */
   release(consumer: string, seq: number): void
 
-  /** Refuses further events of a workspace for as long as this process lives. What has been accepted stays. */
+  /** Refuses further events of a workspace until this process ends. Accepted events stay. */
   refuse(workspaceId: string): void
   /**
-   * Draws a line behind everything that has been accepted before the call, so that {@link drop} can part with all of
-   * it. Answers the position of the last row before the line.
+   * Starts a new segment after everything that was accepted before the call, so that {@link drop} can delete all of it.
+   * Returns the position of the last row before the new segment.
    * @throws ApiError UNAVAILABLE when the disk fails or the journal is closing
    */
   cut(): Promise<number>
   /**
-   * Parts with rows up to `throughSeq`, in memory and for good on the disk, although feeds could still be served from
-   * here: ClickHouse serves them from now on. What a registered consumer has yet to read stays, and so does what
-   * shares a file with a later row.
-   * @returns whether nothing up to `throughSeq` is left
+   * Permanently removes rows up to `throughSeq` from memory and disk. Feeds read them from ClickHouse from then on. Rows
+   * that a registered consumer has not released stay, and so do rows that share a segment with a later row.
+   * @returns whether no row up to `throughSeq` is left
    */
   drop(throughSeq: number): Promise<boolean>
   /** {@link drop} for rows accepted on days (UTC) before that of `beforeMs`, Unix milliseconds. */
   expire(beforeMs: number): Promise<void>
 
   /**
-   * Resolves when an append would be taken.
+   * Resolves when an append would be accepted.
    * @throws ApiError UNAVAILABLE when it would not
    */
   check(): Promise<void>
-  /** Resolves what has been accepted, then refuses further appends and closes the files. */
+  /** Refuses further appends, completes the accepted ones, and closes the files. */
   close(): Promise<void>
 }
 
-/** A life of the journal: positions from `firstSeq` on, until the next epoch begins, are its own. */
+/** The positions from `firstSeq` on, until the next epoch begins, belong to this epoch. */
 export interface Epoch {
   readonly epoch: string
   readonly firstSeq: number
 }
 
-/** Rows after `afterSeq`, up to `throughSeq`, are not in the journal any more although their positions were given. */
+/** Rows after `afterSeq` up to `throughSeq` are missing in the journal, although their positions were assigned. */
 export interface Gap {
   readonly afterSeq: number
   readonly throughSeq: number
-  /** Those up to here are in ClickHouse; later ones are lost. */
+  /** Rows up to here are in ClickHouse; later ones are lost. */
   readonly loadedSeq: number
 }
 
@@ -112,14 +112,14 @@ export interface Appended {
   readonly lastSeq: number
 }
 
-/** Rows of one kind made durable in one commit: a ClickHouse `Native` block and what consumers need without decoding it. */
+/** Rows of one kind from one commit: a ClickHouse `Native` block, and what consumers need without decoding it. */
 export interface Frame {
   readonly kind: ActivityKind
   readonly firstSeq: number
   readonly rows: number
-  /** When the service accepted the rows, Unix milliseconds; one value for the whole frame. */
+  /** When the service accepted the rows, Unix milliseconds; the same for all rows of the frame. */
   readonly receivedAt: number
-  /** Whose rows these are, in row order: the rows of `spans[0]` first. */
+  /** The runs that the rows belong to, in row order: the rows of `spans[0]` come first. */
   readonly spans: readonly Span[]
   /** The rows in ClickHouse's `Native` format. */
   readonly block: Uint8Array

@@ -11,47 +11,47 @@ export interface OutboxRelayDeps {
   readonly sql: Sql
   readonly journal: Journal
   readonly log: Log
-  /** Where the relay is supervised together with others. */
+  /** Supervises the relay together with other loops. */
   readonly loops?: Loops
 }
 
 export interface OutboxRelay {
-  /** Says that something has been committed to the outbox by this process. Costs nothing. */
+  /** Signals that this process has committed rows to the outbox. Cheap. */
   poke(): void
-  /** Resolves once every row that is committed by now is in the journal. Rejects when the relay stops before. */
+  /** Resolves once every row committed before the call is in the journal. Rejects if the relay stops first. */
   flush(): Promise<void>
-  /** Ends after the append under way. What is left waits for the next start. */
+  /** Stops after the current append. Remaining rows wait for the next start. */
   stop(): Promise<void>
-  /** Rows that wait to be appended; at most {@link LAG_ROWS_MAX}. */
+  /** Rows waiting to be appended; at most {@link LAG_ROWS_MAX}. */
   lag(): Promise<number>
 }
 
-/** Counting further would cost more than it tells. */
+/** Counting beyond this would cost more than it is worth. */
 export const LAG_ROWS_MAX = 100_000
 
 const ROWS_PER_ROUND = 1_000
 const BYTES_PER_ROUND = 16 << 20
-/** After a poke: lets the next commits come along, so that a busy service makes few rounds. */
+/** Delay after a poke, so that one round covers several commits of a busy service. */
 const LINGER_MS = 10
-/** Rows of other processes, and of pokes lost with a failure, are found after this. */
+/** Polling finds rows of other processes, and rows whose poke was lost in a failure. */
 const POLL_MS = 250
 const END_TIMEOUT_SECONDS = 1
-/** Identifies the relay among advisory locks; any number that nothing else uses. */
+/** Advisory lock of the relay; any number that nothing else uses. */
 const RELAY_LOCK = 4_706_131
 
 /**
  * Appends committed state changes to the journal, in order, exactly once, and deletes them from the outbox.
  *
- * A round: take the lock (several processes may share the database), read the oldest rows, append them, delete them. A
- * round that dies between append and delete leaves rows that are in the journal already; the journal remembers the ids
- * of its newest records, so the next round deletes those without appending them again. Hence one frame of each kind a
- * round at most.
+ * A round takes the lock (several processes may share the database), reads the oldest rows, appends them and deletes
+ * them. A crash between append and delete leaves rows that are in the journal already. The journal remembers the ids of
+ * its newest records, so the next round deletes those rows without appending them again. That is why a round writes at
+ * most one frame of each kind.
  *
- * No transaction spans the append: it would protect nothing (the append cannot be rolled back), and a disk that is slow
- * would hold back the vacuuming of the whole database.
+ * No transaction spans the append: the append cannot be rolled back, and on a slow disk the open transaction would hold
+ * back vacuuming of the whole database.
  */
 export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(log) }: OutboxRelayDeps): OutboxRelay {
-  // The relay's lock belongs to a connection.
+  // Advisory locks belong to a connection.
   const sql = singleConnection(pool)
   let wake = Promise.withResolvers<void>()
   let poked = true
@@ -92,7 +92,7 @@ export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(lo
     clearTimeout(timer)
   }
 
-  /** `due` is false for a poll, which looks first: a transaction for nothing, four times a second, would be waste. */
+  /** @param due false for a poll, which first checks whether there are rows at all */
   async function attempt(due: boolean, loop: Loop): Promise<Outcome> {
     try {
       const outcome = due || (await hasRows(sql)) ? await relayRound(sql, journal) : 'drained'
@@ -130,17 +130,17 @@ export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(lo
   }
 }
 
-/** `elsewhere`: another process is relaying at this moment. */
+/** `elsewhere`: another process holds the lock. */
 type Outcome = 'drained' | 'more' | 'elsewhere' | 'failed'
 
 interface OutboxRow {
-  /** The order, and the primary key; given again by a database that was set back. */
+  /** Defines the order; the primary key. A restored database may assign the same value again. */
   readonly outbox_id: number
-  /** Never given again. */
+  /** Unique, even after a restore. */
   readonly entry_id: string
   readonly kind: Change['kind']
   readonly body: RawJson
-  /** Rows that the round would have read, had they all been small. */
+  /** Rows found before the byte limit was applied. */
   readonly found: number
   readonly pid: number
 }
@@ -151,16 +151,16 @@ async function hasRows(sql: Sql): Promise<boolean> {
 }
 
 async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
-  // Sent together, carried out one after the other: no row is seen that another process has appended and then deleted.
+  // Pipelined, but executed in order: the rows are read under the lock, so another process is not appending them.
   const [[lock], rows] = await Promise.all([takeLock(sql), readOldest(sql)])
   if (!lock.taken) return 'elsewhere'
   try {
     if (rows.length === 0) return 'drained'
-    // Reconnected in between: the rows were read without the lock.
+    // The connection changed in between, so the rows were read without the lock.
     if (rows[0].pid !== lock.pid) return 'more'
     const appended = new Set(journal.lastOutboxIds())
     const done = rows.filter((row) => appended.has(row.entry_id))
-    // Before anything else is appended: the journal remembers the ids of its newest records only.
+    // Delete these before the next append: the journal remembers only the ids of its newest records.
     if (done.length > 0) await remove(sql, done)
     const {
       run: runs,
@@ -178,8 +178,8 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
         sql,
         rows.filter((row) => ids.has(row.entry_id)),
       )
-    const gone = done.length + ids.size
-    return gone === rows[0].found && gone < ROWS_PER_ROUND ? 'drained' : 'more'
+    const deleted = done.length + ids.size
+    return deleted === rows[0].found && deleted < ROWS_PER_ROUND ? 'drained' : 'more'
   } finally {
     await sql`select pg_advisory_unlock(${RELAY_LOCK})`
   }
@@ -208,7 +208,7 @@ function readOldest(sql: Sql) {
     order by outbox_id`
 }
 
-/** Unlike Promise.all, leaves no append under way when another fails: the next round must know what became of all. */
+/** Unlike Promise.all, waits for every append even if one fails: the next round must know the outcome of all. */
 async function allSettled(appends: readonly unknown[]): Promise<void> {
   for (const settled of await Promise.allSettled(appends)) if (settled.status === 'rejected') throw settled.reason
 }
@@ -221,7 +221,7 @@ interface ChangeOf<Kind, Row> {
 
 type Change = ChangeOf<'run', RunRow> | ChangeOf<'task', TaskRow> | ChangeOf<'event', SystemEventRow>
 
-/** What one round appends, by kind, in the order in which the journal puts kinds. */
+/** The changes that one round appends, by kind, in the journal's order of kinds. */
 interface Round {
   readonly run: ChangeOf<'run', RunRow>[]
   readonly task: ChangeOf<'task', TaskRow>[]
@@ -232,30 +232,30 @@ function parse({ entry_id, kind, body }: OutboxRow): Change {
   return { id: entry_id, kind, row: JSON.parse(body.text) }
 }
 
-/** The places of the kinds in a commit. */
-const PLACES = { run: 0, task: 1, event: 2 } as const
+/** The order of kinds in a commit. */
+const KIND_ORDER = { run: 0, task: 1, event: 2 } as const
 
 /**
- * The changes that one frame of each kind can carry without turning round the changes of any run: all, but what
- * follows in a run once one of its changes would have to go before an earlier one.
+ * Picks the changes that one frame of each kind can carry without reordering the changes of any run. Once a change of a
+ * run would precede an earlier one, it and all later changes of that run wait for the next round.
  */
 function pickRound(changes: readonly Change[]): Round {
   const round: Round = { run: [], task: [], event: [] }
-  const lastPlaces = new Map<string, number>()
+  const lastKinds = new Map<string, number>()
   for (const change of changes) {
     const run = runKey(change.row.workspace_id, change.row.run_id)
-    const place = PLACES[change.kind]
-    if (place < (lastPlaces.get(run) ?? 0)) lastPlaces.set(run, HELD)
+    const order = KIND_ORDER[change.kind]
+    if (order < (lastKinds.get(run) ?? 0)) lastKinds.set(run, DEFERRED)
     else {
-      lastPlaces.set(run, place)
+      lastKinds.set(run, order)
       ;(round[change.kind] as Change[]).push(change)
     }
   }
   return round
 }
 
-/** Nothing more of this run goes along. */
-const HELD = Number.POSITIVE_INFINITY
+/** The run's further changes wait for the next round. */
+const DEFERRED = Number.POSITIVE_INFINITY
 
 function rowOf<Row>(change: { readonly row: Row }): Row {
   return change.row

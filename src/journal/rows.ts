@@ -1,6 +1,6 @@
 /**
- * Snapshots of records as they enter the journal: the state right after a change, whole, so that a consumer never needs
- * an earlier one. Free-form members are JSON text. Times are Unix milliseconds.
+ * Records as they enter the journal: the complete state after a change, so that a consumer never needs an earlier one.
+ * Free-form members are JSON text. Times are Unix milliseconds.
  */
 
 export interface RunRow {
@@ -29,7 +29,7 @@ export interface RunRow {
   readonly input_tokens: number
   readonly output_tokens: number
   readonly cost_usd: number
-  /** Events counted by the time of the change. Like the next two absent from what an earlier version wrote. */
+  /** Events counted at the time of the change. This field and the next two are missing in rows of earlier versions. */
   readonly event_count?: number
   readonly last_event_at?: number | null
   /** What a paused run waits for, JSON text. */
@@ -42,13 +42,13 @@ export interface EventRow {
   readonly run_id: string
   readonly event_id: string
   readonly type: string
-  /** Place in `LEVELS`, from 1. */
+  /** 1-based index in `LEVELS`. */
   readonly level: number
   readonly payload: string
   readonly occurred_at: number
 }
 
-/** An event of the service's own, as the outbox carries it. */
+/** A system event: one that the service itself reports, as the outbox carries it. */
 export interface SystemEventRow extends EventRow {
   readonly workspace_id: string
 }

@@ -3,26 +3,26 @@ import { readSinkPosition } from '../columnar/sink.ts'
 import type { Sql } from '../postgres/connect.ts'
 import type { Watermarks } from '../watermarks/watermarks.ts'
 
-/** What a journal's directory holds, before anything is appended. */
+/** The state of a journal's directory before anything is appended. */
 export interface FoundJournal {
   readonly epoch: string
   /** The last position of the files; 0 when there are none. */
   readonly endSeq: number
-  /** The last position that was acknowledged, as far as the directory knows; below `endSeq` only after a power failure. */
+  /** The last acknowledged position according to the directory; below `endSeq` only after a power failure. */
   readonly acknowledgedSeq: number
 }
 
 export interface StartDecision {
-  /** Positions up to here are taken, whatever the files say: the next one is after it. 0 leaves it to the journal. */
+  /** Positions up to here are taken, whatever the files say. 0: the files decide. */
   readonly afterSeq: number
-  /** Every row up to here is in ClickHouse: of a gap, only what comes later is lost for good. */
+  /** Every row up to here is in ClickHouse; only rows of a gap after it are lost permanently. */
   readonly loadedSeq: number
-  /** Begins a new epoch, because this journal is not the one that gave its positions: it is lost, or has gone back. */
+  /** Begins a new epoch, because the journal that assigned the positions was lost or went back to an earlier state. */
   readonly newEpoch: boolean
 }
 
 export interface StartDeps {
-  /** Of the journal, where the sink keeps its position, too. */
+  /** The journal's directory. The sink keeps its position there, too. */
   readonly dir: string
   readonly sql: Sql
   readonly columnar: ColumnarClient
@@ -30,14 +30,14 @@ export interface StartDeps {
 }
 
 /**
- * Where the positions of a journal go on: after all that any consumer has seen, so that none is ever given twice. A journal
- * that is empty goes on after what ClickHouse holds: there the highest `seq` of a record wins. One that has gone back, as others
- * can tell, begins a new epoch.
+ * Decides where the positions of a journal continue: after every position that any consumer has seen, so that none is
+ * assigned twice. An empty journal continues after the highest `seq` in ClickHouse, because there the record with the
+ * highest `seq` wins. A journal that other stores show to have gone back begins a new epoch.
  */
 export async function decideStart(found: FoundJournal, deps: StartDeps): Promise<StartDecision> {
   const back = await deps.watermarks.checkJournal(found)
   const { epoch, endSeq, acknowledgedSeq } = found
-  // One that is empty has a new name already.
+  // An empty journal has a new epoch already.
   if (back !== undefined) return { ...back, newEpoch: Math.max(endSeq, acknowledgedSeq) > 0 }
   const { loadedSeq, inFlightSeq } = await readSinkPosition(deps.dir)
   const countedSeq = await lastCountedSeq(deps.sql, epoch)
@@ -52,7 +52,7 @@ async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
   return seq
 }
 
-/** Where the journal that filled this ClickHouse had come to. */
+/** The highest position that was loaded into this ClickHouse. */
 async function lastStoredSeq(columnar: ColumnarClient): Promise<number> {
   const [{ seq }] = await columnar.query<{ seq: number }>(
     'select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks)) as seq',

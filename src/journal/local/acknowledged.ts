@@ -6,11 +6,11 @@ import type { Log } from '../../log.ts'
 const fdatasync = promisify(fs.fdatasync)
 
 /**
- * How far positions have been acknowledged: the newest frames cannot tell that themselves once they are damaged or cut off.
+ * Stores the last acknowledged position, which cannot be derived from frames that are damaged or missing.
  *
- * Written with each commit, before it is acknowledged, but not waited for on the disk: that would double what a commit
- * costs. The end of the process, however it ends, costs nothing of it; a power failure at most the last second.
- * Two slots are written in turn, so that a torn write leaves the one before it readable.
+ * Written with each commit, before the acknowledgement, but synced only once a second: waiting for a sync would double
+ * the cost of a commit. Nothing is lost when the process dies; a power failure loses at most the last second.
+ * Two slots are written alternately, so that a torn write leaves the previous one readable.
  */
 export class AcknowledgedFile {
   private syncedAtMs = Number.NEGATIVE_INFINITY
@@ -30,9 +30,9 @@ export class AcknowledgedFile {
     const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
     const bytes = Buffer.alloc(SLOT_BYTES * 2)
     const bytesRead = fs.readSync(file, bytes, 0, bytes.length, 0)
-    // The space is taken once, so that a full disk does not keep later writes away.
+    // Allocates the space in advance, so that later writes succeed on a full disk.
     if (bytesRead < bytes.length) fs.writeSync(file, bytes, 0, bytes.length, 0)
-    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isSound)
+    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isValid)
     return new AcknowledgedFile(file, Math.max(0, ...slots.map((slot) => slot.readDoubleLE(0))), log)
   }
 
@@ -40,7 +40,7 @@ export class AcknowledgedFile {
     return this.last
   }
 
-  /** Notes that everything up to `seq` is durable and about to be acknowledged. */
+  /** Records that everything up to `seq` is durable and about to be acknowledged. */
   note(seq: number): void {
     this.last = seq
     this.slot.writeDoubleLE(seq, 0)
@@ -50,7 +50,7 @@ export class AcknowledgedFile {
       fs.writeSync(this.file, this.slot, 0, SLOT_BYTES, this.turn * SLOT_BYTES)
       this.failing = false
     } catch (error) {
-      if (!this.failing) this.log.warn('journal: cannot note how far positions are acknowledged', { error })
+      if (!this.failing) this.log.warn('journal: cannot write the acknowledged position', { error })
       this.failing = true
     }
     if (this.syncing === undefined && performance.now() - this.syncedAtMs > SYNC_INTERVAL_MS) this.sync()
@@ -66,7 +66,7 @@ export class AcknowledgedFile {
 
   private sync(): void {
     this.syncing = fdatasync(this.file)
-      .catch((error) => this.log.warn('journal: cannot sync how far positions are acknowledged', { error }))
+      .catch((error) => this.log.warn('journal: cannot sync the acknowledged position', { error }))
       .finally(() => {
         this.syncedAtMs = performance.now()
         this.syncing = undefined
@@ -77,6 +77,6 @@ export class AcknowledgedFile {
 const SLOT_BYTES = 16
 const SYNC_INTERVAL_MS = 1_000
 
-function isSound(slot: Buffer): boolean {
+function isValid(slot: Buffer): boolean {
   return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(8) === crc32(slot.subarray(0, 8))
 }

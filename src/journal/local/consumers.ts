@@ -1,17 +1,17 @@
 /** The consumer that loads rows into ClickHouse. */
 export const SINK = 'sink'
 
-/** How far a consumer has come. */
+/** The position that a consumer has released. */
 export interface Released {
   readonly seq: number
-  /** When it last came on, on the monotonic clock. */
+  /** When it last released a position, on the monotonic clock. */
   readonly atMs: number
 }
 
-/** Stands for the slowest consumer of a journal that has none. */
-const NOBODY: Released = { seq: Number.POSITIVE_INFINITY, atMs: 0 }
+/** The slowest consumer of a journal without consumers. */
+const NO_CONSUMER: Released = { seq: Number.POSITIVE_INFINITY, atMs: 0 }
 
-/** The registered consumers of a journal: what the slowest has yet to read must be kept. */
+/** The registered consumers of a journal. Rows that the slowest has not released must be kept. */
 export class Consumers {
   private readonly released = new Map<string, Released>()
 
@@ -19,7 +19,7 @@ export class Consumers {
     this.released.set(consumer, { seq, atMs: performance.now() })
   }
 
-  /** How far a consumer has come; 0 for one that is not registered. */
+  /** The position that a consumer has released; 0 for one that is not registered. */
   seqOf(consumer: string): number {
     return this.released.get(consumer)?.seq ?? 0
   }
@@ -29,7 +29,7 @@ export class Consumers {
   }
 
   get slowest(): Released {
-    let slowest = NOBODY
+    let slowest = NO_CONSUMER
     for (const released of this.released.values()) if (released.seq < slowest.seq) slowest = released
     return slowest
   }

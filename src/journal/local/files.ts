@@ -7,9 +7,9 @@ const WRITE_SYNCED = fs.constants.O_WRONLY | (fs.constants.O_DSYNC ?? fs.constan
 const PAST_THE_CACHE = fs.constants.O_DIRECT ?? 0
 
 /**
- * Opens a file so that a write that has returned is on stable storage. Writes go past the page cache where the file system
- * allows it: filling fresh cache pages cost ten times the processor time of the write itself (measured on ext4: 965 µs
- * against 100 µs a megabyte), and nobody reads them back. Such writes are whole pages, at a page of the file.
+ * Opens a file for synchronous writes: a completed write is on stable storage. Uses direct I/O where the file system
+ * supports it, because filling new cache pages costs ten times the processor time of the write itself (measured on ext4:
+ * 965 µs against 100 µs per megabyte), and the pages are rarely read back. Direct writes must be whole, aligned pages.
  */
 export async function openForWrites(path: string, flags: number): Promise<fs.promises.FileHandle> {
   try {
@@ -20,7 +20,7 @@ export async function openForWrites(path: string, flags: number): Promise<fs.pro
   }
 }
 
-/** `fs.write` as it is: the promise form of a handle costs the event loop twice as much. */
+/** The callback form of `fs.write`: the promise form of a file handle costs the event loop twice as much. */
 const write = promisify(fs.write)
 
 export async function writeAll(file: fs.promises.FileHandle, bytes: Buffer, at: number): Promise<void> {
@@ -63,7 +63,7 @@ export async function truncate(path: string, bytes: number): Promise<void> {
   }
 }
 
-/** Makes the names of new files durable. */
+/** Syncs a directory, which makes the names of new files durable. */
 export async function syncDir(dir: string): Promise<void> {
   const handle = await open(dir, 'r')
   try {
@@ -73,7 +73,7 @@ export async function syncDir(dir: string): Promise<void> {
   }
 }
 
-/** Puts a small file in place, durable and whole or not at all, readable by its owner only. */
+/** Replaces a small file atomically and durably. Only its owner can read it. */
 export function replaceFile(path: string, text: string): void {
   const file = fs.openSync(`${path}.new`, 'w', 0o600)
   try {

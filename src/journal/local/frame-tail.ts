@@ -1,24 +1,24 @@
 import { type Frame, lastSeqOf } from '../journal.ts'
 import type { Segment, Segments } from './segments.ts'
-import { type ReadPosition, startOf } from './walk.ts'
+import { type ResumePoint, startOf } from './walk.ts'
 
 /**
- * What consumers read from: the newest frames in memory, older ones from the segment files. Consumers that keep up never
- * touch the disk.
+ * Serves reads: the newest frames from memory, older ones from the segment files. Consumers that keep up never read from
+ * disk.
  */
 export class FrameTail {
-  /** Those before `first` have been dropped already. */
+  /** Entries before `first` are evicted already. */
   private frames: Frame[] = []
   private first = 0
   private commits: Commit[] = []
   private bytes = 0
   private wakers: (() => void)[] = []
-  /** Where in a segment reading can begin, in rising order: readers that are behind come again and again. */
-  private readonly places = new WeakMap<Segment, ReadPosition[]>()
+  /** Points in a segment where reading can resume, in rising order, so that lagging readers need not start over. */
+  private readonly resumePoints = new WeakMap<Segment, ResumePoint[]>()
 
   /**
-   * @param bytesMax what to keep in memory; the latest commit in any case
-   * @param drop told of the memory of each commit that leaves, and the position of its last row
+   * @param bytesMax how much to keep in memory; the latest commit is always kept
+   * @param drop called with the memory of each evicted commit and the position of its last row
    */
   constructor(
     private readonly segments: Segments,
@@ -26,42 +26,42 @@ export class FrameTail {
     private readonly drop: (memory: Buffer, lastSeq: number) => void,
   ) {}
 
-  /** Adds the frames of one commit, whose blocks lie in `memory`. */
+  /** Adds the frames of one commit, whose blocks are views into `memory`. */
   push(frames: readonly Frame[], memory: Buffer): void {
     this.frames.push(...frames)
     this.commits.push({ memory, frames: frames.length })
     this.bytes += memory.length
-    this.letGo((left) => left > 1 && (this.bytes > this.bytesMax || left > COMMITS_MAX))
+    this.evict((left) => left > 1 && (this.bytes > this.bytesMax || left > COMMITS_MAX))
     this.wake()
   }
 
-  /** Lets go of commits with nothing past `seq` in them. */
+  /** Evicts commits that have no row past `seq`. */
   forget(seq: number): void {
-    this.letGo((_left, lastSeq) => lastSeq <= seq)
+    this.evict((_left, lastSeq) => lastSeq <= seq)
   }
 
   /**
-   * Lets go of the oldest commits while `isOver`.
-   * @param isOver is told how many commits are left, and the position of the last row of the oldest
+   * Evicts the oldest commits while `isOver` returns true.
+   * @param isOver gets the number of commits left and the position of the oldest commit's last row
    */
-  private letGo(isOver: (left: number, lastSeq: number) => boolean): void {
-    let gone = 0
-    for (; gone < this.commits.length; gone++) {
-      const { memory, frames } = this.commits[gone]
+  private evict(isOver: (left: number, lastSeq: number) => boolean): void {
+    let evicted = 0
+    for (; evicted < this.commits.length; evicted++) {
+      const { memory, frames } = this.commits[evicted]
       const lastSeq = lastSeqOf(this.frames[this.first + frames - 1])
-      if (!isOver(this.commits.length - gone, lastSeq)) break
+      if (!isOver(this.commits.length - evicted, lastSeq)) break
       this.first += frames
       this.bytes -= memory.length
       this.drop(memory, lastSeq)
     }
-    if (gone > 0) this.commits = this.commits.slice(gone)
+    if (evicted > 0) this.commits = this.commits.slice(evicted)
     if (this.first > this.frames.length / 2) {
       this.frames = this.frames.slice(this.first)
       this.first = 0
     }
   }
 
-  /** Wakes everyone who waits in {@link next}. */
+  /** Resolves all pending {@link next} calls. */
   wake(): void {
     const wakers = this.wakers
     this.wakers = []
@@ -84,7 +84,7 @@ export class FrameTail {
     return this.recent(afterSeq, maxBytes) ?? this.readSegments(afterSeq, maxBytes)
   }
 
-  /** What memory has after `afterSeq`; null when it does not reach back that far. */
+  /** The frames in memory with rows after `afterSeq`; null when memory does not reach back that far. */
   recent(afterSeq: number, maxBytes: number): Frame[] | null {
     const oldest = this.frames[this.first]
     if (oldest === undefined || afterSeq + 1 < oldest.firstSeq) return null
@@ -113,12 +113,12 @@ export class FrameTail {
   private async readSegments(afterSeq: number, maxBytes: number): Promise<Frame[]> {
     for (const segment of [...this.segments.all]) {
       if (segment.lastSeq <= afterSeq) continue
-      let place =
-        this.places.get(segment)?.findLast(({ nextSeq }) => nextSeq - 1 <= afterSeq) ?? startOf(segment.firstSeq)
-      while (place.at < segment.bytes) {
-        const read = await this.segments.read(segment, place, Math.max(maxBytes, READ_BYTES_MIN))
-        place = read.place
-        this.remember(segment, place)
+      let point =
+        this.resumePoints.get(segment)?.findLast(({ nextSeq }) => nextSeq - 1 <= afterSeq) ?? startOf(segment.firstSeq)
+      while (point.at < segment.bytes) {
+        const read = await this.segments.read(segment, point, Math.max(maxBytes, READ_BYTES_MIN))
+        point = read.point
+        this.remember(segment, point)
         const found = read.frames.filter((frame) => lastSeqOf(frame) > afterSeq)
         if (found.length > 0) return found
       }
@@ -126,12 +126,12 @@ export class FrameTail {
     return []
   }
 
-  private remember(segment: Segment, place: ReadPosition): void {
-    const places = this.places.get(segment) ?? []
-    const below = places.findLastIndex(({ nextSeq }) => nextSeq <= place.nextSeq)
-    if (place.at - (places[below]?.at ?? 0) < PLACE_DISTANCE_BYTES) return
-    places.splice(below + 1, 0, place)
-    this.places.set(segment, places)
+  private remember(segment: Segment, point: ResumePoint): void {
+    const points = this.resumePoints.get(segment) ?? []
+    const below = points.findLastIndex(({ nextSeq }) => nextSeq <= point.nextSeq)
+    if (point.at - (points[below]?.at ?? 0) < POINT_DISTANCE_BYTES) return
+    points.splice(below + 1, 0, point)
+    this.resumePoints.set(segment, points)
   }
 }
 
@@ -142,4 +142,4 @@ interface Commit {
 
 const COMMITS_MAX = 4_000
 const READ_BYTES_MIN = 256 * 1024
-const PLACE_DISTANCE_BYTES = 128 * 1024
+const POINT_DISTANCE_BYTES = 128 * 1024

@@ -15,8 +15,8 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  * 52  CRC-32 of the block                      76  4 bytes zero
  * ```
  *
- * The head has a check of its own, so that a damaged block can be stepped over by a length that is known to be right. The
- * check covers the frame's place and the check of the frame before, see {@link FrameSeal}.
+ * The head has its own check, so that a reader can skip a damaged block by a verified length. The check covers the
+ * frame's byte offset and the check of the previous frame, see {@link FrameSeal}.
  */
 
 export const FRAME_HEAD_BYTES_MIN = 96
@@ -27,15 +27,15 @@ const HEAD_LENGTH_AT = MARKER_BYTES
 const CHECK_AT = 16
 const BEFORE_AT = CHECK_AT + CHECK_BYTES
 
-/** A frame that is being written. */
+/** A frame to be written. */
 export interface FrameDraft extends Omit<Frame, 'block'> {
   readonly outboxIds: readonly string[]
   readonly blockBytes: number
-  /** Bytes to leave free behind the block: a commit ends on a page of the disk. */
+  /** Zero bytes after the block, so that a commit ends at a page boundary. */
   padding: number
 }
 
-/** A frame with what only recovery needs. */
+/** A frame with the data that only recovery needs. */
 export interface StoredFrame extends Frame {
   readonly outboxIds: readonly string[]
 }
@@ -48,23 +48,23 @@ function headBytes(spans: number, outboxIds: number): number {
   return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + outboxIds * UUID_BYTES
 }
 
-/** Where a frame is being written: its byte in the segment, and the check of the frame before it there. */
-export interface FramePosition {
+/** Where a frame is written: its byte offset in the segment, and the check of the previous frame. */
+export interface AppendPoint {
   readonly seal: FrameSeal
   readonly at: number
   readonly before: Buffer
 }
 
 /**
- * Writes the frame to `at` of `target`, its block put together from `pieces`.
- * @returns the block, a view into `target`, and the check that the next frame names
+ * Writes the frame at `at` of `target`; its block is the concatenation of `pieces`.
+ * @returns the block, a view into `target`, and the check that the next frame includes
  */
 export function writeFrame(
   target: Buffer,
   at: number,
   draft: FrameDraft,
   pieces: readonly Buffer[],
-  { seal, at: place, before }: FramePosition,
+  { seal, at: offset, before }: AppendPoint,
 ): { block: Buffer; check: Buffer } {
   const head = target.subarray(at, at + headBytes(draft.spans.length, draft.outboxIds.length))
   const block = target.subarray(at + head.length, at + head.length + draft.blockBytes)
@@ -86,7 +86,7 @@ export function writeFrame(
   let end = FRAME_HEAD_BYTES_MIN
   for (const span of draft.spans) end = writeSpan(head, end, span)
   for (const id of draft.outboxIds) end += head.write(id.replaceAll('-', ''), end, 'hex')
-  const check = checkOf(seal, place, head)
+  const check = checkOf(seal, offset, head)
   check.copy(head, CHECK_AT)
   return { block, check }
 }
@@ -97,36 +97,36 @@ function writeSpan(target: Buffer, at: number, span: Span): number {
   return target.writeUInt32LE(span.rows, at + 48)
 }
 
-function checkOf(seal: FrameSeal, place: number, head: Buffer): Buffer {
-  return seal.check(place, head.subarray(0, CHECK_AT), head.subarray(BEFORE_AT))
+function checkOf(seal: FrameSeal, offset: number, head: Buffer): Buffer {
+  return seal.check(offset, head.subarray(0, CHECK_AT), head.subarray(BEFORE_AT))
 }
 
-/** What a head says that has proved to be sound. */
-export interface SoundHead {
+/** The contents of a verified head. */
+export interface ValidHead {
   readonly firstSeq: number
   readonly rows: number
   readonly receivedAt: number
-  /** Its own check, and that of the frame before it. */
+  /** The frame's check, and that of the previous frame. */
   readonly check: Buffer
   readonly before: Buffer
-  /** Where in the bytes the next frame starts; past their end when only padding is missing. */
+  /** Where in the bytes the next frame starts; past their end when only the padding is missing. */
   readonly end: number
 }
 
 export type FrameRead =
-  | { readonly status: 'frame'; readonly head: SoundHead; readonly frame: StoredFrame }
-  /** The bytes end before the frame does; `need` bytes from its start would show more. The time is known once its head is. */
+  | { readonly status: 'frame'; readonly head: ValidHead; readonly frame: StoredFrame }
+  /** The bytes end before the frame does; `need` bytes are required. The time is known once the head is complete. */
   | { readonly status: 'short'; readonly need: number; readonly receivedAt?: number }
-  /** The block is damaged, the head is not. */
-  | { readonly status: 'damaged'; readonly head: SoundHead }
-  /** Not a frame of this segment at this place, or one whose head is damaged. */
+  /** The block is damaged, the head is valid. */
+  | { readonly status: 'damaged'; readonly head: ValidHead }
+  /** Not a frame of this segment at this offset, or its head is damaged. */
   | { readonly status: 'none' }
 
 /**
  * Reads the frame that starts at `at` of `bytes`.
- * @param place of the frame in its segment, a byte
+ * @param offset byte offset of the frame in its segment
  */
-export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, place: number): FrameRead {
+export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, offset: number): FrameRead {
   const left = bytes.length - at
   if (left < FRAME_HEAD_BYTES_MIN) return { status: 'short', need: FRAME_HEAD_BYTES_MIN }
   if (bytes.compare(seal.marker, 0, MARKER_BYTES, at, at + MARKER_BYTES) !== 0) return { status: 'none' }
@@ -136,7 +136,7 @@ export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, place: num
   if (length !== headBytes(spans, outboxIds)) return { status: 'none' }
   if (left < length) return { status: 'short', need: length }
   const bytesOfHead = bytes.subarray(at, at + length)
-  const check = checkOf(seal, place, bytesOfHead)
+  const check = checkOf(seal, offset, bytesOfHead)
   if (!check.equals(bytesOfHead.subarray(CHECK_AT, BEFORE_AT))) return { status: 'none' }
   const blockEnd = at + length + bytes.readUInt32LE(at + 48)
   const end = blockEnd + bytes.readUInt32LE(at + 72)
@@ -161,25 +161,25 @@ function readHead(head: Buffer, spans: number, outboxIds: number): Omit<StoredFr
   }
 }
 
-/** `count` spans from byte `at` on. */
+/** Reads `count` spans from byte `at` on. */
 export function readSpans(bytes: Buffer, at: number, count: number): Span[] {
   const words = new Uint32Array(12)
   return Array.from({ length: count }, (_, index) => {
-    const place = at + index * SPAN_BYTES
-    for (let i = 0; i < 12; i++) words[i] = bytes.readUInt32LE(place + i * 4)
+    const start = at + index * SPAN_BYTES
+    for (let i = 0; i < 12; i++) words[i] = bytes.readUInt32LE(start + i * 4)
     return {
       workspaceId: uuidFromWords(words, 0),
       agentId: uuidFromWords(words, 4),
       runId: uuidFromWords(words, 8),
-      rows: bytes.readUInt32LE(place + 48),
+      rows: bytes.readUInt32LE(start + 48),
     }
   })
 }
 
 function readIds(bytes: Buffer, at: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => {
-    const place = at + index * UUID_BYTES
-    return uuidOf(bytes.toString('hex', place, place + UUID_BYTES))
+    const start = at + index * UUID_BYTES
+    return uuidOf(bytes.toString('hex', start, start + UUID_BYTES))
   })
 }
 

@@ -6,7 +6,7 @@ import { replaceFile } from './files.ts'
 
 const NAME = 'gaps'
 
-/** Positions that were given and whose rows the files lack: what is lost is known for good, and said. */
+/** The stored list of assigned positions whose rows are missing in the files. */
 export class Gaps {
   private constructor(
     private readonly path: string,
@@ -19,12 +19,12 @@ export class Gaps {
     return new Gaps(path, readGaps(path, log), log)
   }
 
-  /** In order; none touches another. */
+  /** In order; adjacent gaps are merged. */
   get all(): readonly Gap[] {
     return this.gaps
   }
 
-  /** Notes a gap, of which some or all may be known already. */
+  /** Records a gap, some or all of which may be known already. */
   note({ afterSeq, throughSeq, loadedSeq }: Gap): void {
     if (throughSeq <= afterSeq || this.gaps.some((gap) => gap.afterSeq <= afterSeq && gap.throughSeq >= throughSeq))
       return
@@ -36,7 +36,7 @@ export class Gaps {
       loadedSeq: Math.min(loadedSeq, ...merged.map((gap) => gap.loadedSeq)),
     }
     this.gaps = [...this.gaps.filter(isApart), whole].sort((a, b) => a.afterSeq - b.afterSeq)
-    this.log.error('journal: rows are missing; feeds say so, and their positions are not used again', {
+    this.log.error('journal: rows are missing; feeds report a gap, and the positions are not reused', {
       after_seq: afterSeq,
       through_seq: throughSeq,
       in_clickhouse_through_seq: loadedSeq,
@@ -44,7 +44,7 @@ export class Gaps {
     try {
       replaceFile(this.path, JSON.stringify(this.gaps))
     } catch (error) {
-      this.log.error('journal: a gap could not be stored', { error })
+      this.log.error('journal: cannot store a gap', { error })
     }
   }
 }
@@ -54,7 +54,7 @@ function readGaps(path: string, log: Log): readonly Gap[] {
   try {
     return JSON.parse(fs.readFileSync(path, 'utf8'))
   } catch (error) {
-    log.error('journal: the list of gaps cannot be read; those that are still in the files are found again', {
+    log.error('journal: cannot read the list of gaps; gaps within the files will be found again', {
       path,
       error,
     })

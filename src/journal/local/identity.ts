@@ -8,9 +8,9 @@ import { replaceFile } from './files.ts'
 import { FrameSeal } from './seal.ts'
 
 interface Stored {
-  /** Hexadecimal; see {@link FrameSeal}. Never shown. */
+  /** Hexadecimal; see {@link FrameSeal}. Secret. */
   readonly key: string
-  /** In order; the last one is that of now. */
+  /** In order; the last one is the current epoch. */
   readonly epochs: readonly Epoch[]
 }
 
@@ -18,8 +18,8 @@ const KEY_BYTES = 32
 const NAME = 'epoch'
 
 /**
- * Which log this directory holds: the names of its epochs, and the key that seals its frames. It is kept twice, because
- * without it no frame could be told from forged ones.
+ * The identity of the log in this directory: its epochs, and the key that seals its frames. It is stored twice, because
+ * without the key genuine frames cannot be told from forged ones.
  */
 export class Identity {
   private constructor(
@@ -28,15 +28,15 @@ export class Identity {
   ) {}
 
   /**
-   * @param hasSegments whether there are frames already
-   * @throws StartError when there are frames and neither copy can be read
+   * @param hasSegments whether the directory has frames already
+   * @throws StartError when it has frames and neither copy can be read
    */
   static open(dir: string, hasSegments: boolean): Identity {
     const copies = [NAME, `${NAME}.copy`].map((name) => readStored(join(dir, name)))
     const found = copies.find((stored) => stored !== undefined)
     if (found === undefined && hasSegments) {
       throw new StartError(
-        `${join(dir, NAME)} cannot be read, and neither can its copy: put it back from a backup; without it what the journal holds cannot be read`,
+        `${join(dir, NAME)} cannot be read, and neither can its copy: restore it from a backup; without it the journal cannot be read`,
       )
     }
     const identity = new Identity(dir, found ?? { key: newKey(), epochs: [{ epoch: newEpoch(), firstSeq: 1 }] })
@@ -58,12 +58,12 @@ export class Identity {
     return (epochs.findLast(({ firstSeq }) => firstSeq <= seq) ?? epochs[0]).epoch
   }
 
-  /** What seals the frames of the segment that begins at `firstSeq`. */
+  /** The seal for the frames of the segment that begins at `firstSeq`. */
   sealOf(firstSeq: number): FrameSeal {
     return new FrameSeal(Buffer.from(this.stored.key, 'hex'), this.epochAt(firstSeq), firstSeq)
   }
 
-  /** Begins a new epoch; durable once it returns. What the epochs before hold keeps its name. */
+  /** Begins a new epoch; durable when it returns. Rows of earlier epochs keep theirs. */
   begin(firstSeq: number): void {
     const before = this.stored.epochs.filter((epoch) => epoch.firstSeq < firstSeq)
     this.stored = { ...this.stored, epochs: [...before, { epoch: newEpoch(), firstSeq }] }
@@ -89,7 +89,7 @@ function newKey(): string {
 function readStored(path: string): Stored | undefined {
   if (!fs.existsSync(path)) return undefined
   const [text, check] = fs.readFileSync(path, 'utf8').split('\n')
-  // Earlier versions stored the name alone.
+  // Earlier versions stored only the epoch.
   if (OLD_CONTENT.test(text)) return { key: newKey(), epochs: [{ epoch: text, firstSeq: 1 }] }
   return check !== undefined && Number(check) === crc32(text) ? JSON.parse(text) : undefined
 }

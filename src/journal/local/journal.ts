@@ -15,36 +15,36 @@ import { dayOf, type Segments } from './segments.ts'
 import { WriteProbe } from './write-probe.ts'
 
 export interface LocalJournalOptions extends Omit<PartsOptions, 'segmentBytes'> {
-  /** Appends are refused while consumers have yet to read more than this. */
+  /** Appends are refused while more than this is not yet consumed. */
   readonly maxBytes: number
-  /** How much of what every consumer has read is kept, for feeds that resume. */
+  /** How much consumed data is kept, for feeds that resume. */
   readonly keepBytes: number
-  /** Commits slow down while consumers that do come on have yet to read more than this. */
+  /** Commits slow down while active consumers lag by more than this. */
   readonly paceBytes?: number
   /** See {@link PartsOptions}. */
   readonly segmentBytes?: number
-  /** How much of what is newest stays in memory for consumers to read. */
+  /** How much of the newest data stays in memory for consumers. */
   readonly tailBytes?: number
   readonly clock: Clock
-  /** Told how long each commit took on the disk, in milliseconds. */
+  /** Called with the duration of each disk write, in milliseconds. */
   readonly onCommit?: (milliseconds: number, bytes: number) => void
 }
 
-/** Opens the journal in `dir`, creating it on first use. One process at a time may have it open. */
+/** Opens the journal in `dir`, creating it on first use. Only one process at a time may open it. */
 export async function openLocalJournal(options: LocalJournalOptions): Promise<LocalJournal> {
   const { parts, endSeq } = await openParts({ segmentBytes: SEGMENT_BYTES, ...options })
   return new LocalJournal(options, parts, endSeq)
 }
 
-/** The journal in segment files of one machine, with group commit: one write to the disk serves all that wait for it. */
+/** A journal in local segment files with group commit: one disk write serves all waiting appends. */
 export class LocalJournal implements Journal {
   private readonly pending = new PendingRows()
   private waiting: Waiter[] = []
   private committing: Promise<void> | undefined
-  /** Starts the commits that `committing` stands for; undefined once they have started. */
+  /** Starts the scheduled commits; undefined once they have started. */
   private startCommits: (() => void) | undefined
   private closed = false
-  /** Of the newest frame of each kind. */
+  /** Outbox ids of the newest frame of each kind. */
   private readonly outboxIds = new Map<Frame['kind'], readonly string[]>()
   private readonly tail: FrameTail
   private readonly segments: Segments
@@ -179,7 +179,7 @@ export class LocalJournal implements Journal {
     }
   }
 
-  /** Bytes that a registered consumer has yet to read, in whole segments. */
+  /** Bytes not yet consumed, in whole segments. */
   get backlogBytes(): number {
     const needed = this.consumers.slowest.seq
     let bytes = 0
@@ -199,7 +199,7 @@ export class LocalJournal implements Journal {
     return cut.promise
   }
 
-  /** Lets no commit begin until the function it answers is called; resolves once none is under way. Appends wait meanwhile. */
+  /** Pauses commits until the returned function is called; resolves once none is running. Appends wait meanwhile. */
   hold(): Promise<() => void> {
     if (this.closed) return Promise.reject(shuttingDown())
     const hold = this.holds.ask()
@@ -230,7 +230,7 @@ export class LocalJournal implements Journal {
     await this.parts.acknowledged.close()
   }
 
-  /** Memory that has left the tail is used again once every registered consumer has done with it. */
+  /** Returns evicted memory to the pool if every registered consumer has released its rows. */
   private reuse(memory: Buffer, lastSeq: number): void {
     if (this.consumers.count > 0 && this.consumers.slowest.seq >= lastSeq) this.pool.give(memory)
   }
@@ -251,10 +251,10 @@ export class LocalJournal implements Journal {
   private refusal(): ApiError | undefined {
     if (this.closed) return shuttingDown()
     if (this.pending.bytes > PENDING_BYTES_MAX) {
-      return new ApiError('UNAVAILABLE', 'the disk does not keep up; send the call again', { retryAfterSeconds: 1 })
+      return new ApiError('UNAVAILABLE', 'the disk does not keep up; try again', { retryAfterSeconds: 1 })
     }
     if (this.segments.bytes > this.options.maxBytes && this.backlogBytes > this.options.maxBytes) {
-      return new ApiError('UNAVAILABLE', 'the journal is full because ClickHouse is behind; send the call again', {
+      return new ApiError('UNAVAILABLE', 'the journal is full because ClickHouse is behind; try again', {
         retryAfterSeconds: 5,
       })
     }
@@ -265,12 +265,12 @@ export class LocalJournal implements Journal {
     const { promise, resolve, reject } = Promise.withResolvers<Appended>()
     this.waiting.push({ kind, first, rows, resolve, reject })
     if (this.committing === undefined) this.scheduleCommits()
-    // A large one starts at once, so that the disk works while the rest of this tick's requests are read.
+    // A large commit starts immediately, so that the disk works while the rest of this tick's requests are read.
     if (this.startCommits !== undefined && this.pending.bytes > EARLY_COMMIT_BYTES) this.startCommits()
     return promise
   }
 
-  /** Commits once this tick's other requests have been read: they share the write. */
+  /** Commits after this tick's other requests have been read, so that they share the write. */
   private scheduleCommits(): void {
     const started = Promise.withResolvers<void>()
     this.committing = started.promise
@@ -290,16 +290,16 @@ export class LocalJournal implements Journal {
       if (restMs > 0) await Bun.sleep(restMs)
       if (this.waiting.length > 0) await this.commit()
       if (cuts.length > 0) await this.endSegment(cuts)
-      // A tick for the requests that came meanwhile: larger commits, fewer of them.
+      // Wait a tick for requests that have arrived meanwhile: fewer, larger commits.
       if (this.waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
     }
     this.committing = undefined
   }
 
   /**
-   * How long to rest before the next commit. A burst is taken at full speed; what goes on and on is slowed down to the pace of
-   * the consumers, so that the backlog stays where it is instead of growing until calls are refused. Consumers that
-   * do not come on at all, because their store is away, are not waited for.
+   * How long to wait before the next commit. Bursts are accepted at full speed; sustained load is slowed down to the
+   * rate of the consumers, so that the backlog stays constant instead of growing until calls are refused. Consumers
+   * that make no progress, because their store is unavailable, do not slow down commits.
    */
   private restMs(): number {
     if (performance.now() - this.consumers.slowest.atMs > PACED_WITHIN_MS) return 0
@@ -307,13 +307,13 @@ export class LocalJournal implements Journal {
     return over > 0 ? Math.min(REST_MS_MAX, over * REST_MS_PER_PACE) : 0
   }
 
-  /** Answers cuts that were asked for before the last commit began. */
+  /** Serves cuts that were requested before the last commit began. */
   private async endSegment(cuts: readonly PromiseWithResolvers<number>[]): Promise<void> {
     try {
       await this.segments.begin(this.durableSeq + 1)
       for (const cut of cuts) cut.resolve(this.durableSeq)
     } catch (cause) {
-      const refusal = new ApiError('UNAVAILABLE', 'the journal could not begin a new file', { cause })
+      const refusal = new ApiError('UNAVAILABLE', 'the journal cannot create a new file', { cause })
       for (const cut of cuts) cut.reject(refusal)
     }
   }
@@ -324,8 +324,8 @@ export class LocalJournal implements Journal {
     let waiting: readonly Waiter[] = []
     let bytes = this.pending.bytes
     try {
-      const place = this.segments.place(this.durableSeq + 1, receivedAt)
-      const known = place instanceof Promise ? await place : place
+      const point = this.segments.appendPoint(this.durableSeq + 1, receivedAt)
+      const known = point instanceof Promise ? await point : point
       waiting = this.takeWaiting()
       const commit = this.pending.build(this.durableSeq + 1, receivedAt, this.epoch, known, this.pool)
       bytes = commit.buffer.length
@@ -334,7 +334,7 @@ export class LocalJournal implements Journal {
       this.options.onCommit?.(performance.now() - started, bytes)
       this.acknowledge(commit, waiting)
     } catch (error) {
-      // Those whose turn had not come are refused as well: nothing of them is written.
+      // The commit failed before it was built: refuse its rows as well, none is written.
       if (waiting.length === 0) {
         waiting = this.takeWaiting()
         this.pending.clear()
@@ -362,8 +362,8 @@ export class LocalJournal implements Journal {
 
   private refuseAll(waiting: readonly Waiter[], bytes: number, error: unknown): void {
     this.probe.failed(bytes)
-    this.options.log.error('journal: a write failed; its calls were refused', { error })
-    const refusal = new ApiError('UNAVAILABLE', 'the journal could not be written; send the call again', {
+    this.options.log.error('journal: a write failed; its calls are refused', { error })
+    const refusal = new ApiError('UNAVAILABLE', 'the journal cannot be written; try again', {
       cause: error,
     })
     for (const waiter of waiting) waiter.reject(refusal)
@@ -372,7 +372,7 @@ export class LocalJournal implements Journal {
 
 interface Waiter {
   readonly kind: Frame['kind']
-  /** Place of the call's first row among the rows of its kind in this commit. */
+  /** Index of the call's first row among the rows of its kind in this commit. */
   readonly first: number
   readonly rows: number
   readonly resolve: (appended: Appended) => void
@@ -381,13 +381,13 @@ interface Waiter {
 
 const SEGMENT_BYTES = 32 * 1024 * 1024
 const TAIL_BYTES = 48 * 1024 * 1024
-/** Rows that wait for the disk; past it the disk is in trouble and calls are refused. */
+/** Rows waiting for the disk. Beyond this the disk is too slow and calls are refused. */
 const PENDING_BYTES_MAX = 256 * 1024 * 1024
 const EARLY_COMMIT_BYTES = 256 * 1024
-/** About two million events: some seconds of loading. */
+/** About two million events, which ClickHouse loads in a few seconds. */
 const PACE_BYTES = 512 * 1024 * 1024
 const PACED_WITHIN_MS = 5_000
 const REST_MS_MAX = 100
-/** At this rate a tenth above the bound makes each commit rest for 20 ms. */
+/** For example, a backlog 10% above the limit delays each commit by 20 ms. */
 const REST_MS_PER_PACE = 200
 const FOLLOW_BYTES = 4 * 1024 * 1024

@@ -3,8 +3,8 @@ import type { StoredFrame } from './frame.ts'
 import { KINDS, readSpans, SPAN_BYTES, uuidOf } from './frame.ts'
 
 /**
- * Frames as versions before "ARJ2" wrote them: they are read, never written. Their checks are not keyed, so they are read
- * in order and never searched for. All integers are little-endian.
+ * Frames in the format before "ARJ2", read only. Their checks are not keyed, so they are read in order and never
+ * searched for. All integers are little-endian.
  *
  * ```
  *  0  magic "ARJ1"            20  kind (u8), 3 bytes zero      40  first seq (f64)
@@ -25,7 +25,7 @@ export type OldFrameRead =
   | { readonly status: 'damaged'; readonly head: OldHead }
   | { readonly status: 'none' }
 
-/** What a head says that has proved to be sound; `end` is where in the bytes the next frame starts. */
+/** The contents of a verified head; `end` is where in the bytes the next frame starts. */
 export interface OldHead {
   readonly firstSeq: number
   readonly rows: number
@@ -33,12 +33,12 @@ export interface OldHead {
   readonly end: number
 }
 
-/** Whether these first bytes of a segment are those of an old one. */
+/** Whether a segment with these first bytes has the old format. */
 export function isOldSegment(bytes: Buffer): boolean {
   return bytes.length >= MAGIC.length && bytes.compare(MAGIC, 0, 4, 0, 4) === 0
 }
 
-/** Reads the frame that starts at `at`, like `readFrame` for those of today. */
+/** Reads the frame that starts at `at`, like `readFrame` for the current format. */
 export function readOldFrame(bytes: Buffer, at: number): OldFrameRead {
   const left = bytes.length - at
   if (left < HEAD_BYTES_MIN) return { status: 'short', need: HEAD_BYTES_MIN }
@@ -68,7 +68,7 @@ export function readOldFrame(bytes: Buffer, at: number): OldFrameRead {
   return { status: 'frame', head, frame: { ...described, block } }
 }
 
-/** Outbox ids were numbers then; these are the names that the migration of the outbox gave to its rows. */
+/** Old outbox ids were numbers; this converts them as the outbox migration (0007) did. */
 function readIds(bytes: Buffer, at: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) =>
     uuidOf(

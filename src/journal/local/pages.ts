@@ -1,30 +1,30 @@
 import { ptr } from 'bun:ffi'
 
-/** Unit of writes: what disks and file systems want for direct writes, and what they write anyway. */
+/** Unit of writes, as direct I/O requires. */
 export const PAGE_BYTES = 4096
 const POOLED_BYTES_MIN = 8 * 1024
 const POOLED_BYTES_MAX = 32 * 1024 * 1024
 
 /**
- * Memory for commits: a whole number of pages, beginning on one, as direct writes need it. Pieces are used again:
- * the first touch of fresh memory costs more than writing it to the disk (1–2 ms a megabyte on a virtual machine,
- * measured), and a busy journal needs a hundred megabytes a second.
+ * Page-aligned commit buffers of whole pages, as direct I/O requires. Allocation is expensive, so commit buffers are
+ * pooled: the first access to new memory costs more than writing it to disk (1–2 ms per megabyte, measured on a virtual
+ * machine), and a busy journal needs a hundred megabytes per second.
  */
 export class PagePool {
-  /** Pieces at rest, by size. */
+  /** Free buffers by size. */
   private readonly free = new Map<number, Buffer[]>()
   private freeBytes = 0
-  /** The whole piece that a buffer was cut from. */
+  /** The pooled buffer that a returned view belongs to. */
   private readonly whole = new WeakMap<ArrayBufferLike, Buffer>()
 
-  /** A buffer for at least `bytes`, its pages filled up with zeros. */
+  /** A buffer of at least `bytes` bytes; the rest of the last page is zero. */
   take(bytes: number): Buffer {
     const length = Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES
     const piece = length < POOLED_BYTES_MIN ? allocate(length) : this.takePiece(sizeClass(length))
     return piece.subarray(0, length).fill(0, bytes)
   }
 
-  /** Takes a buffer back. Nobody may look at it any more. */
+  /** Returns a buffer to the pool. It must not be used any more. */
   give(buffer: Buffer): void {
     const piece = this.whole.get(buffer.buffer)
     if (piece === undefined || this.freeBytes + piece.length > POOLED_BYTES_MAX) return
@@ -46,7 +46,7 @@ export class PagePool {
   }
 }
 
-/** Sizes are rounded up to a power of two, or halfway to it, so that a piece fits the next commit. */
+/** Rounds up to a power of two, or three quarters of one, so that buffers fit later commits. */
 function sizeClass(bytes: number): number {
   const power = 2 ** Math.ceil(Math.log2(bytes))
   return bytes <= power * 0.75 ? power * 0.75 : power

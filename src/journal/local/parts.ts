@@ -10,14 +10,14 @@ import { Segments, segmentNames } from './segments.ts'
 
 export interface PartsOptions {
   readonly dir: string
-  /** A segment that has grown past this is closed and the next one begun. */
+  /** When a segment exceeds this size, the next one is started. */
   readonly segmentBytes: number
-  /** Asked at every start where positions are to go on, see {@link StartDecision}. */
+  /** Called at every start to decide where positions continue, see {@link StartDecision}. */
   readonly decideStart?: (found: FoundJournal) => Promise<StartDecision>
   readonly log: Log
 }
 
-/** What a journal consists of on the disk, and who reads it. */
+/** The parts of a journal on disk, and its consumers. */
 export interface Parts {
   readonly identity: Identity
   readonly gaps: Gaps
@@ -26,7 +26,7 @@ export interface Parts {
   readonly segments: Segments
 }
 
-/** Opens what is in the directory, and settles where positions go on: after all that were ever given. */
+/** Opens the directory and decides where positions continue: after all that were ever assigned. */
 export async function openParts(options: PartsOptions): Promise<{ parts: Parts; endSeq: number }> {
   const { dir, segmentBytes, log } = options
   fs.mkdirSync(dir, { recursive: true })
@@ -47,7 +47,7 @@ export async function openParts(options: PartsOptions): Promise<{ parts: Parts; 
   const endSeq = Math.max(found.endSeq, found.acknowledgedSeq, decision.afterSeq)
   if (decision.newEpoch) identity.begin(endSeq + 1)
   if (endSeq > found.endSeq || decision.newEpoch) {
-    // What came before a journal that has never given a position is another one's.
+    // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
     if (Math.max(found.endSeq, found.acknowledgedSeq) > 0)
       gaps.note({ afterSeq: found.endSeq, throughSeq: endSeq, loadedSeq: decision.loadedSeq })
     await segments.begin(endSeq + 1)

@@ -1,10 +1,10 @@
 import { EventBlock } from '../../columnar/event-block.ts'
 import { RecordBlock } from '../../columnar/record-block.ts'
 import type { Frame } from '../journal.ts'
-import { type FrameDraft, type FramePosition, frameBytes, writeFrame } from './frame.ts'
+import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
 import type { PagePool } from './pages.ts'
 
-/** The frames of one commit, laid out for the disk. */
+/** The frames of one commit, as they are written to disk. */
 export interface Commit {
   readonly buffer: Buffer
   readonly frames: readonly Frame[]
@@ -16,7 +16,7 @@ export interface Commit {
   readonly outboxIds: ReadonlyMap<Frame['kind'], readonly string[]>
 }
 
-/** Rows that wait for the next commit. */
+/** Rows waiting for the next commit. */
 export class PendingRows {
   readonly events = new EventBlock()
   readonly runs = RecordBlock.ofRuns()
@@ -26,8 +26,8 @@ export class PendingRows {
     return this.events.bytes + this.runs.bytes + this.tasks.bytes
   }
 
-  /** Lays out everything collected so far, and begins anew. Records stand before events: a run's start goes ahead of what it reports. */
-  build(firstSeq: number, receivedAt: number, epoch: string, place: FramePosition, pool: PagePool): Commit {
+  /** Lays out the collected rows and empties the collection. Records precede events: a run's start precedes its events. */
+  build(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: PagePool): Commit {
     const first = { run: firstSeq, task: firstSeq + this.runs.rows, event: firstSeq + this.runs.rows + this.tasks.rows }
     const endSeq = first.event + this.events.rows - 1
     const drafts = this.drafts(first, receivedAt, epoch)
@@ -36,10 +36,10 @@ export class PendingRows {
     drafts[drafts.length - 1].draft.padding = buffer.length - used
     const frames: Frame[] = []
     let at = 0
-    let { before: check } = place
+    let { before: check } = point
     for (const { draft, pieces } of drafts) {
       const { kind, rows, spans } = draft
-      const written = writeFrame(buffer, at, draft, pieces, { seal: place.seal, at: place.at + at, before: check })
+      const written = writeFrame(buffer, at, draft, pieces, { seal: point.seal, at: point.at + at, before: check })
       frames.push({ kind, firstSeq: draft.firstSeq, rows, receivedAt, spans, block: written.block })
       check = written.check
       at += frameBytes(draft)

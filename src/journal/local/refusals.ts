@@ -1,9 +1,9 @@
 import { ApiError } from '../../http/errors.ts'
 
-/** Why the journal does not take an append, whatever its disk could do. */
+/** Reasons to refuse an append that do not depend on the disk. */
 
 export function shuttingDown(): ApiError {
-  return new ApiError('UNAVAILABLE', 'the service is shutting down; send the call again')
+  return new ApiError('UNAVAILABLE', 'the service is shutting down; try again')
 }
 
 export function noWorkspace(): ApiError {

@@ -2,20 +2,20 @@
 export const MARKER_BYTES = 12
 /** Length of a frame's check. */
 export const CHECK_BYTES = 16
-/** Stands for the frame before the first one of a segment. */
+/** The previous check of a segment's first frame. */
 export const NO_CHECK = Buffer.alloc(CHECK_BYTES)
 
 const MAGIC = Buffer.from('ARJ2')
-const PLACE_BYTES = 16
+const LOCATION_BYTES = 16
 
 /**
- * What tells the frames of one segment from any other bytes. The journal's key is never shown, so nobody outside can make
- * bytes that pass, whatever they report: rows full of bytes that look like frames stay rows.
+ * Distinguishes the frames of one segment from any other bytes. The journal's key is secret, so callers cannot forge a
+ * frame within the data they report.
  */
 export class FrameSeal {
-  /** How each frame begins: what it is, and its epoch in a form that only the key can make. */
+  /** The first bytes of each frame: a magic number and a keyed hash of the epoch. */
   readonly marker: Buffer
-  private readonly place = Buffer.alloc(PLACE_BYTES)
+  private readonly location = Buffer.alloc(LOCATION_BYTES)
 
   /** @param segmentSeq the position that names the segment */
   constructor(
@@ -24,16 +24,16 @@ export class FrameSeal {
     segmentSeq: number,
   ) {
     this.marker = Buffer.concat([MAGIC, keyed(key).update(`epoch ${epoch}`).digest()]).subarray(0, MARKER_BYTES)
-    this.place.writeDoubleLE(segmentSeq, 0)
+    this.location.writeDoubleLE(segmentSeq, 0)
   }
 
   /**
-   * The keyed check of a frame that stands at byte `at` of the segment: a frame copied to another place does not pass.
-   * @param parts what is checked of its head, in order
+   * The keyed check of a frame at byte `at` of the segment. A frame that was copied elsewhere does not pass.
+   * @param parts the checked parts of its head, in order
    */
   check(at: number, ...parts: readonly Buffer[]): Buffer {
-    this.place.writeDoubleLE(at, 8)
-    const hasher = keyed(this.key).update(this.place)
+    this.location.writeDoubleLE(at, 8)
+    const hasher = keyed(this.key).update(this.location)
     for (const part of parts) hasher.update(part)
     return hasher.digest().subarray(0, CHECK_BYTES)
   }

@@ -3,41 +3,41 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
 import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
-import type { FramePosition, StoredFrame } from './frame.ts'
+import type { AppendPoint, StoredFrame } from './frame.ts'
 import { isOldSegment } from './old-frame.ts'
 import { PAGE_BYTES } from './pages.ts'
 import { type FrameSeal, NO_CHECK } from './seal.ts'
-import { type FrameFormat, OLD_FORMAT, type ReadPosition, resume, sealedFormat, startOf, walk } from './walk.ts'
+import { type FrameFormat, OLD_FORMAT, type ResumePoint, resume, sealedFormat, startOf, walk } from './walk.ts'
 
-/** A file of frames. `bytes` counts what is durable; whatever stands behind that was never acknowledged. */
+/** A file of frames. `bytes` counts what is durable; anything after that was never acknowledged. */
 export interface Segment {
   readonly path: string
   readonly firstSeq: number
   /** 0 for an empty segment. */
   lastSeq: number
   bytes: number
-  /** When its rows were accepted, see {@link dayOf}; undefined for an empty segment. */
+  /** The day on which its rows were accepted, see {@link dayOf}; undefined for an empty segment. */
   day: number | undefined
   readonly seal: FrameSeal
   readonly format: FrameFormat
-  /** The check of its last frame, for the next one. */
+  /** The check of its last frame; the next frame includes it. */
   check: Buffer
 }
 
 export interface SegmentsOptions {
   readonly dir: string
-  /** A segment that has grown past this is closed and the next one begun. */
+  /** When a segment exceeds this size, the next one is started. */
   readonly segmentBytes: number
-  /** What seals the frames of the segment that begins at `firstSeq`. */
+  /** Returns the seal for the frames of the segment that begins at `firstSeq`. */
   readonly sealOf: (firstSeq: number) => FrameSeal
-  /** Told when rows are found missing: those after `afterSeq`, up to `throughSeq`. */
+  /** Called when rows are found missing: those after `afterSeq`, up to `throughSeq`. */
   readonly onGap: (afterSeq: number, throughSeq: number) => void
   /** Positions up to here have been acknowledged. */
   readonly acknowledgedSeq: number
   readonly log: Log
 }
 
-/** The day (UTC) of a moment in Unix milliseconds, counted from 1970. */
+/** The UTC day of a time in Unix milliseconds, as days since 1970. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / 86_400_000)
 }
@@ -51,25 +51,26 @@ export function segmentNames(dir: string): string[] {
 }
 
 /**
- * The segment files of one journal. A segment holds rows of one day, so that retention can drop it whole, and of one epoch.
- * Knows nothing of what the frames mean.
+ * The segment files of one journal. A segment holds rows of one day and one epoch, so that retention can delete the whole
+ * file. This class does not interpret the frames.
  *
- * Reading goes from frame to frame. Behind damage it goes on where the head says, when that is sound; otherwise at the
- * next frame whose keyed check proves that it was written to that very place. Bytes that callers report can never be that.
+ * Reading goes from frame to frame. After a damaged block it continues where the valid head says; after a damaged head,
+ * at the next frame whose keyed check proves that it was written at that offset. Bytes that callers report cannot pass
+ * that check.
  */
 export class Segments {
-  /** Frames of the last two segments; the journal takes what it needs from them. */
+  /** Frames of the last two segments, for recovery. */
   readonly recovered: StoredFrame[] = []
   private file: fs.promises.FileHandle | undefined
-  /** The last segment must not be written to any more. */
+  /** Whether the last segment must not be written to any more. */
   private sealed = false
   private readonly list: Segment[] = []
-  /** Of all segments, what is durable. Asked for with every append, so it is kept and not summed up. */
+  /** Durable bytes of all segments. Read on every append, so it is maintained instead of computed. */
   bytes = 0
 
   private constructor(private readonly options: SegmentsOptions) {}
 
-  /** Opens the directory, cuts off a torn tail, and sets damaged frames of the last segment aside. */
+  /** Opens the directory, truncates a torn tail, and quarantines damaged frames of the last segment. */
   static async open(options: SegmentsOptions): Promise<Segments> {
     const segments = new Segments(options)
     for (const name of segmentNames(options.dir)) segments.list.push(segments.openSegment(join(options.dir, name)))
@@ -77,12 +78,12 @@ export class Segments {
       const next = segments.list[index + 1]
       if (next === undefined) return
       segment.lastSeq = next.firstSeq - 1
-      // Nobody would come to read it.
+      // An empty segment is never read, so its gap is reported here.
       if (segment.bytes === 0) options.onGap(segment.firstSeq - 1, segment.lastSeq)
     })
     await segments.recoverLast()
     segments.bytes = segments.list.reduce((sum, segment) => sum + segment.bytes, 0)
-    // The records before a crash may have been the last of their segment.
+    // The newest records before a crash may be in the previous segment.
     const previous = segments.list.at(-2)
     if (previous !== undefined) segments.recovered.unshift(...(await segments.readAll(previous)))
     return segments
@@ -99,25 +100,25 @@ export class Segments {
   }
 
   /**
-   * Where the frames with the rows from `firstSeq` on go, which are accepted at `receivedAt`. Call {@link write} before
-   * asking again.
+   * Where to write the frames with the rows from `firstSeq` on, accepted at `receivedAt`. Call {@link write} before
+   * calling this again.
    */
-  place(firstSeq: number, receivedAt: number): FramePosition | Promise<FramePosition> {
+  appendPoint(firstSeq: number, receivedAt: number): AppendPoint | Promise<AppendPoint> {
     const day = dayOf(receivedAt)
     const last = this.list.at(-1)
     const isRoomy = last !== undefined && last.bytes < this.options.segmentBytes && (last.day ?? day) === day
     const isInLine = last !== undefined && (last.bytes > 0 || last.firstSeq === firstSeq)
-    if (!isRoomy || !isInLine || this.sealed) return this.create(firstSeq).then(placeIn)
-    if (this.file !== undefined) return placeIn(last)
+    if (!isRoomy || !isInLine || this.sealed) return this.create(firstSeq).then(appendPointOf)
+    if (this.file !== undefined) return appendPointOf(last)
     return openForWrites(last.path, 0).then((file) => {
       this.file = file
-      return placeIn(last)
+      return appendPointOf(last)
     })
   }
 
   /**
-   * Writes frames that hold the rows up to `lastSeq` to where {@link place} said; resolves once they are on stable
-   * storage. On failure nothing of them counts, and the next write goes to a new segment.
+   * Writes frames with the rows up to `lastSeq` at {@link appendPoint}; resolves once they are on stable storage. On
+   * failure none of them is stored, and the next write goes to a new segment.
    *
    * @param check of the last frame
    */
@@ -137,8 +138,8 @@ export class Segments {
   }
 
   /**
-   * Ends the last segment. The next one, for rows from `firstSeq` on, is there at once, so that the journal's position
-   * is known even when everything before it has been dropped. Never during a write.
+   * Closes the last segment and creates the next one, for rows from `firstSeq` on. The new file preserves the journal's
+   * position even after all earlier segments have been deleted. Must not be called during a write.
    */
   async begin(firstSeq: number): Promise<void> {
     const last = this.list.at(-1)
@@ -146,7 +147,7 @@ export class Segments {
     await this.create(firstSeq)
   }
 
-  /** Deletes all segments but the last that hold nothing past `seq`, and what was set aside of them, for good. */
+  /** Permanently deletes the segments, except the last, that hold no row past `seq`, and their quarantined copies. */
   async dropThrough(seq: number): Promise<void> {
     while (this.list.length > 1 && this.list[0].lastSeq <= seq) this.dropOldest()
     const { dir } = this.options
@@ -157,7 +158,7 @@ export class Segments {
     await syncDir(dir)
   }
 
-  /** Deletes the oldest segment. Never the one that is written to. */
+  /** Deletes the oldest segment. Must not be the one that is being written to. */
   dropOldest(): void {
     const oldest = this.list.shift()
     if (oldest === undefined) return
@@ -171,55 +172,55 @@ export class Segments {
     await file?.close()
   }
 
-  /** The frames of a segment from `place` on, in order; stops at `limit` bytes read or the end of what is durable. */
+  /** Reads the frames of a segment from `point` on, in order, up to `limit` bytes or the end of what is durable. */
   async read(
     segment: Segment,
-    place: ReadPosition,
+    point: ResumePoint,
     limit: number,
-  ): Promise<{ frames: StoredFrame[]; place: ReadPosition }> {
+  ): Promise<{ frames: StoredFrame[]; point: ResumePoint }> {
     // Rows may be appended while this reads.
     const { lastSeq, bytes: end } = segment
-    const rest = end - place.at
+    const rest = end - point.at
     const file = await open(segment.path, 'r')
     try {
-      let bytes = await readBytes(file, place.at, Math.min(limit, rest))
-      let found = walk(segment.format, bytes, place)
+      let bytes = await readBytes(file, point.at, Math.min(limit, rest))
+      let found = walk(segment.format, bytes, point)
       if (found.frames.length === 0 && found.stop === 'short' && found.need <= rest) {
-        // One frame larger than the limit: read it whole.
-        bytes = await readBytes(file, place.at, found.need)
-        found = walk(segment.format, bytes, place)
+        // The frame is larger than the limit: read all of it.
+        bytes = await readBytes(file, point.at, found.need)
+        found = walk(segment.format, bytes, point)
       }
       const [first] = found.frames
       if (first !== undefined) {
-        this.noteGap(lastSeq, place.nextSeq, first.firstSeq)
-        if (found.place.at >= end) this.noteGap(lastSeq, found.place.nextSeq, lastSeq + 1)
-        // A write that failed half-way may have left rows that a later segment holds for good.
-        return { frames: found.frames.filter(({ firstSeq }) => firstSeq <= lastSeq), place: found.place }
+        this.noteGap(lastSeq, point.nextSeq, first.firstSeq)
+        if (found.point.at >= end) this.noteGap(lastSeq, found.point.nextSeq, lastSeq + 1)
+        // A failed write may have left rows that a later segment holds.
+        return { frames: found.frames.filter(({ firstSeq }) => firstSeq <= lastSeq), point: found.point }
       }
-      // Damage, or a file that is shorter than it was.
-      const toEnd = await readBytes(file, place.at, rest)
-      const next = found.behind ??
-        resume(segment.format, toEnd, place) ?? { at: end, nextSeq: lastSeq + 1, before: null }
-      this.quarantine(segment, toEnd.subarray(0, next.at - place.at), place.at)
-      this.noteGap(lastSeq, place.nextSeq, next.at < end ? next.nextSeq : lastSeq + 1)
-      return { frames: [], place: next }
+      // Damage, or a truncated file.
+      const toEnd = await readBytes(file, point.at, rest)
+      const next = found.afterDamage ??
+        resume(segment.format, toEnd, point) ?? { at: end, nextSeq: lastSeq + 1, before: null }
+      this.quarantine(segment, toEnd.subarray(0, next.at - point.at), point.at)
+      this.noteGap(lastSeq, point.nextSeq, next.at < end ? next.nextSeq : lastSeq + 1)
+      return { frames: [], point: next }
     } finally {
       await file.close()
     }
   }
 
-  /** @param lastSeq of the segment: what is behind it is no row of its own */
+  /** @param lastSeq of the segment; positions after it belong to other segments */
   private noteGap(lastSeq: number, expectedSeq: number, foundSeq: number): void {
     this.options.onGap(expectedSeq - 1, Math.min(lastSeq, foundSeq - 1))
   }
 
   private async readAll(segment: Segment): Promise<StoredFrame[]> {
     const frames: StoredFrame[] = []
-    let place = startOf(segment.firstSeq)
-    while (place.at < segment.bytes) {
-      const read = await this.read(segment, place, segment.bytes)
+    let point = startOf(segment.firstSeq)
+    while (point.at < segment.bytes) {
+      const read = await this.read(segment, point, segment.bytes)
       frames.push(...read.frames)
-      place = read.place
+      point = read.point
     }
     return frames
   }
@@ -228,56 +229,56 @@ export class Segments {
     const path = `${segment.path}.${at}.damaged`
     if (fs.existsSync(path) || bytes.length === 0) return
     const details = { segment: segment.path, at, bytes: bytes.length, copy: path }
-    this.options.log.error('journal: a damaged frame was set aside; every other frame is intact', details)
+    this.options.log.error('journal: quarantined a damaged frame; all other frames are intact', details)
     try {
       fs.writeFileSync(path, bytes, { mode: 0o600 })
     } catch (error) {
-      this.options.log.error('journal: no copy could be made of a damaged frame', { copy: path, error })
+      this.options.log.error('journal: cannot copy a damaged frame', { copy: path, error })
     }
   }
 
-  /** Finds the end of what was acknowledged in the last segment. Only its tail can be torn: writes go one by one. */
+  /** Finds the end of the acknowledged data in the last segment. Writes are sequential, so only the tail can be torn. */
   private async recoverLast(): Promise<void> {
     const segment = this.list.at(-1)
     if (segment === undefined) return
     const bytes = fs.readFileSync(segment.path)
-    let place = startOf(segment.firstSeq)
-    let damaged: ReadPosition | undefined
-    let sound = place
+    let point = startOf(segment.firstSeq)
+    let damaged: ResumePoint | undefined
+    let valid = point
     for (;;) {
-      const found = walk(segment.format, bytes.subarray(place.at), place)
+      const found = walk(segment.format, bytes.subarray(point.at), point)
       if (found.frames.length > 0) {
         this.recovered.push(...found.frames)
-        if (damaged !== undefined) this.quarantine(segment, bytes.subarray(damaged.at, place.at), damaged.at)
-        this.options.onGap(sound.nextSeq - 1, found.frames[0].firstSeq - 1)
+        if (damaged !== undefined) this.quarantine(segment, bytes.subarray(damaged.at, point.at), damaged.at)
+        this.options.onGap(valid.nextSeq - 1, found.frames[0].firstSeq - 1)
         damaged = undefined
-        sound = found.place
+        valid = found.point
       }
       if (found.stop === 'end') break
-      damaged ??= found.place
-      const next = found.behind ?? resume(segment.format, bytes.subarray(found.place.at), found.place)
+      damaged ??= found.point
+      const next = found.afterDamage ?? resume(segment.format, bytes.subarray(found.point.at), found.point)
       if (next === undefined) break
-      place = next
+      point = next
     }
-    segment.lastSeq = sound.at === 0 ? 0 : sound.nextSeq - 1
-    segment.check = sound.before ?? NO_CHECK
+    segment.lastSeq = valid.at === 0 ? 0 : valid.nextSeq - 1
+    segment.check = valid.before ?? NO_CHECK
     segment.day = this.recovered.length > 0 ? dayOf(this.recovered[0].receivedAt) : undefined
-    await this.cutTail(segment, bytes, Math.min(sound.at, bytes.length))
+    await this.truncateTail(segment, bytes, Math.min(valid.at, bytes.length))
   }
 
-  private async cutTail(segment: Segment, bytes: Buffer, sound: number): Promise<void> {
-    segment.bytes = sound
-    // Writes go to whole pages, and old segments are not written to.
-    if (sound % PAGE_BYTES !== 0 || segment.format === OLD_FORMAT) this.sealed = true
-    if (sound === bytes.length) return
-    if (this.endSeq < this.options.acknowledgedSeq) this.quarantine(segment, bytes.subarray(sound), sound)
+  private async truncateTail(segment: Segment, bytes: Buffer, valid: number): Promise<void> {
+    segment.bytes = valid
+    // Writes start at page boundaries, and segments of the old format are read only.
+    if (valid % PAGE_BYTES !== 0 || segment.format === OLD_FORMAT) this.sealed = true
+    if (valid === bytes.length) return
+    if (this.endSeq < this.options.acknowledgedSeq) this.quarantine(segment, bytes.subarray(valid), valid)
     else {
-      this.options.log.warn('journal: cut off a torn tail that was never acknowledged', {
+      this.options.log.warn('journal: truncated a torn tail that was never acknowledged', {
         segment: segment.path,
-        bytes: bytes.length - sound,
+        bytes: bytes.length - valid,
       })
     }
-    await truncate(segment.path, sound)
+    await truncate(segment.path, valid)
   }
 
   private openSegment(path: string): Segment {
@@ -292,7 +293,7 @@ export class Segments {
     this.sealed = true
     await this.close()
     const { dir, sealOf } = this.options
-    // An empty one holds nothing but a position, and this one's is known better.
+    // An empty segment only records a position, which the new one supersedes.
     if (this.list.at(-1)?.bytes === 0) fs.rmSync(this.list.pop()!.path, { force: true })
     const path = join(dir, `${String(firstSeq).padStart(16, '0')}.segment`)
     this.file = await openForWrites(path, fs.constants.O_CREAT | fs.constants.O_TRUNC)
@@ -305,29 +306,29 @@ export class Segments {
     return segment
   }
 
-  /** After a failed write: cut what it may have left, and never write to that file again. */
+  /** After a failed write: truncates what it may have left, and stops writing to that file. */
   private async abandon(segment: Segment): Promise<void> {
     await this.close().catch(() => {})
     this.sealed = true
     try {
       await truncate(segment.path, segment.bytes)
     } catch (error) {
-      this.options.log.error('journal: could not cut a failed write', { segment: segment.path, error })
+      this.options.log.error('journal: cannot truncate a failed write', { segment: segment.path, error })
     }
   }
 }
 
-function placeIn({ seal, bytes, check }: Segment): FramePosition {
+function appendPointOf({ seal, bytes, check }: Segment): AppendPoint {
   return { seal, at: bytes, before: check }
 }
 
 const SEGMENT_NAME = /^\d{16}\.segment$/
-/** Of damage that was set aside. */
+/** Copies of quarantined frames. */
 const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
-/** Room for the head of most frames. */
+/** Enough for the head of most frames. */
 const FIRST_BYTES = 16 * 1024
 
-/** The day of the first frame, if that is sound: retention goes by it. */
+/** The day of the first frame, for retention; undefined when its head is damaged. */
 function readDay(path: string, format: FrameFormat): number | undefined {
   let read = format.read(readStart(path, FIRST_BYTES), 0, 0)
   const isHeadShort = read.status === 'short' && read.receivedAt === undefined

@@ -2,79 +2,85 @@ import { type FrameRead, readFrame, type StoredFrame } from './frame.ts'
 import { type OldFrameRead, readOldFrame } from './old-frame.ts'
 import { type FrameSeal, NO_CHECK } from './seal.ts'
 
-/** Where in a segment reading can go on. */
-export interface ReadPosition {
-  /** A byte of the segment. */
+/** Where reading of a segment can resume. */
+export interface ResumePoint {
+  /** Byte offset in the segment. */
   readonly at: number
-  /** The position of the first row that stands there. */
+  /** The position of the first row there. */
   readonly nextSeq: number
-  /** The check of the frame before; null after a hole, where the next frame may have a later position. */
+  /** The check of the previous frame; null after missing frames, when the next frame may have a later position. */
   readonly before: Buffer | null
 }
 
-/** How the frames of a segment are written. */
+/** Reads and finds the frames of one segment format. */
 export interface FrameFormat {
-  /** Reads the frame at `at` of `bytes`, which is byte `place` of the segment. */
-  read(bytes: Buffer, at: number, place: number): FrameRead | OldFrameRead
-  /** The next place at or after `from` where a sound frame may start; -1 when there is none or it cannot be told. */
+  /** Reads the frame at `at` of `bytes`, which is byte `offset` of the segment. */
+  read(bytes: Buffer, at: number, offset: number): FrameRead | OldFrameRead
+  /** The next index at or after `from` where a valid frame may start; -1 when there is none or the format cannot tell. */
   find(bytes: Buffer, from: number): number
 }
 
-/** Where the frames of a segment begin. */
-export function startOf(firstSeq: number): ReadPosition {
+/** The beginning of a segment. */
+export function startOf(firstSeq: number): ResumePoint {
   return { at: 0, nextSeq: firstSeq, before: NO_CHECK }
 }
 
 export function sealedFormat(seal: FrameSeal): FrameFormat {
   return {
-    read: (bytes, at, place) => readFrame(bytes, at, seal, place),
+    read: (bytes, at, offset) => readFrame(bytes, at, seal, offset),
     find: (bytes, from) => bytes.indexOf(seal.marker, from),
   }
 }
 
-/** Anybody can make bytes that pass for old frames, so nothing is looked for behind damage. */
+/** Old frames can be forged, so reading does not resume after damage. */
 export const OLD_FORMAT: FrameFormat = { read: readOldFrame, find: () => -1 }
 
 export interface Walk {
   readonly frames: readonly StoredFrame[]
-  /** Where it stopped: behind the last sound frame. */
-  readonly place: ReadPosition
-  /** `short`: the bytes end within a frame, which needs `need` of them; `damage`: what stands there is no sound frame. */
+  /** Where it stopped: after the last valid frame. */
+  readonly point: ResumePoint
+  /** `short`: the bytes end within a frame of `need` bytes; `damage`: there is no valid frame at this point. */
   readonly stop: 'end' | 'short' | 'damage'
   readonly need: number
-  /** Where to go on when only the block is damaged. */
-  readonly behind: ReadPosition | undefined
+  /** Where to resume when only the block is damaged. */
+  readonly afterDamage: ResumePoint | undefined
 }
 
-/** Reads the sound frames of `bytes`, which stand at `start` of a segment, one after the other. */
-export function walk(format: FrameFormat, bytes: Buffer, start: ReadPosition): Walk {
+/** Reads consecutive valid frames of `bytes`, which begin at `start` of a segment. */
+export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint): Walk {
   const frames: StoredFrame[] = []
-  let place = start
-  const stopped = (stop: Walk['stop'], need = 0, behind?: ReadPosition): Walk => ({ frames, place, stop, need, behind })
+  let point = start
+  const stopped = (stop: Walk['stop'], need = 0, afterDamage?: ResumePoint): Walk => ({
+    frames,
+    point,
+    stop,
+    need,
+    afterDamage,
+  })
   for (;;) {
-    const at = place.at - start.at
+    const at = point.at - start.at
     if (at >= bytes.length) return stopped('end')
-    const read = format.read(bytes, at, place.at)
+    const read = format.read(bytes, at, point.at)
     if (read.status === 'short') return stopped('short', read.need)
-    if (read.status === 'none' || !follows(read.head, place)) return stopped('damage')
+    if (read.status === 'none' || !follows(read.head, point)) return stopped('damage')
     const { head } = read
     const before = 'check' in head ? head.check : NO_CHECK
     const next = { at: start.at + head.end, nextSeq: head.firstSeq + head.rows, before }
     if (read.status === 'damaged') return stopped('damage', 0, next)
     frames.push(read.frame)
-    place = next
+    point = next
   }
 }
 
 /**
- * Where the next sound frame stands behind damage at `place`; undefined when there is none.
- * @param bytes of the segment from `place` on, to its end
+ * Where the next valid frame after the damage at `point` begins; undefined when there is none.
+ * @param bytes of the segment from `point` on, to its end
  */
-export function resume(format: FrameFormat, bytes: Buffer, place: ReadPosition): ReadPosition | undefined {
+export function resume(format: FrameFormat, bytes: Buffer, point: ResumePoint): ResumePoint | undefined {
   for (let at = format.find(bytes, 1); at >= 0; at = format.find(bytes, at + 1)) {
-    const read = format.read(bytes, at, place.at + at)
-    const isSound = read.status === 'frame' || read.status === 'damaged'
-    if (isSound && read.head.firstSeq >= place.nextSeq) return { ...place, at: place.at + at, before: null }
+    const read = format.read(bytes, at, point.at + at)
+    const isValid = read.status === 'frame' || read.status === 'damaged'
+    if (isValid && read.head.firstSeq >= point.nextSeq) return { ...point, at: point.at + at, before: null }
   }
   return undefined
 }
@@ -84,7 +90,7 @@ interface Head {
   readonly before?: Buffer
 }
 
-function follows({ firstSeq, before }: Head, place: ReadPosition): boolean {
-  if (place.before === null) return firstSeq >= place.nextSeq
-  return firstSeq === place.nextSeq && (before === undefined || before.equals(place.before))
+function follows({ firstSeq, before }: Head, point: ResumePoint): boolean {
+  if (point.before === null) return firstSeq >= point.nextSeq
+  return firstSeq === point.nextSeq && (before === undefined || before.equals(point.before))
 }

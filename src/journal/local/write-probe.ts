@@ -4,12 +4,12 @@ import { ApiError } from '../../http/errors.ts'
 
 const PROBE_BYTES = 64 * 1024
 const PROBE_BYTES_MAX = 16 * 1024 * 1024
-/** What has been found holds for so long: anybody may ask, and a probe costs a write. */
+/** How long a result is cached: `/readyz` is public, and a probe costs a write. */
 const HOLDS_MS = 1_000
 
 /**
- * Whether the journal's directory takes writes. After an append that failed it does not, until a probe of the same size gets
- * through; otherwise an append that got through lately says so, and when there was none, a probe.
+ * Tells whether the journal's directory accepts writes. After a failed append it does not until a probe of the same size
+ * succeeds. Otherwise a recent successful append counts, or a probe when there was none.
  */
 export class WriteProbe {
   private failedBytes = 0
@@ -19,13 +19,13 @@ export class WriteProbe {
 
   constructor(private readonly dir: string) {}
 
-  /** Says that an append got through. */
+  /** Records a successful append. */
   succeeded(): void {
     this.failedBytes = 0
     this.soundAtMs = performance.now()
   }
 
-  /** Says that an append of so many bytes failed. */
+  /** Records a failed append of `bytes` bytes. */
   failed(bytes: number): void {
     this.failedBytes = Math.max(bytes, PROBE_BYTES)
     this.lastProbe = undefined
@@ -51,7 +51,7 @@ export class WriteProbe {
     const bytes = Math.min(PROBE_BYTES_MAX, Math.max(this.failedBytes, PROBE_BYTES))
     let error: unknown
     try {
-      // A new file each time: a full disk takes what overwrites.
+      // A new file each time: a full disk still accepts overwrites.
       const file = await open(path, 'w', 0o600)
       try {
         await file.writeFile(Buffer.alloc(bytes))
