@@ -189,8 +189,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const onChange = () => relay.poke()
   const stale = startStaleRuns({ sql, statistics, clock, log, loops, onChange })
   teardown.add('stale runs', () => stale.stop())
-  const watermark = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
-  const sweep = () => sweepIdempotencyKeys(sql, watermark).then(() => sweepFeedTokens(sql, clock))
+  const retentionClock = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
+  const sweep = () => sweepIdempotencyKeys(sql, retentionClock).then(() => sweepFeedTokens(sql, clock))
   const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
   teardown.add('sweep of idempotency keys and feed tokens', endSweep)
 
@@ -226,7 +226,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     sink,
     retentionWatermarks,
     days,
-    watermark,
+    clock: retentionClock,
     log,
     loops,
     metrics: metrics.registry,
@@ -271,7 +271,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       ring,
       limiter,
       reader: bodyReader(config),
-      idempotency: createIdempotency({ sql, clock, expiryClock: watermark, log, instanceId }),
+      idempotency: createIdempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
       operatorToken: config.operatorToken,
       operatorAttempts: new FailureLimit({
         what: 'wrong operator tokens',

@@ -19,13 +19,13 @@ export interface EraseActivityDeps {
 }
 
 const SINK_PATIENCE_MS = 30_000
-/** How soon a process that stops is heard. */
+/** How often to check whether the process is stopping. */
 const SINK_WAIT_MS = 500
 
 /**
- * Has this process's journal, and ClickHouse, let go of workspaces that Postgres holds nothing of any more. Every process
- * that shares the database does so, each for what went through its own journal; one that was away does it when it is
- * back. Does nothing when there is nothing to let go of. May be interrupted and called again; one call at a time.
+ * Deletes the activity of workspaces whose rows are already deleted from Postgres, from this process's journal and from
+ * ClickHouse. Every process that shares the database does this for the activity of its own journal; a process that was
+ * down does it after its start. May be interrupted and called again; one call at a time.
  *
  * @throws ApiError UNAVAILABLE when ClickHouse is behind; what the stores throw
  */
@@ -40,12 +40,12 @@ export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal
   if (due.length === 0) return
   const workspaceIds = due.map((row) => row.workspace_id)
   for (const id of workspaceIds) journal.refuse(id)
-  // What had left the outbox before its rows were deleted is in a journal after this.
+  // After this the journal has every change that left the outbox before the outbox rows were deleted.
   await relay.flush()
   const seq = await journal.cut()
-  // And now no outbox row is left whose frame lies before the cut: after a crash the relay would append it again.
+  // Deletes outbox rows whose frames lie before the cut: after a crash the relay would append them again.
   await relay.flush()
-  await allRead(deps, seq, signal)
+  await allConsumed(deps, seq, signal)
   for (const id of workspaceIds) await eraseFromColumnar(deps, id, signal)
   if (!(await journal.drop(seq))) throw new ApiError('UNAVAILABLE', 'the journal is still being read; try again')
   const left = (await Promise.all(workspaceIds.map((id) => countRows(columnar, id)))).flatMap((counts) => [...counts])
@@ -55,8 +55,8 @@ export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal
     where workspace_id = any(${workspaceIds}::uuid[]) and not ${epoch} = any(let_go)`
 }
 
-/** Waits until every consumer has done with everything up to `seq`. */
-async function allRead({ sink, statistics }: EraseActivityDeps, seq: number, signal: AbortSignal): Promise<void> {
+/** Waits until every consumer has processed everything up to `seq`. */
+async function allConsumed({ sink, statistics }: EraseActivityDeps, seq: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + SINK_PATIENCE_MS
   while (!(await sink.waitFor(seq, SINK_WAIT_MS))) {
     signal.throwIfAborted()
@@ -66,7 +66,7 @@ async function allRead({ sink, statistics }: EraseActivityDeps, seq: number, sig
   await statistics.flush()
 }
 
-/** Counted before: when a crash comes between the two, the repeat finds fewer and the larger number stands. */
+/** Stores the count before deleting: after a crash a repeat finds fewer rows, and the larger count is kept. */
 async function eraseFromColumnar(
   { sql, columnar }: EraseActivityDeps,
   workspaceId: string,

@@ -1,9 +1,9 @@
 import type { ColumnarClient } from '../columnar/client.ts'
 
-/** ClickHouse rewrites every part that has such rows. */
+/** The mutation rewrites every part that has rows of the workspace. */
 const MUTATION_TIMEOUT_MS = 90_000
 
-/** How many rows each table of ClickHouse has of a workspace, by its own catalogue; tables without any are left out. */
+/** The number of a workspace's rows in each ClickHouse table, by ClickHouse's catalogue; tables without any are omitted. */
 export async function countRows(client: ColumnarClient, workspaceId: string): Promise<Map<string, number>> {
   const tables = await client.query<{ table: string }>(
     `select table from system.columns where database = currentDatabase() and name = 'workspace_id'`,
@@ -19,10 +19,10 @@ export async function countRows(client: ColumnarClient, workspaceId: string): Pr
 }
 
 /**
- * Deletes a workspace's rows from the tables, and with them those that retention has only hidden so far. When that takes
- * longer than a minute and a half this gives up, but ClickHouse does not, and a repeat finds less to do.
+ * Deletes a workspace's rows from the tables, and rows that retention has only marked as deleted. This call gives up
+ * after 90 s, but ClickHouse continues, so a repeat finds less to do.
  *
- * @throws ColumnarUnavailable, also then; the reason of `signal` once that is aborted
+ * @throws ColumnarUnavailable, also after that time; the reason of `signal` when it aborts
  */
 export async function eraseRows(
   client: ColumnarClient,

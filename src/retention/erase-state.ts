@@ -1,17 +1,17 @@
 import { inTransaction, type Sql } from '../postgres/connect.ts'
 import { LIVE_RUN_STATUSES } from '../runs/state.ts'
 
-/** Of runs, with all their tasks, steps and calls: one statement must not take long, however large they are. */
+/** Few, because a run has tasks, steps and calls: one statement must not take long. */
 const RUNS_PER_STATEMENT = 100
 const ROWS_PER_STATEMENT = 5_000
-/** Calls that were under way may store something once more behind our back; they are few, and soon over. */
+/** Requests that were in flight may still store rows. They are few and end soon. */
 const PASSES_MAX = 10
-/** Something new refers to what was to be deleted; or a call under way wanted rows of ours while we wanted its. */
-const PASSING_ERRORS: readonly unknown[] = ['23503', '40P01']
+/** SQLSTATEs of a foreign key violation (a new row refers to a deleted one) and of a deadlock with a request in flight. */
+const TRANSIENT_ERRORS: readonly unknown[] = ['23503', '40P01']
 
 /**
- * Tables that hold rows of a workspace, besides `runs` and what belongs to them: each before those that its rows refer to. What is
- * counted has a column of that name in `erasures`.
+ * Tables with rows of a workspace, except `runs` and the tables that refer to it. Each comes before the tables that its
+ * rows refer to. `counted` is the column of `erasures` that counts the deleted rows.
  */
 const TABLES: readonly { readonly table: string; readonly counted?: string }[] = [
   { table: 'session_messages' },
@@ -26,27 +26,27 @@ const TABLES: readonly { readonly table: string; readonly counted?: string }[] =
 ]
 
 /**
- * Deletes what Postgres has of a suspended workspace, but for its row in `workspaces`, and counts it in its row of
- * `erasures`. Afterwards no statement can put anything of it into the outbox. May be interrupted and called again.
+ * Deletes all rows of a suspended workspace from Postgres, except its row in `workspaces`, and counts them in its row of
+ * `erasures`. Afterwards no statement can add rows of the workspace to the outbox. May be interrupted and called again.
  */
 export async function eraseState(sql: Sql, workspaceId: string): Promise<void> {
   for (let pass = 1; ; pass++) {
     try {
-      await stopDriving(sql, workspaceId)
+      await stopExecutors(sql, workspaceId)
       await eraseRuns(sql, workspaceId)
       await eraseIdempotencyKeys(sql, workspaceId)
       await sql`update api_keys set replaced_by = null where workspace_id = ${workspaceId} and replaced_by is not null`
       for (const each of TABLES) await eraseTable(sql, workspaceId, each)
       return
     } catch (error) {
-      if (!PASSING_ERRORS.includes((error as { code?: unknown }).code) || pass === PASSES_MAX) throw error
+      if (!TRANSIENT_ERRORS.includes((error as { code?: unknown }).code) || pass === PASSES_MAX) throw error
     }
   }
 }
 
 /**
- * Names of the tables that have rows of the workspace besides its own, by the database's catalogue: no list of ours. Tables
- * that refer to `runs` have none once that has none, and may be too large to be searched.
+ * Names of the tables that still have rows of the workspace. They come from the database's catalogue, not from the list
+ * above. Tables that refer to `runs` are skipped: they have no rows once `runs` has none, and may be too large to search.
  */
 export async function tablesHolding(sql: Sql, workspaceId: string): Promise<string[]> {
   const tables = await sql<{ table: string }[]>`
@@ -66,8 +66,8 @@ export async function tablesHolding(sql: Sql, workspaceId: string): Promise<stri
   return holding
 }
 
-/** Whoever drives a run of the workspace finds that it is no longer theirs, and stores nothing more. */
-async function stopDriving(sql: Sql, workspaceId: string): Promise<void> {
+/** Takes the workspace's runs away from their executors, which then store nothing more. */
+async function stopExecutors(sql: Sql, workspaceId: string): Promise<void> {
   await sql`
     update hosted_runs set phase = 'over', owner = null
     where workspace_id = ${workspaceId} and phase in ('waiting', 'queued', 'driven') and run_id = any(array(
@@ -76,10 +76,10 @@ async function stopDriving(sql: Sql, workspaceId: string): Promise<void> {
     ))`
 }
 
-/** Rows are locked by workspace and run_id, as every statement on several runs does, so that none wait for each other in a circle. */
+/** Locks rows in the order of run_id, like every statement on several runs, which avoids deadlocks. */
 async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
   await untilNone(async () => {
-    const [gone] = await sql<[{ count: number }]>`
+    const [deleted] = await sql<[{ count: number }]>`
       with batch as materialized (
         select run_id, workspace_id from runs
         where (run_id, workspace_id) in (
@@ -104,11 +104,11 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
         runs = runs + (select count(*) from gone_runs), tasks = tasks + (select count(*) from gone_tasks)
       where workspace_id = ${workspaceId}
       returning (select count(*) from gone_runs) as count`
-    return gone
+    return deleted
   })
 }
 
-/** Kept answers name their key only; so they go before the keys. */
+/** Stored responses refer only to their key, so they are deleted before the keys. */
 async function eraseIdempotencyKeys(sql: Sql, workspaceId: string): Promise<void> {
   await untilNone(
     () => sql`

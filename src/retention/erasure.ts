@@ -14,39 +14,40 @@ export interface ErasureDeps extends EraseActivityDeps {
   readonly ring: Pick<KeyRing, 'change'>
   readonly clock: Clock
   readonly log: Log
-  /** Where erasing is supervised together with others. */
+  /** Supervises erasure together with other loops. */
   readonly loops?: Loops
 }
 
 export interface Erasure {
   /**
-   * Erases a workspace and answers once nothing of it is left in any store. Its keys and feeds die first. A call that
-   * was interrupted can be repeated, at any process; so can one that has ended, and it answers the same.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE when a store is away or another process has yet to let go
+   * Erases a workspace. Resolves once no store has any of its data. Its keys and feeds stop working first. An interrupted
+   * call can be repeated in any process; repeating a completed call returns the same result.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE when a store is unavailable or another process still has data
    */
   erase(workspaceId: string): Promise<ErasedWorkspace>
   stop(): Promise<void>
 }
 
-/** How often a process looks whether another one is erasing, so that its own journal has to let go too. */
-const LOOK_INTERVAL_MS = 1_000
+/** How often a process checks whether another one is erasing a workspace, so that it erases its own journal, too. */
+const CHECK_INTERVAL_MS = 1_000
 const OTHERS_PATIENCE_MS = 30_000
 const OTHERS_POLL_MS = 50
 
 /**
- * Erasing in steps, each of which may be repeated, with the row in `erasures` as memory: suspend; delete what Postgres
- * has; have every process's journal, and ClickHouse, let go; look everywhere; delete the workspace itself.
+ * Erases workspaces in idempotent steps; the row in `erasures` records the progress. The steps: suspend the workspace;
+ * delete its rows from Postgres; delete its rows from every process's journal and from ClickHouse; verify all stores;
+ * delete the workspace itself.
  */
 export function startErasure(deps: ErasureDeps): Erasure {
   const { sql, log, loops = new Loops(log) } = deps
   const stopping = new AbortController()
   const underway = new Map<string, Promise<ErasedWorkspace>>()
-  let turn: Promise<void> = Promise.resolve()
+  let previous: Promise<void> = Promise.resolve()
 
-  function eraseActivityInTurn(): Promise<void> {
-    const own = turn.then(() => eraseActivity(deps, stopping.signal))
-    turn = own.catch(() => {})
-    return own
+  function eraseActivitySerially(): Promise<void> {
+    const current = previous.then(() => eraseActivity(deps, stopping.signal))
+    previous = current.catch(() => {})
+    return current
   }
 
   async function erase(workspaceId: string): Promise<ErasedWorkspace> {
@@ -58,7 +59,7 @@ export function startErasure(deps: ErasureDeps): Erasure {
     const now = new Date(deps.clock.now())
     await sql`
       update erasures set state_gone_at = coalesce(state_gone_at, ${now}) where workspace_id = ${workspaceId}`
-    await eraseActivityInTurn()
+    await eraseActivitySerially()
     await waitForOtherProcesses(deps, workspaceId, stopping.signal)
     await finish(deps, workspaceId)
     const erased = toAnswer((await readErasure(deps, workspaceId))!)
@@ -66,7 +67,7 @@ export function startErasure(deps: ErasureDeps): Erasure {
     return erased
   }
 
-  const endLooking = loops.repeat('erasing', LOOK_INTERVAL_MS, eraseActivityInTurn)
+  const stopChecking = loops.repeat('erasing', CHECK_INTERVAL_MS, eraseActivitySerially)
   return {
     erase(workspaceId) {
       let work = underway.get(workspaceId)
@@ -81,8 +82,8 @@ export function startErasure(deps: ErasureDeps): Erasure {
       return work
     },
     async stop() {
-      stopping.abort(new ApiError('UNAVAILABLE', 'the service is shutting down; call again'))
-      await endLooking()
+      stopping.abort(new ApiError('UNAVAILABLE', 'the service is shutting down; try again'))
+      await stopChecking()
       await Promise.allSettled(underway.values())
     },
   }
@@ -108,7 +109,7 @@ function toAnswer({ workspace_id, events, runs, tasks, agents, keys }: ErasureRo
   return { workspace_id, status: 'erased', deleted: { events, runs, tasks, agents, keys } }
 }
 
-/** From here on no process accepts a key of the workspace, and it cannot be reactivated. */
+/** After this no process accepts the workspace's keys, and it cannot be reactivated. */
 async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise<void> {
   const now = new Date(clock.now())
   await ring.change({ scope: 'workspace', id: workspaceId, dead: true }, async (tx) => {
@@ -122,7 +123,7 @@ async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise
   })
 }
 
-/** Waits for the journals of the other processes that are alive. */
+/** Waits until the other live processes have erased their journals. */
 async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + OTHERS_PATIENCE_MS
   for (;;) {
@@ -133,14 +134,14 @@ async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, 
     if (waiting === 0) return
     signal.throwIfAborted()
     if (performance.now() > deadline)
-      throw new ApiError('UNAVAILABLE', 'another process of the service has not let go of its data yet; call again', {
+      throw new ApiError('UNAVAILABLE', 'another process of the service has not erased its data yet; try again', {
         retryAfterSeconds: 10,
       })
     await Bun.sleep(OTHERS_POLL_MS)
   }
 }
 
-/** @throws Error when something is left after all: better no answer than a wrong one */
+/** Verifies that no store has data of the workspace. @throws Error when one has */
 async function finish({ sql, ring, clock, columnar }: ErasureDeps, workspaceId: string): Promise<void> {
   const left = [...(await countRows(columnar, workspaceId)).keys(), ...(await tablesHolding(sql, workspaceId))]
   if (left.length > 0) throw new Error(`rows of an erased workspace are left in ${left.join(', ')}`)
@@ -149,12 +150,12 @@ async function finish({ sql, ring, clock, columnar }: ErasureDeps, workspaceId: 
     await tx`delete from workspaces where workspace_id = ${workspaceId}`
     await tx`update erasures set erased_at = coalesce(erased_at, ${now}) where workspace_id = ${workspaceId}`
   }
-  // What remembered its keys as suspended forgets them.
+  // Removes its keys, which are cached as suspended, from the caches.
   await ring.change({ scope: 'workspace', id: workspaceId, dead: true }, end)
 }
 
 function refusalOf(error: unknown, stopping: AbortSignal): unknown {
   if (stopping.aborted) return stopping.reason
   if (!(error instanceof ColumnarUnavailable)) return error
-  return new ApiError('UNAVAILABLE', 'ClickHouse is not available just now; call again', { cause: error })
+  return new ApiError('UNAVAILABLE', 'ClickHouse is not available at the moment; try again', { cause: error })
 }

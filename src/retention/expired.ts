@@ -2,12 +2,12 @@ import type { ColumnarClient } from '../columnar/client.ts'
 import type { RetentionWatermark } from './retention-watermarks.ts'
 
 /**
- * What of ClickHouse retention is about: events, and the changes that feeds replay, in partitions by the day (UTC) of
- * acceptance. The latest states in `runs` and `tasks` stay.
+ * The tables subject to retention: events, and the changes that feeds replay. They are partitioned by UTC day of
+ * acceptance. The latest states in `runs` and `tasks` are kept.
  */
 const TABLES = ['events', 'run_changes', 'task_changes'] as const
 
-/** A mutation of a day's rows. */
+/** Deleting rows of one day is a mutation, which takes time. */
 const DELETE_TIMEOUT_MS = 100_000
 
 /** One day of one table. */
@@ -17,12 +17,12 @@ export interface Partition {
   readonly id: string
 }
 
-/** The id of the partition that rows of this moment, Unix milliseconds, go into. */
+/** The id of the partition for rows accepted at `ms`, Unix milliseconds. */
 export function partitionOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '')
 }
 
-/** Partitions that are older than the one `before`, with whatever is in them. */
+/** Partitions older than the partition `before`. */
 export async function oldPartitions(client: ColumnarClient, before: string, signal: AbortSignal): Promise<Partition[]> {
   return client.query<Partition>(
     `select distinct table, partition_id as id from system.parts
@@ -32,7 +32,7 @@ export async function oldPartitions(client: ColumnarClient, before: string, sign
   )
 }
 
-/** Up to where each journal's rows in partitions older than `before` reach. */
+/** The highest position of each epoch in partitions older than `before`. */
 export async function watermarksBefore(
   client: ColumnarClient,
   before: string,
@@ -45,12 +45,12 @@ export async function watermarksBefore(
   )
 }
 
-/** Rows of one workspace and journal in one partition. */
+/** Rows of one workspace and epoch in one partition. */
 export interface OldRows extends Partition, RetentionWatermark {
   readonly rows: number
 }
 
-/** What the workspaces have in partitions older than `before`. */
+/** The workspaces' rows in partitions older than `before`. */
 export async function oldRowsOf(
   client: ColumnarClient,
   workspaceIds: readonly string[],
@@ -66,17 +66,17 @@ export async function oldRowsOf(
   return client.query<OldRows>(found.join(' union all '), { params: { before, workspaces: workspaceIds }, signal })
 }
 
-/** Drops a day of a table whole, which costs next to nothing. */
+/** Drops one day of a table, which is cheap. */
 export function dropPartition(client: ColumnarClient, { table, id }: Partition, signal: AbortSignal): Promise<void> {
   return client.command(`alter table ${table} drop partition id {id:String}`, {
     params: { id },
-    // ClickHouse asks twice before it parts with 50 GB.
+    // By default ClickHouse refuses to drop a partition of more than 50 GB.
     settings: { max_partition_size_to_drop: 0 },
     signal,
   })
 }
 
-/** Hides the workspaces' rows of a day; they leave the disk with the next merge of their part. */
+/** Marks the workspaces' rows of a day as deleted; the next merge of their part removes them from disk. */
 export function deleteRows(
   client: ColumnarClient,
   { table, id }: Partition,

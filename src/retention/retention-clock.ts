@@ -8,48 +8,48 @@ export interface RetentionClockDeps {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Pick<Metrics, 'gauge'>
-  /** Milliseconds on a clock that nobody can set. */
+  /** Milliseconds on a monotonic clock. */
   readonly monotonic?: () => number
 }
 
 const DAY_MS = 86_400_000
-/** The watermark moves by so much for each unit of time that passes, while it is behind the clock. */
+/** While the retention clock is behind the system clock it runs at this multiple of real time. */
 const CATCH_UP = 2
-/** Behind the clock by more than that is worth a word. */
+/** Logs a warning when the lag exceeds this. */
 const LAG_WARN_MS = 3_600_000
 
 /**
- * What retention takes for the present: never ahead of the clock, and stored, so that a clock that jumps ahead does not
- * let it delete everything. With a start it moves to the clock, but by a day at most; while the process runs, by twice the
- * time that has passed on a clock that nobody can set, until it has caught up. After a jump that is a day at
- * once, and two days a day from then on: time enough to notice and to put the clock right.
+ * The time that retention goes by: never ahead of the system clock, and stored in Postgres, so that a system clock that
+ * jumps ahead does not delete everything. At a start it advances to the system clock, but by a day at most. While the
+ * process runs it advances by at most twice the elapsed monotonic time until it has caught up. After a jump this is one
+ * day at once and two days per day from then on, which leaves time to notice and to correct the system clock.
  *
- * As a {@link Clock} it says how late it is at least, for whatever else must not be forgotten early.
+ * It implements {@link Clock} for other data that must not expire early, such as idempotency keys.
  */
 export class RetentionClock implements Clock {
-  private watermarkMs = 0
+  private storedMs = 0
   private advancedAtMs = 0
   private isBehind = false
 
   private constructor(private readonly deps: RetentionClockDeps) {}
 
-  /** Moves it for the first time in this process. */
+  /** Reads the stored time and advances it for the first time in this process. */
   static async open(deps: RetentionClockDeps): Promise<RetentionClock> {
-    const watermark = new RetentionClock(deps)
-    await watermark.move(DAY_MS)
-    const help = 'How far the time up to which retention deletes is behind the clock; more than an hour: see the log.'
-    deps.metrics.gauge('retention_clock_lag_seconds', help, () => Math.round(watermark.lagMs / 1000))
-    return watermark
+    const retentionClock = new RetentionClock(deps)
+    await retentionClock.move(DAY_MS)
+    const help = 'Seconds by which the retention clock is behind the system clock. Above an hour, see the log.'
+    deps.metrics.gauge('retention_clock_lag_seconds', help, () => Math.round(retentionClock.lagMs / 1000))
+    return retentionClock
   }
 
-  /** Moves it on, as far as time has passed. @returns Unix milliseconds, at most what the clock says */
+  /** Advances with the elapsed time. @returns Unix milliseconds, at most the system clock */
   async advance(): Promise<number> {
     await this.move(CATCH_UP * (this.monotonic - this.advancedAtMs))
     return this.now()
   }
 
   now(): number {
-    return Math.min(this.deps.clock.now(), this.watermarkMs + this.monotonic - this.advancedAtMs)
+    return Math.min(this.deps.clock.now(), this.storedMs + this.monotonic - this.advancedAtMs)
   }
 
   private get monotonic(): number {
@@ -61,8 +61,8 @@ export class RetentionClock implements Clock {
   }
 
   /**
-   * Several processes may do so: what is stored moves by no more than the time since it was last moved allows, and never
-   * back. The first time, there is nothing to go by but the clock.
+   * Several processes may call this: the stored time advances by no more than the time since its last update allows, and
+   * never goes back. The first time it is set to the system clock.
    */
   private async move(byAtMostMs: number): Promise<void> {
     const { sql, clock } = this.deps
@@ -77,21 +77,21 @@ export class RetentionClock implements Clock {
         )),
         observed_ms = excluded.observed_ms
       returning watermark_ms`
-    this.watermarkMs = row.watermark_ms
+    this.storedMs = row.watermark_ms
     this.advancedAtMs = advancedAtMs
-    this.sayWhetherBehind()
+    this.logWhetherBehind()
   }
 
-  private sayWhetherBehind(): void {
+  private logWhetherBehind(): void {
     const { clock, log } = this.deps
     const isBehind = this.lagMs > LAG_WARN_MS
     if (isBehind && !this.isBehind) {
       const fields = { clock: isoOf(clock.now()), deletes_as_of: isoOf(this.now()) }
       log.warn(
-        'retention: the clock is far ahead of where retention had come to; deleting a day at most. Check it',
+        'retention: the system clock is far ahead of the retention clock; deleting at most one day. Check the system clock',
         fields,
       )
-    } else if (!isBehind && this.isBehind) log.info('retention: has caught up with the clock')
+    } else if (!isBehind && this.isBehind) log.info('retention: caught up with the system clock')
     this.isBehind = isBehind
   }
 }

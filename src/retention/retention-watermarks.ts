@@ -1,41 +1,41 @@
 import type { History } from '../live/history.ts'
 import { type Sql, unavailableOf } from '../postgres/connect.ts'
 
-/** Everything of a journal up to `seq` may be missing. */
+/** Activity of an epoch up to `seq` may have been deleted. */
 export interface RetentionWatermark {
   readonly epoch: string
-  /** Null: of every workspace. */
+  /** Null: all workspaces. */
   readonly workspaceId: string | null
   readonly seq: number
 }
 
 /**
- * Up to where activity is missing because its retention has passed, so that no feed jumps over a hole in silence
- * (docs/specification.md#cursors). A watermark is stored before what lies below it is deleted.
+ * The positions up to which retention has deleted activity (table `retention_horizons`), so that feeds can report a gap
+ * (docs/specification.md#cursors). A watermark is stored before the activity up to it is deleted.
  */
 export class RetentionWatermarks {
   private ofAll = 0
   private readonly ofWorkspaces = new Map<string, number>()
 
-  /** @param epoch of this process's journal: feeds resume in no other */
+  /** @param epoch of this process's journal; feeds resume only in this epoch */
   constructor(
     private readonly sql: Sql,
     private readonly epoch: string,
   ) {}
 
-  /** Learns what has been stored so far. */
+  /** Reads the stored watermarks. */
   async load(): Promise<void> {
     const rows = await this.sql<RetentionWatermark[]>`
       select epoch, workspace_id as "workspaceId", seq from retention_horizons where epoch = ${this.epoch}`
     for (const row of rows) this.note(row)
   }
 
-  /** The position after which nothing is missing, as far as this process knows; 0 when nothing was deleted. */
+  /** The workspace's watermark as far as this process knows; 0 when nothing was deleted. */
   known(workspaceId: string): number {
     return Math.max(this.ofAll, this.ofWorkspaces.get(workspaceId) ?? 0)
   }
 
-  /** The same for certain: it covers every deletion that has begun, in whichever process. */
+  /** The workspace's current watermark, which covers every deletion that has begun in any process. */
   async read(workspaceId: string): Promise<number> {
     const rows = await this.sql<RetentionWatermark[]>`
       select epoch, workspace_id as "workspaceId", seq from retention_horizons
@@ -44,7 +44,7 @@ export class RetentionWatermarks {
     return this.known(workspaceId)
   }
 
-  /** Stores retentionWatermarks, of any journal. What lies below may be deleted once this has resolved. */
+  /** Stores watermarks of any epoch. Activity up to them may be deleted once this has resolved. */
   async raise(retentionWatermarks: readonly RetentionWatermark[]): Promise<void> {
     if (retentionWatermarks.length === 0) return
     await this.sql`
@@ -65,8 +65,8 @@ export class RetentionWatermarks {
 }
 
 /**
- * History that says where its retention has passed. The watermark is read after the page: a row that the page lacks was
- * deleted before, and its watermark stored before that.
+ * Wraps a history so that it reports where retention has deleted activity. The watermark is read after the page: if a
+ * row is missing in the page, it was deleted before, and its watermark was stored even earlier.
  */
 export function withinRetention(history: History, retentionWatermarks: Pick<RetentionWatermarks, 'read'>): History {
   return {

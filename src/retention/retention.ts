@@ -16,12 +16,12 @@ export interface RetentionDeps {
   readonly journal: Journal
   readonly sink: Pick<SinkProgress, 'loadedSeq'>
   readonly retentionWatermarks: RetentionWatermarks
-  readonly watermark: Pick<RetentionClock, 'advance'>
+  readonly clock: Pick<RetentionClock, 'advance'>
   readonly log: Log
   readonly metrics: Metrics
-  /** Where retention is supervised together with others. */
+  /** Supervises retention together with other loops. */
   readonly loops?: Loops
-  /** `EVENT_RETENTION_DAYS`; undefined: for ever. */
+  /** `EVENT_RETENTION_DAYS`; undefined: no limit. */
   readonly days: number | undefined
 }
 
@@ -29,15 +29,15 @@ const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
 
 /**
- * Deletes events, and the changes of runs and tasks that feeds replay, once their days are over
- * (docs/specification.md#retention): at the start and every ten minutes, whole days (UTC) at a time, so that nothing is
- * seen for more than a day longer. The limit of all drops partitions; the shorter limit of a workspace deletes its rows
- * from them. The latest states of runs and tasks stay.
+ * Deletes events, and the changes of runs and tasks that feeds replay, when their retention ends (docs/specification.md#retention). It
+ * runs at the start and every ten minutes and deletes whole UTC days, so that nothing is kept for more than a day longer.
+ * The global limit drops partitions; a shorter limit of a workspace deletes its rows from them. The latest states of runs
+ * and tasks are kept.
  *
- * Days are over by the {@link RetentionClock}, which does not follow a clock that jumps ahead.
+ * The time comes from the {@link RetentionClock}, which does not follow a system clock that jumps ahead.
  *
- * Each step may be repeated: several processes may do the same at the same time, and what one of them could not do the
- * next one does.
+ * Every step is idempotent: several processes may do the same at the same time, and a failed step is done by the next
+ * round.
  *
  * @returns a function that stops it
  */
@@ -45,8 +45,12 @@ export function startRetention(deps: RetentionDeps): () => Promise<void> {
   const { log, metrics, loops = new Loops(log) } = deps
   const stopping = new AbortController()
   const counters = {
-    partitions: metrics.counter('retention_partitions_dropped_total', 'Days of a table dropped by retention.').at(),
-    rows: metrics.counter('retention_rows_deleted_total', 'Rows deleted by the shorter retention of a workspace.').at(),
+    partitions: metrics
+      .counter('retention_partitions_dropped_total', 'Table partitions (days) dropped by retention.')
+      .at(),
+    rows: metrics
+      .counter('retention_rows_deleted_total', 'Rows deleted because their workspace has a shorter retention.')
+      .at(),
   }
   const end = loops.repeat(
     'retention',
@@ -55,7 +59,7 @@ export function startRetention(deps: RetentionDeps): () => Promise<void> {
       const { partitions, rows } = await enforce(deps, stopping.signal)
       counters.partitions.value += partitions
       counters.rows.value += rows
-      if (partitions > 0 || rows > 0) log.info('retention: deleted what is past it', { partitions, rows })
+      if (partitions > 0 || rows > 0) log.info('retention: deleted expired activity', { partitions, rows })
     },
     { atOnce: true },
   )
@@ -71,15 +75,15 @@ interface Deleted {
 }
 
 async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Deleted> {
-  const { journal, watermark, days, log } = deps
-  // Also when nothing is limited: a limit that is set later must not trust a clock that has jumped.
-  const now = await watermark.advance()
+  const { journal, clock, days, log } = deps
+  // Advances even without any limit: a limit that is set later must not trust a clock that has jumped.
+  const now = await clock.advance()
   const shorter = await readShorterLimits(deps)
   const shortest = Math.min(days ?? Number.POSITIVE_INFINITY, ...shorter.keys())
   if (shortest === Number.POSITIVE_INFINITY) return { partitions: 0, rows: 0 }
   const endOf = (limit: number) => now - limit * DAY_MS
   if (await hasUnloadedBefore(deps, endOf(shortest))) {
-    log.info('retention: waits until ClickHouse has caught up')
+    log.info('retention: waiting for ClickHouse to catch up')
     return { partitions: 0, rows: 0 }
   }
   const partitions = days === undefined ? 0 : await dropDays(deps, partitionOf(endOf(days)), signal)
@@ -87,12 +91,12 @@ async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Delete
   for (const [limit, workspaceIds] of shorter) {
     rows += await deleteOf(deps, workspaceIds, partitionOf(endOf(limit)), signal)
   }
-  // ClickHouse has it all, so even what others may keep for longer can leave the journal.
+  // ClickHouse has all rows, so the journal need not keep them, even those of workspaces with a longer retention.
   await journal.expire(endOf(shortest))
   return { partitions, rows }
 }
 
-/** The workspaces of each limit that is shorter than that of all. */
+/** The limits that are shorter than the global one, with their workspaces. */
 async function readShorterLimits({ sql, days }: RetentionDeps): Promise<Map<number, string[]>> {
   const rows = await sql<{ retention_days: number; workspace_ids: string[] }[]>`
     select retention_days, array_agg(workspace_id) as workspace_ids from workspaces
@@ -101,7 +105,7 @@ async function readShorterLimits({ sql, days }: RetentionDeps): Promise<Map<numb
   return new Map(rows.map((row) => [row.retention_days, row.workspace_ids]))
 }
 
-/** Rows that are past their retention and still on their way would come between a watermark and its deletion. */
+/** Expired rows that are not loaded yet would reach ClickHouse after the watermark was stored. */
 async function hasUnloadedBefore({ journal, sink }: RetentionDeps, ms: number): Promise<boolean> {
   const [next] = await journal.read(sink.loadedSeq(), 1)
   return next !== undefined && partitionOf(next.receivedAt) < partitionOf(ms)

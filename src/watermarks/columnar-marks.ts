@@ -2,14 +2,14 @@ import type { ColumnarClient } from '../columnar/client.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { ColumnarMark } from './compare.ts'
 
-/** What a mutation of all that is to be loaded again may take. */
+/** Timeout of deleting all rows that will be loaded again. */
 const CLEAR_TIMEOUT_MS = 110_000
-/** Copies of the tables may be so far apart. */
+/** The tables of a restored copy may differ by this much in time. */
 const SETTLED_SECONDS = 60
-/** What the sink loads. */
+/** The tables that the sink loads. */
 const TABLES = ['events', 'tasks', 'task_changes', 'runs', 'run_changes'] as const
 
-/** How far ClickHouse says the journal had been loaded. */
+/** How far the journal had been loaded, according to ClickHouse. */
 export async function readColumnarMark(client: ColumnarClient, journalId: string): Promise<ColumnarMark> {
   const [mark] = await client.query<ColumnarMark>(
     `select max(beat) as beat, argMax(loaded_seq, m.beat) as loadedSeq,
@@ -33,7 +33,7 @@ export async function noteColumnarMark(
   )
 }
 
-/** The highest position that any table has past `afterSeq`, of one epoch or of all; 0 when none has one. */
+/** The highest position after `afterSeq` in any table, of one epoch or of all; 0 when there is none. */
 export async function highestSeq(client: ColumnarClient, epoch = '', afterSeq = 0): Promise<number> {
   const where = "({epoch:String} = '' or epoch = {epoch:String}) and seq > {after:UInt64}"
   const each = TABLES.map((table) => `select max(seq) as highest from ${table} where ${where}`)
@@ -44,17 +44,17 @@ export async function highestSeq(client: ColumnarClient, epoch = '', afterSeq = 
   return seq
 }
 
-/** Deletes the journal's rows after `afterSeq` up to `throughSeq`, but those that the journal does not have itself. */
+/** Deletes the rows after `afterSeq` up to `throughSeq` that the journal can load again: those that are not in a gap. */
 export async function clearRows(
   client: ColumnarClient,
   journal: Pick<Journal, 'epochs' | 'gaps'>,
-  { afterSeq, throughSeq }: Stretch,
+  { afterSeq, throughSeq }: SeqRange,
   signal: AbortSignal,
 ): Promise<void> {
   const epochs = journal.epochs.map(({ epoch }) => epoch)
-  for (const stretch of withoutGaps({ afterSeq, throughSeq }, journal.gaps)) {
+  for (const range of withoutGaps({ afterSeq, throughSeq }, journal.gaps)) {
     const where = 'epoch in {epochs:Array(String)} and seq > {afterSeq:UInt64} and seq <= {throughSeq:UInt64}'
-    const options = { params: { epochs, ...stretch }, signal }
+    const options = { params: { epochs, ...range }, signal }
     for (const table of TABLES) {
       const found = await client.query(`select 1 from ${table} where ${where} limit 1`, options)
       if (found.length === 0) continue
@@ -67,19 +67,19 @@ export async function clearRows(
   }
 }
 
-interface Stretch {
+interface SeqRange {
   readonly afterSeq: number
   readonly throughSeq: number
 }
 
-function withoutGaps({ afterSeq, throughSeq }: Stretch, gaps: readonly Stretch[]): Stretch[] {
-  const stretches: Stretch[] = []
+function withoutGaps({ afterSeq, throughSeq }: SeqRange, gaps: readonly SeqRange[]): SeqRange[] {
+  const ranges: SeqRange[] = []
   let from = afterSeq
   for (const gap of gaps) {
     if (gap.throughSeq <= from || gap.afterSeq >= throughSeq) continue
-    if (gap.afterSeq > from) stretches.push({ afterSeq: from, throughSeq: gap.afterSeq })
+    if (gap.afterSeq > from) ranges.push({ afterSeq: from, throughSeq: gap.afterSeq })
     from = gap.throughSeq
   }
-  if (from < throughSeq) stretches.push({ afterSeq: from, throughSeq })
-  return stretches
+  if (from < throughSeq) ranges.push({ afterSeq: from, throughSeq })
+  return ranges
 }

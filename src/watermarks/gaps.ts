@@ -1,7 +1,7 @@
 import type { ColumnarClient } from '../columnar/client.ts'
 import type { Sql } from '../postgres/connect.ts'
 
-/** Positions whose rows are lost for good. */
+/** Positions whose rows are permanently lost. */
 export interface LostRows {
   readonly epoch: string
   readonly afterSeq: number
@@ -23,7 +23,7 @@ interface GapRow {
   readonly noticed_at: number
 }
 
-/** Stores a gap where SQL shows it, and in Postgres, in case that ClickHouse is lost. `now`: Unix milliseconds. */
+/** Stores a gap in ClickHouse, where SQL shows it, and in Postgres, in case ClickHouse is lost. `now`: Unix milliseconds. */
 export async function noteGap({ sql, columnar, now }: GapStores & { now: number }, lost: LostRows): Promise<void> {
   await sql`
     insert into journal_gaps (epoch, after_seq, through_seq, reason, noticed_at)
@@ -32,7 +32,7 @@ export async function noteGap({ sql, columnar, now }: GapStores & { now: number 
   await shareGaps({ sql, columnar })
 }
 
-/** Gives each of the two stores the gaps that only the other one knows. */
+/** Copies gaps that only one of the two stores has to the other. */
 export async function shareGaps({ sql, columnar }: GapStores): Promise<void> {
   const inColumnar = await columnar.query<GapRow>(
     'select epoch, after_seq, through_seq, reason, toUnixTimestamp64Milli(noticed_at) as noticed_at from gaps final',

@@ -3,16 +3,16 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 
-/** What is noted beside the journal of the other stores. */
+/** The mark that is stored beside the journal. */
 export interface FileMark {
   readonly beat: number
-  /** The newest beat that ClickHouse was known to have. */
+  /** The newest beat that ClickHouse is known to have stored. */
   readonly columnarBeat: number
 }
 
 /**
- * Lies in the journal's directory, so that it goes back when that does. Two slots are written in turn, so that a torn write
- * leaves the one before it readable.
+ * The mark in the journal's directory: if the directory is restored, the mark goes back with it. Two slots are written
+ * alternately, so that a torn write leaves the previous one readable.
  */
 export class WatermarkFile {
   private constructor(
@@ -21,7 +21,7 @@ export class WatermarkFile {
     private generation: number,
   ) {}
 
-  /** Reads the file in the journal's directory; without one nothing is noted yet. */
+  /** Reads the file in the journal's directory. Without a file all values are 0. */
   static read(dir: string): WatermarkFile {
     const path = join(dir, 'watermark')
     const bytes = Buffer.alloc(SLOT_BYTES * 2)
@@ -63,8 +63,8 @@ function isSound(slot: Buffer): boolean {
 }
 
 /**
- * Names the journal of a data directory for as long as the directory lives: beside the journal's own, so that a journal that
- * was lost is missed.
+ * The permanent id of a data directory's journal. It is stored outside the journal's directory, so that the loss of the
+ * journal is noticed.
  */
 export function readJournalId(dataDir: string): string {
   const path = join(dataDir, 'journal-id')
@@ -77,7 +77,7 @@ export function readJournalId(dataDir: string): string {
 
 const RESTORED_NAME = 'restored'
 
-/** Says that all stores of the directory were put back to an earlier state together: they fit, and what came later is gone. */
+/** Marks that all stores of the directory were restored together: they are consistent, and later data is lost. */
 export function markRestored(dataDir: string): void {
   fs.writeFileSync(join(dataDir, RESTORED_NAME), '', { mode: 0o600, flush: true })
 }

@@ -17,30 +17,30 @@ export interface WatermarkDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly dataDir: string
-  /** Where the journal is. */
+  /** The journal's directory. */
   readonly journalDir: string
   readonly clock: Clock
   readonly log: Log
-  /** Where the comparisons are supervised together with others. */
+  /** Supervises the comparisons together with other loops. */
   readonly loops?: Loops
   /** Time between two comparisons, milliseconds. */
   readonly intervalMs?: number | undefined
-  /** Told of each store that was found to have gone back. */
+  /** Called for each store that has gone back. */
   readonly onSetBack: (store: Store) => void
 }
 
-/** What depends on where the stores stand. */
+/** The components that must react when a store has gone back. */
 export interface WatermarkParts {
   readonly journal: Journal
   readonly sink: Pick<Sink, 'loadedSeq' | 'reload'>
   readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
-  /** Forgets what was learned from ClickHouse. */
+  /** Clears caches of ClickHouse data. */
   readonly forgetColumnar: () => void
-  /** Postgres went back while the service runs: what is in memory is of a later state, so the service must start again. */
+  /** Called when Postgres went back while the service runs. Memory then holds a later state, so the service must restart. */
   readonly onPostgresBack: () => void
 }
 
-/** A store that went back, as operators are told. */
+/** A store that went back, as reported to operators. */
 export interface Incident {
   readonly store: Store
   readonly noticedAt: number
@@ -49,25 +49,25 @@ export interface Incident {
 
 /** A journal that went back. */
 export interface JournalBack {
-  /** That of before. */
+  /** The epoch before. */
   readonly epoch: string
   /** The last position of its files. */
   readonly filesSeq: number
-  /** Positions up to here may have been given. */
+  /** Positions up to here may have been assigned. */
   readonly afterSeq: number
-  /** Everything up to here is in its files, or in ClickHouse. */
+  /** Everything up to here is in its files or in ClickHouse. */
   readonly loadedSeq: number
 }
 
 const INTERVAL_MS = 5_000
 const STOP_MS = 2_000
-/** ClickHouse's for a table or a database that is not there. */
+/** ClickHouse's error types for a missing table or database. */
 const MISSING_TYPES: readonly string[] = ['UNKNOWN_TABLE', 'UNKNOWN_DATABASE']
 const NOTHING_LOADED: ColumnarMark = { beat: 0, loadedSeq: 0, settledSeq: 0 }
 
 /**
- * Notices when Postgres, the journal or ClickHouse has gone back to an earlier state (a restored backup, a lost disk): each keeps
- * how far the others had come, see {@link Marks}. They are compared at the start and every few seconds.
+ * Detects when Postgres, the journal or ClickHouse has gone back to an earlier state (a restored backup, a lost disk).
+ * Each stores how far the others had come, see {@link Marks}. They are compared at the start and every few seconds.
  */
 export class Watermarks {
   readonly incidents: Incident[] = []
@@ -75,8 +75,8 @@ export class Watermarks {
   private endLoop: (() => Promise<void>) | undefined
   private beat = 0
   private columnarBeat = 0
-  /** What the last beat said. */
-  private said = ''
+  /** The contents of the last beat. */
+  private lastContents = ''
   private isReloading = false
   private journalBack: JournalBack | undefined
 
@@ -85,13 +85,13 @@ export class Watermarks {
     private readonly journalId: string,
     private readonly file: WatermarkFile,
     private readonly marks: Marks,
-    /** What had gone back when the service started. */
+    /** The stores that had gone back when the service started. */
     private readonly found: ReadonlySet<Store>,
-    /** All three were put back together, from a backup. */
+    /** Whether all three were restored together, from a backup. */
     private readonly isRestored: boolean,
   ) {}
 
-  /** Compares the stores. Nothing else may have written to them yet. */
+  /** Compares the stores. Must be called before anything writes to them. */
   static async open(deps: WatermarkDeps): Promise<Watermarks> {
     const journalId = readJournalId(deps.dataDir)
     const file = WatermarkFile.read(deps.journalDir)
@@ -104,8 +104,9 @@ export class Watermarks {
   }
 
   /**
-   * Whether the journal lacks positions that another store has seen; then where its positions are to go on.
-   * @param found the journal's directory, as it is
+   * Checks whether the journal lacks positions that another store has seen.
+   * @param found the current state of the journal's directory
+   * @returns where its positions must continue; undefined when it lacks none
    */
   async checkJournal(found: FoundJournal): Promise<JournalBack | undefined> {
     const { postgres, columnar } = this.marks
@@ -113,7 +114,7 @@ export class Watermarks {
     const isBehind = this.found.has('journal') || Math.max(postgres.endSeq, columnar.loadedSeq) > knownSeq
     const storedSeq = await highestSeq(this.deps.columnar, isBehind ? '' : found.epoch, isBehind ? 0 : knownSeq)
     if (!isBehind && storedSeq === 0 && !this.isRestored) return undefined
-    // One more than is known: what came after the last one that others saw is lost as well.
+    // One more than known: rows after the last position that others saw are lost as well.
     const afterSeq = Math.max(knownSeq, postgres.endSeq, columnar.loadedSeq, storedSeq) + 1
     const loadedSeq = Math.max(found.endSeq, columnar.loadedSeq)
     const epoch = knownSeq > 0 ? found.epoch : postgres.epoch
@@ -121,21 +122,21 @@ export class Watermarks {
     return this.journalBack
   }
 
-  /** What ClickHouse is known to have of the watermarks: params of a query that wants to be sure that it still has it. */
+  /** The beat that ClickHouse is known to have: parameters for a query that checks that ClickHouse has not gone back. */
   columnarMark(): { readonly journal: string; readonly beat: number } {
     return { journal: this.journalId, beat: this.columnarBeat }
   }
 
-  /** Deals with what was found at the start, then watches. */
+  /** Handles stores that had gone back at the start, then keeps comparing. */
   async start(parts: WatermarkParts): Promise<void> {
     this.parts = parts
     const { postgres, file, columnar } = this.marks
     this.columnarBeat = Math.max(file.columnarBeat, postgres.columnarBeat, columnar.beat)
     await shareGaps(this.deps)
-    if (this.journalBack !== undefined) await this.dealWithJournal(this.journalBack)
-    if (this.found.has('postgres')) await this.postgresBack()
-    if (this.found.has('clickhouse')) await this.columnarBack(columnar)
-    // From here on the three agree, so what was found is dealt with by now.
+    if (this.journalBack !== undefined) await this.handleJournalBack(this.journalBack)
+    if (this.found.has('postgres')) await this.handlePostgresBack()
+    if (this.found.has('clickhouse')) await this.handleColumnarBack(columnar)
+    // Written after everything above is handled: from here on the three stores agree.
     this.beat = Math.max(postgres.beat, file.beat, columnar.beat)
     await this.deps.sql`
       insert into journal_watermarks (journal_id, beat, columnar_beat, epoch, end_seq, loaded_seq, seen_at)
@@ -147,56 +148,56 @@ export class Watermarks {
     this.endLoop = loops.repeat('comparison of the stores', intervalMs, () => this.round())
   }
 
-  /** Ends with a last beat, so that a start after this one knows all that was. */
+  /** Stops after a last beat, so that the next start knows the final state. */
   async stop(): Promise<void> {
     await Promise.race([this.endLoop?.().then(() => this.attempt()), Bun.sleep(STOP_MS)])
   }
 
-  /** One comparison, and a beat if there is something to say. */
+  /** One comparison, and a beat if its contents have changed. */
   private async round(): Promise<void> {
     await this.beatOnce()
-    await this.lookAtColumnar()
+    await this.compareColumnar()
   }
 
-  /** A round outside of the loop; one that fails is made up for by the next. */
+  /** A round outside the loop. If it fails, the next round makes up for it. */
   private async attempt(): Promise<void> {
-    await this.round().catch((error) => this.deps.log.info('watermarks: the stores cannot be compared', { error }))
+    await this.round().catch((error) => this.deps.log.info('watermarks: cannot compare the stores', { error }))
   }
 
   private async beatOnce(): Promise<void> {
     const { journal, sink } = this.parts!
     const { sql } = this.deps
     const loadedSeq = sink.loadedSeq()
-    const says = `${journal.endSeq} ${loadedSeq} ${this.columnarBeat}`
-    if (says === this.said) {
+    const contents = `${journal.endSeq} ${loadedSeq} ${this.columnarBeat}`
+    if (contents === this.lastContents) {
       const mark = await readPostgresMark(sql, this.journalId)
       if (mark.beat < this.beat) this.parts!.onPostgresBack()
       return
     }
     const next = this.beat + 1
-    // A beat whose answer was lost may have been written.
+    // A previous attempt may have been written although its response was lost.
     const written = await sql`
       update journal_watermarks set beat = ${next}, columnar_beat = ${this.columnarBeat}, epoch = ${journal.epoch},
         end_seq = ${journal.endSeq}, loaded_seq = ${loadedSeq}, seen_at = ${this.now()}
       where journal_id = ${this.journalId} and beat in (${this.beat}, ${next})`
-    if (written.count === 0) return this.explainPostgres()
+    if (written.count === 0) return this.handleChangedRow()
     this.beat = next
     await this.file.set({ beat: next, columnarBeat: this.columnarBeat })
-    this.said = says
+    this.lastContents = contents
   }
 
-  /** Our row is not as we left it. */
-  private async explainPostgres(): Promise<void> {
+  /** The row in Postgres differs from the last one written by this process. */
+  private async handleChangedRow(): Promise<void> {
     const mark = await readPostgresMark(this.deps.sql, this.journalId)
     if (mark.beat < this.beat) return this.parts!.onPostgresBack()
-    throw new Error('another process uses a copy of this journal: each process needs a DATA_DIR of its own')
+    throw new Error('another process uses a copy of this journal: each process needs its own DATA_DIR')
   }
 
-  private async lookAtColumnar(): Promise<void> {
+  private async compareColumnar(): Promise<void> {
     const { columnar } = this.deps
     const { journal, sink } = this.parts!
     const mark = await this.readColumnar()
-    if (mark.beat < this.columnarBeat) return this.columnarBack(mark)
+    if (mark.beat < this.columnarBeat) return this.handleColumnarBack(mark)
     if (mark.beat === this.beat || this.isReloading) return
     const loadedSeq = sink.loadedSeq()
     if (loadedSeq === mark.loadedSeq && mark.beat > 0) return
@@ -206,7 +207,7 @@ export class Watermarks {
     await this.file.set({ beat, columnarBeat: beat })
   }
 
-  /** Tables that are gone are made anew. */
+  /** Creates missing tables. */
   private async readColumnar(): Promise<ColumnarMark> {
     const { columnar, log } = this.deps
     try {
@@ -218,8 +219,8 @@ export class Watermarks {
     }
   }
 
-  /** The new epoch has begun. Of what the files still hold it is not certain how much had been loaded. */
-  private async dealWithJournal({ epoch, filesSeq, afterSeq, loadedSeq }: JournalBack): Promise<void> {
+  /** The journal has begun a new epoch. It is uncertain which rows of its files were loaded, so they are loaded again. */
+  private async handleJournalBack({ epoch, filesSeq, afterSeq, loadedSeq }: JournalBack): Promise<void> {
     const { sql, columnar, clock } = this.deps
     const { sink } = this.parts!
     if (sink.loadedSeq() < filesSeq) await sink.reload(sink.loadedSeq(), filesSeq)
@@ -229,15 +230,15 @@ export class Watermarks {
       this.report('journal', `a new epoch begins; what came after position ${loadedSeq} of ${epoch} is lost`)
   }
 
-  /** Postgres gives less than it had. What retention deleted since is not known any more, so feeds do not rely on it. */
-  private async postgresBack(): Promise<void> {
+  /** Postgres has lost retention watermarks, so feeds of older positions get a gap. */
+  private async handlePostgresBack(): Promise<void> {
     const { journal, retentionWatermarks } = this.parts!
     await retentionWatermarks.raise([{ epoch: journal.epoch, workspaceId: null, seq: journal.startSeq - 1 }])
-    this.report('postgres', 'what was created, changed, revoked or erased since then has to be done again')
+    this.report('postgres', 'everything created, changed, revoked or erased since then must be done again')
   }
 
-  /** Loads again what the journal still has; the rest is lost. */
-  private async columnarBack(mark: ColumnarMark): Promise<void> {
+  /** Loads the rows again that the journal still has; the others are lost. */
+  private async handleColumnarBack(mark: ColumnarMark): Promise<void> {
     const { sql, columnar, clock } = this.deps
     const { journal, sink, retentionWatermarks, forgetColumnar } = this.parts!
     this.isReloading = true
@@ -264,7 +265,7 @@ export class Watermarks {
   private report(store: Store, detail: string): void {
     this.incidents.push({ store, noticedAt: this.deps.clock.now(), detail })
     this.deps.onSetBack(store)
-    this.deps.log.error(`${store} has gone back to an earlier state (restored, or lost): ${detail}`, { store })
+    this.deps.log.error(`${store} has gone back to an earlier state (restored or lost): ${detail}`, { store })
   }
 
   private now(): Date {

@@ -223,5 +223,5 @@ test('without the key of its frames a journal is not opened, and one copy of it 
   await again.close()
   fs.rmSync(join(dir, 'epoch'))
   fs.rmSync(join(dir, 'epoch.copy'))
-  await expect(open(dir)).rejects.toThrow('put it back from a backup')
+  await expect(open(dir)).rejects.toThrow('restore it from a backup')
 })
