@@ -1,4 +1,5 @@
-import { type EventBatch, LEVELS, type RunRef } from '../events/schema.ts'
+import type { EventBatch } from '../events/batch.ts'
+import { LEVELS, type RunRef } from '../events/schema.ts'
 import type { Span } from '../journal/journal.ts'
 import type { SystemEventRow } from '../journal/rows.ts'
 import { Bytes, spanWords } from './bytes.ts'

@@ -1,15 +1,15 @@
 import { type RunIdentity, runKey } from '../ids.ts'
 import type { RunRef } from './schema.ts'
 
-/** Where the event ids of runs can be looked up that this process does not remember. */
+/** Looks up the event ids of runs that are not in memory. */
 export interface EventIdSource {
   /**
-   * All event ids of the run that have been accepted so far, but at most `limit`.
+   * All accepted event ids of the run, but at most `limit`.
    * @throws ApiError UNAVAILABLE
    */
   all(run: RunRef, limit: number): Promise<string[]>
   /**
-   * Those of `ids` that have been accepted for the run.
+   * The members of `ids` that have been accepted for the run.
    * @throws ApiError UNAVAILABLE
    */
   among(run: RunRef, ids: readonly string[]): Promise<string[]>
@@ -17,28 +17,28 @@ export interface EventIdSource {
 
 /** Which events of a call are new. */
 export interface Claim {
-  /** The ids as they were given. */
+  /** The ids as the caller gave them. */
   readonly ids: readonly (string | undefined)[]
-  /** For each event, whether it is to be stored. */
+  /** For each event, whether to store it. */
   readonly fresh: readonly boolean[]
   readonly duplicates: number
-  /** Earlier appends of this run that are still on their way: a duplicate must not be acknowledged before they are. */
+  /** Earlier appends of this run that are in flight: a duplicate must not be acknowledged before they are durable. */
   readonly settled: Promise<unknown> | undefined
-  /** To be called once, with the append of the fresh events (or a resolved promise): a failed one gives its ids back. */
+  /** Call once, with the append of the fresh events (or a resolved promise). A failed append releases its ids. */
   readonly appended: (append: Promise<unknown>) => void
 }
 
 /**
- * Tells events that were accepted before by the ids their callers gave them: exactly, for as long as the data lives, in
- * bounded memory. A run that this process saw start is known completely; the ids of any other are fetched on first
- * use from ClickHouse, once it holds everything acknowledged so far. The least recently used runs are forgotten.
+ * Detects duplicate events by the ids that callers gave them: exactly, for as long as the events are stored, and in
+ * bounded memory. All ids of a run that this process saw start are known. The ids of other runs are fetched from
+ * ClickHouse on first use, once it has everything acknowledged so far. The least recently used runs are evicted.
  */
 export class EventIdIndex {
-  /** Keyed like the other maps by {@link runKey}; in order of use, oldest first. */
+  /** In order of use, oldest first. All maps are keyed by {@link runKey}. */
   private readonly runs = new Map<string, KnownRun>()
   private readonly loading = new Map<string, Promise<void>>()
-  /** Calls to runs too large to be known go one after the other, each asking for its own ids. */
-  private readonly turns = new Map<string, Promise<unknown>>()
+  /** The last call of each run that is too large for memory. Its calls run one after the other and query their own ids. */
+  private readonly lastCalls = new Map<string, Promise<unknown>>()
   private size = 0
 
   constructor(
@@ -46,14 +46,14 @@ export class EventIdIndex {
     private readonly bounds: { ids: number; idsPerRun: number; runs: number } = BOUNDS,
   ) {}
 
-  /** This process created the run: it has no events yet. */
+  /** Records a run that this process created: it has no events yet. */
   runStarted({ workspaceId, runId }: RunIdentity): void {
     this.remember(runKey(workspaceId, runId), new Set())
   }
 
   /**
-   * Claims the ids of one call; an id that occurs twice in it counts once. Events without an id are always fresh.
-   * Answers at once when the run is known.
+   * Claims the ids of one call. The second occurrence of an id within the call is a duplicate; events without an id are
+   * always fresh. Synchronous when the run is in memory.
    */
   claim(run: RunRef, ids: readonly (string | undefined)[]): Claim | Promise<Claim> {
     const key = runKey(run.workspaceId, run.runId)
@@ -76,7 +76,7 @@ export class EventIdIndex {
       ids,
       fresh,
       duplicates: duplicatesOf(fresh),
-      settled: known.onTheWay,
+      settled: known.inFlight,
       appended: (append) => this.follow(key, known, claimed, append),
     }
   }
@@ -89,18 +89,18 @@ export class EventIdIndex {
         throw error
       },
     )
-    const all = known.onTheWay === undefined ? settled : Promise.all([known.onTheWay, settled])
-    known.onTheWay = all
+    const all = known.inFlight === undefined ? settled : Promise.all([known.inFlight, settled])
+    known.inFlight = all
     const done = () => {
-      if (known.onTheWay !== all) return
-      known.onTheWay = undefined
+      if (known.inFlight !== all) return
+      known.inFlight = undefined
       if (known.ids.size > this.bounds.idsPerRun && this.runs.get(key) === known) this.forget(key, known)
     }
     all.then(done, done)
   }
 
   private async claimUnknown(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
-    if (!this.turns.has(key)) {
+    if (!this.lastCalls.has(key)) {
       let loading = this.loading.get(key)
       if (loading === undefined) {
         loading = this.load(key, run).finally(() => this.loading.delete(key))
@@ -109,7 +109,7 @@ export class EventIdIndex {
       await loading
       if (this.runs.has(key)) return this.claim(run, ids)
     }
-    return this.claimByAsking(key, run, ids)
+    return this.claimByQuery(key, run, ids)
   }
 
   private async load(key: string, run: RunRef): Promise<void> {
@@ -117,13 +117,13 @@ export class EventIdIndex {
     if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
   }
 
-  private async claimByAsking(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
-    const before = this.turns.get(key)
-    const turn = Promise.withResolvers<void>()
-    this.turns.set(key, turn.promise)
+  private async claimByQuery(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
+    const before = this.lastCalls.get(key)
+    const call = Promise.withResolvers<void>()
+    this.lastCalls.set(key, call.promise)
     const end = () => {
-      if (this.turns.get(key) === turn.promise) this.turns.delete(key)
-      turn.resolve()
+      if (this.lastCalls.get(key) === call.promise) this.lastCalls.delete(key)
+      call.resolve()
     }
     try {
       await before
@@ -152,22 +152,22 @@ export class EventIdIndex {
     }
   }
 
-  /** Forgets what was fetched: ClickHouse has lost something since, and its ids may come again. */
+  /** Evicts fetched ids after ClickHouse has lost rows: events with those ids may be reported again. */
   forgetFetched(): void {
-    for (const [key, known] of this.runs) if (known.onTheWay === undefined) this.forget(key, known)
+    for (const [key, known] of this.runs) if (known.inFlight === undefined) this.forget(key, known)
   }
 
   private remember(key: string, ids: Set<string>): void {
-    this.runs.set(key, { ids, onTheWay: undefined })
+    this.runs.set(key, { ids, inFlight: undefined })
     this.size += ids.size
     this.makeRoom()
   }
 
-  /** Forgets the longest unused runs, but none with appends on their way: those are in no store yet. */
+  /** Evicts the least recently used runs, except those with appends in flight, whose ids are in no store yet. */
   private makeRoom(): void {
     for (const [key, known] of this.runs) {
       if (this.size <= this.bounds.ids && this.runs.size <= this.bounds.runs) return
-      if (known.onTheWay === undefined) this.forget(key, known)
+      if (known.inFlight === undefined) this.forget(key, known)
     }
   }
 
@@ -179,7 +179,7 @@ export class EventIdIndex {
 
 interface KnownRun {
   readonly ids: Set<string>
-  onTheWay: Promise<unknown> | undefined
+  inFlight: Promise<unknown> | undefined
 }
 
 const BOUNDS = { ids: 500_000, idsPerRun: 100_000, runs: 50_000 }

@@ -7,8 +7,8 @@ import type { EventIdSource } from './id-index.ts'
 import type { RunRef } from './schema.ts'
 
 /**
- * Event ids from ClickHouse, once it holds all that has been acknowledged. While it is away, calls with ids of the
- * caller's for runs that are not in memory are refused: storing them might store an event twice.
+ * Reads event ids from ClickHouse, once it has everything acknowledged so far. While ClickHouse is unavailable, calls with
+ * caller-chosen ids for runs that are not in memory are refused, because they might store an event twice.
  */
 export function createEventIdSource(deps: {
   journal: Journal
@@ -45,7 +45,7 @@ export function createEventIdSource(deps: {
 
 const CATCH_UP_MS = 5_000
 
-/** Ids that a ClickHouse which has gone back does not know are not new for that. */
+/** Fails when ClickHouse has gone back to an earlier state: an id that is missing then need not be new. */
 const HAS_IT_ALL = `(
   select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from journal_watermarks
   where journal_id = {journal:UUID}
@@ -54,7 +54,7 @@ const HAS_IT_ALL = `(
 function behind(cause?: unknown): ApiError {
   return new ApiError(
     'UNAVAILABLE',
-    'ClickHouse is needed to tell these events from earlier ones, and it is behind; send the call again',
+    'ClickHouse is behind, and it is needed to detect duplicates of earlier events; try again',
     {
       cause,
       retryAfterSeconds: 2,

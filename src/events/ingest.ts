@@ -4,34 +4,35 @@ import type { Mint } from '../ids.ts'
 import type { Appended, Journal } from '../journal/journal.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { RunDirectory } from '../runs/directory.ts'
+import type { EventBatch } from './batch.ts'
 import type { Claim, EventIdIndex } from './id-index.ts'
 import { acquireScan, type EventScan, releaseScan } from './scan.ts'
-import type { EventBatch, EventsAccepted, RunRef } from './schema.ts'
+import type { EventsAccepted, RunRef } from './schema.ts'
 
 export interface EventIngestDeps {
   readonly runs: RunDirectory
   readonly journal: Journal
   readonly ids: EventIdIndex
   readonly limits: Limits
-  /** Takes the events from the key's budget. @throws ApiError RATE_LIMITED */
+  /** Deducts the events from the key's budget. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller, events: number) => void
-  /** Told what became of each call's events, for the metrics. */
+  /** Called with the result of each call, for the metrics. */
   readonly onAccepted: (accepted: number, duplicates: number) => void
 }
 
 export interface AppendOptions {
-  /** Store the good events and list the bad ones, instead of refusing the call. */
+  /** Store the valid events and list the invalid ones, instead of refusing the call. */
   readonly partial: boolean
   /**
-   * Mints the same ids when the call is repeated: for a call with an `Idempotency-Key`, so that a repeat after a crash
-   * between the append and the note of its answer stores nothing twice.
+   * Mints the same ids when a call with an `Idempotency-Key` is repeated, so that nothing is stored twice after a crash
+   * between the append and storing the response.
    */
   readonly mint: Mint | undefined
 }
 
 export type EventIngest = ReturnType<typeof createEventIngest>
 
-/** The events call (docs/specification.md#events): from the bytes of its body to the journal. */
+/** Reports events (docs/specification.md#events): from the bytes of the body to the journal. */
 export function createEventIngest(deps: EventIngestDeps) {
   /**
    * Resolves once every accepted event is on stable storage.
@@ -52,11 +53,11 @@ export function createEventIngest(deps: EventIngestDeps) {
       if (accepted > 0) appended = deps.journal.appendEvents(batchOf(run, scan, claim))
       claim?.appended(appended ?? Promise.resolve())
     } finally {
-      // The journal has copied what it needs; nothing refers to the scan's bytes any more.
+      // The journal has copied the rows; nothing refers to the scan's bytes any more.
       releaseScan(scan)
     }
     const positions = await appended
-    // What a duplicate repeats must be as durable as the acknowledgement says.
+    // The original of a duplicate must be durable before the duplicate is acknowledged.
     if (claim !== undefined && claim.duplicates > 0) await claim.settled
     deps.onAccepted(accepted, claim?.duplicates ?? 0)
     return {
@@ -73,9 +74,9 @@ export function createEventIngest(deps: EventIngestDeps) {
 function checkAccess(caller: Caller, run: RunRef | null): RunRef {
   if (run === null) throw new ApiError('NOT_FOUND', 'run_id: run does not exist')
   if (run.agentId !== caller.agentId)
-    throw new ApiError('FORBIDDEN', 'run_id: the run belongs to another agent than the key')
+    throw new ApiError('FORBIDDEN', 'run_id: the run belongs to a different agent than the key')
   if (run.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'run_id: the service reports hosted runs itself')
+    throw new ApiError('CONFLICT', 'run_id: events of hosted runs are reported by the service itself')
   }
   return run
 }

@@ -20,34 +20,34 @@ import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../http/ti
 import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
 
 /**
- * Reads the body of an `events` call in one pass over its bytes, checking all rules of docs/specification.md#events,
- * and leaves behind where each event's parts stand. Nothing is built that the journal does not need: this is the
- * hottest code of the service. A scan is reused for many calls (see {@link acquireScan}).
+ * Validates the body of an `events` call in one pass over its bytes (docs/specification.md#events), and records the byte offsets of
+ * each event's fields. It builds nothing that the journal does not need, because this is the hottest code of the
+ * service. Scans are pooled (see {@link acquireScan}).
  */
 export class EventScan {
-  /** The body, then a zero byte, then rubbish. */
+  /** The body, then a zero byte; later bytes are undefined. */
   bytes = new Uint8Array(SCAN_BYTES_KEPT)
   text = Buffer.from(this.bytes.buffer)
   /** Lower case; empty until seen. */
   runId = ''
-  /** Events that may be stored; the arrays below hold that many. */
+  /** Number of valid events; the arrays below have an entry for each. */
   count = 0
   hasIds = false
   rejected: Rejected[] = []
 
   typeStart = new Int32Array(ROWS_KEPT)
   typeEnd = new Int32Array(ROWS_KEPT)
-  /** Index into {@link LEVELS}, plus one: the value of ClickHouse's enum. */
+  /** 1-based index in {@link LEVELS}: the value of ClickHouse's enum. */
   level = new Int8Array(ROWS_KEPT)
   /** -1: no payload given. */
   payloadStart = new Int32Array(ROWS_KEPT)
   payloadEnd = new Int32Array(ROWS_KEPT)
   /** Unix milliseconds; NaN: none given. */
   occurredAt = new Float64Array(ROWS_KEPT)
-  /** -1: no id given. The quotes are part of it. */
+  /** -1: no id given. Includes the quotes. */
   idStart = new Int32Array(ROWS_KEPT)
   idEnd = new Int32Array(ROWS_KEPT)
-  /** Types that were written with escapes, by event: the journal stores them decoded. */
+  /** Decoded types of the events whose type contains escapes. */
   readonly decodedTypes = new Map<number, Buffer>()
 
   private seenIndex = 0
@@ -56,9 +56,9 @@ export class EventScan {
   private limits!: Limits
 
   /**
-   * @param body valid UTF-8: `http/body.ts` sees to it
-   * @param partial leave bad events out and list them in `rejected` instead of refusing the call
-   * @throws ApiError VALIDATION_ERROR naming the place
+   * @param body valid UTF-8, as checked by `http/body.ts`
+   * @param partial omit invalid events and list them in `rejected` instead of refusing the call
+   * @throws ApiError VALIDATION_ERROR with the path of the invalid field
    */
   scan(body: Uint8Array, limits: Limits, partial: boolean): void {
     this.reset(body, limits, partial)
@@ -72,7 +72,7 @@ export class EventScan {
     if (this.seenIndex === 0) throw invalid('events', 'expected at least one event')
   }
 
-  /** The id the caller gave event `index`; undefined when it gave none. */
+  /** The caller's id of event `index`; undefined when it gave none. */
   idOf(index: number): string | undefined {
     return this.idStart[index] < 0 ? undefined : readString(this.text, this.idStart[index], this.idEnd[index])
   }
@@ -152,7 +152,10 @@ export class EventScan {
     if (bytes[at] === CLOSE_BRACKET) return at + 1
     for (;;) {
       if (this.seenIndex === this.limits.events_per_call) {
-        throw invalid('events', `expected at most ${this.limits.events_per_call} events a call; send more calls`)
+        throw invalid(
+          'events',
+          `expected at most ${this.limits.events_per_call} events per call; split them into several calls`,
+        )
       }
       at = skipSpace(bytes, this.readEvent(at))
       this.seenIndex++
@@ -226,7 +229,7 @@ export class EventScan {
     return end
   }
 
-  /** A level written with escapes, which nobody does and JSON allows. */
+  /** A level written with escapes, which is rare but valid JSON. */
   private escapedLevel(at: number, end: number): number {
     return this.bytes[at] === QUOTE ? (LEVELS as readonly string[]).indexOf(readString(this.text, at, end)) + 1 : 0
   }
@@ -292,31 +295,31 @@ export class EventScan {
   private failReserved(type: string): void {
     this.fail(
       '.type',
-      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are the service's own; got "${type}"`,
+      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are reserved for system events; got "${type}"`,
     )
   }
 
-  /** Notes the first problem of the event being read; the whole call fails at once unless it is `partial`. */
+  /** Records the first problem of the current event; unless the call is `partial`, it fails immediately. */
   private fail(field: string, problem: string): void {
     const place = `events[${this.seenIndex}]${field}`
     if (!this.partial) throw invalid(place, problem)
     this.problem ??= `${place}: ${problem}`
   }
 
-  /** What stands there, cut to what fits into a message. */
+  /** The text at these offsets, truncated for a message. */
   private shown(at: number, end: number): string {
     const text = this.text.toString('utf8', at, Math.min(end, at + SHOWN_BYTES_MAX))
     return end - at > SHOWN_BYTES_MAX ? `${text}…` : text
   }
 }
 
-/** An event left out of a `partial` call: its place in the request and what is wrong with it. */
+/** An event that a `partial` call did not store: its index in the request and the problem. */
 export interface Rejected {
   readonly index: number
   readonly message: string
 }
 
-/** Scans at rest. A call holds one until its events stand in the journal's block, usually within the same tick. */
+/** Free scans. A call holds one until its events are copied into the journal's block, usually within the same tick. */
 const idle: EventScan[] = []
 
 export function acquireScan(): EventScan {
@@ -339,7 +342,7 @@ const encode = (text: string) => new TextEncoder().encode(text)
 const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
 const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
 type Field = 'type' | 'payload' | 'level' | 'occurred_at' | 'id'
-/** The fields of an event by the length of their names: no two share one. */
+/** The fields of an event by the length of their names, which are all different. */
 const FIELD_OF_LENGTH: ({ name: Field; word: Uint8Array } | undefined)[] = new Array(12).fill(undefined)
 for (const name of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
   FIELD_OF_LENGTH[name.length] = { name, word: encode(name) }

@@ -1,35 +1,18 @@
 import { t } from 'elysia'
 import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../http/schema.ts'
 import type { RunIdentity } from '../ids.ts'
-import type { EventScan } from './scan.ts'
 
-/** Event levels in rising order; their places (from 1) are the values of the `level` enum in ClickHouse. */
+/** Event levels in rising order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
-/** What the service says of runs itself; a caller must not speak in its name (docs/specification.md#events). */
+/** Types of system events, which callers must not report (docs/specification.md#events). */
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
 
-/** The run that events belong to, as the journal needs it. Never changes once the run exists, so it is safe to cache. */
+/** The run that events belong to. It never changes, so it can be cached. */
 export interface RunRef extends RunIdentity {
   readonly agentId: string
   readonly runtimeType: 'external' | 'hosted'
 }
-
-/** Checked events of one call on their way into the journal: which rows of a scan, under which ids. */
-export interface EventBatch {
-  readonly run: RunRef
-  readonly scan: EventScan
-  /** The rows to store, in order; undefined: all of the scan's. */
-  readonly rows: readonly number[] | undefined
-  /** Event ids by row; undefined where the journal is to mint one. */
-  readonly ids: readonly (string | undefined)[] | undefined
-}
-
-// Elysia would fill a missing optional word with the first one, hence the explicit default.
-export const EventLevel = Named(
-  'EventLevel',
-  t.UnionEnum(LEVELS, { default: undefined, description: 'How severe the event is.' }),
-)
 
 /** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
 export const NewEvent = Named(

@@ -1,9 +1,9 @@
 import { ApiError } from '../http/errors.ts'
 
 export interface BatcherOptions<Item, Result> {
-  /** Serves many items with one statement; answers in their order, an `Error` for an item that failed alone. */
+  /** Serves many items with one statement. Returns results in order of the items, an `Error` for a failed item. */
   readonly run: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
-  /** Items with equal keys are served one after the other, in order of arrival, never by one statement. */
+  /** Items with equal keys are served in order of arrival, by separate statements. */
   readonly keyOf: (item: Item) => string
   /** Bytes an item adds to a statement. */
   readonly bytesOf: (item: Item) => number
@@ -12,7 +12,7 @@ export interface BatcherOptions<Item, Result> {
 
 export interface BatcherLimits {
   readonly itemsPerBatch: number
-  /** An item that is larger goes alone. */
+  /** A larger item is served by its own statement. */
   readonly bytesPerBatch: number
   readonly batchesInFlight: number
   readonly itemsQueued: number
@@ -20,8 +20,8 @@ export interface BatcherLimits {
 }
 
 /**
- * Measured at 64 callers on 2 cores: one statement in flight makes the largest batches, and so the fewest commits and
- * the least work a row; a second one only fills the gap while the first commits.
+ * Measured with 64 callers on 2 cores: one statement in flight gives the largest batches, and so the fewest commits and
+ * the least work per row. A second one uses the time while the first commits.
  */
 const DEFAULT_LIMITS: BatcherLimits = {
   itemsPerBatch: 256,
@@ -33,15 +33,15 @@ const DEFAULT_LIMITS: BatcherLimits = {
 
 export interface Batcher<Item, Result> {
   /**
-   * @throws ApiError UNAVAILABLE when too much is waiting already
+   * @throws ApiError UNAVAILABLE when the queue is full
    * @throws whatever the statement that served the item threw
    */
   submit(item: Item): Promise<Result>
 }
 
 /**
- * Coalesces concurrent writes: what arrives while a statement is in flight is collected and served by the next one,
- * so one commit answers many callers. A lone caller waits for nobody.
+ * Coalesces concurrent writes: items that arrive while a statement is in flight are served together by the next one, so
+ * that one commit serves many callers. A single caller is not delayed.
  */
 export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result>): Batcher<Item, Result> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -62,7 +62,7 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
     })
   }
 
-  /** Dispatches once the requests that have already arrived are in the queue too. */
+  /** Dispatches after the requests that have already arrived are queued. */
   function schedule(): void {
     if (scheduled || inFlight >= limits.batchesInFlight || queue.length === 0) return
     scheduled = true
@@ -86,7 +86,7 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
     schedule()
   }
 
-  /** The longest batch from the front of the queue, leaving out items whose key is being served. */
+  /** Takes the longest possible batch from the front of the queue, skipping items whose key is being served. */
   function take(): Entry<Item, Result>[] {
     const batch: Entry<Item, Result>[] = []
     const left: Entry<Item, Result>[] = []
@@ -119,7 +119,7 @@ interface Entry<Item, Result> {
   readonly reject: (error: unknown) => void
 }
 
-/** Runs the statement and answers each caller. Never throws. */
+/** Runs the statement and settles each caller's promise. Never throws. */
 async function settle<Item, Result>(
   batch: readonly Entry<Item, Result>[],
   run: BatcherOptions<Item, Result>['run'],
@@ -138,8 +138,9 @@ async function settle<Item, Result>(
 }
 
 /**
- * SQLSTATE classes that say the statement was rolled back because of what was in it: bad data, a broken constraint,
- * a lost conflict, a limit. Served alone, the innocent items succeed. After any other error the outcome is unknown.
+ * SQLSTATE classes of statements that were rolled back because of their items: invalid data, a violated constraint, a
+ * conflict, a limit. Each item is then served alone, so that the others succeed. After any other error the outcome is
+ * unknown.
  */
 const REFUSALS = new Set(['22', '23', '40', '54'])
 

@@ -4,7 +4,7 @@ import { ApiError } from '../http/errors.ts'
 import { encodeJson, RawJson } from '../http/raw-json.ts'
 import type { Log } from '../log.ts'
 
-/** What columns of these types are in TypeScript, in both directions: see {@link connectPostgres}. */
+/** TypeScript types of these column types, in both directions: see {@link connectPostgres}. */
 interface Types extends Record<string, unknown> {
   bigint: number
   json: unknown
@@ -14,29 +14,29 @@ export type TransactionSql = postgres.TransactionSql<Types>
 
 export interface ConnectOptions {
   readonly log: Log
-  /** Most connections at a time. */
+  /** Maximum number of connections. */
   readonly max?: number
-  /** Longest a statement may run, milliseconds; the server ends it then. */
+  /** Statement timeout in milliseconds, enforced by the server. */
   readonly statementTimeoutMs?: number
-  /** Told of each connection that is made (1) or ends (-1). */
+  /** Called when a connection is opened (1) or closed (-1). */
   readonly onConnection?: (change: 1 | -1) => void
 }
 
 const CONNECTIONS_MAX = 12
 const STATEMENT_TIMEOUT_MS = 10_000
 const CONNECT_TIMEOUT_MS = 5_000
-/** A connection nobody uses is closed, which gives its memory back. Shorter than the time after which silence is death. */
+/** Idle connections are closed to release their memory. Shorter than the silence timeout, which closes with an error. */
 const IDLE_TIMEOUT_MS = 10_000
 const SILENCE_FACTOR = 1.5
 const RECONNECT_DELAY_SECONDS = 0.025
 
 /**
- * A pool of connections to `url`, which may name a unix socket as libpq's URLs do: `postgres://u:p@localhost/db?host=/dir`.
- * Connects on first use, and again after the server was away. Every statement has a deadline: the server's own, and,
- * for a server that says nothing at all any more, one on the silence of the connection.
+ * A connection pool for `url`, which may name a unix socket like libpq's URLs: `postgres://u:p@localhost/db?host=/dir`.
+ * Connects on first use and reconnects automatically. Every statement has two deadlines: the server's statement timeout,
+ * and a timeout on a silent connection for a server that does not respond at all.
  *
- * Columns: `timestamptz` is `Date`; `bigint` is `number` (a value past 2^53 is an error, none of ours gets there); `json`
- * is {@link RawJson}, its text as it was stored. Parameters for `json`: a RawJson, or any value that JSON can say.
+ * Columns: `timestamptz` is `Date`; `bigint` is `number` (a value past 2^53 is an error); `json` is {@link RawJson}, the
+ * text as it was stored. Parameters for `json`: a RawJson, or any value that JSON can represent.
  */
 export function connectPostgres(url: string, options: ConnectOptions): Sql {
   const { log, max = CONNECTIONS_MAX, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options
@@ -53,8 +53,8 @@ export function connectPostgres(url: string, options: ConnectOptions): Sql {
       statement_timeout: statementTimeoutMs,
       idle_in_transaction_session_timeout: statementTimeoutMs,
       TimeZone: 'UTC',
-      // Every predicate of ours has an index. Plans are made when tables are empty and kept while they grow: a scan of the
-      // whole table, right at first, then cost half of the throughput of run ends (measured) until the next analysis.
+      // Every predicate has an index. Plans that were made for empty tables are kept while the tables grow: sequential
+      // scans then cost half of the throughput of run ends (measured) until the next ANALYZE.
       enable_seqscan: 'off',
     },
     types: {
@@ -62,14 +62,14 @@ export function connectPostgres(url: string, options: ConnectOptions): Sql {
       json: { to: 114, from: [114, 3802], parse: (text: string) => new RawJson(text), serialize: encodeJson },
     },
   }
-  // The library has no deadline of its own on what the server takes. Its types do not know this option.
+  // The library has no timeout for an unresponsive server. Its types lack the `socket` option.
   const socket = (parsed: ParsedOptions) => openSocket(parsed, statementTimeoutMs * SILENCE_FACTOR, options)
   return postgres(plainUrl, Object.assign(settings, { socket }))
 }
 
 /**
- * Like the pool, but of one connection, for work that goes on all the time: on the pool it would keep every connection
- * there is from being idle, and so from being closed. The library's own LISTEN does the same.
+ * Like the pool, but with one connection, for constant background work: on the pool it would use all connections in
+ * turn, so that none is idle long enough to be closed. The library's LISTEN does the same.
  */
 export function singleConnection(pool: Sql): Sql {
   return postgres({ ...pool.options, max: 1 } as never) as unknown as Sql
@@ -82,24 +82,26 @@ export function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise
 }
 
 /**
- * The error that a client gets when Postgres cannot do its work at the moment: UNAVAILABLE, with the real one as its
- * cause. Null for any other error. The one place that tells the two apart.
+ * The error for the client when Postgres is temporarily unable to serve the statement: UNAVAILABLE, with the original
+ * error as its cause. Null for any other error. This is the only place that makes the distinction.
  */
 export function unavailableOf(error: unknown): ApiError | null {
   if (isBeingDeleted(error))
-    return new ApiError('UNAVAILABLE', 'something this refers to is being deleted; try again', { cause: error })
+    return new ApiError('UNAVAILABLE', 'a resource that this call refers to is being deleted; try again', {
+      cause: error,
+    })
   if (!isUnavailable(error)) return null
   return new ApiError('UNAVAILABLE', 'the database is not available at the moment; try again', { cause: error })
 }
 
-/** What was there when the call was let in is gone, with its workspace: repeated, the call is told so. */
+/** A resource was deleted during the call, with its workspace. A repeated call gets the proper error. */
 function isBeingDeleted(error: unknown): boolean {
   return error instanceof Error && (error as Error & { code?: unknown }).code === FOREIGN_KEY_VIOLATION
 }
 
 const FOREIGN_KEY_VIOLATION = '23503'
 
-/** Whether a statement failed because of the server's or the network's state, so that the same one may succeed later. */
+/** Whether a statement failed because of the state of the server or network, so that it may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code } = error as Error & { code?: unknown }
@@ -109,7 +111,7 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-/** Of the library and of the operating system. */
+/** Error codes of the library and the operating system. */
 const CONNECTION_CODES = new Set([
   'CONNECT_TIMEOUT',
   'CONNECTION_CLOSED',
@@ -129,27 +131,27 @@ const CONNECTION_CODES = new Set([
 
 const UNAVAILABLE_SQLSTATES = [
   '08', // connection exceptions
-  '53', // out of disk, memory, connections
+  '53', // out of disk space, memory or connections
   '57P', // shutting down, starting up
   '58', // an I/O error
-  '57014', // past its deadline
-  '25P0', // left idle in a transaction past its deadline
+  '57014', // statement timeout
+  '25P0', // idle in transaction timeout
   '25006', // a standby: read only
-  '40001', // lost a race with another transaction
-  '40P01',
+  '40001', // serialization failure
+  '40P01', // deadlock
 ]
 
 interface ParsedOptions {
   readonly path: string | false
   readonly host: readonly string[]
   readonly port: readonly number[]
-  /** Null for a connection that waits for notifications, and so may be silent for days. */
+  /** Null for a connection that waits for notifications and may be silent for days. */
   readonly idle_timeout: number | null
 }
 
 /**
- * Connects a moment later: the library listens for errors only after this has returned, and the operating system may
- * refuse at once. What the library writes meanwhile is sent when the connection stands.
+ * Connects after this has returned: only then does the library listen for errors, and the operating system may refuse
+ * immediately. Data that the library writes meanwhile is sent once the connection is open.
  */
 function openSocket(options: ParsedOptions, silenceMs: number, { onConnection }: ConnectOptions) {
   const [host = 'localhost'] = options.host
@@ -167,21 +169,21 @@ function openSocket(options: ParsedOptions, silenceMs: number, { onConnection }:
       socket.once('close', () => onConnection(-1))
     })
   }
-  // What TLS checks the certificate against.
+  // TLS verifies the certificate against this host.
   return Object.assign(socket, { host })
 }
 
 function silenceError(silenceMs: number): Error {
-  return Object.assign(new Error(`Postgres said nothing for ${silenceMs} ms`), { code: 'ETIMEDOUT' })
+  return Object.assign(new Error(`no response from Postgres for ${silenceMs} ms`), { code: 'ETIMEDOUT' })
 }
 
 function safeInteger(text: string): number {
   const value = Number(text)
   if (Number.isSafeInteger(value)) return value
-  throw new RangeError(`a bigint of the database does not fit a number: ${text}`)
+  throw new RangeError(`a bigint value exceeds the safe integer range: ${text}`)
 }
 
-/** The library does not know `?host=/dir` and would send it to the server. */
+/** The library does not support `?host=/dir` and would send it to the server. */
 function splitSocketDir(url: string): { plainUrl: string; socketDir: string | undefined } {
   const parsed = new URL(url)
   const host = parsed.searchParams.get('host')

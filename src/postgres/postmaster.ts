@@ -5,11 +5,11 @@ import type { Log } from '../log.ts'
 /** A running server process of Postgres. */
 export interface Postmaster {
   readonly pid: number
-  /** Resolves with the exit code once it is gone. */
+  /** Resolves with the exit code when the process has ended. */
   readonly ended: Promise<number>
 }
 
-/** How long each way of asking gets, politest first. SIGINT writes the buffers out; SIGQUIT leaves that to recovery. */
+/** Stop signals, gentlest first, and how long each may take. SIGINT flushes the buffers; SIGQUIT leaves that to recovery. */
 const STOP_STEPS = [
   { signal: 'SIGINT', waitMs: 4_000 },
   { signal: 'SIGQUIT', waitMs: 1_000 },
@@ -29,9 +29,9 @@ export async function stopPostmaster(server: Postmaster): Promise<void> {
 }
 
 /**
- * A service that was killed leaves a server behind for a moment. Waits for it to end, then clears its pid file away if
- * it lies: after a reboot the number in it may be any process, and Postgres would refuse to start because of it.
- * The caller holds the lock on the data directory, so nobody else may own what is found.
+ * A killed service leaves its server running for a moment. This waits for it to end, then removes a stale pid file:
+ * after a reboot the pid may belong to any process, and Postgres would refuse to start. The caller holds the lock on
+ * the data directory, so no other service can own the server.
  */
 export async function stopOrphan(cluster: string, log: Log, onProgress: (step: string) => void): Promise<void> {
   const pidFile = join(cluster, 'postmaster.pid')
@@ -46,20 +46,20 @@ export async function stopOrphan(cluster: string, log: Log, onProgress: (step: s
   await rm(pidFile, { force: true })
 }
 
-/** Ends the server when this process dies, however it dies. */
+/** Stops the server when this process ends in any way, including SIGKILL. */
 export function endWithService(pid: number): () => void {
   return signalAfterService('INT', String(pid))
 }
 
 /**
- * Ends initdb when this process dies. It looks at signals only between its steps and starts servers of its own, so its
- * group is killed: the cluster was not complete, and is begun anew by the next start.
+ * Kills initdb when this process ends. It handles signals only between its steps and starts servers itself, so its whole
+ * process group is killed. The next start creates the cluster from scratch.
  */
 export function killGroupWithService(pid: number): () => void {
   return signalAfterService('KILL', `-${pid}`)
 }
 
-/** The watcher sees the pipe to us close. */
+/** A watcher process sends the signal when its pipe from this process closes. */
 function signalAfterService(signal: string, target: string): () => void {
   const watcher = Bun.spawn(
     ['sh', '-c', 'read -r _; kill -s "$1" -- "$2" 2>/dev/null', 'end-with-service', signal, target],
@@ -72,11 +72,11 @@ function signalAfterService(signal: string, target: string): () => void {
       stderr: 'ignore',
     },
   )
-  // The number may soon belong to another process, so the watcher goes as soon as the server has gone.
+  // The pid may soon be reused, so the watcher must end as soon as the server has ended.
   return () => watcher.kill('SIGKILL')
 }
 
-/** Passes what the server prints on to our log, line by line, as loud as it is meant. */
+/** Writes the server's output to the service's log, line by line, with the matching level. */
 export async function relayLines(
   stream: ReadableStream<Uint8Array>,
   log: Log,
@@ -102,7 +102,7 @@ async function signalUntil(pid: number, isGone: () => Promise<boolean>): Promise
     try {
       process.kill(pid, signal)
     } catch {
-      // Gone between the look and the signal.
+      // Ended between the check and the signal.
     }
     const deadline = performance.now() + waitMs
     while (performance.now() < deadline) {
@@ -112,7 +112,7 @@ async function signalUntil(pid: number, isGone: () => Promise<boolean>): Promise
   }
 }
 
-/** Whether process `pid` is a Postgres working in `cluster`. Its working directory tells; where that is hidden, its name. */
+/** Whether process `pid` is the Postgres of `cluster`, by its working directory, or elsewhere than Linux by its command line. */
 async function isServerOf(pid: number, cluster: string): Promise<boolean> {
   if (!Number.isSafeInteger(pid) || pid <= 1) return false
   if (process.platform === 'linux') {

@@ -130,5 +130,5 @@ test('a database of a newer version is refused, and the message says so', async 
   const database = await emptyDatabase()
   await migratePostgres(database.url, log, await migrations({ '0001_a.sql': '', '0002_newer.sql': '' }))
   const failure = await failureOf(migratePostgres(database.url, log, await migrations({ '0001_a.sql': '' })))
-  expect(String(failure)).toContain('migrated by a newer version (0002_newer.sql is unknown here)')
+  expect(String(failure)).toContain('migrated by a newer version (migration 0002_newer.sql is unknown)')
 })

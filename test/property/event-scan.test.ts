@@ -139,7 +139,7 @@ test('each problem is named with its place and what was expected', () => {
     [{}, 'events: expected an array of events; got {}'],
     [
       Array.from({ length: 5_001 }, () => ({ type: 'a' })),
-      'events: expected at most 5000 events a call; send more calls',
+      'events: expected at most 5000 events per call; split them into several calls',
     ],
     [
       [{ type: 'a', payload: { x: 'y'.repeat(512 * 1024) } }],

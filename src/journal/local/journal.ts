@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { RecordBlock } from '../../columnar/record-block.ts'
-import type { EventBatch } from '../../events/schema.ts'
+import type { EventBatch } from '../../events/batch.ts'
 import { ApiError } from '../../http/errors.ts'
 import { Holds } from '../../ops/holds.ts'
 import { type Appended, type Epoch, type Frame, type Gap, type Journal, lastSeqOf } from '../journal.ts'

@@ -1,0 +1,12 @@
+import type { EventScan } from './scan.ts'
+import type { RunRef } from './schema.ts'
+
+/** The validated events of one call on their way into the journal: which rows of a scan to store, and their ids. */
+export interface EventBatch {
+  readonly run: RunRef
+  readonly scan: EventScan
+  /** The rows to store, in order; undefined: all of the scan. */
+  readonly rows: readonly number[] | undefined
+  /** Event ids by row; undefined where the journal mints one. */
+  readonly ids: readonly (string | undefined)[] | undefined
+}
