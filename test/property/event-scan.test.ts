@@ -120,7 +120,7 @@ test('each problem is named with its place and what was expected', () => {
     [[{ type: 'a\0' }], 'events[0].type: expected text without NUL and lone surrogates'],
     [
       [{ type: 'run.started' }],
-      'events[0].type: types that start with run., task., approval., input. are the service\'s own; got "run.started"',
+      'events[0].type: types that start with run., task., approval., input. are reserved for system events; got "run.started"',
     ],
     [[{ type: 'a', payload: [1] }], 'events[0].payload: expected a JSON object; got [1]'],
     [[{ type: 'a', payload: 'x' }], 'events[0].payload: expected a JSON object; got "x"'],
@@ -154,7 +154,7 @@ test('each problem is named with its place and what was expected', () => {
   )
   expect(refusal(`{"run_id":"${RUN}"}`)).toBe('events: required')
   expect(refusal('[]')).toBe('body: expected a JSON object')
-  expect(refusal(`{"run_id":"${RUN}","events":[{"type":"\\u0072un.x"}]}`)).toContain("the service's own")
+  expect(refusal(`{"run_id":"${RUN}","events":[{"type":"\\u0072un.x"}]}`)).toContain('reserved for system events')
   expect(
     refusal(`{"run_id":"${RUN}","events":[{"type":"a","payload":${'{"a":'.repeat(200)}1${'}'.repeat(200)}}]}`),
   ).toContain('less nesting')
