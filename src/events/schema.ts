@@ -14,6 +14,12 @@ export interface RunRef extends RunIdentity {
   readonly runtimeType: 'external' | 'hosted'
 }
 
+// Elysia would fill a missing optional word with the first one, hence the explicit default.
+export const EventLevel = Named(
+  'EventLevel',
+  t.UnionEnum(LEVELS, { default: undefined, description: 'How severe the event is.' }),
+)
+
 /** An event as callers send it (docs/specification.md#events). Checked by `scan.ts`; here for the documentation. */
 export const NewEvent = Named(
   'NewEvent',
