@@ -6,17 +6,20 @@ import { freePort, startTestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /**
- * What the README tells a newcomer to paste, pasted: every `sh` block, top to bottom, in one shell, beside a running
- * service. Blocks that start the service, never end or take minutes are fenced as `console`, and are not pasted.
+ * What the README and the guides tell a newcomer to paste, pasted: every `sh` block, top to bottom, in one shell, beside
+ * a running service. Blocks that start the service, never end or take minutes are fenced as `console`, and are not pasted.
  */
 
 const ROOT = join(import.meta.dir, '..', '..')
+/** In the order in which they are read: the guides continue the commands of the README. */
+const DOCUMENTS = ['README.md', 'docs/hosted-agents.md', 'docs/feeds.md', 'docs/sql.md']
+const README_LINES_MAX = 300
 const NEEDED = ['bash', 'curl', 'jq', 'node']
 const CONSOLE_MAX = 5
 
 interface Snippet {
   readonly text: string
-  /** What the README says it prints; undefined: nothing to speak of. */
+  /** What the document says it prints; undefined: nothing to speak of. */
   readonly shown: string | undefined
   readonly isJson: boolean
 }
@@ -27,13 +30,15 @@ interface Pasted {
   readonly failures: string
 }
 
-test('every snippet of the README can be pasted, top to bottom, and prints what is shown', async () => {
+test('every snippet of the README and the guides can be pasted, top to bottom, and prints what is shown', async () => {
   const missing = NEEDED.filter((each) => Bun.which(each) === null)
   if (missing.length > 0) throw new Error(`install what the README needs: apt-get install ${missing.join(' ')}`)
-  const readme = await readFile(join(ROOT, 'README.md'), 'utf8')
-  const snippets = snippetsOf(readme)
-  expect(snippets.length).toBeGreaterThan(12)
-  expect([...readme.matchAll(/^```console$/gm)].length).toBeLessThanOrEqual(CONSOLE_MAX)
+  const texts = await Promise.all(DOCUMENTS.map((name) => readFile(join(ROOT, name), 'utf8')))
+  expect(texts[0]?.split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
+  const text = texts.join('\n')
+  const snippets = snippetsOf(text)
+  expect(snippets.length).toBeGreaterThan(15)
+  expect([...text.matchAll(/^```console$/gm)].length).toBeLessThanOrEqual(CONSOLE_MAX)
 
   const port = String(freePort())
   const model = startModelServer(waiter)
@@ -69,8 +74,8 @@ function waiter({ body }: ModelServerRequest): Turn {
 }
 
 /** A block that follows at once on another one, with nothing between, is what that one prints. */
-function snippetsOf(readme: string): Snippet[] {
-  const blocks = [...readme.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
+function snippetsOf(documents: string): Snippet[] {
+  const blocks = [...documents.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
     language: match[1] ?? '',
     text: match[2] ?? '',
     from: match.index,

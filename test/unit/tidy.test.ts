@@ -160,6 +160,17 @@ test('the specification is cited by its headings, and each cited one is there', 
   expect(deadLinks(cited)).toEqual([])
 })
 
+test('links between documents lead somewhere', () => {
+  const documents = ['README.md', 'src/README.md', ...new Bun.Glob('docs/*.md').scanSync(ROOT)]
+  const links = documents.flatMap((path) =>
+    [...readFileSync(join(ROOT, path), 'utf8').matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].map(
+      ([, target = '', anchor]) => ({ path, file: target === '' ? path : join(dirname(path), target), anchor }),
+    ),
+  )
+  expect(links.length).toBeGreaterThan(20)
+  expect(deadLinks(links)).toEqual([])
+})
+
 interface Link {
   readonly path: string
   readonly file: string
