@@ -13,7 +13,10 @@ export function allowedMethods(routes: RouteTable, path: string): string[] {
   return [...methods].sort()
 }
 
-/** Compares segment by segment and ignores a trailing slash. `:name` matches one segment, a trailing `*` all that follow. */
+/**
+ * Compares segment by segment and ignores a trailing slash. `:name` matches one segment, a trailing `*` all that
+ * follow.
+ */
 function matches(pattern: string, path: string): boolean {
   const expected = segmentsOf(pattern)
   const found = segmentsOf(path)

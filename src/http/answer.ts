@@ -58,7 +58,9 @@ function compress(text: string, encoding: 'zstd' | 'gzip'): Uint8Array<ArrayBuff
   return Bun.zstdCompressSync(text, { level: LEVEL }) as Buffer<ArrayBuffer>
 }
 
-/** A `Response` returned by a route, with the same headers added. The body is not touched, because it may be a stream. */
+/**
+ * A `Response` returned by a route, with the same headers added. The body is not touched, because it may be a stream.
+ */
 export function ownResponse({ requestId, set }: Begun, response: Response): Response {
   const given = { ...set.headers, 'x-request-id': requestId }
   set.headers = {}

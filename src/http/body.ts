@@ -173,7 +173,10 @@ async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, 
   }
 }
 
-/** Accepts `application/json` or no Content-Type. Anything else is usually curl's form default, so an error helps more than a guess. */
+/**
+ * Accepts `application/json` or no Content-Type. Anything else is usually curl's form default, so an error helps more
+ * than a guess.
+ */
 function checkContentType(contentType: string | null): void {
   if (contentType === null || contentType === '' || contentType === 'application/json') return
   const [type, ...parameters] = contentType.toLowerCase().split(';')
@@ -207,7 +210,9 @@ function firstBadByte(bytes: Uint8Array): number {
   return validLength(bytes, good)
 }
 
-/** How many of the first `length` bytes are valid, ignoring an incomplete sequence at the end; -1 if they are invalid. */
+/**
+ * How many of the first `length` bytes are valid, ignoring an incomplete sequence at the end; -1 if they are invalid.
+ */
 function validLength(bytes: Uint8Array, length: number): number {
   for (let end = length; end >= Math.max(0, length - 3); end--) if (isUtf8(bytes.subarray(0, end))) return end
   return -1

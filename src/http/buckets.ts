@@ -7,7 +7,10 @@ export interface Bucket {
   atMs: number
 }
 
-/** Token buckets of one size, one per name, in bounded number. A bucket holds the quota of one window and refills evenly. */
+/**
+ * Token buckets of one size, one per name, in bounded number. A bucket holds the quota of one window and refills
+ * evenly.
+ */
 export class Buckets {
   readonly perMs: number
   private readonly buckets = new Map<string, Bucket>()

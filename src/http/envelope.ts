@@ -24,7 +24,10 @@ export interface EnvelopeDeps {
   readonly unavailableOf?: (error: unknown) => ApiError | null
 }
 
-/** A body that is too large is still read up to this multiple of the limit, so that its sender can read the error response. */
+/**
+ * A body that is too large is still read up to this multiple of the limit, so that its sender can read the error
+ * response.
+ */
 const DRAINED_LIMITS_MAX = 4
 const NO_BYTES = new Uint8Array(0)
 
@@ -162,7 +165,10 @@ function pathOf(request: Request): string {
   return new URL(request.url).pathname
 }
 
-/** The error to log, which clients do not see. A response that fails its schema is described by field, without its values. */
+/**
+ * The error to log, which clients do not see. A response that fails its schema is described by field, without its
+ * values.
+ */
 function causeOf(error: unknown): unknown {
   if (error instanceof ValidationError) return validationMessage(error as unknown as ValidationFailure)
   return error instanceof ApiError ? (error.cause ?? error) : error

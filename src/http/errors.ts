@@ -1,4 +1,6 @@
-/** Every error code of the API with its HTTP status (docs/specification.md#error-codes). The only place that maps them. */
+/**
+ * Every error code of the API with its HTTP status (docs/specification.md#error-codes). The only place that maps them.
+ */
 export const STATUS_OF = {
   VALIDATION_ERROR: 400,
   UNAUTHENTICATED: 401,

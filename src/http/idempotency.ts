@@ -21,7 +21,9 @@ const ROWS_PER_SWEEP = 10_000
 export interface IdempotencyDeps {
   readonly sql: Sql
   readonly clock: Clock
-  /** Decides when keys expire. It never runs ahead of real time, so no request is run twice because a key expired early. */
+  /**
+   * Decides when keys expire. It never runs ahead of real time, so no request is run twice because a key expired early.
+   */
   readonly expiryClock: Clock
   readonly log: Log
   /** This process in the table `instances`. */
@@ -99,9 +101,14 @@ interface Row {
   response: Uint8Array | null
 }
 
-/** Idempotency keys (docs/specification.md#idempotency), in the Postgres table `idempotency_keys`, shared by all processes. */
+/**
+ * Idempotency keys (docs/specification.md#idempotency), in the Postgres table `idempotency_keys`, shared by all
+ * processes.
+ */
 export function createIdempotency(deps: IdempotencyDeps): Idempotency {
-  /** Requests in progress in this process, to tell them from rows that an earlier attempt of this process left behind. */
+  /**
+   * Requests in progress in this process, to tell them from rows that an earlier attempt of this process left behind.
+   */
   const running = new Set<string>()
 
   async function begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }> {

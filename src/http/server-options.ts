@@ -7,7 +7,9 @@ export interface ServerOptionsInput {
   readonly bodyTimeoutMs: number
 }
 
-/** Idle connections are closed after this time, unless a route raises it with `server.timeout`. Bun allows at most 255. */
+/**
+ * Idle connections are closed after this time, unless a route raises it with `server.timeout`. Bun allows at most 255.
+ */
 const IDLE_SECONDS_MIN = 30
 const IDLE_SECONDS_MAX = 255
 /** Bun's timeout comes this long after the deadline of a body, so that our error response is sent first. */

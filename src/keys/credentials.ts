@@ -1,11 +1,11 @@
 import type { Sql } from '../postgres/connect.ts'
 import type { Caller } from './schema.ts'
 
-/** What is remembered of a key or a feed token, dead or alive. */
+/** The cached state of a key or feed token, valid or not. */
 export interface Credential {
-  /** Of the key; that of a feed token is its key's, with the agent that the token is limited to. */
+  /** For a feed token: the caller of its key, with the agent that the token is limited to. */
   readonly caller: Caller
-  /** A feed token opens feeds and nothing else. */
+  /** A feed token can only open feeds. */
   readonly isFeedToken: boolean
   /** The one run that a feed token is limited to; null for none, and for keys. */
   readonly runId: string | null
@@ -29,11 +29,12 @@ interface CredentialRow {
 }
 
 /**
- * Looks credentials up by the SHA-256 of their texts: the one look-up without a workspace in its predicate, because the
- * credential is what tells the workspace. A feed token that is limited to an agent dies with the agent, as its keys do.
+ * Looks up credentials by their SHA-256. This is the only lookup without a workspace in its predicate, because the
+ * credential determines the workspace. A feed token that is limited to an agent becomes invalid when the agent is archived,
+ * like the keys of the agent.
  *
  * @param hashes in base64
- * @returns in their order; null for what is neither a key nor a feed token
+ * @returns in the same order; null if the hash belongs to neither a key nor a feed token
  */
 export async function readCredentials(sql: Sql, hashes: readonly string[]): Promise<(Credential | null)[]> {
   const rows = await sql<CredentialRow[]>`
@@ -57,7 +58,7 @@ export async function readCredentials(sql: Sql, hashes: readonly string[]): Prom
   return hashes.map((hash) => found.get(hash) ?? null)
 }
 
-/** Hashes of the newest keys that are not revoked, in base64. Of all workspaces: they only tell that such keys exist. */
+/** Hashes of the newest keys that are not revoked, in base64, of all workspaces. They only show that the keys exist. */
 export async function readNewestHashes(sql: Sql, count: number): Promise<string[]> {
   const rows = await sql<{ hash: string }[]>`
     select encode(hash, 'base64') as hash from api_keys where revoked_at is null order by key_id desc limit ${count}`

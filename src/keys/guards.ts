@@ -20,9 +20,9 @@ export interface GuardsDeps {
   readonly idempotency: Idempotency
   /** Undefined: the operator's routes answer 404. */
   readonly operatorToken: string | undefined
-  /** Bounds guesses of it. */
+  /** Limits guesses of the operator token. */
   readonly operatorAttempts: FailureLimit
-  /** Where a request comes from, to count failures by. */
+  /** The client address, by which failures are counted. */
   readonly addressOf: (request: Request) => string
   /** Web pages that may open feeds, as `https://app.example.com`; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
@@ -34,25 +34,25 @@ export type Audience = 'agent' | 'workspace' | 'any'
 export interface AdmitOptions {
   /** The only agent whose key is taken, besides workspace keys. */
   readonly agentId?: string | undefined
-  /** The key, where it does not stand in the header. */
+  /** The key, if it is not in the Authorization header. */
   readonly token?: string | undefined
 }
 
-/** A call whose key has been accepted, with its body, which is unchecked yet. */
+/** An authenticated request with its body, which has not been validated yet. */
 export interface Received {
   readonly caller: Caller
   readonly body: RawBody
 }
 
 /**
- * What stands in front of every route that needs a key, in the order of checks (docs/specification.md#order-of-checks):
- * the body's size, the key (401), its scope (403), its budget (429), and only then what the body says (400). Each guard
- * is a plugin: the routes of the instance that uses it get `caller`, `mint`, and the parsed `body`.
+ * The checks in front of every route that needs a key, in this order (docs/specification.md#order-of-checks): size of the
+ * body, key (401), scope (403), budget (429), and only then the content of the body (400). Each guard is a plugin: the
+ * routes of the instance that uses it get `caller`, `mint`, and the parsed `body`.
  */
 export type Guards = ReturnType<typeof createGuards>
 
 const NO_BYTES = new Uint8Array(0)
-/** Who the bodies of operators' calls count for: they belong to no workspace. */
+/** The owner that request bodies of the operator count for, because they belong to no workspace. */
 const OPERATOR = 'operator'
 
 const REFUSALS = {
@@ -64,11 +64,11 @@ export function createGuards(deps: GuardsDeps) {
   const { ring, limiter, reader, idempotency, operatorToken, operatorAttempts, addressOf, feedOrigins } = deps
 
   /**
-   * Judges the key of a request, without Elysia: for routes that cannot afford hooks. Answers at once for a key that
-   * is remembered, else with a promise.
+   * Checks the key of a request, without Elysia: for routes that cannot afford hooks. Synchronous if the key is cached,
+   * otherwise returns a promise.
    *
-   * @param headers of the response, which get those of the rate limit
-   * @throws ApiError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE; thrown or rejected with
+   * @param headers of the response, for the rate limit
+   * @throws ApiError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE; synchronously or as a rejection
    */
   function admit(
     request: Request,
@@ -89,9 +89,9 @@ export function createGuards(deps: GuardsDeps) {
   }
 
   /**
-   * Judges the key, as {@link admit} does, from the headers alone, and only then reads the body: a caller without a key
-   * costs no memory, and is answered even if its body never comes. Resolves when the call is safe to carry out: the key
-   * is still good after the body has arrived, and no request has been sent behind this one that would cost its answer.
+   * Checks the key from the headers, as {@link admit} does, and only then reads the body: a request without a valid key
+   * uses no memory, and is answered even if its body never arrives. When it resolves, the request is safe to process: the
+   * key is still valid after the body has arrived, and no pipelined request would cost it its response.
    *
    * @throws as {@link admit} and {@link BodyReader.read}
    */
@@ -108,7 +108,7 @@ export function createGuards(deps: GuardsDeps) {
     const caller = admitted instanceof Promise ? await admitted : admitted
     const body = await readBody(request, caller.workspaceId)
     try {
-      // A key that was revoked while the body was on its way is refused.
+      // The key may have been revoked while the body arrived.
       if (ring.changedSince(since)) await ring.authenticate(token ?? requiredToken(request))
       return { caller, body }
     } catch (error) {
@@ -122,14 +122,14 @@ export function createGuards(deps: GuardsDeps) {
     await everythingArrived()
     if (!request.signal.aborted) return body
     body.hold.release()
-    throw new HangUp('VALIDATION_ERROR', 'the connection was closed before the call was carried out')
+    throw new HangUp('VALIDATION_ERROR', 'the connection was closed before the request was processed')
   }
 
   /**
-   * Judges who opens a feed: by a key, or by a feed token, which may stand in the address because browsers can send no
-   * header with an EventSource or a WebSocket (docs/specification.md#feed-tokens).
+   * Authenticates the client of a feed, by key or by feed token. A feed token may be in the URL, because browsers cannot send
+   * headers with an EventSource or a WebSocket (docs/specification.md#feed-tokens).
    *
-   * @throws as {@link admit}; FORBIDDEN also for a web page that is not on the allow-list
+   * @throws as {@link admit}; FORBIDDEN also for a page whose origin is not allowed
    */
   async function admitFeed(request: Request, headers: Record<string, string | number>): Promise<FeedCaller> {
     const feed = await ring.authenticateFeed(feedToken(request), () => addressOf(request))
@@ -142,7 +142,7 @@ export function createGuards(deps: GuardsDeps) {
     const agentOf = (params: object) => (isOfAgent ? (params as { agentId: string }).agentId.toLowerCase() : undefined)
     return (
       withContext(`${audience} ${budget} ${isOfAgent}`)
-        // Runs for every method that may have a body, and before everything else.
+        // Runs before all other hooks, for every method that may have a body.
         .onParse({ as: 'scoped' }, async (context) => {
           const { request, set, params } = context
           const headers = set.headers as Record<string, string | number>
@@ -165,7 +165,7 @@ export function createGuards(deps: GuardsDeps) {
     if (operatorToken === undefined)
       throw new ApiError('NOT_FOUND', 'the operator routes are off; OPERATOR_TOKEN turns them on')
     const token = requiredToken(request)
-    // A key is a mistake, not a guess: the operator token never looks like one.
+    // An API key is a mistake, not a guess: the operator token never has that form.
     const attempt = token.startsWith('svc_') ? undefined : operatorAttempts.begin(addressOf(request))
     const isOperator = timingSafeEqual(hashKey(token), hashKey(operatorToken))
     if (!isOperator) throw new ApiError('UNAUTHENTICATED', 'this route takes the operator token')
@@ -179,15 +179,15 @@ export function createGuards(deps: GuardsDeps) {
     ingest: guard('agent', 'ingest'),
     /** Workspace keys only: management and SQL. */
     workspaceKey: (budget: Budget) => guard('workspace', budget),
-    /** Either type; what an agent key may see is its own agent's, which the route's store decides. */
+    /** Either type. The store of the route limits an agent key to its own agent. */
     anyKey: (budget: Budget) => guard('any', budget),
-    /** Either type, an agent key only for the agent that the path names as `:agentId`. */
+    /** Either type; an agent key only for the agent in the path, `:agentId`. */
     keyOfAgent: (budget: Budget) => guard('any', budget, true),
-    /** Keys of either type and feed tokens; for feeds only. */
+    /** Keys of either type and feed tokens; only for feeds. */
     feed: withContext('feed').derive({ as: 'scoped' }, async ({ request, set }) => ({
       feed: await admitFeed(request, set.headers as Record<string, string | number>),
     })),
-    /** The operator's token, which is no key: no caller, no budget. */
+    /** The operator token. It is not an API key, so there is no caller and no budget. */
     operator: withContext('operator')
       .onParse({ as: 'scoped' }, async (context) => {
         const { request } = context
@@ -206,7 +206,10 @@ export function createGuards(deps: GuardsDeps) {
   }
 }
 
-/** Plugins of one name and seed are run once a route; the members are the envelope's, named here for their types. */
+/**
+ * Elysia runs plugins with the same name and seed once per route. `createEnvelope` sets these members; they are
+ * repeated here for their types.
+ */
 function withContext(seed: string) {
   return new Elysia({ name: 'guard', seed }).decorate({
     admitted: undefined as Caller | undefined,
@@ -222,21 +225,21 @@ function feedToken(request: Request): string {
   const token = new URL(request.url).searchParams.get('token')
   if (token === null || token === '')
     throw new ApiError('UNAUTHENTICATED', 'send a key (Authorization: Bearer <key>) or a feed token (?token=)')
-  // Addresses end up in logs and histories.
+  // URLs end up in logs and histories.
   if (isWellFormedKey(token) !== null)
     throw new ApiError(
       'UNAUTHENTICATED',
-      'a key does not belong into an address: POST /api/v1/feed-tokens makes a token',
+      'do not put API keys in URLs; create a feed token with POST /api/v1/feed-tokens',
     )
   return token
 }
 
-/** Only browsers send an origin; a page of the service's own is always welcome. */
+/** Only browsers send an origin. Pages of the service itself are always allowed. */
 function checkOrigin(request: Request, allowed: readonly string[] | undefined): void {
   const origin = request.headers.get('origin')
   if (origin === null || allowed === undefined || allowed.includes(origin.toLowerCase())) return
   if (URL.parse(origin)?.host === request.headers.get('host')) return
-  throw new ApiError('FORBIDDEN', 'pages of this origin may not open feeds; FEED_ORIGINS lists those that may')
+  throw new ApiError('FORBIDDEN', 'pages of this origin may not open feeds; add it to FEED_ORIGINS')
 }
 
 function requiredToken(request: Request): string {

@@ -16,15 +16,15 @@ export interface KeyRingDeps extends LeaseDeps {
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<KeyRingLimits>
-  /** Bounds the look-ups of unknown keys; undefined: unlimited. */
+  /** Limits lookups of unknown keys; undefined: unlimited. */
   readonly unknownKeys?: FailureLimit | undefined
 }
 
-/** The address that a call comes from, to count failures by; asked only when Postgres has to be. */
+/** Returns the client address, by which failures are counted. Called only if Postgres must be queried. */
 export type Source = () => string
 
 export interface KeyRingLimits {
-  /** Keys and feed tokens remembered; some 300 bytes each. */
+  /** Cached keys and feed tokens, about 300 bytes each. */
   readonly keys: number
   /** Entries of the negative cache. */
   readonly unknownTokens: number
@@ -32,34 +32,33 @@ export interface KeyRingLimits {
 }
 
 const LIMITS: KeyRingLimits = { keys: 100_000, unknownTokens: 10_000, unknownTokensTtlMs: 5_000 }
-/** How often a look-up that a change of credentials has overtaken is repeated. */
+/** Attempts at a lookup that changes of credentials keep overtaking. */
 const LOOKUPS_MAX = 5
 const TOKEN_LENGTH_MAX = 100
-/** Keys that a process takes note of when it starts. */
-const ISSUED_NOTED_MAX = 20_000
+/** Key hashes that a process loads when it starts. */
+const ISSUED_HASHES_LOADED = 20_000
 
 /**
- * What a caller died of: its key, its agent's archiving, its workspace's suspension. `unknown`: it may live, but that can
- * no longer be told, because the lease has ended.
+ * Why a caller is no longer valid: its key was revoked, its agent archived, or its workspace suspended. `unknown`: the
+ * lease has ended, so its state is not known.
  */
 export type Death = CredentialChange['scope'] | 'unknown'
-/** Null for a caller that lives. */
+/** Null if the caller is still valid. */
 export type DeathOf = (caller: Caller) => Death | null
 
-/** What one request of the database found, and how old it is: the state of `generation` when it began. */
+/** Result of one database lookup, with `generation` at the time when it began. */
 interface Found {
   readonly credential: Credential | null
   readonly generation: number
 }
 
 /**
- * Turns the text of a key into its caller, without asking Postgres about a key it has seen
- * (docs/specification.md#revocation). Feed tokens are remembered like keys; they open feeds and nothing else
- * (docs/specification.md#feed-tokens).
+ * Finds the caller for a key, without asking Postgres about a key that is cached (docs/specification.md#revocation). Feed
+ * tokens are cached like keys, but can only open feeds (docs/specification.md#feed-tokens).
  *
- * What is remembered is found by the SHA-256 of the text, 0.2 µs a call: no key stands in memory longer than its request.
- * What may be trusted, and for how long, is the business of {@link CredentialLease}; every change of credentials goes
- * through {@link change}. When Postgres is away, remembered keys keep working until the lease ends, any other answers 503.
+ * The cache is keyed by the SHA-256 of the key (0.2 µs per request), so no key stays in memory longer than its request.
+ * {@link CredentialLease} decides how long the cache may be trusted; every change of credentials goes through
+ * {@link change}. While Postgres is unavailable, cached keys keep working until the lease ends, and all others get 503.
  */
 export class KeyRing {
   private readonly credentials: LRUCache<string, Credential>
@@ -99,39 +98,39 @@ export class KeyRing {
     this.uses.start()
   }
 
-  /** Says that a credential with this hash exists: it has just been made. */
+  /** Adds the hash of a credential that has just been created. */
   issued(hash: Buffer): void {
     this.issuedHashes.set(hash.toString('base64'), true)
   }
 
-  /** Takes note of the newest keys there are, so that guesses from their users' addresses do not hold them up. */
+  /** Loads the hashes of the newest keys, so that guesses from the same address do not block their users. */
   async noteIssued(): Promise<void> {
-    const hashes = await readNewestHashes(this.deps.sql, ISSUED_NOTED_MAX)
+    const hashes = await readNewestHashes(this.deps.sql, ISSUED_HASHES_LOADED)
     for (const hash of hashes) this.issuedHashes.set(hash, true)
   }
 
-  /** Writes what is left to write and leaves. No key is accepted afterwards. */
+  /** Writes pending `last_used_at` values and releases the lease. No key is accepted afterwards. */
   async stop(): Promise<void> {
     await this.uses.stop()
     await this.lease.stop()
   }
 
-  /** Rises whenever something is forgotten: what was read before must not be remembered after. */
+  /** Increases with each invalidation: a result that was read before must not be cached after it. */
   get generation(): number {
     return this.forgotten
   }
 
-  /** Whether a caller that was accepted at that generation must be looked at again. */
+  /** Whether a caller that was accepted at that generation must be checked again. */
   changedSince(generation: number): boolean {
     return generation !== this.forgotten || !this.lease.fresh
   }
 
   /**
-   * The caller that holds this key: at once when it is remembered, else a promise.
-   * @param from whose unknown keys are counted; undefined: nobody's
+   * The caller for this key: synchronous if it is cached, otherwise a promise.
+   * @param from the address that an unknown key is counted against; undefined: not counted
    * @throws ApiError UNAUTHENTICATED (unknown, revoked or expired), FORBIDDEN (suspended workspace), RATE_LIMITED (too many
-   *   unknown keys of this address, and this is not a remembered one), UNAVAILABLE (Postgres is needed and away); thrown or
-   *   rejected with
+   *   unknown keys from this address, and this key is not cached), UNAVAILABLE (Postgres is needed and unavailable);
+   *   synchronously or as a rejection
    */
   authenticate(token: string, from?: Source): Caller | Promise<Caller> {
     if (token.length > TOKEN_LENGTH_MAX) throw unknownKey()
@@ -143,7 +142,7 @@ export class KeyRing {
   }
 
   /**
-   * Who opens a feed, with a key of either type or with a feed token; as fast as {@link authenticate}.
+   * The caller that opens a feed, with a key of either type or a feed token; as fast as {@link authenticate}.
    * @throws ApiError as there
    */
   authenticateFeed(token: string, from?: Source): FeedCaller | Promise<FeedCaller> {
@@ -156,11 +155,11 @@ export class KeyRing {
   }
 
   /**
-   * Whether the credential that an open feed came with is still good: at once from memory while the lease lasts, else a
-   * promise. Knows of expiry, which {@link onKeyDead} does not tell. It is no use of the key.
+   * Whether the credential of an open feed is still valid: synchronous from the cache while the lease lasts, otherwise a
+   * promise. Unlike {@link onKeyDead} it takes expiry into account. It does not count as a use of the key.
    *
-   * @param credential that of the {@link FeedCaller}
-   * @throws ApiError UNAVAILABLE (Postgres is needed and away); rejected with
+   * @param credential of the {@link FeedCaller}
+   * @throws ApiError UNAVAILABLE (Postgres is needed and unavailable), as a rejection
    */
   isAlive(credential: string): CredentialState | Promise<CredentialState> {
     const known = this.credentials.get(credential)
@@ -169,9 +168,9 @@ export class KeyRing {
   }
 
   /**
-   * Changes credentials: `work` in a transaction, then this process and all others forget what they knew. Once it has
-   * resolved, no process accepts what `work` has killed.
-   * @throws what `work` throws; ApiError UNAVAILABLE when another process could not be told in time
+   * Changes credentials: runs `work` in a transaction, then invalidates the caches of this and all other processes. Once it
+   * has resolved, no process accepts a credential that `work` has revoked.
+   * @throws what `work` throws; ApiError UNAVAILABLE if another process has not confirmed in time
    */
   async change<T>(change: CredentialChange, work: (sql: TransactionSql) => Promise<T>): Promise<T> {
     let result: T
@@ -183,7 +182,7 @@ export class KeyRing {
         return worked
       })
     } catch (error) {
-      // A commit whose answer was lost may have happened.
+      // If the response to the commit was lost, the change may have been committed.
       if (!(error instanceof ApiError)) this.forget([{ ...change, dead: false }])
       throw unavailableOf(error) ?? error
     }
@@ -193,9 +192,9 @@ export class KeyRing {
   }
 
   /**
-   * Tells of keys that died, in whichever process, so that connections they hold open are closed. Not told: keys and feed
-   * tokens that expire.
-   * @returns a function that ends the subscription
+   * Calls `listener` when keys are revoked, in any process, so that their open connections can be closed. Does not report
+   * expiry of keys and feed tokens.
+   * @returns a function that unsubscribes
    */
   onKeyDead(listener: (deathOf: DeathOf) => void): () => void {
     this.listeners.add(listener)
@@ -204,8 +203,7 @@ export class KeyRing {
 
   private admitKey(found: Credential | null): Caller {
     if (found === null) throw unknownKey()
-    if (found.isFeedToken)
-      throw new ApiError('UNAUTHENTICATED', 'a feed token opens live feeds and nothing else; send a key')
+    if (found.isFeedToken) throw new ApiError('UNAUTHENTICATED', 'a feed token can only open live feeds; send a key')
     return this.admit(found)
   }
 
@@ -218,9 +216,9 @@ export class KeyRing {
   private admit(found: Credential): Caller {
     const now = this.deps.clock.now()
     const what = found.isFeedToken ? 'feed token' : 'key'
-    if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} is revoked`)
+    if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`)
     if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
-    if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
+    if (found.suspended) throw new ApiError('FORBIDDEN', `the workspace of this ${what} is suspended`)
     this.uses.note(found.caller, now)
     return found.caller
   }
@@ -231,7 +229,7 @@ export class KeyRing {
   }
 
   /**
-   * What the hash stands for, from Postgres if need be; null for no credential.
+   * The credential with this hash, from Postgres if necessary; null if there is none.
    * @throws ApiError UNAVAILABLE, RATE_LIMITED
    */
   private async lookUp(hash: string, from?: Source): Promise<Credential | null> {
@@ -259,10 +257,10 @@ export class KeyRing {
       else this.credentials.set(hash, credential)
       return credential
     }
-    throw new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again')
+    throw new ApiError('UNAVAILABLE', 'keys cannot be checked right now; try again')
   }
 
-  /** Many requests with a new key at once make one look-up, many new keys at once one statement. */
+  /** Concurrent requests with the same new key share one lookup; concurrent lookups share one statement. */
   private read(hash: string): Promise<Found> {
     const running = this.lookups.get(hash)
     if (running !== undefined) return running
@@ -297,7 +295,7 @@ export class KeyRing {
   }
 }
 
-/** Which of the changes touch a caller: the narrowest scope, null for none. */
+/** The narrowest scope of the changes that affect a caller; null if none does. */
 function matcherOf(changes: readonly CredentialChange[]): DeathOf {
   const ids = new Set(changes.map((change) => `${change.scope}:${change.id}`))
   return ({ keyId, agentId, workspaceId }) => {
@@ -307,7 +305,7 @@ function matcherOf(changes: readonly CredentialChange[]): DeathOf {
   }
 }
 
-/** Says no more than that: whoever made the text up learns nothing. */
+/** The message reveals nothing else to a client that guesses. */
 function unknownKey(): ApiError {
   return new ApiError('UNAUTHENTICATED', 'the key is not valid')
 }

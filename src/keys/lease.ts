@@ -3,43 +3,51 @@ import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
-/** A change after which a remembered key may be wrong: of one key, of an agent's keys, of a workspace's. */
+/** A change that invalidates cached keys: one key, the keys of an agent, or those of a workspace. */
 export interface CredentialChange {
   readonly scope: 'key' | 'agent' | 'workspace'
   readonly id: string
-  /** Whether the keys in scope are dead now, so that open connections must be closed too. */
+  /** Whether the keys in scope are no longer valid, so that open connections must be closed too. */
   readonly dead: boolean
 }
 
 export interface LeaseDeps {
   /**
-   * A client of its own with one connection, so that a busy pool never starves the lease. Ended by whoever made it.
+   * A separate client with one connection, so that a busy pool cannot delay the lease. Closed by its owner.
    */
   readonly heartbeat: Sql
   readonly log: Log
   readonly instanceId: string
   /**
-   * No other process of the service can reach this database (the embedded one, behind the lock of its directory): the
-   * lease never ends. Commands beside the service (`bun run keys`) may still change credentials; they wait until it has
-   * applied that.
+   * No other process of the service can use this database (the embedded one, in a locked directory): the lease never ends.
+   * Commands beside the service (`bun run keys`) may still change credentials; they wait until the service has applied the
+   * change.
    */
   readonly exclusive: boolean
-  /** An instance known to be gone, whose lease nobody needs to wait for: the last one on the same, locked, data directory. */
+  /**
+   * The previous instance on the same data directory. Its lock has been released, so nobody needs to wait for its
+   * lease.
+   */
   readonly supersedes?: string | undefined
   readonly times?: Partial<LeaseTimes>
-  /** Where the renewals are supervised together with others. */
+  /** Supervises the renewals. */
   readonly loops?: Loops
 }
 
 /** All in milliseconds. */
 export interface LeaseTimes {
-  /** How long a round trip is good for while other processes share the database: the longest a revocation waits for us. */
+  /**
+   * Duration of the lease while other processes share the database: the longest that a revocation waits for this one.
+   */
   readonly sharedLeaseMs: number
-  /** The same while there are none: the longest outage of Postgres through which remembered keys keep working. */
+  /** Duration while there are none: the longest outage of Postgres during which cached keys keep working. */
   readonly aloneLeaseMs: number
   readonly sharedBeatMs: number
   readonly aloneBeatMs: number
-  /** A revocation that others have not confirmed by then answers 503: it holds, but not everywhere yet. */
+  /**
+   * After this time a revocation that other processes have not confirmed answers 503. It is stored, but may not be
+   * effective everywhere yet.
+   */
   readonly settleMaxMs: number
 }
 
@@ -50,27 +58,27 @@ const TIMES: LeaseTimes = {
   aloneBeatMs: 1_000,
   settleMaxMs: 8_000,
 }
-/** A round that takes longer is given up, and another one started. */
+/** A round that takes longer is abandoned, and a new one started. */
 const BEAT_TIMEOUT_MS = 5_000
 const SETTLE_POLL_MS = 20
-/** What two clocks that tick at slightly different speeds may drift apart during one lease. */
+/** The most that two clocks may drift apart during one lease. */
 const CLOCK_DRIFT_MS = 100
 const FORGET_INSTANCES_AFTER = '1 hour'
 
 /**
- * The right of one process to trust what it remembers about keys, while several share one database.
+ * The right of one process to trust its cache of keys while several processes share a database.
  *
- * The rule (docs/specification.md#revocation): a process trusts its memory only until its lease ends. It
- * renews the lease with two statements: the first writes into its row of `instances` until when the lease will hold
- * at most; the second, begun after the first has committed, reads the changes of credentials since the last round.
- * Whoever changes credentials records that in the same transaction, and then waits until every other row has applied
- * the change or is past its `lease_until`. A row that was written too late for the waiter to see belongs to a process
- * whose second statement comes after the change, and sees it.
+ * The rule (docs/specification.md#revocation): a process trusts its cache only until its lease ends. It renews the lease
+ * with two statements. The first writes to its row in `instances` how long the lease will last at most. The second, sent
+ * after the first has committed, reads the changes of credentials since the last round. A process that changes credentials
+ * records the change in the same transaction, then waits until every other row has applied the change or is past its
+ * `lease_until`. If a row was written too late for the waiting process to see it, its second statement runs after the
+ * change, and sees it.
  *
- * A process that shares its database has a short lease, so that a partitioned one holds up a revocation for a second and a
- * half at most. A process that is alone has a long one, so that ingest goes on while Postgres restarts; should it be
- * cut off and another process join meanwhile, a revocation there answers 503 until the long lease has ended. Leases
- * are measured on the monotonic clock here and on Postgres' clock there; nobody compares the two.
+ * A process that shares its database has a short lease, so that a network partition delays a revocation by a second and a
+ * half at most. A process that is alone has a long lease, so that ingest continues while Postgres restarts. If it is cut
+ * off and another process joins meanwhile, revocations there answer 503 until the long lease has ended. The lease is
+ * measured on the monotonic clock here and on the clock of Postgres there; the two are never compared.
  */
 export class CredentialLease {
   /** On the monotonic clock. */
@@ -86,7 +94,8 @@ export class CredentialLease {
   private readonly loop: Loop
 
   /**
-   * @param onChanges what others changed, in order; `'everything'` when this process was forgotten and cannot know
+   * @param onChanges called with changes of other processes, in order; `'everything'` if this process was removed from
+   *   `instances` and cannot know what changed
    */
   constructor(
     private readonly deps: LeaseDeps,
@@ -97,12 +106,12 @@ export class CredentialLease {
     this.until = deps.exclusive ? Number.POSITIVE_INFINITY : 0
   }
 
-  /** Whether memory may be trusted at this very moment. */
+  /** Whether the cache may be trusted now. */
   get fresh(): boolean {
     return performance.now() < this.until
   }
 
-  /** Makes this process known to the others. @throws when Postgres cannot be reached */
+  /** Registers this process. @throws if Postgres cannot be reached */
   async start(): Promise<void> {
     const { heartbeat: sql, exclusive, supersedes } = this.deps
     if (exclusive) await sql`delete from instances`
@@ -112,7 +121,7 @@ export class CredentialLease {
     this.schedule()
   }
 
-  /** Gives the lease back, so that nobody waits for it. */
+  /** Releases the lease, so that nobody waits for it. */
   async stop(): Promise<void> {
     this.stopped = true
     clearTimeout(this.timer)
@@ -129,7 +138,7 @@ export class CredentialLease {
     if (this.stopped) return Promise.reject(new ApiError('UNAVAILABLE', 'the service is stopping'))
     this.renewing ??= withTimeout(this.beat(++this.round), BEAT_TIMEOUT_MS)
       .catch((error: unknown) => {
-        throw new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again', { cause: error })
+        throw new ApiError('UNAVAILABLE', 'keys cannot be checked right now; try again', { cause: error })
       })
       .finally(() => {
         this.renewing = undefined
@@ -138,12 +147,12 @@ export class CredentialLease {
   }
 
   /**
-   * Notes a change in the transaction that makes it, as its last statement.
-   * @returns what {@link settle} takes
+   * Records a change, as the last statement of the transaction that makes it.
+   * @returns the argument of {@link settle}
    */
   async record(sql: TransactionSql, change: CredentialChange): Promise<number> {
     if (this.deps.exclusive) return 0
-    // Ids must become visible in their order, or a reader of the newest would miss one that commits after it.
+    // Ids must become visible in order, or a reader would skip a change that commits after a newer one.
     await sql`lock table credential_changes in exclusive mode`
     await sql`delete from credential_changes where change_id <= (select min(applied) from instances)`
     const [row] = await sql<{ change_id: number }[]>`
@@ -153,8 +162,8 @@ export class CredentialLease {
   }
 
   /**
-   * Resolves once no other process can accept a key that the committed change has killed.
-   * @throws ApiError UNAVAILABLE when one of them cannot be heard of in time; the change itself stands
+   * Resolves once no other process accepts a key that the committed change has revoked.
+   * @throws ApiError UNAVAILABLE if a process has not confirmed in time; the change itself is stored
    */
   async settle(changeId: number): Promise<void> {
     if (this.deps.exclusive) return
@@ -169,14 +178,14 @@ export class CredentialLease {
       if (performance.now() > deadline)
         throw new ApiError(
           'UNAVAILABLE',
-          'the change is stored, but a process of the service has not confirmed it yet; repeat the call to make sure',
+          'the change is stored, but a process of the service has not confirmed it yet; retry to make sure',
           { retryAfterSeconds: 5 },
         )
       await Bun.sleep(SETTLE_POLL_MS)
     }
   }
 
-  /** A round of a process whose lease never ends: applies what commands have changed, and says so. */
+  /** A round of a process whose lease never ends: applies changes made by commands, and confirms them. */
   private async followChanges(): Promise<void> {
     const { heartbeat: sql, instanceId } = this.deps
     for (;;) {
@@ -205,20 +214,20 @@ export class CredentialLease {
         continue
       }
       const changes = await this.readChanges()
-      // Given up meanwhile: the row may say less by now than this round was granted.
+      // This round was abandoned: the row may grant less by now.
       if (round !== this.round) return
       if (changes.length > 0) this.onChanges(changes)
       this.applied = changes.at(-1)?.change_id ?? this.applied
       this.shared = granted.shared
       this.until = start + (granted.shared ? this.times.sharedLeaseMs : this.times.aloneLeaseMs)
-      // Somebody may be waiting to hear that these were applied.
+      // Another process may be waiting for confirmation of these changes.
       news = changes.length > 0
     }
   }
 
   /**
-   * Writes how long this process may trust its memory: for the lease to be granted, or what is left of the one it holds
-   * if that is longer. Undefined when the others have forgotten this process.
+   * Writes how long this process may trust its cache: the duration of the lease that it asks for, or the rest of the one it
+   * holds if that is longer. Undefined if its row has been removed.
    */
   private async announce(now: number): Promise<{ shared: boolean } | undefined> {
     const { heartbeat: sql, instanceId } = this.deps
@@ -272,7 +281,7 @@ async function withTimeout(work: Promise<void>, limitMs: number): Promise<void> 
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer from Postgres within ${limitMs} ms`)), limitMs)
   })
-  // What comes after the limit is nobody's business any more.
+  // Errors after the timeout are ignored.
   work.catch(() => {})
   await Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -13,7 +13,7 @@ import {
   Uuid,
 } from '../http/schema.ts'
 
-/** Who is calling, once its key has been accepted. Everything a request may touch follows from it. */
+/** The authenticated caller. It determines what a request may access. */
 export interface Caller {
   readonly keyId: string
   readonly type: 'agent' | 'workspace'
@@ -27,7 +27,10 @@ export interface Caller {
  * (docs/specification.md#feed-tokens).
  */
 export interface FeedCaller {
-  /** Of the key, or of the feed token's key; `agentId` is narrowed as below, so that what judges callers judges this one. */
+  /**
+   * Of the key, or of the feed token's key; `agentId` is narrowed as below, so that what judges callers judges this
+   * one.
+   */
   readonly caller: Caller
   /** Sees this agent's activity only; null for every agent's. */
   readonly agentId: string | null
@@ -37,7 +40,9 @@ export interface FeedCaller {
   readonly credential: string
 }
 
-/** Whether what an open feed came with is still good: `dead` ends it as a dead key does, `suspended` as a forbidden one. */
+/**
+ * Whether what an open feed came with is still good: `dead` ends it as a dead key does, `suspended` as a forbidden one.
+ */
 export type CredentialState = 'alive' | 'dead' | 'suspended'
 
 /** What of a key goes over the wire (docs/specification.md#managing-keys). */

@@ -28,10 +28,10 @@ export interface KeyStoreDeps {
   readonly clock: Clock
 }
 
-/** Whose keys they are: the caller's, or those of a workspace that the operator names. */
+/** The workspace of the caller, or the one that the operator names. */
 type Tenant = Pick<Caller, 'workspaceId'>
 
-/** Keys of a workspace: made, listed, revoked, rotated (docs/specification.md#managing-keys). */
+/** Creates, lists, revokes and rotates the keys of a workspace (docs/specification.md#managing-keys). */
 export class KeyStore {
   constructor(private readonly deps: KeyStoreDeps) {}
 
@@ -51,7 +51,7 @@ export class KeyStore {
   }
 
   /**
-   * A workspace key for an owner who lost theirs, made by the operator.
+   * Creates a workspace key for an owner who lost theirs; for the operator.
    * @throws ApiError NOT_FOUND, CONFLICT while the workspace is being erased, VALIDATION_ERROR as above
    */
   async createForOwner(workspaceId: string, body: CreateOwnerKey, mint: Mint): Promise<NewKey> {
@@ -59,7 +59,7 @@ export class KeyStore {
     const token = mintToken('workspace')
     const expiresAt = this.futureDate(body.expires_at)
     const row = await inTransaction(sql, async (tx) => {
-      // Locked, so that erasing the workspace comes before or after, not in between.
+      // Locked, so that the workspace cannot be erased in between.
       const [workspace] = await tx`select is_erasing from workspaces where workspace_id = ${workspaceId} for share`
       if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
       if (workspace.is_erasing === true) throw new ApiError('CONFLICT', 'the workspace is being erased')
@@ -81,7 +81,7 @@ export class KeyStore {
     const token = mintToken('agent')
     const expiresAt = this.futureDate(body.expires_at)
     const row = await inTransaction(sql, async (tx) => {
-      // Locked, so that archiving the agent either finds this key and kills it, or is seen here.
+      // Locked, so that archiving the agent either revokes this key or is seen here.
       const [agent] = await tx`
         select agent_id from agents
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived' for share`
@@ -120,8 +120,8 @@ export class KeyStore {
   }
 
   /**
-   * Kills a key. Once it has resolved, no process of the service accepts it. Repeating it changes nothing.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
+   * Revokes a key. Once it has resolved, no process of the service accepts the key. Idempotent.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE if another process has not confirmed in time
    */
   async revoke(caller: Tenant, keyId: string): Promise<KeyRecord> {
     const { ring, clock } = this.deps
@@ -136,8 +136,8 @@ export class KeyStore {
   }
 
   /**
-   * Makes a key like an old one, which dies after the grace. The new one expires when the old one did.
-   * @throws ApiError NOT_FOUND; CONFLICT for a key that is dead or has been rotated already; UNAVAILABLE as in revoke
+   * Creates a replacement for a key, which becomes invalid after the grace period. The new key has the same expiry.
+   * @throws ApiError NOT_FOUND; CONFLICT if the key is invalid or already rotated; UNAVAILABLE as in revoke
    */
   async rotate(caller: Tenant, keyId: string, { grace_seconds = 0 }: RotateKey, mint: Mint): Promise<NewKey> {
     const { ring, clock } = this.deps
@@ -149,7 +149,7 @@ export class KeyStore {
         select ${columns(tx)} from api_keys
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} for update`
       if (old === undefined) throw noKey()
-      // The same call again, after the answer to the first was lost: it minted the same id.
+      // A retry after the response was lost mints the same id.
       if (old.replaced_by !== newId) refuseRotation(old, now)
       const token = mintToken(old.type)
       const row = await insertKey(tx, token, {
@@ -178,7 +178,7 @@ export class KeyStore {
     if (text === null || text === undefined) return null
     const at = parseTimestamp(text)
     if (at === null || at <= this.deps.clock.now())
-      throw invalid('expires_at', `expected a time to come; got ${JSON.stringify(text)}`)
+      throw invalid('expires_at', `expected a time in the future; got ${JSON.stringify(text)}`)
     return new Date(at)
   }
 }
@@ -196,8 +196,8 @@ export interface KeyToInsert {
 }
 
 /**
- * Stores a new key. When the same call is repeated because its answer was lost, `key_id` exists already: its text, which
- * nobody has seen, gives way to the new one.
+ * Stores a new key. If the request is a retry because the response was lost, `key_id` exists already. Its text, which nobody
+ * has seen, is replaced by the new one.
  */
 export async function insertKey(sql: Sql | TransactionSql, token: Token, key: KeyToInsert): Promise<KeyRow> {
   const { key_id, workspace_id, agent_id, name, created_at, expires_at } = key
@@ -218,9 +218,9 @@ function columns(sql: Sql | TransactionSql) {
 
 function refuseRotation(key: KeyRow, now: number): void {
   if (key.replaced_by !== null)
-    throw new ApiError('CONFLICT', `the key was rotated already; rotate the one in its place: ${key.replaced_by}`)
-  if (key.revoked_at !== null) throw new ApiError('CONFLICT', 'the key is revoked; make a new one')
-  if (isExpired(key, now)) throw new ApiError('CONFLICT', 'the key has expired; make a new one')
+    throw new ApiError('CONFLICT', `the key has already been rotated; rotate its replacement: ${key.replaced_by}`)
+  if (key.revoked_at !== null) throw new ApiError('CONFLICT', 'the key has been revoked; create a new one')
+  if (isExpired(key, now)) throw new ApiError('CONFLICT', 'the key has expired; create a new one')
 }
 
 function noKey(): ApiError {

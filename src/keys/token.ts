@@ -1,19 +1,19 @@
 import type { Caller } from './schema.ts'
 
 /**
- * The text of an API key: `svc_agent_` or `svc_ws_`, 43 base62 characters of randomness, 6 of checksum
- * (docs/specification.md#key-format). The checksum tells a mistyped or made-up key from a real one without asking the
- * database. A feed token is made in the same way: `svc_feed_`.
+ * The text of an API key: `svc_agent_` or `svc_ws_`, 43 random base62 characters, 6 characters of checksum
+ * (docs/specification.md#key-format). The checksum rejects a mistyped or made-up key without a database query. A feed token
+ * has the same format with `svc_feed_`.
  */
 
 export type KeyType = Caller['type']
 export type TokenType = KeyType | 'feed'
 
-/** A fresh key: shown once to its owner, while the database gets everything but `text`. */
+/** A new key. `text` is shown once to its owner; the database stores the rest. */
 export interface Token {
   readonly text: string
   readonly hash: Buffer
-  /** What a person recognises the key by in a list. */
+  /** Identifies the key in a list. */
   readonly prefix: string
   readonly last4: string
 }
@@ -33,13 +33,13 @@ export function mintToken(type: TokenType): Token {
   return describeToken(unsigned + checksum(unsigned))
 }
 
-/** Splits a well-formed key into what is stored of it. */
+/** Derives the stored parts from a well-formed key. */
 export function describeToken(text: string): Token {
   const shown = text.lastIndexOf('_') + 1 + SHOWN_LENGTH
   return { text, hash: hashKey(text), prefix: text.slice(0, shown), last4: text.slice(-4) }
 }
 
-/** The type of a key whose format and checksum are right; null for any other text. Says nothing about whether it exists. */
+/** The type of a key with a valid format and checksum, which need not exist; null for any other text. */
 export function isWellFormedKey(text: string): KeyType | null {
   const type = tokenTypeOf(text)
   return type === 'feed' ? null : type
@@ -54,12 +54,15 @@ export function tokenTypeOf(text: string): TokenType | null {
   return match[1] === 'ws' ? 'workspace' : (match[1] as 'agent' | 'feed')
 }
 
-/** SHA-256 of the key: the only form in which keys are stored. A key is 256 random bits, so no salt or stretching helps. */
+/**
+ * SHA-256 of the key, the only form in which keys are stored. A key has 256 random bits, so it needs no salt or
+ * stretching.
+ */
 export function hashKey(text: string): Buffer {
   return Buffer.from(Bun.SHA256.hash(text).buffer)
 }
 
-/** CRC-32 (IEEE) of everything before it. */
+/** CRC-32 (IEEE) of the text before it. */
 function checksum(unsigned: string): string {
   return base62(BigInt(Bun.hash.crc32(unsigned)), CHECKSUM_LENGTH)
 }

@@ -10,12 +10,15 @@ interface Use {
 }
 
 const FLUSH_INTERVAL_MS = 5_000
-/** `last_used_at` is exact to this. */
+/** Precision of `last_used_at`. */
 const PRECISION_MS = 1_000
-/** Keys whose use is noted between two writes; the use of more is lost, which costs `last_used_at` some freshness. */
+/** Most keys tracked between two writes. The use of further keys is not recorded. */
 const USES_MAX = 100_000
 
-/** Keeps `last_used_at` of keys: noted in memory at each request, written in batches, at most once a key and interval. */
+/**
+ * Maintains `last_used_at` of keys: recorded in memory by each request, written in batches, at most once per key and
+ * interval.
+ */
 export class UseLog {
   private uses = new Map<string, Use>()
   private end: () => Promise<void> = () => Promise.resolve()
@@ -34,7 +37,7 @@ export class UseLog {
     this.end = loops.repeat('last use of keys', FLUSH_INTERVAL_MS, () => this.write())
   }
 
-  /** Writes what has been noted. */
+  /** Stops the loop and writes pending values. */
   async stop(): Promise<void> {
     await this.end()
     await this.write().catch((error) => this.deps.log.warn('last_used_at of keys could not be written', { error }))
@@ -49,7 +52,7 @@ export class UseLog {
       at: new Date(at).toISOString(),
     }))
     this.uses = new Map()
-    // Rows are locked in one order first, so that processes that write the same keys wait instead of deadlocking.
+    // Locks the rows in a fixed order first, so that concurrent processes cannot deadlock.
     await sql`
       with used as (
         select * from json_to_recordset(${JSON.stringify(used)}::text::json)

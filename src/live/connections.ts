@@ -49,8 +49,8 @@ const REASON_OF = { key: 'key_dead', agent: 'key_dead', workspace: 'forbidden', 
 /** The error for a call that ends for this reason. */
 export function refusalOf(reason: CloseReason): ApiError {
   if (reason === 'key_dead') return new ApiError('UNAUTHENTICATED', 'the key or feed token is no longer valid')
-  if (reason === 'forbidden') return new ApiError('FORBIDDEN', 'no workspace: the workspace is suspended')
-  return new ApiError('UNAVAILABLE', 'keys cannot be checked at the moment; try again')
+  if (reason === 'forbidden') return new ApiError('FORBIDDEN', 'the workspace is suspended')
+  return new ApiError('UNAVAILABLE', 'keys cannot be checked right now; try again')
 }
 
 /**

@@ -43,7 +43,7 @@ export class FeedTokens {
         least(expires_at, ${wanted})
       from api_keys where workspace_id = ${caller.workspaceId} and key_id = ${caller.keyId} and revoked_at is null
       returning expires_at`
-    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the key is revoked')
+    if (row === undefined) throw new ApiError('UNAUTHENTICATED', 'the key has been revoked')
     this.deps.ring.issued(hash)
     return { token: text, expires_at: row.expires_at.toISOString() }
   }

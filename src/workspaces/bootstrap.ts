@@ -8,24 +8,24 @@ export interface BootstrapDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly mint: Mint
-  /** `BOOTSTRAP_WORKSPACE_KEY`, a well-formed workspace key: the configuration has checked that. */
+  /** `BOOTSTRAP_WORKSPACE_KEY`. The configuration has checked that it is well-formed. */
   readonly key: string | undefined
 }
 
 export interface Bootstrapped {
-  /** The workspace just made; null if there was one already. */
+  /** The workspace just created; null if there already was one. */
   readonly workspaceId: string | null
-  /** To be shown to the operator once. Null if it was given, so that a secret of theirs is not printed. */
+  /** Shown to the operator once. Null if the operator provided the key, so that their secret is not printed. */
   readonly freshKey: string | null
-  /** The given key is not used, because there is a workspace already, and it opens none. */
+  /** The provided key was ignored: there already is a workspace, and the key is not valid for any. */
   readonly keyIgnored: boolean
 }
 
 const WORKSPACE_NAME = 'default'
 
 /**
- * On an empty database, makes workspace `default` with one workspace key (docs/specification.md#first-start). Of several
- * processes that start together one does it.
+ * On an empty database, creates the workspace `default` with one workspace key (docs/specification.md#first-start). If
+ * several processes start together, one of them does it.
  */
 export async function bootstrapWorkspace({ sql, clock, mint, key }: BootstrapDeps): Promise<Bootstrapped> {
   const token = key === undefined ? mintToken('workspace') : describeToken(key)

@@ -30,7 +30,7 @@ const FIRST_KEY_NAME = 'first key'
 export class WorkspaceStore {
   constructor(private readonly deps: WorkspaceStoreDeps) {}
 
-  /** Makes a workspace and its first workspace key. */
+  /** Creates a workspace and its first workspace key. */
   async create({ name }: CreateWorkspace, mint: Mint): Promise<NewWorkspace> {
     const { sql, ring, clock } = this.deps
     const token = mintToken('workspace')
@@ -50,10 +50,9 @@ export class WorkspaceStore {
   }
 
   /**
-   * Renames, suspends, reactivates, or says how long events are kept. Once a suspension has resolved, no process accepts
-   * a key of the workspace.
-   * @throws ApiError NOT_FOUND; CONFLICT while it is being erased; UNAVAILABLE when another process could not be told in
-   *   time
+   * Renames, suspends or reactivates a workspace, or sets how long its events are kept. Once a suspension has resolved, no
+   * process accepts a key of the workspace.
+   * @throws ApiError NOT_FOUND; CONFLICT while it is being erased; UNAVAILABLE if another process has not confirmed in time
    */
   async edit(workspaceId: string, edit: EditWorkspace): Promise<WorkspaceRecord> {
     const { sql, ring } = this.deps
@@ -88,7 +87,7 @@ export class WorkspaceStore {
 
 const CURSOR = cursorCodec(Uuid)
 
-/** Stores a workspace with its first key. May be repeated with the same ids, like {@link insertKey}. */
+/** Stores a workspace with its first key. May be retried with the same ids, like {@link insertKey}. */
 export async function insertWorkspace(
   sql: TransactionSql,
   name: string,

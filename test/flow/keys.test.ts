@@ -113,7 +113,7 @@ test('on a database of the operator: several workspaces, and a revocation that e
   expect((await runKeys(env, 'list', '--workspace', 'none')).exitCode).toBe(1)
   expect(await runKeys(env, 'revoke', crypto.randomUUID())).toMatchObject({ exitCode: 1, stdout: '' })
   const twice = await runKeys(env, 'rotate', key_id)
-  expect([twice.exitCode, twice.stderr]).toEqual([1, 'the key is revoked; make a new one\n'])
+  expect([twice.exitCode, twice.stderr]).toEqual([1, 'the key has been revoked; create a new one\n'])
 })
 
 test('where there is no database, it says so and makes nothing', async () => {

@@ -183,7 +183,7 @@ describe('a feed token opens', () => {
       ] as const)
         expect([round, await refusalOf(app.call(method, path, { key: token }))]).toEqual([
           round,
-          'UNAUTHENTICATED: a feed token opens live feeds and nothing else; send a key',
+          'UNAUTHENTICATED: a feed token can only open live feeds; send a key',
         ])
       expect(verdict(await app.create({}, token))).toBe(DEAD)
       expect(verdict(await app.feed(token))).toBe('200')
@@ -216,7 +216,7 @@ describe('a feed token dies with its key, on the very next request:', () => {
       expect(verdict(await app.feed(used))).toBe('200')
       await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
       for (const token of [used, unused])
-        expect(await refusalOf(app.feed(token))).toBe('UNAUTHENTICATED: the feed token is revoked')
+        expect(await refusalOf(app.feed(token))).toBe('UNAUTHENTICATED: the feed token has been revoked')
       expect(verdict(await app.create({}, key))).toBe(DEAD)
     }
   })

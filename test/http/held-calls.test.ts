@@ -29,7 +29,7 @@ beforeAll(async () => {
 type Tenant = Awaited<ReturnType<typeof newTenant>>
 const verdict = ({ status, error }: Answer) => `${status} ${error?.code} ${error?.message}`
 const REVOKED = '401 UNAUTHENTICATED the key or feed token is no longer valid'
-const SUSPENDED = '403 FORBIDDEN no workspace: the workspace is suspended'
+const SUSPENDED = '403 FORBIDDEN the workspace is suspended'
 const setStatus = (tenant: Tenant, status: 'active' | 'suspended') =>
   rig.service.api('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { status }, { key: OPERATOR_TOKEN })
 

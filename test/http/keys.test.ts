@@ -64,7 +64,7 @@ describe('POST /api/v1/keys', () => {
     [
       'an expiry that has passed',
       { name: 'a', expires_at: '2020-01-31T09:30:00Z' },
-      'expires_at: expected a time to come',
+      'expires_at: expected a time in the future',
     ],
     ['an expiry that is no time', { name: 'a', expires_at: 'tomorrow' }, 'expires_at: expected'],
     ['a body that is no object', [], 'body: expected a JSON object'],

@@ -79,7 +79,7 @@ describe('a feed is refused with the envelope, before any upgrade,', () => {
       for (const token of [service.workspaceKey, agentKey])
         expect((await refusal(service, path, { token })).error).toEqual({
           code: 'UNAUTHENTICATED',
-          message: 'a key does not belong into an address: POST /api/v1/feed-tokens makes a token',
+          message: 'do not put API keys in URLs; create a feed token with POST /api/v1/feed-tokens',
         })
   })
 

@@ -39,7 +39,7 @@ describe('one process', () => {
       const revoked = await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
       expect(revoked.status).toBe(200)
       const next = await app.call('GET', '/reading', { key })
-      expect([verdict(next), next.error?.message]).toEqual([DEAD, 'the key is revoked'])
+      expect([verdict(next), next.error?.message]).toEqual([DEAD, 'the key has been revoked'])
     }
   })
 
