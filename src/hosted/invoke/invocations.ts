@@ -148,7 +148,7 @@ export function createInvocations(deps: InvocationsDeps) {
     return { ...invoked, outcome: isBackground ? null : outcome }
   }
 
-  /** What a run that has just begun has done nothing yet; a session remembers what was said before. */
+  /** A run that has just started has no progress yet, but its session may have a history. */
   async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
     const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
     if (run.sessionId === null || run.startsSession) return fresh

@@ -2,25 +2,27 @@ import type { AgentRow } from '../../agents/schema.ts'
 import type { Tool } from '../../agents/tools.ts'
 import type { RawJson } from '../../http/raw-json.ts'
 
-/** What a hosted run is to do: everything that decides it, fixed when it is invoked, so that an edit of the agent or a
- * restart in the middle changes nothing. Stored as JSON. */
+/**
+ * What a hosted run is to do: everything that determines it, fixed when it is invoked, so that an edit of the agent or
+ * a restart changes nothing. Stored as JSON.
+ */
 export interface RunPlan {
   readonly agent: PlannedAgent
-  /** The system prompt, placeholders filled. */
+  /** The system prompt with its placeholders filled. */
   readonly system: string
-  /** Earlier turns that the caller has sent along; those of a session are read when its turn has come. */
+  /** Earlier messages from the caller; those of a session are read when the run starts. */
   readonly history: readonly HistoryMessage[]
-  /** What the model is asked. */
+  /** The user message. */
   readonly user: string
-  /** The model is asked to stream, because somebody watches. */
+  /** The model is asked to stream, because the caller reads a stream. */
   readonly isStreamed: boolean
-  /** How many runs are above it. */
+  /** How many ancestors it has. */
   readonly depth: number
-  /** Of the runs above it, the top one first. Plans of before budgets covered runs below have none. */
+  /** The budgets of its ancestors, the outermost first. Absent in plans from before budgets covered descendants. */
   readonly budgetsAbove?: readonly Budget[]
 }
 
-/** What a run, and the runs below it, may cost. */
+/** What a run and its descendants may cost. */
 export interface Budget {
   readonly runId: string
   readonly usd: number
@@ -44,7 +46,7 @@ export interface HistoryMessage {
   readonly content: string
 }
 
-/** The settings of a hosted agent as a run takes them along. */
+/** The settings of a hosted agent that become part of the plan. */
 export function plannedAgent(row: HostedAgentRow): PlannedAgent {
   return {
     name: row.name,
@@ -68,7 +70,7 @@ type MayBeNull =
   | 'budget_usd'
   | 'stale_after_seconds'
 
-/** A row of `agents` whose runtime type is hosted: what such an agent must have is there. */
+/** A row of `agents` of runtime type hosted, with the columns that such an agent must have. */
 export type HostedAgentRow = { readonly [K in Exclude<keyof AgentRow, MayBeNull>]: NonNullable<AgentRow[K]> } & Pick<
   AgentRow,
   MayBeNull

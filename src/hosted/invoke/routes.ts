@@ -42,8 +42,8 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
           operationId: 'invokeAgent',
           summary: 'Run a hosted agent',
           description:
-            '200 when the run is over, 202 when it waits for a person or goes on in the background. A caller that goes ' +
-            'away does not stop its run.',
+            '200 when the run is over, 202 when it waits for a person or continues in the background. A caller that ' +
+            'disconnects does not stop its run.',
         },
       },
     )

@@ -19,7 +19,7 @@ const HistoryMessage = Named(
 /** Members of every request that starts or resumes a run. */
 export const answering = {
   stream: t.Optional(t.Boolean({ description: 'Answers with an event stream.' })),
-  background: t.Optional(t.Boolean({ description: 'Answers 202 at once; the run goes on by itself.' })),
+  background: t.Optional(t.Boolean({ description: 'Answers 202 at once; the run continues by itself.' })),
 }
 
 /** Body of `POST /api/v1/agents/:agentId/invoke`. */
@@ -81,7 +81,7 @@ export const RunFailed = Named(
 )
 
 export const ApprovalWait = {
-  approval_id: Described(Uuid, 'The approval that somebody has to decide.'),
+  approval_id: Described(Uuid, 'The approval to decide.'),
   tool: t.String({ description: 'The tool to be called.' }),
   input: Described(FreeForm, 'The arguments of the call.'),
   expires_at: PauseExpiry,
@@ -102,7 +102,7 @@ export const AwaitingApproval = Named(
 )
 
 export const InputWait = {
-  request_id: Described(Uuid, 'The input request that somebody has to answer.'),
+  request_id: Described(Uuid, 'The input request to answer.'),
   question: t.String({ description: 'What the model asks.' }),
   options: QuestionOptions,
   expires_at: PauseExpiry,
@@ -122,12 +122,12 @@ export const AwaitingInput = Named(
   ),
 )
 
-/** A run that goes on without its caller. */
+/** A run that continues without its caller. */
 export const RunGoesOn = Named(
   'RunGoesOn',
   t.Object(
     { run_id: RunId, status: RunStatus, output: NoOutput, session_id: SessionId },
-    { description: 'The run goes on without its caller.' },
+    { description: 'The run continues without its caller.' },
   ),
 )
 
@@ -135,7 +135,7 @@ export const RunGoesOn = Named(
 export const RunResponses = {
   200: t.Union([RunCompleted, RunFailed], { description: 'The run is over.' }),
   202: t.Union([AwaitingApproval, AwaitingInput, RunGoesOn], {
-    description: 'The run waits for a person, or goes on in the background.',
+    description: 'The run waits for a person, or continues in the background.',
   }),
 }
 

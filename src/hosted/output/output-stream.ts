@@ -26,8 +26,8 @@ export interface OutputStreamOptions {
 
 /**
  * The output of a hosted run as an event stream (docs/specification.md#output-streams): first what the run has put out
- * after a position, then what follows, until the run ends or waits for a person. A client that leaves does not affect the
- * run. A client that reads slowly gets everything that has accumulated in one piece.
+ * after a position, then what follows, until the run ends or waits for a person. A client that leaves does not affect
+ * the run. A client that reads slowly gets everything that has accumulated in one piece.
  */
 export class OutputStream implements Connection {
   readonly caller: FeedCaller
@@ -98,7 +98,7 @@ export class OutputStream implements Connection {
     }
   }
 
-  /** The output of a run that nobody executes at the moment. */
+  /** The output of a run that is not being executed. */
   private async stored(): Promise<OutputLog | undefined> {
     const { sql } = this.deps
     const { run, sessionId } = this.options

@@ -11,14 +11,14 @@ import { systemEvent } from '../store/system-event.ts'
 
 export interface PauseExpiryDeps {
   readonly sql: Sql
-  /** One connection for what is looked for every second. */
+  /** A connection of its own for the statements that run every second. */
   readonly patrol: Sql
   readonly clock: Clock
   readonly log: Log
   /** Where the watch is supervised together with others. */
   readonly loops?: Loops | undefined
   readonly onChange: () => void
-  /** Told of runs that have ended because nobody decided. */
+  /** Called for runs that have ended because nobody decided. */
   readonly onEnded: (run: RunIdentity) => void
 }
 
@@ -26,7 +26,7 @@ const POLL_MS = 1_000
 const AT_ONCE = 100
 
 /**
- * Ends runs that nobody has decided on in time: the pause is `expired`, which is no rejection, and its run `timed_out`.
+ * Ends runs whose pause has expired: the pause is `expired`, which is not a rejection, and the run `timed_out`.
  * @returns ends the watch
  */
 export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
@@ -50,7 +50,7 @@ interface DuePause extends RunIdentity {
   readonly type: 'approval' | 'input'
 }
 
-/** Both at once: a pause that has expired without the end of its run would leave that waiting for ever. */
+/** In one transaction: a pause that expired while its run went on would leave the run waiting for ever. */
 async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause: DuePause): Promise<void> {
   const run = await findRun(sql, pause)
   if (run === null) return

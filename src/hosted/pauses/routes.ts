@@ -97,7 +97,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           operationId: 'approveCall',
           summary: 'Approve a call',
           description:
-            'The call runs on exactly the arguments that were shown, or on `edited_input`. The run goes on, and ' +
+            'The call runs on exactly the arguments that were shown, or on `edited_input`. The run continues, and ' +
             'the answer is that of invoke. A second decision is CONFLICT.',
         },
       },
@@ -121,7 +121,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           operationId: 'rejectCall',
           summary: 'Reject a call',
           description:
-            'The call is not made; the model is told so, with the comment. The run goes on, and the answer is ' +
+            'The call is not made; the model is told so, with the comment. The run continues, and the answer is ' +
             'that of invoke. A second decision is CONFLICT.',
         },
       },
@@ -182,7 +182,7 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           operationId: 'answerInputRequest',
           summary: 'Answer an input request',
           description:
-            'The run goes on with the answer, and the answer of this call is that of invoke. A second answer is ' +
+            'The run continues with the answer, and the answer of this call is that of invoke. A second answer is ' +
             'CONFLICT.',
         },
       },

@@ -70,7 +70,7 @@ export class Pauses {
   }
 
   /**
-   * Decides, once and for all, and puts the run in line to go on when nothing else is open.
+   * Stores a decision, which is final, and queues the run when no other pause is pending.
    * @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, PAYLOAD_TOO_LARGE; CONFLICT naming the first decision
    */
   async decide(caller: Caller, type: PauseRow['type'], pauseId: string, decision: Decision): Promise<void> {
@@ -121,8 +121,8 @@ export class Pauses {
 }
 
 /**
- * The run that whoever decides is answered about: the one that somebody has invoked, unless the key is one of an agent
- * below it, which must not read it.
+ * The run that the response to a decision is about: the one that was invoked. A key of a child run's agent must not
+ * read that run, and gets the child run instead.
  */
 export function answeredAbout(
   { workspaceId, agentId }: Caller,

@@ -74,14 +74,14 @@ export class Sessions {
   }
 
   /**
-   * Forgets the conversation. A run whose turn it is goes on and is remembered nowhere; those that wait for a turn end.
+   * Deletes a session. Its active run continues, but is not remembered; runs that wait for the session are cancelled.
    * @throws ApiError NOT_FOUND, FORBIDDEN
    */
   async delete(caller: Caller, sessionId: string): Promise<DeletedSession> {
     const { sql } = this.deps
     const { workspaceId } = caller
     await this.get(caller, sessionId)
-    // The session goes last: a run that waited for a turn in one that is gone would wait for ever.
+    // The session is deleted last: a run that waits for a deleted session would wait for ever.
     for (;;) {
       const waiting = await inTransaction(sql, async (tx) => {
         await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`

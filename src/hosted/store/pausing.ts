@@ -43,14 +43,14 @@ export async function pauseRun(
     if (pending === null) return 'decided'
     const events = details.events(pending)
     await tx`
-      with asleep as (
+      with paused as (
         update hosted_runs set phase = 'paused', owner = null, used_ms = ${details.usedMs}
         where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
         returning run_id
       ), moved as (
         update runs r set status = ${statusOf(pending)}, pending = ${json(pending)}::json
         where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and r.status = 'running'
-          and exists (select from asleep)
+          and exists (select from paused)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
       ${insertOutbox(tx, events, 'last', 'moved')}`
@@ -70,16 +70,16 @@ async function pendingFor(tx: TransactionSql, run: RunIdentity): Promise<Pending
   )
   if (calls.some(({ status, child_run_id: child }) => status !== 'held' && (status !== 'started' || child === null)))
     return null
-  const asleep = await tx<{ run_id: string; pending: RawJson }[]>`
+  const paused = await tx<{ run_id: string; pending: RawJson }[]>`
     select h.run_id,
       (select r.pending from runs r where r.run_id = h.run_id and r.workspace_id = h.workspace_id) as pending
     from hosted_runs h
     where h.workspace_id = ${workspaceId} and h.run_id = any(${children}::uuid[]) and h.phase = 'paused'
     for share of h`
-  if (asleep.length < children.length) return null
+  if (paused.length < children.length) return null
   const [own] = await loadPauses(tx, run)
   if (own !== undefined) return pendingOf(runId, own)
-  const first = asleep.find(({ run_id }) => run_id === children[0])
+  const first = paused.find(({ run_id }) => run_id === children[0])
   return first === undefined ? null : parsePending(first.pending)
 }
 
@@ -117,13 +117,13 @@ export async function lockAncestors(tx: TransactionSql, { workspaceId, runId }: 
 
 /** Queues the paused runs of a chain again. The rows are locked. */
 export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorChain): Promise<void> {
-  const asleep = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
+  const paused = runs.filter(({ phase }) => phase === 'paused').map(({ run_id }) => run_id)
   await tx`
     with awake as (
-      update hosted_runs set phase = 'queued' where workspace_id = ${workspaceId} and run_id = any(${asleep}::uuid[])
+      update hosted_runs set phase = 'queued' where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
     ), moved as (
       update runs r set status = 'running', pending = null
-      where r.workspace_id = ${workspaceId} and r.run_id = any(${asleep}::uuid[])
+      where r.workspace_id = ${workspaceId} and r.run_id = any(${paused}::uuid[])
         and r.status in ('awaiting_approval', 'awaiting_input')
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )

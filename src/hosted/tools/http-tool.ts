@@ -11,29 +11,28 @@ export interface HttpToolDeps {
   readonly workspaceId: string
 }
 
-/** Of an answer's body; a larger one is refused. */
+/** Limit of a response body; a larger one is refused. */
 const ANSWER_BYTES_MAX = 1024 * 1024
-/** Of what the model is told, in UTF-16 units: the rest is cut off. */
+/** Limit of the result for the model, in UTF-16 units; the rest is cut off. */
 const OUTPUT_LENGTH_MAX = 256 * 1024
 const ERROR_LENGTH_MAX = 2_000
-/** JSON that is nested deeper is told as text: what handles the value later on may work its way down call by call. */
+/** JSON nested deeper than this is passed on as text: later code may process the value recursively. */
 const JSON_DEPTH_MAX = 100
-/** Unless the definition says otherwise. */
+/** Default timeout. */
 const DEFAULT_HEADERS = { accept: 'application/json, text/*;q=0.9, */*;q=0.5', 'user-agent': 'agent-run-service' }
-/** Proxies and servers drop or refuse a body of these (RFC 9110, 9.3.1 and 9.3.5). */
+/** Proxies and servers drop or refuse a body of these methods (RFC 9110, 9.3.1 and 9.3.5). */
 const WITHOUT_BODY = new Set(['GET', 'DELETE'])
 const JSON_TYPE = /^application\/(.+\+)?json$/
-/** Servers that do not know what they send say so, or nothing. */
+/** Content types of servers that do not declare one. */
 const UNTOLD = new Set(['', 'application/octet-stream'])
 const TEXT_TYPE =
   /^text\/|^application\/(.+\+)?(xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|graphql|x-www-form-urlencoded)$/
 
 /**
  * A tool that the service calls over HTTP with the model's arguments (docs/specification.md#tools): as a JSON body, or,
- * for GET and DELETE, as parameters in the address. Whatever comes back is told without the secrets that went out with
- * the call.
+ * for GET and DELETE, as query parameters. Secrets that were sent with the call are redacted from the result.
  *
- * Besides the signal's reason a call throws only what a store of ours throws when it is away.
+ * A call throws only the signal's reason, or the error of a store of ours that is unavailable.
  */
 export function httpTool(definition: HttpTool, deps: HttpToolDeps): CallableTool {
   const { name, description, parameters, method, headers = {}, requires_approval = false } = definition
@@ -56,7 +55,7 @@ export function httpTool(definition: HttpTool, deps: HttpToolDeps): CallableTool
     description,
     parameters: parameters as Record<string, unknown>,
     requiresApproval: requires_approval,
-    // The same Idempotency-Key goes out again.
+    // The same Idempotency-Key is sent again.
     isRepeatable: true,
     async call(input, context) {
       let redact = (text: string) => text
@@ -73,7 +72,7 @@ export function httpTool(definition: HttpTool, deps: HttpToolDeps): CallableTool
   }
 }
 
-/** What went wrong with the call, as opposed to with us. */
+/** Failures of the call itself, as opposed to failures of this service. */
 function isOutcome(error: unknown): error is Error {
   return (
     error instanceof EgressRefused ||
@@ -83,7 +82,7 @@ function isOutcome(error: unknown): error is Error {
   )
 }
 
-/** What belongs to the connection is left out below; the key of the call is ours. */
+/** Headers of the connection are left out; the Idempotency-Key is ours. */
 function headersOf(filled: FilledHeaders, method: string, { idempotencyKey }: ToolCallContext): Headers {
   const headers = new Headers(DEFAULT_HEADERS)
   if (!WITHOUT_BODY.has(method)) headers.set('content-type', 'application/json')
@@ -95,8 +94,8 @@ function headersOf(filled: FilledHeaders, method: string, { idempotencyKey }: To
 class FixedParameter extends Error {}
 
 /**
- * Adds arguments to the address: text as it is, null not at all, anything else as JSON. What the definition's address says
- * already is not the model's to say.
+ * Adds arguments to the query: strings as they are, null not at all, anything else as JSON. The model cannot override
+ * parameters that are part of the definition's URL.
  */
 function withQuery(url: URL, input: Record<string, unknown>): URL {
   const called = new URL(url)
@@ -117,7 +116,7 @@ async function outcomeOf(response: Response, filled: FilledHeaders): Promise<Too
   return { ok: false, error: `HTTP ${response.status}${said === '' ? '' : `: ${said}`}` }
 }
 
-/** An answer's body as the model is told it: a JSON value, text, null for nothing, or what is known of something binary. */
+/** A response body for the model: a JSON value, text, null when empty, or a description of binary content. */
 function outputOf(bytes: Uint8Array, contentType: string, { redact }: FilledHeaders): unknown {
   if (bytes.byteLength === 0) return null
   const type = contentType.split(';', 1)[0].trim().toLowerCase()
@@ -131,13 +130,13 @@ function outputOf(bytes: Uint8Array, contentType: string, { redact }: FilledHead
   return cut(redact(decoded(bytes, charsetOf(contentType))), OUTPUT_LENGTH_MAX)
 }
 
-/** Written anew before it is redacted: in JSON a text has many spellings (`\/`, `\u0041`), of which this leaves one. */
+/** Serialized again before redaction: JSON has many spellings of one text (`\/`, `\u0041`), and this leaves one. */
 function jsonOutput(value: unknown, redact: (text: string) => string): unknown {
   const json = JSON.stringify(value)
   const redacted = redact(json)
   if (redacted.length > OUTPUT_LENGTH_MAX) return cut(redacted, OUTPUT_LENGTH_MAX)
   if (redacted === json) return value
-  // A number that was struck out leaves no JSON behind.
+  // Redacting a number breaks the JSON.
   return parsed(redacted) ?? redacted
 }
 

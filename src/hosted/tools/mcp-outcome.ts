@@ -3,18 +3,18 @@ import { type CallToolResult, type ContentBlock, ErrorCode, McpError } from '@mo
 import { EgressFailed, EgressRefused } from '../../egress/errors.ts'
 import type { ToolOutcome } from './tool.ts'
 
-/** Most bytes of a result that the model is given; the rest is cut off, and it is told so. */
+/** Limit of a result for the model, in bytes; the rest is cut off, and the model is told so. */
 const RESULT_BYTES_MAX = 256 * 1024
 const ERROR_LENGTH_MAX = 4_000
-/** Of what a server writes into a refusal; most of it is a page of HTML. */
+/** Limit of the text that a server sends with a refusal; most of it is HTML. */
 const REFUSAL_LENGTH_MAX = 200
 
-/** Strikes secrets out of a text. A text is cut after that, so that no secret is cut in two. */
+/** Redacts secrets from a text. The text is cut afterwards, so that no secret is cut in two. */
 type Redact = (text: string) => string
 
 /**
- * What the model is told of a result: the structured content if there is some, else the text. Pictures,
- * sound and binary resources are named with type and size: a model of text can do nothing with their bytes.
+ * A result for the model: the structured content if there is any, else the text. Images, audio and binary resources are
+ * named with type and size, because the model cannot use their bytes.
  */
 export function outcomeOf(result: CallToolResult, redact: Redact): ToolOutcome {
   const text = result.content.map(textOf).join('\n')
@@ -27,7 +27,7 @@ export function outcomeOf(result: CallToolResult, redact: Redact): ToolOutcome {
   return { ok: true, output: clean === json ? result.structuredContent : parsedIfPossible(clean) }
 }
 
-/** What went wrong between us and the server, in words for the model, the caller and the log. */
+/** What failed between this service and the server, in words for the model, the caller and the log. */
 export function failureText(error: unknown, redact: Redact): string {
   if (error instanceof EgressRefused || error instanceof EgressFailed) return error.message
   if (error instanceof StreamableHTTPError) return refusalText(error, redact)

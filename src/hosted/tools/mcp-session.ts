@@ -10,11 +10,11 @@ import { McpTransport } from './mcp-transport.ts'
 export interface McpTimeouts {
   /** Longest the handshake may take. */
   readonly openMs: number
-  /** Longest a server may be silent about a request; reports of progress count as a word. */
+  /** How long a server may be silent about a request; progress notifications count as a sign of life. */
   readonly silenceMs: number
-  /** Longest a request may take in all, however much progress is reported. */
+  /** How long a request may take in total, however much progress is reported. */
   readonly requestMs: number
-  /** Longest the farewell may take. */
+  /** How long closing the session may take. */
   readonly closeMs: number
   /** A session that has not been used for so long is closed. */
   readonly idleMs: number
@@ -28,7 +28,7 @@ export const MCP_TIMEOUTS: McpTimeouts = {
   idleMs: 60_000,
 }
 
-/** Where a server is, and how it is talked to. */
+/** Address and settings of a server. */
 export interface McpServer {
   readonly url: string
   /** Sent with every request, secrets filled in. */
@@ -45,10 +45,10 @@ interface Session {
 }
 
 /**
- * The sessions of one run with one server. The first request opens one and all others use it, side by side too, because
- * servers keep things in it (the page of a browser, a working directory). It is closed when it has rested for a while or
- * `life` ends, and opened again when it is needed after all; resting, it holds no connection. What a server asks of us
- * (sampling, elicitation, roots) is refused: a hosted agent has none of it to lend.
+ * The sessions of one run with one server. The first request opens a session and all others share it, concurrently too,
+ * because servers keep state in it (a browser page, a working directory). It is closed after a while without use or
+ * when `life` ends, and opened again when needed; an idle session holds no connection. What a server requests of the
+ * client (sampling, elicitation, roots) is refused.
  */
 export class McpSessions {
   private session: Promise<Session> | undefined
@@ -86,7 +86,7 @@ export class McpSessions {
     }
   }
 
-  /** Ends the session, if there is one, in its own time. */
+  /** Closes the session, if there is one, in the background. */
   private readonly close = (): void => {
     this.life.removeEventListener('abort', this.close)
     clearTimeout(this.idle)
@@ -117,7 +117,8 @@ export class McpSessions {
     } catch (error) {
       if (!isOld || !isForgotten(error)) throw error
     }
-    // The server has restarted or tidied up: it has not looked at the request, so it may be sent again.
+    // The server has restarted or dropped the session. It has not processed the request, so the request may be sent
+    // again.
     if (this.session === opened) this.session = undefined
     return (await orAborted(this.opened(), signal)).client.request(request, schema, options)
   }
@@ -142,7 +143,7 @@ async function openSession(server: McpServer): Promise<Session> {
   return { client, transport }
 }
 
-/** The SDK makes a validator for every client, at a cost; ours asks for nothing that is validated with it. */
+/** By default the SDK compiles a validator for every client; nothing here is validated with it. */
 const NO_VALIDATION = {
   jsonSchemaValidator: {
     getValidator: () => {
@@ -153,7 +154,7 @@ const NO_VALIDATION = {
 
 async function closeSession({ client, transport }: Session, { closeMs }: McpTimeouts): Promise<void> {
   const patience = setTimeout(() => client.close(), closeMs)
-  // A server that is gone has forgotten the session anyway.
+  // A server that is gone has lost the session anyway.
   await transport.terminateSession().catch(() => {})
   clearTimeout(patience)
   await client.close()

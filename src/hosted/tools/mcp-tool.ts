@@ -8,36 +8,40 @@ import { failureText, outcomeOf } from './mcp-outcome.ts'
 import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts } from './mcp-session.ts'
 import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
 
-/** Most tools, and most bytes of their descriptions as JSON, that an agent takes from one server. */
+/** Limits of what an agent takes from one server: tools, and bytes of their descriptions as JSON. */
 const TOOLS_MAX = 500
 const TOOLS_BYTES_MAX = 512 * 1024
 const PAGES_MAX = 50
-/** As of the tools that an agent defines itself. */
+/** The same limit as for tools that an agent defines itself. */
 const DESCRIPTION_LENGTH_MAX = 10_000
-/** What model providers take as the name of a function. */
+/** What model providers accept as the name of a function. */
 const NAME_LENGTH_MAX = 64
 
 export interface McpDeps {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly workspaceId: string
-  /** Ends the listing, and later the session of the calls: it aborts when the run rests or is over. */
+  /** Ends the listing, and later the session of the calls: aborts when the run pauses or ends. */
   readonly signal: AbortSignal
-  /** One for the process. */
+  /** Shared by the whole process. */
   readonly lists: McpLists
   readonly timeouts?: McpTimeouts
 }
 
-/** The tools of a server cannot be listed. The message is fit for the caller: it names tool and host, never a secret. */
+/**
+ * The tools of a server cannot be listed. The message is safe for the caller: it names the tool and the host, never a
+ * secret.
+ */
 export class McpUnavailable extends Error {
   override readonly name = 'McpUnavailable'
 }
 
 /**
- * The tools of an MCP server (streamable HTTP) as the agent loop calls them: those that `allowed_tools` names, or all. A name that the
- * server does not know is passed over; so is a tool that runs only as a task of the protocol's. A tool is called as the
- * server calls it, other characters than letters, digits, `_` and `-` replaced; {@link prefixed} tells apart what two
- * servers call the same. The listing is at most a minute old (`McpLists`); no connection is opened before the first call.
+ * The tools of an MCP server (streamable HTTP) as the agent loop calls them: all, or those in `allowed_tools`. Names
+ * that the server does not know are ignored, and so are tools that run only as protocol tasks. A tool keeps the
+ * server's name, with characters other than letters, digits, `_` and `-` replaced; {@link prefixed} distinguishes tools
+ * of two servers with the same name. The listing is at most a minute old (`McpLists`); no connection is opened before
+ * the first call.
  *
  * @throws McpUnavailable; the reason of `deps.signal` once that aborts
  */
@@ -61,7 +65,7 @@ export async function listMcpTools(definition: McpTool, deps: McpDeps): Promise<
   return tools.map((tool, index) => callable(tool, names[index], { definition, sessions, filled, life: signal }))
 }
 
-/** The name of a tool with that of its definition before it. @param name as `listMcpTools` gave it */
+/** The name of a tool, prefixed with the name of its definition. @param name as `listMcpTools` returned it */
 export function prefixed(definition: Pick<McpTool, 'name'>, name: string): string {
   return fitted(`${definition.name}__${name}`)
 }
@@ -101,7 +105,7 @@ function callable(tool: Tool, name: string, { definition, sessions, filled, life
   }
 }
 
-/** Asks the server, in a session of its own: the list serves other runs, too, whatever becomes of this one. */
+/** Lists the tools in a session of its own: the list is shared with other runs, whatever happens to this one. */
 async function listed(definition: McpTool, server: McpServer, filled: FilledHeaders): Promise<McpToolList> {
   const end = new AbortController()
   const sessions = new McpSessions(server, end.signal)
@@ -160,13 +164,13 @@ async function filledHeaders(definition: McpTool, secrets: Secrets, workspaceId:
   }
 }
 
-/** Everything that decides what a server lists, and to whom; hashed, because secrets are in it. */
+/** Everything that determines what a server lists, and for whom; hashed, because it contains secrets. */
 function keyOf({ server_url, allowed_tools }: McpTool, workspaceId: string, { headers }: FilledHeaders): string {
   const parts = [workspaceId, server_url, Object.entries(headers).sort(), allowed_tools]
   return new Bun.CryptoHasher('sha256').update(JSON.stringify(parts)).digest('base64')
 }
 
-/** Names for the model, in the order of the tools: what only differs in characters that are replaced gets a number. */
+/** Names for the model, in the order of the tools. Names that differ only in replaced characters get a number. */
 function distinctNames(tools: McpToolList): string[] {
   const taken = new Set<string>()
   return tools.map((tool) => {
@@ -178,7 +182,7 @@ function distinctNames(tools: McpToolList): string[] {
   })
 }
 
-/** A name that is too long ends in a hash of its whole, so that it is still unlike others. */
+/** A name that is too long ends in a hash of the whole, so that it stays distinct. */
 function fitted(name: string): string {
   if (name.length <= NAME_LENGTH_MAX) return name
   const hash = Bun.hash.crc32(name).toString(16).padStart(8, '0')

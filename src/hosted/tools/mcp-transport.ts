@@ -12,11 +12,11 @@ import {
 import type { Egress } from '../../egress/egress.ts'
 import { EgressFailed } from '../../egress/errors.ts'
 
-/** Most bytes of one HTTP answer, pictures and progress included. */
+/** Limit of one HTTP response in bytes, images and progress included. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
-/** How long the last bytes of an answer may take to be understood, and a stream to end once it has given its answer. */
+/** How long the last bytes of a response may take to be parsed, and a stream to end after its result. */
 const GRACE_MS = 500
-/** A stream that breaks is resumed if the server numbers what it sends. */
+/** A broken stream is resumed if the server numbers its messages. */
 const RESUMPTION = {
   maxRetries: 2,
   initialReconnectionDelay: 250,
@@ -24,7 +24,7 @@ const RESUMPTION = {
   reconnectionDelayGrowFactor: 4,
 }
 
-/** A request to the server: from being sent until it is answered or given up. */
+/** A request to the server, from being sent until it is answered or abandoned. */
 interface Exchange {
   readonly id: RequestId
   /** Ends every HTTP exchange that serves the request. */
@@ -34,10 +34,10 @@ interface Exchange {
 }
 
 /**
- * The SDK's transport over streamable HTTP, made tight: what a request has opened ends with the request, an answer has a
- * largest size, and an answer that ends without its result is a failure then, where the SDK would wait until the request
- * times out. The stream for messages outside of requests, which the SDK would hold open all the time, is not asked for:
- * a session that rests holds no connection.
+ * The SDK's transport over streamable HTTP with bounds: whatever a request opens ends with the request, a response has
+ * a maximum size, and a response that ends without a result fails at once, where the SDK would wait for the request to
+ * time out. The stream for messages outside of requests, which the SDK would keep open, is not opened: an idle session
+ * holds no connection.
  */
 export class McpTransport implements Transport {
   onclose?: Transport['onclose']
@@ -45,7 +45,7 @@ export class McpTransport implements Transport {
   onmessage?: Transport['onmessage']
   private readonly inner: StreamableHTTPClientTransport
   private readonly exchanges = new Map<RequestId, Exchange>()
-  /** The SDK does not say for which request it fetches, and those of a session run side by side: the context tells. */
+  /** The SDK does not say which request a fetch belongs to, and requests run concurrently: the async context tells. */
   private readonly current = new AsyncLocalStorage<Exchange | undefined>()
 
   /** @param headers sent along with everything */
@@ -112,7 +112,8 @@ export class McpTransport implements Transport {
   private async fetchFor(exchange: Exchange | undefined, input: string | URL, init: RequestInit = {}) {
     const isResumption = new Headers(init.headers).has('last-event-id')
     if (init.method === 'GET' && !isResumption) return new Response(null, { status: 405 })
-    // Notifications, answers to the server and the farewell are no part of a request; the egress has limits for them.
+    // Notifications, responses to the server and the closing of the session belong to no request; the egress limits
+    // them.
     if (exchange === undefined) return this.egress.fetch(input, init)
     const { signal } = exchange.over
     try {
@@ -134,7 +135,7 @@ export class McpTransport implements Transport {
     if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
       const exchange = this.exchanges.get(message.id as RequestId)
       this.exchanges.delete(message.id as RequestId)
-      // A server ends the stream with the answer; to cut it off at once would cost the connection.
+      // The server ends the stream after the result; aborting at once would cost the connection.
       if (exchange !== undefined) setTimeout(() => exchange.over.abort(), GRACE_MS).unref()
     }
     this.onmessage?.(message)
@@ -154,7 +155,7 @@ export class McpTransport implements Transport {
       this.fail(exchange, 'the connection broke off and could not be resumed')
   }
 
-  /** Answers a request that the server will not answer any more. */
+  /** Fails a request that the server will not answer any more. */
   private fail(exchange: Exchange, message: string): void {
     if (this.exchanges.get(exchange.id) !== exchange) return
     this.end(exchange.id)
@@ -169,13 +170,13 @@ export class McpTransport implements Transport {
   }
 }
 
-/** @returns the request that the message takes back, if that is what it does */
+/** @returns the request that the message cancels, if it is a cancellation */
 function cancelledBy(message: JSONRPCMessage): RequestId | undefined {
   if (!('method' in message) || message.method !== 'notifications/cancelled') return undefined
   return message.params?.requestId as RequestId | undefined
 }
 
-/** The response, and a call when its body is over: with the error that ended it, if one did. */
+/** The response, with a callback when its body ends: with the error, if one ended it. */
 function watched(response: Response, ended: (error?: unknown) => void): Response {
   if (response.body === null) {
     ended()

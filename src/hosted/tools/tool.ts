@@ -1,17 +1,17 @@
-/** What a tool is to the agent loop, wherever it is carried out (docs/specification.md#tools). */
+/** A tool for the agent loop, whatever carries it out (docs/specification.md#tools). */
 export interface CallableTool {
-  /** As the model calls it. */
+  /** The name that the model uses. */
   readonly name: string
   readonly description: string
   /** JSON Schema of the arguments, an object. */
   readonly parameters: Record<string, unknown>
   /** A person has to approve each call. */
   readonly requiresApproval: boolean
-  /** Whether a call whose outcome is unknown, because the process died, may be made again under the same key. */
+  /** Whether a call whose outcome is unknown, because the process died, may be repeated with the same key. */
   readonly isRepeatable: boolean
   /**
-   * Carries a call out. A failure of the other side is an outcome that the model is told; it throws only when the
-   * signal aborts.
+   * Carries a call out. A failure of the other side is an outcome for the model; the method throws only when the signal
+   * aborts.
    */
   call(input: Record<string, unknown>, context: ToolCallContext): Promise<ToolOutcome>
 }
@@ -22,7 +22,7 @@ export interface ToolCallContext {
   readonly signal: AbortSignal
 }
 
-/** `output` is any JSON value; `error` is fit for the model, the caller and the log: it holds no secret. */
+/** `output` is any JSON value; `error` is safe for the model, the caller and the log: it contains no secret. */
 export type ToolOutcome =
   | { readonly ok: true; readonly output: unknown }
   | { readonly ok: false; readonly error: string }

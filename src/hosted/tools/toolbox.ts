@@ -7,7 +7,7 @@ import type { McpLists } from './mcp-lists.ts'
 import { listMcpTools, prefixed } from './mcp-tool.ts'
 import type { CallableTool } from './tool.ts'
 
-/** What the model of a run may call, and what becomes of each call. */
+/** What the model of a run may call, and how each call is carried out. */
 export type ToolboxEntry =
   | { readonly kind: 'call'; readonly tool: CallableTool }
   | { readonly kind: 'agent'; readonly tool: ToolDefinition; readonly agentId: string }
@@ -44,7 +44,7 @@ const REQUEST_INPUT: ToolDefinition = {
   requiresApproval: false,
 }
 
-/** What a tool takes, if that is known without asking a server. */
+/** The parameters of a tool, if they are known without asking a server. */
 export function knownParameters(tool: Tool): Record<string, unknown> | undefined {
   if (tool.type === 'http') return tool.parameters as Record<string, unknown>
   return tool.type === 'agent' ? AGENT_PARAMETERS : undefined
@@ -57,10 +57,10 @@ const AGENT_PARAMETERS = {
 }
 
 /**
- * The tools of a run by the name under which the model calls them.
+ * The tools of a run, by the name that the model uses.
  *
  * @param signal ends the sessions with MCP servers
- * @throws McpUnavailable when a server does not tell its tools
+ * @throws McpUnavailable when a server does not list its tools
  */
 export async function openToolbox(run: HostedRun, deps: ToolboxDeps, signal: AbortSignal): Promise<Toolbox> {
   const { agent } = run.plan
