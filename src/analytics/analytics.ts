@@ -4,7 +4,7 @@ import type { SinkProgress } from '../columnar/sink.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
-import { EngineTime, Penalties, Places } from './caps.ts'
+import { EngineTime, Penalties, QuerySlots } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
 import { refuseTypes, STATEMENT_BYTES_MAX } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
@@ -19,25 +19,25 @@ import { scopeDatabase, scopedStatement, workspaceFilters } from './views.ts'
 export interface Analytics {
   /**
    * Answers one SELECT over the caller's own workspace, in JSON.
-   * @throws ApiError VALIDATION_ERROR for a query that is wrong or not allowed, RATE_LIMITED when too many of the
-   *   workspace's run already, UNAVAILABLE when ClickHouse is away
+   * @throws ApiError VALIDATION_ERROR for a query that is invalid or not allowed, RATE_LIMITED at the workspace's query
+   *   concurrency limit, UNAVAILABLE when ClickHouse is unavailable
    */
   run(caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer>
   /**
-   * The same in any format, as it comes: the answer is not held anywhere, so it may be large.
-   * @throws as {@link run}, for what goes wrong before there is a first piece of it
+   * Like {@link run}, but streams the answer in any format. It is not buffered, so it may be large.
+   * @throws as {@link run}, for failures before the answer starts
    */
   stream(caller: Caller, request: StreamQuery, signal: AbortSignal): Promise<StreamedAnswer>
   /**
-   * Whether `query` may be run at all; what it refers to is only looked up when it is.
+   * Checks whether `query` is allowed. Names in it are resolved only when it runs.
    * @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE
    */
   check(query: string, signal: AbortSignal): Promise<void>
-  /** What the engine says of a query before it is run. */
+  /** Parses queries without running them. */
   readonly parser: QueryParser
-  /** What one query may use. */
+  /** Resource limits of a query. */
   readonly caps: AnswerCaps
-  /** How long an answer may keep a client waiting for its next byte. */
+  /** How long a client may wait for the next byte of an answer. */
   readonly idleSeconds: number
 }
 
@@ -48,20 +48,20 @@ export type JsonQuery = Omit<RunQuery, 'format'>
 export interface StreamQuery extends JsonQuery {
   /** ClickHouse's name of the format. */
   readonly outputFormat: string
-  /** Settings of the output, known to be harmless. */
+  /** Output settings, known to be harmless. */
   readonly outputSettings?: Readonly<Record<string, string>>
   /** Values of placeholders in ClickHouse's text form, beside `params`. */
   readonly parameters?: Readonly<Record<string, string>>
-  /** The format is one document, which the engine makes as a whole: it holds no more than a JSON answer may. */
+  /** The engine builds this format in memory as one document, so the limits of a JSON answer apply. */
   readonly isDocument?: boolean
-  /** Rows to leave it at. */
+  /** Maximum of rows. */
   readonly rows?: number
-  /** How long the engine may work on it, if that is less than the cap. */
+  /** Time limit of the engine, if lower than the cap. */
   readonly seconds?: number
 }
 
 export interface StreamedAnswer {
-  /** Everything accepted up to this position was readable. */
+  /** Everything accepted up to this position was readable by the query. */
   readonly completeThrough: string
   /** Errors with an ApiError when the answer breaks off. */
   readonly body: ReadableStream<Uint8Array>
@@ -69,32 +69,32 @@ export interface StreamedAnswer {
 
 export interface AnalyticsDeps {
   readonly client: ColumnarClient
-  /** How far SQL has come behind the journal. */
+  /** The progress of loading the journal into ClickHouse. */
   readonly sink: SinkProgress
-  /** The configuration's defaults unless given. */
+  /** Defaults to the configuration's defaults. */
   readonly caps?: QueryCaps
-  /** Workspaces whose queries are refused for a while. */
+  /** Tracks workspaces whose queries are refused for a while. */
   readonly penalties?: Penalties
 }
 
 const DISK_BYTES_MAX = 2 * 2 ** 30
-/** The engine ends a query at its cap by itself, or is restarted; this much later it counts as one that does not answer. */
+/** The engine ends a query at its time limit or is restarted. If neither happens within this time, it is unavailable. */
 const PATIENCE_SECONDS = 8
-/** Bun allows no more. */
+/** Bun's maximum. */
 const IDLE_SECONDS_MAX = 255
 
 export function createAnalytics(deps: AnalyticsDeps): Analytics {
   const { client, sink, caps = DEFAULT_QUERY_CAPS, penalties = new Penalties(caps.penaltySeconds) } = deps
   const parser = createQueryParser(client, caps)
-  const places = new Places(caps.atOnce)
-  // A query may be asked again of an engine that has been restarted.
+  const slots = new QuerySlots(caps.atOnce)
+  // Twice the time, because a query is repeated after a restart of the engine.
   const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + PATIENCE_SECONDS) * 1000
   const take = ({ workspaceId }: Caller) => {
     penalties.check(workspaceId)
-    return places.take(workspaceId)
+    return slots.take(workspaceId)
   }
 
-  /** What goes to the engine. @throws ApiError */
+  /** Checks a query and builds its statement. @throws ApiError */
   const prepare = async (caller: Caller, request: JsonQuery & Pick<StreamQuery, 'parameters'>, signal: AbortSignal) => {
     if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for, signal)
     const query = await parser.check(request.query, signal)
@@ -108,7 +108,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
   const answer = async (caller: Caller, request: JsonQuery, signal: AbortSignal): Promise<QueryAnswer> => {
     const { statement, completeThrough } = await prepare(caller, request, signal)
     const startedAt = performance.now()
-    // One row more than may be: it tells that there are more.
+    // One row more than allowed, to detect that there are more.
     const text = await client.queryText(statement(caps.rows + 1), 'JSON', {
       params: request.params,
       settings: sessionSettings(client.database, caller.workspaceId, caps),
@@ -200,7 +200,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
   }
 }
 
-/** Fails when there are more rows, where they cannot be counted in what the engine sends. */
+/** Makes the query fail if it has more rows; for formats in which they cannot be counted on the way. */
 function refusingRows(statement: string, rows: number): string {
   return `SELECT * FROM (${statement}) WHERE throwIf(rowNumberInAllBlocks() >= ${rows}, '${MORE_ROWS}') = 0`
 }
@@ -211,7 +211,7 @@ function hasMoreRows(error: unknown): boolean {
 
 const MORE_ROWS = 'more rows than a document may have'
 
-/** Third layer around tenant SQL: a session that can only read, sees its own rows and may not use much. */
+/** Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps. */
 export function sessionSettings(
   database: string,
   workspaceId: string,
@@ -227,14 +227,14 @@ export function sessionSettings(
     max_result_bytes: caps.resultBytes,
     result_overflow_mode: 'throw',
     max_query_size: STATEMENT_BYTES_MAX,
-    // The order of the caller's query is the order of the answer, although it is a subquery of ours.
+    // Keeps the order of the caller's query, although it becomes a subquery.
     query_plan_remove_redundant_sorting: 0,
-    // Values found by a JSON path may be of any type; comparing and grouping by them is what they are for.
+    // Values read by a JSON path may have any type, and queries need to compare and group by them.
     allow_suspicious_types_in_group_by: 1,
     allow_suspicious_types_in_order_by: 1,
     // {"a": 1, "a": 2} was accepted as a payload, so it must not break a query.
     type_json_skip_duplicated_paths: 1,
-    // Text is text, whichever way it is read: a date is one only if the query says so.
+    // Text stays text: it becomes a date only if the query says so.
     input_format_try_infer_dates: 0,
     input_format_try_infer_datetimes: 0,
     date_time_output_format: 'iso',
@@ -243,7 +243,7 @@ export function sessionSettings(
   }
 }
 
-/** The names of those: nobody else sets them. */
+/** The names of these settings, which requests cannot change. */
 export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
   Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
 )

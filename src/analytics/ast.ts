@@ -1,19 +1,19 @@
-/** A node of the tree that ClickHouse prints for `EXPLAIN AST`. */
+/** A node of the tree printed by ClickHouse's `EXPLAIN AST`. */
 export interface AstNode {
   readonly kind: string
-  /** What it is called: a function, a table, a column; empty for most kinds. */
+  /** The name of a function, table or column; empty for most kinds. */
   readonly name: string
-  /** The name that the query gives it; empty for none. */
+  /** Its alias in the query; empty for none. */
   readonly alias: string
-  /** What follows the kind, as it was printed. */
+  /** The text after the kind, as printed. */
   readonly rest: string
   readonly children: readonly AstNode[]
   readonly parent: AstNode | undefined
 }
 
 /**
- * Reads the tree: a node a line, children one space further in, as tab-separated text.
- * @returns all nodes, parents first; null for lines that are no nodes
+ * Parses the tree: one node per line, children indented by one more space, escaped as tab-separated text.
+ * @returns all nodes, parents first; null if a line is not a node
  */
 export function readAst(printed: string): AstNode[] | null {
   const nodes: AstNode[] = []
@@ -36,15 +36,15 @@ export function readAst(printed: string): AstNode[] | null {
 }
 
 /**
- * The text of a literal without an alias, control characters still escaped; undefined for anything else, even if it
- * would become text.
+ * The value of a string literal without an alias, with control characters still escaped; undefined for anything else,
+ * even for expressions that evaluate to a string.
  */
 export function textOf(node: AstNode | undefined): string | undefined {
   const text = node?.kind === 'Literal' ? /^'((?:[^'\\]|\\.)*)'$/.exec(node.rest)?.[1] : undefined
   return text?.replace(/\\(['"\\])/g, '$1')
 }
 
-/** What `x IN t` looks into, when that is a name: the name of a table, then. */
+/** The right side of `x IN t` if it is a name, which is then the name of a table. */
 export function setTableOf({ kind, name, children }: AstNode): AstNode | undefined {
   const second = kind === 'Function' && SET_FUNCTIONS.test(name) ? children[0]?.children[1] : undefined
   return second?.kind === 'Identifier' ? second : undefined
@@ -52,7 +52,7 @@ export function setTableOf({ kind, name, children }: AstNode): AstNode | undefin
 
 const SET_FUNCTIONS = /^(global)?(not)?(null)?in$/i
 
-/** `Function sum (alias x) (children 1)`: what follows the name begins with a bracket. */
+/** Parses lines such as `Function sum (alias x) (children 1)`. */
 function namesOf(rest: string): { rest: string; name: string; alias: string } {
   const withoutCount = rest.replace(/ ?\(children \d+\)$/, '')
   const match = /^(.*?) ?\(alias (.*)\)$/.exec(withoutCount)

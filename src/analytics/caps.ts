@@ -1,16 +1,17 @@
 import { type Clock, systemClock } from '../clock.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** Counts what runs for each workspace. */
-export class Places {
+/** Limits concurrent queries per workspace. */
+export class QuerySlots {
   private readonly taken = new Map<string, number>()
 
-  /** @param atOnce places of a workspace */
+  /** @param atOnce slots per workspace */
   constructor(private readonly atOnce: number) {}
 
   /**
-   * @returns gives the place back; calling it again does nothing
-   * @throws ApiError RATE_LIMITED when all are taken
+   * Takes a slot.
+   * @returns releases the slot; further calls do nothing
+   * @throws ApiError RATE_LIMITED when all slots are taken
    */
   take(workspaceId: string): () => void {
     const others = this.taken.get(workspaceId) ?? 0
@@ -30,14 +31,11 @@ export class Places {
   }
 }
 
-/**
- * The time that a query may keep the engine busy: what passes while somebody waits for the engine, and not while the
- * engine waits for a reader.
- */
+/** Limits the time that a query keeps the engine busy. Time in which the engine waits for the reader does not count. */
 export class EngineTime {
   private leftMs: number
 
-  /** @param onSpent ends the query; what is being waited for then fails */
+  /** @param onSpent ends the query, so that the pending operation fails */
   constructor(
     limitMs: number,
     private readonly onSpent: () => void,
@@ -59,23 +57,23 @@ export class EngineTime {
 
 const PENALTY_GROWTH = 4
 const PENALTY_SECONDS_MAX = 3_600
-/** After so long without another one, the next is the first again. */
+/** After this time without another offence, the next penalty is the shortest again. */
 const FORGOTTEN_AFTER_MS = 6 * 3_600_000
 
 /**
- * Workspaces whose queries cost everybody a restart of the engine. Their queries are refused for a while, each time for
- * longer, so that one workspace cannot take SQL away from the others.
+ * Penalties for workspaces whose queries forced a restart of the engine, which affects everyone. Their queries are refused
+ * for a while, longer each time, so that one workspace cannot make SQL unavailable for the others.
  */
 export class Penalties {
   private readonly strikes = new Map<string, { count: number; untilMs: number }>()
 
-  /** @param firstSeconds the shortest one; 0 for none at all */
+  /** @param firstSeconds the shortest penalty; 0 disables penalties */
   constructor(
     private readonly firstSeconds: number,
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** A query of the workspace could not be ended but with the engine. */
+  /** Records that a query of the workspace could only be ended by a restart of the engine. */
   add(workspaceId: string): void {
     const now = this.clock.now()
     for (const [id, { untilMs }] of this.strikes) if (now - untilMs > FORGOTTEN_AFTER_MS) this.strikes.delete(id)
@@ -89,8 +87,8 @@ export class Penalties {
     const leftMs = (this.strikes.get(workspaceId)?.untilMs ?? 0) - this.clock.now()
     if (leftMs <= 0) return
     const problem =
-      'a query of this workspace could not be stopped at its time limit and made a restart of the SQL engine necessary: ' +
-      'queries of the workspace are refused for a while'
+      'a query of this workspace could not be stopped at its time limit and forced a restart of the SQL engine; ' +
+      'queries of this workspace are refused for a while'
     throw new ApiError('RATE_LIMITED', problem, { retryAfterSeconds: Math.ceil(leftMs / 1000) })
   }
 }

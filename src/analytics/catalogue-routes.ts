@@ -9,7 +9,7 @@ export interface CatalogueRoutesDeps {
   readonly analytics: Analytics
 }
 
-/** What SQL there is to ask (docs/specification.md#tables). */
+/** The tables that SQL can query (docs/specification.md#tables). */
 export function catalogueRoutes({ guards, analytics }: CatalogueRoutesDeps) {
   const catalogue = queryCatalogue(analytics.caps)
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey } })

@@ -3,14 +3,14 @@ import { ClickHouseFailure } from '../columnar/protocol.ts'
 import type { ApiError, ErrorCode } from '../http/errors.ts'
 import { HINT, isWithheld } from './problems.ts'
 
-/** How a client of ClickHouse is told what another client gets as an {@link ApiError}. */
+/** An {@link ApiError} in the form that ClickHouse clients understand. */
 export interface Refusal {
   readonly failure: ClickHouseFailure
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Code and name by which clients tell errors apart. */
+/** The code and name by which ClickHouse clients distinguish errors. */
 const CODES: Readonly<Record<ErrorCode, readonly [code: number, type: string]>> = {
   UNAUTHENTICATED: [516, 'AUTHENTICATION_FAILED'],
   FORBIDDEN: [497, 'ACCESS_DENIED'],
@@ -24,12 +24,12 @@ const CODES: Readonly<Record<ErrorCode, readonly [code: number, type: string]>> 
   INTERNAL: [1002, 'UNKNOWN_EXCEPTION'],
 }
 
-/** What is said of everything that is not a SELECT. */
+/** Matches the messages for anything that is not a SELECT. */
 const NO_SELECT = /only (SELECT|reading) is allowed/
 
-const NO_KEY = 'Authentication failed: the password must be a workspace key (svc_ws_…), the user may be any'
+const NO_KEY = 'Authentication failed: the password must be a workspace key (svc_ws_…); any user name works'
 
-/** @param query that the error is about, as far as it has been read */
+/** @param query the query that failed, if it was read */
 export function refusalOf(error: ApiError | ClickHouseFailure, query = ''): Refusal {
   if (error instanceof ClickHouseFailure) return { failure: error, status: error.status, headers: {} }
   const message = error.message.replace(/^query: /, '')
@@ -43,7 +43,7 @@ export function refusalOf(error: ApiError | ClickHouseFailure, query = ''): Refu
 
 function failureOf(error: ApiError, message: string, query: string): ClickHouseFailure {
   const { cause } = error
-  // The engine's own code, with what may be told of it.
+  // The engine's own code, with the part of its message that may be shown.
   if (cause instanceof ColumnarError)
     return new ClickHouseFailure(cause.code, cause.type, withPlace(message, cause.message, query))
   if (error.code === 'UNAUTHENTICATED') return new ClickHouseFailure(...CODES[error.code], NO_KEY)
@@ -52,8 +52,8 @@ function failureOf(error: ApiError, message: string, query: string): ClickHouseF
 }
 
 /**
- * Clients know messages of ClickHouse by the part of the query, or the function, that they name. Both are told where they
- * are the caller's own words; the rest of what the engine says of the place is not.
+ * ClickHouse clients expect messages to name the scope or the function that failed. Both are added if they appear in the
+ * caller's own query; the rest of the engine's location is not shown.
  */
 function withPlace(message: string, original: string, query: string): string {
   if (isWithheld(message)) return message

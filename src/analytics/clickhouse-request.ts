@@ -3,17 +3,17 @@ import type { StreamQuery } from './analytics.ts'
 import { type EngineSetting, readSettings, takenSettings } from './clickhouse-settings.ts'
 import { emulateServer } from './introspection.ts'
 
-/** What is known of the engine. */
+/** Properties of the engine. */
 export interface KnownEngine {
   readonly version: string
   readonly settings: ReadonlyMap<string, EngineSetting>
 }
 
 /**
- * What a statement of ClickHouse's protocol asks for, as far as it is for us: the rest of it is refused as ClickHouse
- * refuses it. Whether the query may be run is not decided here.
+ * Translates a statement of ClickHouse's protocol. Refuses what is not supported the way ClickHouse does. The guard
+ * decides later whether the query is allowed.
  *
- * @param normalForm the query as the engine prints it, so that its parts can be told apart
+ * @param normalForm the query as the engine prints it, so that its clauses can be recognized
  * @throws ClickHouseFailure
  */
 export function readRequest(statement: Statement, normalForm: string, engine: KnownEngine): StreamQuery {
@@ -38,10 +38,13 @@ export function readRequest(statement: Statement, normalForm: string, engine: Kn
   }
 }
 
-/** What may stand at the end of a query, after a column called FORMAT. */
+/** Keywords that may end a query after a column named FORMAT. */
 const KEYWORDS = new Set(['ASC', 'DESC', 'FINAL', 'NULL', 'FIRST', 'LAST'])
 
-/** One row after the other: any number of them. Those with progress tell what the engine reads, also of others. */
+/**
+ * Formats written row by row, of any length. Formats with progress are left out: they would reveal how much the engine
+ * reads, which includes other tenants' rows.
+ */
 const STREAMED = new Set(
   `JSON JSONStrings JSONCompact JSONCompactStrings JSONEachRow JSONLines JSONL NDJSON JSONStringsEachRow JSONCompactEachRow
    JSONCompactEachRowWithNames JSONCompactEachRowWithNamesAndTypes JSONCompactStringsEachRow

@@ -1,24 +1,24 @@
 import { Elysia, t } from 'elysia'
 import { SECURITY } from '../keys/security.ts'
-import { type ClickHouseDoorDeps, createClickHouseDoor } from './clickhouse-door.ts'
+import { type ClickHouseEndpointDeps, createClickHouseEndpoint } from './clickhouse-endpoint.ts'
 
 /**
- * ClickHouse's HTTP interface, read only: what existing clients and tools speak. Without a guard plugin, because keys come
- * as passwords, and errors leave as ClickHouse's.
+ * ClickHouse's HTTP interface, read-only, for existing clients and tools. It uses no guard plugin, because keys arrive as
+ * passwords and errors use ClickHouse's format.
  */
-export function clickHouseRoutes(deps: ClickHouseDoorDeps) {
-  const door = createClickHouseDoor(deps)
+export function clickHouseRoutes(deps: ClickHouseEndpointDeps) {
+  const endpoint = createClickHouseEndpoint(deps)
   const { idleSeconds } = deps.analytics
   return (
     new Elysia({ prefix: '/clickhouse' })
       .get('/ping', alive, PING)
-      // What the official client asks for when its pathname ends with a slash.
+      // The official client requests this when its pathname ends with a slash.
       .get('//ping', alive, { detail: { hide: true } })
       .get(
         '/',
         async ({ request, set, server }) => {
           server?.timeout(request, idleSeconds)
-          return isGreeting(request) ? alive() : door(request, set.headers as Record<string, string | number>)
+          return isGreeting(request) ? alive() : endpoint(request, set.headers as Record<string, string | number>)
         },
         { detail: { ...DETAIL, operationId: 'clickHouseGet', summary: 'Query as a ClickHouse client (GET)' } },
       )
@@ -26,7 +26,7 @@ export function clickHouseRoutes(deps: ClickHouseDoorDeps) {
         '/',
         async ({ request, set, server }) => {
           server?.timeout(request, idleSeconds)
-          return door(request, set.headers as Record<string, string | number>)
+          return endpoint(request, set.headers as Record<string, string | number>)
         },
         {
           parse: 'none',
@@ -36,7 +36,7 @@ export function clickHouseRoutes(deps: ClickHouseDoorDeps) {
   )
 }
 
-/** An address without a question is how some tools find out what is there. */
+/** Some tools request the URL without a query to check that the server is there. */
 function isGreeting(request: Request): boolean {
   return new URL(request.url).search === ''
 }
@@ -45,12 +45,12 @@ function alive(): Response {
   return new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } })
 }
 
-/** Described, not checked: the door reads it as ClickHouse does. */
+/** Described, not checked: the endpoint reads it as ClickHouse does. */
 const REQUEST_QUERY = t.Object({
-  query: t.Optional(t.String({ description: 'One SELECT, or the beginning of it, with the rest in the body.' })),
-  default_format: t.Optional(t.String({ description: 'The format of the answer; `TabSeparated` unless given.' })),
-  database: t.Optional(t.String({ description: '`default`, the only one.' })),
-  user: t.Optional(t.String({ description: 'Any.' })),
+  query: t.Optional(t.String({ description: 'One SELECT, or its beginning if the rest is in the body.' })),
+  default_format: t.Optional(t.String({ description: 'The format of the answer; `TabSeparated` by default.' })),
+  database: t.Optional(t.String({ description: 'Always `default`.' })),
+  user: t.Optional(t.String({ description: 'Any user name.' })),
   password: t.Optional(t.String({ description: 'A workspace key.' })),
 })
 const text = (description: string) => ({
@@ -61,12 +61,12 @@ const DETAIL = {
   tags: ['SQL'],
   security: SECURITY.clickHouse,
   description:
-    "ClickHouse's HTTP interface, read only: `query`, `param_*`, `default_format`, settings of the output. " +
-    'User: any. Password: the workspace key, by Basic auth, `X-ClickHouse-Key` or `password`; or as a bearer token.',
+    "ClickHouse's HTTP interface, read-only: `query`, `param_*`, `default_format`, output settings. " +
+    'User: any. Password: the workspace key, through Basic auth, `X-ClickHouse-Key` or `password`; or as a bearer token.',
   query: REQUEST_QUERY,
   responses: {
-    200: text('The rows, in the format that was asked for.'),
-    default: text('An error as ClickHouse answers it: its text, with its codes; not in the envelope.'),
+    200: text('The rows, in the requested format.'),
+    default: text("An error in ClickHouse's format, with its codes and without the envelope."),
   },
 }
 const POST_DETAIL = {
@@ -75,7 +75,7 @@ const POST_DETAIL = {
   summary: 'Query as a ClickHouse client (POST)',
   requestBody: {
     required: false,
-    description: 'One SELECT, or what follows `query`.',
+    description: 'One SELECT, or the rest of `query`.',
     content: { 'text/plain': { schema: { type: 'string' as const } } },
   },
 }

@@ -1,29 +1,28 @@
 import { ClickHouseFailure } from '../columnar/protocol.ts'
 import { SESSION_SETTINGS, type StreamQuery } from './analytics.ts'
 
-/** A setting as the engine knows it. */
+/** A setting of the engine. */
 export interface EngineSetting {
   readonly name: string
   readonly type: string
-  /** What it is unless something sets it. */
   readonly default: string
   readonly isObsolete: boolean
 }
 
-/** A setting that requests may give, with what it is if they do not. */
+/** A setting that requests may give, with its default value. */
 export interface TakenSetting {
   readonly name: string
   readonly type: string
   readonly value: string
 }
 
-/** What existing clients expect of times; and no numbers of what was read, which would speak of other tenants' rows. */
+/** Times as existing clients expect them, and no read statistics, which would include other tenants' rows. */
 const OUTPUT_SETTINGS: Readonly<Record<string, string>> = {
   date_time_output_format: 'simple',
   output_format_write_statistics: '0',
 }
 
-/** How values are written and read: nothing else depends on them. */
+/** Settings that only affect how values are written and read. They are passed on to the engine. */
 const PASSED_ON = new Set(
   `output_format_json_quote_64bit_integers output_format_json_quote_64bit_floats output_format_json_quote_decimals
    output_format_json_quote_denormals output_format_json_escape_forward_slashes output_format_json_validate_utf8
@@ -39,23 +38,23 @@ const PASSED_ON = new Set(
    date_time_input_format session_timezone join_use_nulls`.split(/\s+/),
 )
 
-/** What clients ask for that holds anyway, or is of no meaning here: the service itself chooses the size of blocks. */
-const PASSED_OVER = new Set(
+/** Settings that are in effect anyway or have no meaning here: the service itself chooses the block size, for example. */
+const IGNORED = new Set(
   `cancel_http_readonly_queries_on_client_close send_progress_in_http_headers http_headers_progress_interval_ms
    enable_http_compression http_zlib_compression_level http_write_exception_in_output_format async_insert
    wait_for_async_insert insert_deduplicate log_queries log_comment output_format_write_statistics max_block_size
    preferred_block_size_bytes`.split(/\s+/),
 )
 
-/** What lowers a cap, or asks for what holds anyway, by values. */
+/** Settings whose value decides: they may lower a cap or request what is in effect anyway. */
 const LIMITS = new Set(['readonly', 'max_execution_time', 'max_result_rows', 'result_overflow_mode', 'limit', 'offset'])
 
 type Settings = Readonly<Record<string, string>>
 
 /**
- * What the settings of a request come to.
- * @param known every setting of the engine, by its name
- * @throws ClickHouseFailure for a setting that is not taken, or that there is not
+ * Translates the settings of a request.
+ * @param known all settings of the engine, by name
+ * @throws ClickHouseFailure for a setting that is not allowed or does not exist
  */
 export function readSettings(
   settings: Settings,
@@ -64,10 +63,10 @@ export function readSettings(
   const outputSettings: Record<string, string> = { ...OUTPUT_SETTINGS }
   for (const [name, value] of Object.entries(settings)) {
     if (PASSED_ON.has(name)) outputSettings[name] = value
-    else if (!PASSED_OVER.has(name) && !isMet(name, value, settings)) refuseChange(name, value, known.get(name))
+    else if (!IGNORED.has(name) && !isMet(name, value, settings)) refuseChange(name, value, known.get(name))
   }
   const { max_execution_time: seconds = '0', max_result_rows: rows = '0', limit = '0', offset = '0' } = settings
-  // The engine heeds them where the statement ends, and so behind what limits the query itself.
+  // The engine applies these at the end of the statement, after the LIMIT of the query itself.
   if (Number(limit) > 0) outputSettings.limit = limit
   if (Number(offset) > 0) outputSettings.offset = offset
   return {
@@ -77,9 +76,9 @@ export function readSettings(
   }
 }
 
-/** What `system.settings` lists. */
+/** The rows of `system.settings`. */
 export function takenSettings(known: ReadonlyMap<string, EngineSetting>): TakenSetting[] {
-  return [...PASSED_ON, ...PASSED_OVER, ...LIMITS].sort().flatMap((name) => {
+  return [...PASSED_ON, ...IGNORED, ...LIMITS].sort().flatMap((name) => {
     const setting = known.get(name)
     if (setting === undefined) return []
     const value = name === 'readonly' ? '1' : (OUTPUT_SETTINGS[name] ?? setting.default)
@@ -87,19 +86,19 @@ export function takenSettings(known: ReadonlyMap<string, EngineSetting>): TakenS
   })
 }
 
-/** Whether a demand can be met without changing the session. */
+/** Whether a setting can be honoured without changing the session. */
 function isMet(name: string, value: string, settings: Settings): boolean {
   if (name === 'readonly') return value === '1' || value === '2'
   if (name === 'max_execution_time') return Number(value) >= 0
   if (name === 'limit' || name === 'offset') return /^\d{1,18}$/.test(value)
-  // A driver's "at most so many rows"; without `break` it would be an error that more rows cause.
+  // Drivers use this as a row limit; without `break`, more rows would be an error.
   if (name === 'max_result_rows')
     return value === '0' || (/^\d{1,9}$/.test(value) && settings.result_overflow_mode === 'break')
   return name === 'result_overflow_mode'
 }
 
 /**
- * Passes over what changes nothing, as ClickHouse does: settings that it has given up, and values that are in force anyway.
+ * Refuses a setting unless it changes nothing: obsolete settings and default values are ignored, as ClickHouse does.
  * @throws ClickHouseFailure
  */
 function refuseChange(name: string, value: string, setting: EngineSetting | undefined): void {

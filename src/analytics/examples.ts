@@ -1,6 +1,6 @@
 import type { RunQuery } from './schema.ts'
 
-/** A query to begin with: it runs as it stands, on any workspace. */
+/** An example query. It runs unchanged on any workspace. */
 export interface ExampleQuery {
   readonly title: string
   readonly description: string
@@ -10,9 +10,9 @@ export interface ExampleQuery {
 }
 
 /**
- * What `GET /api/v1/query/schema` offers. Model and tool calls are read as hosted agents, and SDKs that follow OpenTelemetry's
- * conventions, report them: events `llm.call` and `tool.call.finished` with `gen_ai.*` keys, `latency_ms` and `cost_usd`.
- * Whatever reads many events bounds `received_at`, by which they are stored.
+ * The examples of `GET /api/v1/query/schema`. They expect model and tool calls as hosted agents and SDKs with OpenTelemetry
+ * conventions report them: events `llm.call` and `tool.call.finished` with `gen_ai.*` keys, `latency_ms` and `cost_usd`.
+ * Queries over many events limit `received_at`, by which events are stored.
  */
 export const EXAMPLES: readonly ExampleQuery[] = [
   {

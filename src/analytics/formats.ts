@@ -9,10 +9,10 @@ interface StreamedFormat {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-/** Null is nothing between the commas, and an empty text is `""`. */
+/** Null is written as nothing, an empty string as `""`. */
 const CSV_SETTINGS = { format_csv_null_representation: '' }
 
-/** Formats whose answer is the bare bytes. */
+/** Formats that are streamed without an envelope. */
 const STREAMED: Readonly<Record<Exclude<(typeof FORMATS)[number], 'json'>, StreamedFormat>> = {
   ndjson: { name: 'JSONEachRow', contentType: 'application/x-ndjson' },
   csv: { name: 'CSVWithNames', contentType: 'text/csv; charset=utf-8; header=present', settings: CSV_SETTINGS },
@@ -26,7 +26,7 @@ export const STREAMED_MEDIA = Object.fromEntries(
 )
 
 /**
- * Answers a query in the format it asks for: JSON as data, every other one as a response of its own.
+ * Answers a query in the requested format: JSON as data of the envelope, any other format as a streamed response.
  * @throws ApiError as {@link Analytics.run}
  */
 export function answerQuery(

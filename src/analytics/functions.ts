@@ -1,12 +1,12 @@
 /**
- * Functions of ClickHouse that tenant SQL may call: those that compute their result from their arguments alone. A function
- * that is not here is refused, and so is every one that a newer engine brings. Left out on purpose, beside what reads
- * files, settings, dictionaries or other tables: functions that take a function, a query or a format by name
- * (arrayReduce, formatRow), states of aggregate functions (they are parsed from bytes), what tells of the server, and
- * distances between texts (editDistance): a single row can take seconds in which no cap can stop it.
+ * The ClickHouse functions that tenant SQL may call: those that compute their result from their arguments alone. Any other
+ * function is refused, including new functions of a newer engine. Excluded on purpose, besides functions that read files,
+ * settings, dictionaries or other tables: functions that take a function, a query or a format by name (arrayReduce,
+ * formatRow), aggregate states (they are parsed from bytes), functions that describe the server, and string distances
+ * (editDistance), because a single row can take seconds during which no limit can stop it.
  */
 
-/** Names that ClickHouse takes as they are written here only. */
+/** Case-sensitive names. */
 const FUNCTIONS = words(`
   accurateCast accurateCastOrDefault accurateCastOrNull acosh addDays addHours addInterval addMicroseconds
   addMilliseconds addMinutes addMonths addNanoseconds addQuarters addSeconds addTupleOfIntervals addWeeks addYears
@@ -158,7 +158,7 @@ const FUNCTIONS = words(`
   xxHash64Spark yandexConsistentHash yesterday YYYYMMDDhhmmssToDateTime64
 `)
 
-/** Names that ClickHouse takes in any case; in lower case here. */
+/** Case-insensitive names, in lower case. */
 const FUNCTIONS_OF_ANY_CASE = words(`
   _cast abs acos adddate age array_remove array_to_string arraypartialshuffle arrayshuffle ascii asin atan atan2
   avg2 bin byteslice byteswap cardinality cast ceil ceiling char char_length character_length coalesce concat
@@ -209,7 +209,7 @@ const AGGREGATES = words(`
   uniqExact uniqHLL12 uniqUpTo varPop varPopStable varSamp varSampStable welchTTest windowFunnel
 `)
 
-/** As {@link FUNCTIONS_OF_ANY_CASE}. */
+/** Case-insensitive names, like {@link FUNCTIONS_OF_ANY_CASE}. */
 const AGGREGATES_OF_ANY_CASE = words(`
   analysisofvariance anova any_value any_value_respect_nulls approx_top_count approx_top_k approx_top_sum array_agg
   array_concat_agg avg bit_and bit_or bit_xor corr count covar_pop covar_samp dense_rank first_value
@@ -218,12 +218,12 @@ const AGGREGATES_OF_ANY_CASE = words(`
   var_pop var_samp
 `)
 
-/** What may be added to the name of an aggregate function, even more than once. */
+/** Suffixes of aggregate functions, which may be combined. */
 const COMBINATOR = /(If|Array|Map|Distinct|OrNull|OrDefault|ForEach|ArgMin|ArgMax|Resample)$/
 
 /**
- * Functions whose first argument may be a function by its mere name: `arrayMap(upper, tags)`. That name is an identifier
- * to the parser.
+ * Functions whose first argument may be the name of a function: `arrayMap(upper, tags)`. The parser treats that name as an
+ * identifier.
  */
 const TAKE_FUNCTIONS = words(`
   arrayAll arrayAvg arrayCompact arrayCount arrayCumSum arrayCumSumNonNegative arrayDifference arrayExists arrayFill
@@ -233,25 +233,25 @@ const TAKE_FUNCTIONS = words(`
   mapPartialSort mapReverseSort mapSort
 `)
 
-/** Names that are calls without brackets, where nothing else has that name. */
+/** Functions that are called by their name alone, unless the query defines that name. */
 const CALLS_BY_NAME = words(
   'currentdatabase current_database currentuser current_user database schema session_user user',
 )
 
-/** Table functions that make rows out of nothing. */
+/** Table functions that read no data. */
 const TABLE_FUNCTIONS = words('numbers generateSeries generate_series values')
 
-/** Whether tenant SQL may call that function, written so. */
+/** Whether tenant SQL may call the function, spelled this way. */
 export function isAllowedFunction(name: string): boolean {
   return FUNCTIONS.has(name) || FUNCTIONS_OF_ANY_CASE.has(name.toLowerCase()) || isAllowedAggregate(name)
 }
 
-/** Whether that function calls what its first argument names. */
+/** Whether the function calls the function named by its first argument. */
 export function takesFunction(name: string): boolean {
   return TAKE_FUNCTIONS.has(name)
 }
 
-/** Whether that name, used like a column's, calls a function that tenant SQL may not call. */
+/** Whether the name, used like a column, calls a function that tenant SQL may not call. */
 export function isCallByName(name: string): boolean {
   return CALLS_BY_NAME.has(name.toLowerCase())
 }

@@ -9,25 +9,25 @@ import { NUMERIC_TYPE } from './typed-contexts.ts'
 import { withTypedPaths } from './typed-paths.ts'
 
 /**
- * First layer around tenant SQL: lets through only queries of which every part is known to be harmless. The text is
- * parsed by ClickHouse itself, never by us; what we read is its normal form and the tree it prints.
+ * First layer around tenant SQL: allows only queries whose every part is known to be harmless. ClickHouse itself parses
+ * the text; the guard reads only its normal form and the tree that it prints.
  */
 export interface SqlGuard {
-  /** @throws ApiError VALIDATION_ERROR that says what is not allowed, or what is wrong with the query */
+  /** @throws ApiError VALIDATION_ERROR that names what is invalid or not allowed */
   check(query: string, signal?: AbortSignal): Promise<CheckedQuery>
 }
 
-/** A query that may be run. */
+/** A query that passed the guard. */
 export interface CheckedQuery {
   /** In ClickHouse's normal form: one SELECT on one line, without comments. */
   readonly text: string
   /** See {@link jsonPathsOf}. */
   readonly jsonPaths: readonly string[] | null
-  /** Placeholders whose values are the types of casts: see {@link refuseTypes}. */
+  /** Placeholders whose values become types of casts: see {@link refuseTypes}. */
   readonly typeParameters: readonly string[]
 }
 
-/** Turns the engine's complaint into the caller's error. */
+/** Turns an engine error into the caller's error. */
 export type Explain = (error: ColumnarError) => ApiError
 
 export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard {
@@ -47,13 +47,13 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
       const { statement, names } = withoutParameters(text)
       const tree = await ask(client.statementText(`EXPLAIN AST ${statement}`, options))
       const nodes = readAst(tree)
-      // The tree, too, is then printed in that format.
+      // A FORMAT clause also applies to the printed tree.
       if (nodes === null && / FORMAT \S+$/.test(text)) throw refusal(NO_FORMAT)
       if (nodes === null) throw refusal('this query cannot be analysed')
       const typeParameters = nodes.flatMap((node) => refuseNode(node, names) ?? [])
       refuseCallsByName(nodes)
       refuseUnbounded(nodes)
-      // A NATURAL JOIN takes all columns of one name: none may be missing, and the tree does not tell it from others.
+      // A NATURAL JOIN uses all columns with common names, so none may be missing; the tree does not show that a join is natural.
       const jsonPaths = /\bNATURAL\b/.test(text) ? null : jsonPathsOf(nodes)
       const print = (sql: string) => client.statementText(`EXPLAIN AST ${withTypedValues(sql)}`, options)
       return { text: await ask(withTypedPaths(text, nodes, print)), jsonPaths, typeParameters }
@@ -61,9 +61,9 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
   }
 }
 
-/** Bytes of a statement: a query, and what is put around it. */
+/** Bytes of a statement: a query and the scope around it. */
 export const STATEMENT_BYTES_MAX = 2_000_000
-/** Of questions about the text of a query. */
+/** Settings for parsing a query without running it. */
 export const PARSER_SETTINGS = {
   workload: TENANT_WORKLOAD,
   readonly: 1,
@@ -72,7 +72,7 @@ export const PARSER_SETTINGS = {
 }
 
 /**
- * The query on one line, without comments, as the engine prints what it understood.
+ * The query in the engine's normal form: on one line, without comments.
  * @throws ColumnarError when it does not parse
  */
 export async function normalFormOf(client: ColumnarClient, query: string, signal?: AbortSignal): Promise<string> {
@@ -82,18 +82,18 @@ export async function normalFormOf(client: ColumnarClient, query: string, signal
 }
 
 /**
- * Strings and quoted names of the engine's normal form, and its `{name:Type}` placeholders. The type stands there as it
- * was written, even with comments, so only what cannot be read in two ways counts as one.
+ * Matches strings, quoted names and `{name:Type}` placeholders of the engine's normal form. The normal form keeps types as
+ * written, even with comments, so only unambiguous ones match.
  */
 const QUOTED_OR_PARAMETER =
   /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):((?:[\w\s(),=.]|-(?!-)|'[^'\\{}]*'|`[^`\\{}]*`)*)\}/gs
 
 const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed in a query: set the format in the request'
 
-/** Refuses what the printed tree does not show, or could be made to show wrongly. */
+/** Refuses what the printed tree does not show, or what could forge it. */
 function refuseHidden(text: string): void {
   for (const [, backquoted, doubleQuoted, parameter, type] of text.matchAll(QUOTED_OR_PARAMETER)) {
-    // The tree prints names as they are: a line break in one would look like another node, a bracket like its own.
+    // The tree prints names unescaped: a line break could forge a node, and a bracket an alias.
     const name = backquoted ?? doubleQuoted ?? ''
     if (/[\\\p{Cc}]/u.test(name)) throw refusal('names with control characters or backslashes are not allowed')
     if (/\((alias|children) /.test(name)) throw refusal('names that contain "(alias " or "(children " are not allowed')
@@ -109,19 +109,19 @@ function refuseHidden(text: string): void {
 }
 
 /**
- * Placeholders only ever become values, so the tree is asked for with values in their place: numbers by which they are found
- * again.
+ * Replaces placeholders for printing the tree. They only ever become values, so each is replaced by a number that
+ * identifies it.
  */
 function withoutParameters(text: string): { statement: string; names: readonly string[] } {
   const names: string[] = []
   const statement = text.replace(QUOTED_OR_PARAMETER, (whole, _back, _double, parameter, type) =>
-    // Only a text is a type as it stands.
+    // Only a String placeholder can be the type of a cast.
     parameter === undefined ? whole : String(PLACEHOLDER + names.push(type === 'String' ? parameter : '') - 1),
   )
   return { statement, names }
 }
 
-/** The same, with values of the kind that the placeholders have. */
+/** Like {@link withoutParameters}, but with example values of the placeholders' types. */
 function withTypedValues(text: string): string {
   return text.replace(QUOTED_OR_PARAMETER, (whole, _back, _double, parameter, type: string) =>
     parameter === undefined ? whole : exampleOf(type),
@@ -137,13 +137,13 @@ function exampleOf(type: string): string {
 
 const PLACEHOLDER = 9_000_000_000_000
 
-/** The placeholder that stood where the tree has that node. */
+/** The placeholder that a node of the tree stands for. */
 function parameterOf(node: AstNode | undefined, names: readonly string[]): string | undefined {
   const number = node?.kind === 'Literal' ? /^UInt64_(\d+)$/.exec(node.rest)?.[1] : undefined
   return names[Number(number) - PLACEHOLDER] || undefined
 }
 
-/** Parts of a SELECT that can do no harm; functions, tables and lists of selects are looked at more closely. */
+/** Harmless parts of a SELECT. Functions, tables and lists of selects are checked in more detail. */
 const PLAIN_KINDS = new Set(
   `SelectIntersectExceptQuery SelectQuery ExpressionList Subquery WithElement Identifier Literal Asterisk
    QualifiedAsterisk ColumnsTransformerList ColumnsExceptTransformer ColumnsReplaceTransformer
@@ -152,7 +152,7 @@ const PLAIN_KINDS = new Set(
    InterpolateElement WindowDefinition WindowListElement`.split(/\s+/),
 )
 
-/** Their second argument is a type, and they make values of it from bytes. */
+/** Functions whose second argument is a type, of which they create values. */
 const TYPE_FUNCTIONS = /^(_?cast|accurateCast(OrNull|OrDefault)?)$/i
 
 /** @returns the placeholder that is the type of a cast, if there is one */
@@ -208,7 +208,7 @@ function refuseUnbounded(nodes: readonly AstNode[]): void {
   }
 }
 
-/** `user` is a call where the query itself gives that name to nothing. */
+/** Names such as `user` are function calls unless the query defines them as aliases. */
 function refuseCallsByName(nodes: readonly AstNode[]): void {
   const aliases = new Set(nodes.map(({ alias }) => alias))
   for (const { kind, name } of nodes)
@@ -228,33 +228,33 @@ function refuseStructure(structure: string | undefined): void {
     throw refusal("values() must begin with a list of columns, each a name and a type, such as 'a UInt8, b String'")
 }
 
-/** Without what stands in brackets, if that is nothing that could hide a bracket. */
+/** Removes bracketed parts whose contents cannot hide a bracket. */
 function collapsed(text: string): string {
   const shorter = text.replace(/\((?:[\w ,=.]|-(?!-))*\)/g, '')
   return shorter === text ? text : collapsed(shorter)
 }
 
-/** A type that is computed, or spelled with escapes, may be one that is not allowed. */
+/** Refuses types that are computed or contain escapes, because they could evaluate to a type that is not allowed. */
 function refuseType(type: string | undefined): void {
   if (type === undefined)
-    throw refusal('the type of a cast must be a text or a {name:String} placeholder, not an expression')
+    throw refusal('the type of a cast must be a string literal or a {name:String} placeholder, not an expression')
   if (type.includes('\\')) throw refusal('types with backslashes are not allowed')
   refuseStates(type)
 }
 
-/** Their values are read from bytes that were made elsewhere. */
+/** Aggregate states are refused, because they would be parsed from arbitrary bytes. */
 function refuseStates(text: string): void {
   if (/AggregateFunction/i.test(text)) throw refusal('AggregateFunction types are not allowed')
 }
 
-/** Values of placeholders, as they come: see `RunQuery` and `StreamQuery`. */
+/** Values of placeholders in a request: see `RunQuery` and `StreamQuery`. */
 interface GivenParameters {
   readonly params?: Readonly<Record<string, unknown>>
   readonly parameters?: Readonly<Record<string, string>>
 }
 
 /**
- * Holds the values that placeholders give to the types of casts to what a type in the query itself is held to.
+ * Applies the rules for types in a query to placeholder values that become types of casts.
  * @throws ApiError VALIDATION_ERROR
  */
 export function refuseTypes(
@@ -262,7 +262,7 @@ export function refuseTypes(
   { params = {}, parameters = {} }: GivenParameters,
 ): void {
   for (const name of typeParameters) {
-    // Both ways to give it at once: the engine takes the second, but neither may be wrong.
+    // A value may be given in both ways. The engine uses the second, but both are checked.
     if (name in params) refuseType(typeof params[name] === 'string' ? params[name] : undefined)
     // In ClickHouse's text form quotes may be escaped.
     if (name in parameters)
@@ -270,7 +270,7 @@ export function refuseTypes(
   }
 }
 
-/** A plain name: one of our tables or of the query's own WITH. Nothing else has such a name there. */
+/** Allows only unqualified names: the scoped tables and the query's own WITH. No other table has such a name here. */
 function refuseTable(name: string): void {
   if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed; the tables are events, runs and tasks`)
 }

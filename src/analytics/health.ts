@@ -11,18 +11,18 @@ export interface ColumnarHealthDeps {
   readonly now?: () => number
 }
 
-/** Anybody may ask for the service's health, as often as he likes: ClickHouse is asked once in this time. */
+/** Anyone may request the service's health at any rate: ClickHouse is queried at most once in this time. */
 const REMEMBERED_MS = 1_000
 const QUERY_TIMEOUT_MS = 5_000
-/** A load takes a moment, and one that failed is repeated within five seconds. */
+/** Loading takes a moment, and a failed load is repeated within five seconds. */
 const STANDSTILL_MAX_MS = 15_000
 /** A workspace without rows. */
-const NOBODY = '00000000-0000-0000-0000-000000000000'
+const EMPTY_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 const QUERY = { text: 'SELECT max(seq) FROM events', jsonPaths: [], typeParameters: [] }
 
 /**
- * What there is to ask of ClickHouse: whether it answers the service, whether it answers queries of tenants, and whether
- * the journal is being loaded. Each goes the way of the real ones, so a ClickHouse that is there and does nothing is noticed.
+ * Health checks of ClickHouse: does it answer the service, does it answer tenants' queries, and is the journal being loaded?
+ * Each check takes the same path as real work, so that a ClickHouse that hangs is noticed.
  */
 export function columnarHealth(deps: ColumnarHealthDeps): Dependency[] {
   const { client, now = () => performance.now() } = deps
@@ -34,8 +34,8 @@ export function columnarHealth(deps: ColumnarHealthDeps): Dependency[] {
   return [
     asked('clickhouse', () => client.query('select 1', { timeoutMs: QUERY_TIMEOUT_MS })),
     asked('sql', () =>
-      client.queryText(scopedStatement(QUERY, database, NOBODY), 'JSON', {
-        settings: { ...sessionSettings(database, NOBODY), max_execution_time: QUERY_TIMEOUT_MS / 1000 },
+      client.queryText(scopedStatement(QUERY, database, EMPTY_WORKSPACE), 'JSON', {
+        settings: { ...sessionSettings(database, EMPTY_WORKSPACE), max_execution_time: QUERY_TIMEOUT_MS / 1000 },
         database: scopeDatabase(database),
         timeoutMs: QUERY_TIMEOUT_MS,
       }),
@@ -47,7 +47,7 @@ export function columnarHealth(deps: ColumnarHealthDeps): Dependency[] {
   ]
 }
 
-/** Shares one answer among all who ask within a while. */
+/** Shares one answer among all calls within a short time. */
 function remembered(ask: () => Promise<unknown>, now: () => number): () => Promise<unknown> {
   let answer: Promise<unknown> | undefined
   let askedAt = 0
@@ -61,7 +61,7 @@ function remembered(ask: () => Promise<unknown>, now: () => number): () => Promi
   }
 }
 
-/** @returns throws HealthProblem when what was there to load a while ago has not even been begun */
+/** @returns a function that throws HealthProblem when rows have waited for too long and nothing was loaded */
 function watchStandstill({ journal, sink }: ColumnarHealthDeps, now: () => number): () => void {
   let seen = { loaded: -1, end: -1, at: now() }
   return () => {

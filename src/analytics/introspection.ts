@@ -3,19 +3,19 @@ import { replaceUnquoted } from './quoting.ts'
 import { SYSTEM_TABLES, systemTable } from './system-tables.ts'
 import { TABLES } from './views.ts'
 
-/** What a client of ClickHouse asks from. */
+/** The server that a ClickHouse client sees. */
 export interface EmulatedServer {
   readonly version: string
-  /** `default` or `system`: where plain names are looked up. */
+  /** `default` or `system`: the database of unqualified names. */
   readonly database: string
-  /** What `system.settings` lists. */
+  /** The rows of `system.settings`. */
   readonly settings: readonly TakenSetting[]
 }
 
 /**
- * What tools ask a ClickHouse server about itself before they show anything: its version and name, what tables and columns
- * it has, and the tables of `system` that make numbers. Such a query is rewritten to one over constants, and then goes
- * through the guard like any other, so that nothing depends on how well it is read here.
+ * Answers the questions that tools ask a ClickHouse server about itself: its version and name, its tables and columns, and
+ * the `system` tables of numbers. Such a query is rewritten to one over constants and then passes the guard like any other,
+ * so that security does not depend on this parser.
  *
  * @param query in the engine's normal form
  */
@@ -24,7 +24,7 @@ export function emulateServer(query: string, server: EmulatedServer): string {
   return withSystemTables(withPlainNames(withConstants(command, server)), server)
 }
 
-/** The commands that list what there is. */
+/** Rewrites SHOW, DESCRIBE and EXISTS as SELECT. */
 function commandAsSelect(query: string, { database }: EmulatedServer): string {
   const like = / LIKE ('(?:[^'\\]|\\.)*')$/.exec(query)
   const and = like === null ? '' : ` AND name LIKE ${like[1]}`
@@ -40,7 +40,7 @@ function commandAsSelect(query: string, { database }: EmulatedServer): string {
   return `SELECT name, type, default_type, default_expression, comment, codec_expression, ttl_expression FROM system.columns WHERE database = '${of}' AND table = '${table}' ORDER BY position`
 }
 
-/** `SELECT version(), timezone() AS tz`: the columns keep their names. */
+/** Replaces calls in queries such as `SELECT version(), timezone() AS tz` by constants; the columns keep their names. */
 function withConstants(query: string, { version, database }: EmulatedServer): string {
   const own = { version: `'${version}'`, currentDatabase: `'${database}'`, database: `'${database}'` }
   const values: Readonly<Record<string, string>> = { ...CONSTANTS, ...own }
@@ -64,14 +64,14 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   uptime: 'toUInt32(1)',
 }
 
-/** `default.events` is `events`; also in a column's full name. */
+/** Replaces `default.events` with `events`, also in qualified column names. */
 function withPlainNames(query: string): string {
   return replaceUnquoted(query, /(?<![\w.])default\.(events|runs|tasks)(?!\w)/g, '$1')
 }
 
 /**
- * Tables of `system` become common table expressions around the query. For a client whose database is `system` their plain
- * names do, too: a table expression of such a name that nothing uses does no harm.
+ * Turns tables of `system` into common table expressions around the query. If the client's database is `system`, this
+ * includes unqualified names; an unused table expression does no harm.
  */
 function withSystemTables(query: string, server: EmulatedServer): string {
   const definitions = new Map<string, string>()

@@ -1,9 +1,9 @@
 import { RawJson } from '../http/raw-json.ts'
 
 /**
- * Takes the engine's `JSON` apart without parsing the rows: their text is the answer's.
+ * Splits the engine's `JSON` output without parsing the rows, whose text is passed on.
  *
- * @param text of at most one row more than `rowsMax`, which is left out
+ * @param text output with at most one row more than `rowsMax`; that row is dropped
  */
 export function readJsonAnswer(text: string, rowsMax: number) {
   const dataAt = text.indexOf(DATA_HEAD)
@@ -21,12 +21,12 @@ export function readJsonAnswer(text: string, rowsMax: number) {
   }
 }
 
-/** Line breaks and tabs are escaped inside of strings: those that stand here are the engine's layout. */
+/** Line breaks and tabs are escaped inside strings, so raw ones are only the engine's layout. */
 function compact(rows: string): string {
   return rows.replace(/[\n\t]+/g, '')
 }
 
-/** A line break is escaped inside of strings, so these mean what they say; rows stand two tabs in, their parts further. */
+/** Line breaks are escaped inside strings, so these match only layout: rows are indented by two tabs, their members by more. */
 const DATA_HEAD = '\t"data":\n\t['
 const DATA_TAIL = '\n\t],\n'
 const NEXT_ROW = ',\n\t\t{'

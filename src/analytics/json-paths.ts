@@ -1,15 +1,16 @@
 import { type AstNode, setTableOf } from './ast.ts'
+import { quote } from './quoting.ts'
 
-/** Columns of free-form JSON, which queries take apart by path: `payload.tokens.in`. Names that no other column has. */
+/** Columns of free-form JSON, which queries read by path: `payload.tokens.in`. No other column has one of these names. */
 export const JSON_COLUMNS: readonly string[] = ['payload', 'input', 'output']
 
-/** Of longer paths there are too many ways to read them (see {@link pathExpression}). */
+/** A longer path has too many possible readings (see {@link pathExpression}). */
 const SEGMENTS_MAX = 4
 const PATHS_MAX = 100
 
 /**
- * The paths into JSON columns that a query uses, as `payload.tokens.in`; null when it uses such a column in any other way
- * too (as a whole, by `*`, in `x IN events`, by ClickHouse's subcolumn syntax), or gives its name to something of its own.
+ * The paths into JSON columns that a query uses, as `payload.tokens.in`. Null if it uses such a column in another way (as a
+ * whole, through `*`, in `x IN events`, with ClickHouse's subcolumn syntax), or uses its name as an alias.
  */
 export function jsonPathsOf(nodes: readonly AstNode[]): readonly string[] | null {
   const paths = new Set<string>()
@@ -27,7 +28,7 @@ export function jsonPathsOf(nodes: readonly AstNode[]): readonly string[] | null
   return paths.size > PATHS_MAX ? null : [...paths]
 }
 
-/** `count(*)` looks into no column. */
+/** `count(*)` reads no column. */
 function isCounted(node: AstNode): boolean {
   const call = node.parent?.parent
   return node.kind === 'Asterisk' && call?.kind === 'Function' && call.name === 'count'
@@ -39,19 +40,19 @@ const WHOLE_ROW_KINDS = new Set(
   ),
 )
 
-/** Not one of `^`a``, `:`Int64`` or `[]`, which are ClickHouse's own, nor anything that would have to be escaped. */
+/** Excludes ClickHouse's own syntax (`^`a``, `:`Int64``, `[]`) and anything that would need escaping. */
 function isPlain(step: string): boolean {
   return step !== '' && !/[`'"\\:^@[\]\p{Cc}]/u.test(step)
 }
 
 /**
- * SQL text: the value at a path, of the type it has in each row (`Dynamic`), null where there is none.
+ * SQL expression: the value at a path as `Dynamic`, with the type it has in each row; null where the path is missing.
  *
- * Reading one path from the text costs a tenth of what making a JSON value of the whole payload does, and less where
- * the text does not hold the last key at all.
+ * Extracting one path from the text costs a tenth of parsing the whole payload as JSON, and less if the text does not
+ * contain the last key.
  *
- * A dot may be a step or part of a key, as in `gen_ai.request.model`: each way to read the path is tried where the text
- * holds such a key.
+ * A dot may separate steps or be part of a key, as in `gen_ai.request.model`: each reading is tried if the text contains
+ * its keys.
  */
 export function pathExpression(path: string): string {
   const [column, ...steps] = path.split('.')
@@ -63,14 +64,14 @@ export function pathExpression(path: string): string {
   })
   const value =
     choices.length === 0 ? valueAt(text, nested) : `multiIf(${choices.join(', ')}, ${valueAt(text, nested)})`
-  // A key may be written with escapes.
+  // The text may contain the key with escapes.
   const absent = `position(${text}, ${quote(`${steps.at(-1)}"`)}) = 0 AND position(${text}, '\\\\u') = 0`
   return `if(${absent}, NULL, ${value})`
 }
 
 /**
- * Of the type that the text shows. `JSONExtract` alone would give a value the type of others that came before it: the
- * same number could come as `Int64` here and as `Float64` there, and be two groups of a GROUP BY.
+ * Extracts with the type that the text shows. `JSONExtract` alone may use the type of values seen before: the same number
+ * could be `Int64` in one row and `Float64` in another, and form two groups of a GROUP BY.
  */
 function valueAt(text: string, keys: readonly string[]): string {
   const where = at(text, keys)
@@ -86,14 +87,10 @@ function at(text: string, keys: readonly string[]): string {
   return [text, ...keys.map(quote)].join(', ')
 }
 
-/** All ways to join neighbouring steps to keys, that with the most keys first: a.b is [a, b] or [a.b]. */
+/** All ways to join adjacent steps into keys, the one with the most keys first: a.b is [a, b] or [a.b]. */
 function readings(steps: readonly string[]): string[][] {
   if (steps.length === 1) return [[...steps]]
   const [first, ...rest] = steps
   const ofRest = readings(rest)
   return [...ofRest.map((keys) => [first, ...keys]), ...ofRest.map(([next, ...keys]) => [`${first}.${next}`, ...keys])]
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }

@@ -1,22 +1,22 @@
-/** Documents that end with what the statement did. */
+/** Formats whose documents end with statistics of the statement. */
 const FORMATS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
 
-/** The end of such a document is no longer than that. */
+/** Longer than the end of any such document. */
 const TAIL_BYTES = 256
 
 export interface JsonTail {
   readonly format: string
-  /** In the engine's normal form. */
+  /** The query in the engine's normal form. */
   readonly query: string
-  /** As they were given. */
+  /** The settings of the request. */
   readonly settings: Readonly<Record<string, string>>
 }
 
 /**
- * Completes a JSON document with the members that clients of ClickHouse read at its end. What was read is told as 0, as
- * everywhere: the engine reads blocks in which rows of other tenants may lie.
+ * Appends the members that ClickHouse clients expect at the end of a JSON document. Rows and bytes read are always 0: the
+ * engine reads blocks that may contain rows of other tenants.
  *
- * @returns `body` as it is for what is no such document
+ * @returns `body` unchanged for other formats
  */
 export function withJsonTail(body: ReadableStream<Uint8Array>, tail: JsonTail): ReadableStream<Uint8Array> {
   if (!FORMATS.has(tail.format)) return body
@@ -31,7 +31,7 @@ export function withJsonTail(body: ReadableStream<Uint8Array>, tail: JsonTail): 
       held = Buffer.from(held.subarray(end))
     },
     flush(controller) {
-      // Bytes before the last lines may be the middle of a character.
+      // The held bytes may start in the middle of a character.
       const text = held.toString('latin1')
       controller.enqueue(Buffer.from(completed(text, tail, (performance.now() - startedAt) / 1000), 'latin1'))
     },
@@ -49,7 +49,7 @@ function completed(text: string, { query, settings }: JsonTail, elapsed: number)
   })
 }
 
-/** Whether the query, and not only a part of its middle, is limited. */
+/** Whether the query as a whole has a LIMIT, not only a subquery. */
 function endsWithLimit(query: string): boolean {
   return / LIMIT [^(']*$/.test(query)
 }

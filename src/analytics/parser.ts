@@ -6,24 +6,24 @@ import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from '.
 import { atCharacters, explainFailure } from './problems.ts'
 import { Remembered } from './remembered.ts'
 
-/** What the engine says of the text of a query. Remembered, because nothing else than the text decides it. */
+/** What the engine says about the text of a query. Results are cached: they depend on the text alone. */
 export interface QueryParser {
   /** @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE */
   check(query: string, signal: AbortSignal): Promise<CheckedQuery>
   /**
-   * The query on one line, without comments, as the engine prints what it understood.
+   * The query in the engine's normal form: on one line, without comments.
    * @throws ApiError VALIDATION_ERROR for a query that does not parse, UNAVAILABLE
    */
   normalForm(query: string, signal: AbortSignal): Promise<string>
-  /** Of the engine. @throws ApiError UNAVAILABLE */
+  /** The version of the engine. @throws ApiError UNAVAILABLE */
   version(signal: AbortSignal): Promise<string>
-  /** Every setting that the engine has, by its name. @throws ApiError UNAVAILABLE */
+  /** All settings of the engine, by name. @throws ApiError UNAVAILABLE */
   settings(signal: AbortSignal): Promise<ReadonlyMap<string, EngineSetting>>
 }
 
 export function createQueryParser(client: ColumnarClient, caps: QueryCaps): QueryParser {
   const guard = createGuard(client, (error) => explainFailure(error, caps))
-  // Asking takes two round trips, as long as a short query itself.
+  // A check takes two round trips, as long as a short query itself.
   const passed = new Remembered<CheckedQuery>()
   const normalForms = new Remembered<string>()
   const versions = new Remembered<string>()
@@ -59,8 +59,8 @@ export function createQueryParser(client: ColumnarClient, caps: QueryCaps): Quer
 }
 
 /**
- * What a caller is told of a failure; what is none of the engine's stays as it is.
- * @param caps that held for what failed
+ * Turns a failure of the engine into the caller's error; returns any other error unchanged.
+ * @param caps the caps of the query that failed
  */
 export function callersError(error: unknown, caps: QueryCaps): unknown {
   if (error instanceof ColumnarError) return explainFailure(error, caps)

@@ -5,8 +5,9 @@ import { parseCursor } from '../journal/cursor.ts'
 export const WAIT_MAX_MS = 10_000
 
 /**
- * Waits until a position is readable, or the client is gone.
- * @throws ApiError VALIDATION_ERROR for a position of another log; UNAVAILABLE when it takes too long
+ * Waits until a position is readable.
+ * @throws ApiError VALIDATION_ERROR for a position of another journal; UNAVAILABLE when it takes too long; the reason of
+ *   `signal` once the client has disconnected
  */
 export async function waitUntilReadable(
   sink: SinkProgress,
@@ -30,6 +31,6 @@ function decodePosition(epoch: string, text: string): number {
   const cursor = parseCursor(text)
   if (cursor === null) throw invalid('wait_for', 'expected a seq, or complete_through of an earlier answer')
   if (cursor.epoch !== null && cursor.epoch !== epoch)
-    throw invalid('wait_for', 'this position belongs to a log that is gone')
+    throw invalid('wait_for', 'this position belongs to a journal that no longer exists')
   return cursor.seq
 }

@@ -8,12 +8,12 @@ const READONLY = 164
 const RESULT_TOO_LARGE = 396
 const MESSAGE_LENGTH_MAX = 600
 
-/** Those that held for what failed. */
+/** The caps of the query that failed. */
 type Caps = Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'>
 
 /**
- * Tells a caller what is wrong with its query in the engine's words, without what is ours: the statement that was put
- * around it, stored tables and columns, and how the engine went about it.
+ * Translates an engine error for the caller. Keeps the engine's wording, but removes internals: the statement around the
+ * query, stored tables and columns, and execution details.
  */
 export function explainFailure(error: ColumnarError, caps: Caps): ApiError {
   if (error.code === TIMEOUT_EXCEEDED) return tooLong(caps.seconds)
@@ -21,27 +21,27 @@ export function explainFailure(error: ColumnarError, caps: Caps): ApiError {
   if (error.code === RESULT_TOO_LARGE) return tooLarge(readableSize(caps.resultBytes))
   if (error.code === MEMORY_LIMIT_EXCEEDED) {
     if (error.message.includes('(total)'))
-      return new ApiError('UNAVAILABLE', 'SQL is out of memory at the moment; try again', { cause: error })
+      return new ApiError('UNAVAILABLE', 'SQL is out of memory at the moment; try again later', { cause: error })
     return wrong(`it needs more than ${readableSize(caps.memoryBytes)} of memory: ${NARROWER}`, error)
   }
   return wrong(clean(error.message), error)
 }
 
-/** @param seconds that the engine may work on a query */
+/** @param seconds the engine's time limit for the query */
 export function tooLong(seconds: number): ApiError {
   const cause = new ColumnarError(TIMEOUT_EXCEEDED, 'TIMEOUT_EXCEEDED', `Timeout exceeded: maximum ${seconds} s`)
   return wrong(`it took longer than ${seconds} s: ${NARROWER}`, cause)
 }
 
-/** @param limit on a result, in words */
+/** @param limit the limit on a result, in words */
 export function tooLarge(limit: string): ApiError {
   const cause = new ColumnarError(RESULT_TOO_LARGE, 'TOO_MANY_ROWS_OR_BYTES', `Limit for result exceeded: ${limit}`)
   return wrong(`its result is too large, more than ${limit}: select fewer columns or rows`, cause)
 }
 
 /**
- * Counts the places in a message about `query` in characters, as an editor does; the engine counts bytes.
- * @param error returned as it is, unless it is about a place in a text in which the two differ
+ * Converts byte positions in a message about `query` to character positions, as editors count.
+ * @param error returned unchanged unless it names a position in non-ASCII text
  */
 export function atCharacters(error: unknown, query: string): unknown {
   const bytes = Buffer.from(query)
@@ -75,12 +75,12 @@ const SIZES = [
   [2 ** 10, 'KiB'],
 ] as const
 
-/** Comes before what the engine thinks was meant. */
+/** Precedes the engine's suggestions. */
 export const HINT = '; maybe you meant '
 
 const WITHHELD = 'it failed'
 
-/** Whether a message keeps the engine's own to itself. */
+/** Whether the engine's text is withheld in this message. */
 export function isWithheld(message: string): boolean {
   return message.startsWith(`${WITHHELD} (`)
 }
@@ -98,7 +98,7 @@ function clean(message: string): string {
   const dynamic = /\bDynamic\b/.test(text) ? '; give it a type, as in payload.tokens.in::Float64' : ''
   const hint = suggestion === undefined ? '' : `${HINT}${suggestion}`
   const whole = `${text}${hint}${dynamic}`
-  // Anything that still speaks of the inside is not for the caller.
+  // Anything that still mentions internals is withheld.
   if (/workspace_id|PREWHERE|_scope\b|\bMergeTree/i.test(whole))
     return `${WITHHELD} (${message.length} characters of detail withheld)`
   return whole.length > MESSAGE_LENGTH_MAX ? `${whole.slice(0, MESSAGE_LENGTH_MAX)}…` : whole

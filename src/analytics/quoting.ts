@@ -1,6 +1,6 @@
 /**
- * Replaces in SQL what stands outside of texts and quoted names.
- * @param text in the engine's normal form, which has no comments
+ * Replaces matches in SQL that are outside string literals and quoted names.
+ * @param text SQL in the engine's normal form, which has no comments
  */
 export function replaceUnquoted(
   text: string,
@@ -15,7 +15,7 @@ export function replaceUnquoted(
 
 const QUOTED = /('(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*")/s
 
-/** A text of SQL. */
+/** A SQL string literal. */
 export function quote(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }

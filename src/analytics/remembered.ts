@@ -1,13 +1,13 @@
-/** How many answers are kept, and how long their questions may be together: few are asked often, or many once. */
+/** Limits of the cache: entries, and characters of their keys. */
 const TEXTS_MAX = 1_000
 const LENGTH_MAX = 4_000_000
 
-/** Remembers what was found out about texts; what has been asked longest ago is forgotten first. */
+/** An LRU cache of results by text. */
 export class Remembered<Found> {
   private readonly known = new Map<string, Found>()
   private length = 0
 
-  /** @param find is asked once for a text, unless it fails: then the next one asks again */
+  /** @param find computes a missing result; failures are not cached */
   async of(text: string, find: () => Promise<Found>): Promise<Found> {
     const found = this.known.get(text) ?? (await find())
     this.forget(text)

@@ -2,27 +2,28 @@ import { ApiError } from '../http/errors.ts'
 import type { EngineTime } from './caps.ts'
 
 export interface ResultStreamOptions {
-  /** Asks for the answer; the signal ends it. */
+  /** Starts the query; aborting the signal ends it. */
   readonly open: (signal: AbortSignal) => Promise<AsyncGenerator<Uint8Array, void, void>>
-  /** Of the client. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
-  /** How long the engine may work on it in all. */
+  /** Measures how long the engine works on the query. */
   readonly engineTime: (onSpent: () => void) => EngineTime
+  /** The error when the engine has used up its time. */
   readonly tooLong: ApiError
-  /** How long it may take in all. */
+  /** How long the whole stream may take. */
   readonly seconds: number
-  /** The caller's error for what went wrong. */
+  /** Turns a failure into the caller's error. */
   readonly explain: (error: unknown) => unknown
-  /** Called once, when nothing is running any more, however it ended. */
+  /** Called once when the stream has ended for any reason. */
   readonly onEnd: () => void
 }
 
 /**
- * An answer as a stream that is never ahead of its reader by more than one piece. It errors when the answer breaks off,
- * and ends the query when its reader or the client goes away, or has taken too long.
+ * Streams an answer, at most one chunk ahead of its reader. The stream errors when the answer breaks off. The query ends
+ * when the reader or the client disconnects, or takes too long.
  *
- * @returns once the engine has the first piece
- * @throws what `explain` makes of what went wrong before that
+ * @returns once the engine has started the answer
+ * @throws the result of `explain` for a failure before that
  */
 export async function openResultStream(options: ResultStreamOptions): Promise<ReadableStream<Uint8Array>> {
   const { explain, onEnd } = options
@@ -30,7 +31,7 @@ export async function openResultStream(options: ResultStreamOptions): Promise<Re
   const time = options.engineTime(() => stop.abort(options.tooLong))
   const clientLeft = () => stop.abort(options.signal.reason)
   const timer = setTimeout(() => {
-    end(new ApiError('VALIDATION_ERROR', `query: its answer was not read within ${options.seconds} s`))
+    end(new ApiError('VALIDATION_ERROR', `query: the answer was not read within ${options.seconds} s`))
   }, options.seconds * 1000)
 
   let hasEnded = false

@@ -87,7 +87,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
     })
 }
 
-/** Apart from the others, because it spends the budget of queries. */
+/** Separate from the other routes, because it counts against the budget of queries. */
 function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
   return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('queries'))
@@ -98,7 +98,7 @@ function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
         const answer = savedQueries
           .question(caller, params.queryId, body)
           .then((question): Promise<unknown> => answerQuery(analytics, caller, question, request.signal))
-        // Elysia knows a response of its own apart from data by the type of the promise.
+        // Elysia distinguishes a Response from data by the type of the promise.
         return answer as Promise<QueryAnswer> | Promise<Response>
       },
       {

@@ -3,32 +3,32 @@ import type { RawJson } from '../http/raw-json.ts'
 import { Body, Described, FreeForm, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 import { RunQuery } from './schema.ts'
 
-/** What of a saved query goes over the wire (docs/specification.md#saved-queries). */
+/** Wire schemas of saved queries (docs/specification.md#saved-queries). */
 
 const NAME_LENGTH_MAX = 200
 const DESCRIPTION_LENGTH_MAX = 10_000
 
-/** A run of a saved query takes what `POST /api/v1/query` takes, but for the query. */
-const { query: QueryText, ...howToRun } = RunQuery.properties
+/** Running a saved query takes the same options as `POST /api/v1/query`, except for the query itself. */
+const { query: QueryText, ...runOptions } = RunQuery.properties
 
-const Name = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'No two of a workspace have the same.' })
+const Name = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'Unique in the workspace.' })
 const Description = Nullable(Text({ maxLength: DESCRIPTION_LENGTH_MAX, description: 'What the query is for.' }))
 
 /** Body of `POST /api/v1/queries`. */
 export const CreateSavedQuery = Named(
   'CreateSavedQuery',
-  Body({ name: Name, description: t.Optional(Description), query: QueryText, params: howToRun.params }),
+  Body({ name: Name, description: t.Optional(Description), query: QueryText, params: runOptions.params }),
 )
 export type CreateSavedQuery = typeof CreateSavedQuery.static
 
-/** Body of `PATCH /api/v1/queries/:queryId`: what is given changes; `params` are replaced as a whole. */
+/** Body of `PATCH /api/v1/queries/:queryId`: given members change; `params` are replaced as a whole. */
 export const EditSavedQuery = Named(
   'EditSavedQuery',
   Body({
     name: t.Optional(Name),
     description: t.Optional(Description),
     query: t.Optional(QueryText),
-    params: howToRun.params,
+    params: runOptions.params,
   }),
 )
 export type EditSavedQuery = typeof EditSavedQuery.static
@@ -36,8 +36,8 @@ export type EditSavedQuery = typeof EditSavedQuery.static
 /** Body of `POST /api/v1/queries/:queryId/run`. */
 export const RunSavedQuery = Named(
   'RunSavedQuery',
-  Body(howToRun, {
-    description: '`params` take the place of the saved values of the same names; the other saved values stay.',
+  Body(runOptions, {
+    description: '`params` override the saved values of the same names; other saved values still apply.',
   }),
 )
 export type RunSavedQuery = typeof RunSavedQuery.static
@@ -47,14 +47,14 @@ export const SavedQuery = Named(
   t.Object(
     {
       query_id: Described(Uuid, 'The saved query.'),
-      name: t.String({ description: 'No two of a workspace have the same.' }),
+      name: t.String({ description: 'Unique in the workspace.' }),
       description: Described(Nullable(t.String()), 'What the query is for.'),
       query: t.String({ description: 'One SELECT in ClickHouse SQL.' }),
-      params: Described(FreeForm, 'Values of placeholders unless a run gives others.'),
-      created_at: Described(Timestamp, 'When it was saved first.'),
-      updated_at: Described(Timestamp, 'When it was edited last.'),
+      params: Described(FreeForm, 'Default values of placeholders; a run can override them.'),
+      created_at: Described(Timestamp, 'When it was created.'),
+      updated_at: Described(Timestamp, 'When it was last edited.'),
     },
-    { description: 'A query that the workspace keeps by name.' },
+    { description: 'A query saved in the workspace under a name.' },
   ),
 )
 export type SavedQuery = typeof SavedQuery.static

@@ -26,23 +26,22 @@ export interface SavedQueriesDeps {
   readonly analytics: Analytics
 }
 
-/** Saved queries a workspace may have. */
+/** Maximum of saved queries per workspace. */
 export const SAVED_QUERIES_MAX = 1_000
-/** Of all default values of a query together, as JSON. */
+/** Characters of all default values of a query, as JSON. */
 const PARAMS_LENGTH_MAX = 100_000
 
 type Params = NonNullable<RunQuery['params']>
 
 /**
- * Queries that a workspace keeps by name (docs/specification.md#saved-queries). They are kept as text, and checked again
- * with every run.
+ * Queries saved by name (docs/specification.md#saved-queries). They are stored as text and checked again on every run.
  */
 export class SavedQueries {
   constructor(private readonly deps: SavedQueriesDeps) {}
 
   /**
    * @throws ApiError VALIDATION_ERROR for a query that the guard refuses; CONFLICT when the name is taken or the workspace
-   *   has as many as it may; UNAVAILABLE when ClickHouse, which parses the query, is away
+   *   has reached its limit; UNAVAILABLE when ClickHouse, which parses the query, is unavailable
    */
   async create(caller: Caller, body: CreateSavedQuery, mint: Mint, signal: AbortSignal): Promise<SavedQuery> {
     const { sql, clock, analytics } = this.deps
@@ -88,7 +87,7 @@ export class SavedQueries {
   }
 
   /**
-   * Changes what is given.
+   * Changes the given members.
    * @throws ApiError NOT_FOUND, VALIDATION_ERROR, CONFLICT, UNAVAILABLE; as {@link create}
    */
   async edit(caller: Caller, queryId: string, edit: EditSavedQuery, signal: AbortSignal): Promise<SavedQuery> {
@@ -117,7 +116,7 @@ export class SavedQueries {
   }
 
   /**
-   * The query as it is saved now, with the values that this run gives.
+   * The saved query with the values of this run.
    * @throws ApiError NOT_FOUND
    */
   async question(caller: Caller, queryId: string, request: RunSavedQuery): Promise<RunQuery> {
@@ -140,7 +139,7 @@ function jsonOf(params: Params): RawJson {
   throw invalid('params', `expected values of at most ${PARAMS_LENGTH_MAX} characters of JSON together`)
 }
 
-/** Names are told apart by the database alone: any look before the write would be too early. */
+/** Only the database's unique index detects duplicate names: a check before the write could race. */
 function conflictOf(error: unknown, name: string | undefined): unknown {
   const { code } = error as { code?: unknown }
   if (code !== UNIQUE_VIOLATION) return error

@@ -3,11 +3,11 @@ import { t } from 'elysia'
 import { RawJson } from '../http/raw-json.ts'
 import { Body, Count, Int, Named, Text } from '../http/schema.ts'
 
-/** Characters of a query. */
+/** In characters. */
 export const QUERY_LENGTH_MAX = 100_000
 const PARAMS_MAX = 100
 
-/** What an answer may be in. */
+/** Formats of an answer. */
 export const FORMATS = ['json', 'ndjson', 'csv', 'parquet', 'arrow'] as const
 
 const Scalar = Named(
@@ -21,22 +21,22 @@ const runQuery = Body({
     t.Record(t.String({ pattern: '^\\w+$' }), t.Union([Scalar, t.Array(Scalar)]), {
       maxProperties: PARAMS_MAX,
       additionalProperties: false,
-      description: 'Values of `{name:Type}` placeholders. Integers beyond 2^53 as text.',
+      description: 'Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings.',
     }),
   ),
   format: t.Optional(
     t.UnionEnum([...FORMATS], {
-      // Elysia would fill in the first word.
+      // Otherwise Elysia fills in the first value.
       default: undefined,
       description:
-        '`json` unless given. The others are the bare bytes in that format, streamed, of all rows; ' +
+        '`json` by default. Other formats stream all rows without the envelope; ' +
         '`complete_through` is the header `X-Complete-Through`. An answer that breaks off has no end: the ' +
         'connection is cut.',
     }),
   ),
   wait_for: t.Optional(
     t.Union([Int({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), t.String({ maxLength: 100 })], {
-      description: 'Holds the query until this `seq`, or this `complete_through` of an earlier answer, is readable.',
+      description: 'Delays the query until this `seq`, or this `complete_through` of an earlier answer, is readable.',
     }),
   ),
 })
@@ -63,7 +63,7 @@ const queryAnswer = t.Object({
   ),
   rows: RawRows,
   row_count: Count('Rows in this answer.'),
-  truncated: t.Boolean({ description: 'There were more rows than an answer may have.' }),
+  truncated: t.Boolean({ description: 'The result had more rows than the limit.' }),
   statistics: t.Object(
     {
       elapsed_ms: t.Number({ minimum: 0, description: 'How long the query ran.' }),
@@ -72,11 +72,11 @@ const queryAnswer = t.Object({
     },
     {
       description:
-        'Rows and bytes are those of the answer. What the engine had to scan for it is not told: it reads blocks ' +
-        'in which rows of several workspaces may lie, so that figure would speak of other tenants.',
+        'Rows and bytes are those of the answer. How much the engine scanned is not reported: it reads blocks ' +
+        'that may contain rows of several workspaces, so the figure would reveal something about other tenants.',
     },
   ),
-  complete_through: t.String({ description: 'Everything accepted up to this position was readable.' }),
+  complete_through: t.String({ description: 'Everything accepted up to this position was readable by the query.' }),
 })
 export const QueryAnswer = Named('QueryAnswer', queryAnswer)
 export type QueryAnswer = typeof QueryAnswer.static

@@ -1,10 +1,10 @@
-/** Reads the engine's normal form of a query as a list of tokens; joined, they are the text again. */
+/** Splits the engine's normal form of a query into tokens. Joined, the tokens are the original text. */
 
 export interface SqlToken {
   readonly text: string
-  /** The parts of a name, without quotes: `e.payload.a`. Empty for anything else. */
+  /** The parts of a name such as `e.payload.a`, without quotes. Empty for other tokens. */
   readonly name: readonly string[]
-  /** The token of the bracket that it stands in, by its index; -1 for none. */
+  /** The index of the opening bracket around the token; -1 for none. */
   readonly bracket: number
 }
 
@@ -19,7 +19,7 @@ export function sqlTokens(text: string): SqlToken[] {
   return tokens
 }
 
-/** A quoted name that begins with a double quote is none of the normal form. */
+/** The normal form has no names in double quotes. */
 const PART = '(?:`(?:[^`\\\\]|\\\\.)*`|[A-Za-z_]\\w*)'
 const TOKEN = new RegExp(
   `'(?:[^'\\\\]|\\\\.)*'|\\{\\w+:(?:[^{}'\`]|'[^']*'|\`[^\`]*\`)*\\}|\\d[\\w.]*|(${PART}(?:\\.${PART})*)|\\s+|[\\s\\S]`,
@@ -31,8 +31,8 @@ function partsOf(name: string): string[] {
 }
 
 /**
- * The element of the list of a SELECT that a token is part of: from the first of its tokens up to what follows the last.
- * Undefined for a token elsewhere.
+ * The element of a SELECT list that contains a token, as a range of tokens with an exclusive end. Undefined for a token
+ * outside SELECT lists.
  */
 export function selectElement(
   tokens: readonly SqlToken[],
@@ -41,7 +41,7 @@ export function selectElement(
   const around = new Set<number>([-1])
   for (let at = tokens[index].bracket; at >= 0; at = tokens[at].bracket) around.add(at)
   let from = index
-  // The innermost SELECT that stands in one of the brackets around the token.
+  // Find the innermost SELECT within the brackets around the token.
   while (from >= 0 && !(tokens[from].text === 'SELECT' && around.has(tokens[from].bracket))) from--
   if (from < 0) return undefined
   const { bracket } = tokens[from]
@@ -72,7 +72,7 @@ const LIST_ENDS = new Set(
   ),
 )
 
-/** After SELECT, DISTINCT, and ON with its brackets. */
+/** The first token after SELECT, DISTINCT, and ON with its brackets. */
 function listStart(tokens: readonly SqlToken[], select: number): number {
   let at = select + 2
   if (tokens[at]?.text === 'DISTINCT') at += 2

@@ -2,10 +2,10 @@ import type { TakenSetting } from './clickhouse-settings.ts'
 import { quote } from './quoting.ts'
 import { TABLES } from './views.ts'
 
-/** The tables of `system` that clients of ClickHouse find: about their own three tables, and those that make numbers. */
+/** The `system` tables that ClickHouse clients see: metadata of the tenant's tables, and tables of numbers. */
 
 interface SystemTable {
-  /** `name Type` of each column, with commas in between. */
+  /** The columns as `name Type`, separated by commas. */
   readonly structure: string
   readonly engine: string
   readonly query: (settings: readonly TakenSetting[]) => string
@@ -25,7 +25,7 @@ const COLUMNS_STRUCTURE = `database String, table String, name String, type Stri
 
 const SETTINGS_STRUCTURE = 'name String, value String, changed UInt8, description String, readonly UInt8, type String'
 
-/** As many as there are. */
+/** Unlimited, as in ClickHouse. */
 const NUMBERS: SystemTable = {
   structure: 'number UInt64',
   engine: 'SystemNumbers',
@@ -64,7 +64,7 @@ export const SYSTEM_TABLES: Readonly<Record<string, SystemTable>> = {
         ),
       ),
   },
-  // Asked for by drivers that want to know which settings they may send.
+  // Drivers query this to find out which settings they may send.
   settings: {
     structure: SETTINGS_STRUCTURE,
     engine: 'SystemSettings',
@@ -79,7 +79,7 @@ export const SYSTEM_TABLES: Readonly<Record<string, SystemTable>> = {
   numbers_mt: NUMBERS,
 }
 
-/** @returns a query for what is in that table of `system` */
+/** @returns a query for the contents of that `system` table */
 export function systemTable(name: string, settings: readonly TakenSetting[]): string {
   return SYSTEM_TABLES[name].query(settings)
 }
@@ -110,13 +110,13 @@ function columnsOf(structure: string): (readonly [name: string, type: string])[]
   return structure.split(/,\s+/).map((column) => column.trim().split(' ') as [string, string])
 }
 
-/** A query for these rows. */
+/** A query that returns these rows. */
 function rows(structure: string, values: readonly (readonly (string | number | null)[])[]): string {
   const literal = (value: string | number | null) =>
     typeof value === 'string' ? quote(value) : String(value ?? 'NULL')
   const columns = columnsOf(structure)
   const types = columns.map(([, type], i) => `c${i} ${type}`).join(', ')
-  // The guard lets a column be called `database`, which is a function, too, where the query itself says so.
+  // `database` is also a function; the guard allows it as a column name only if the query defines it as an alias.
   const names = columns.map(([name], i) => `c${i} AS ${name}`).join(', ')
   const lines = values.map((line) => `(${line.map(literal).join(', ')})`).join(', ')
   return `SELECT ${names} FROM values('${types}', ${lines})`

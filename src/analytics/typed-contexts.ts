@@ -1,20 +1,21 @@
 import { type AstNode, textOf } from './ast.ts'
 
-/** What an untyped value is meant as. */
-export type Meant = 'number' | 'text'
+/** The type that an untyped value is read as. */
+export type ExpectedType = 'number' | 'text'
 
 /**
- * Where a query wants numbers: operands of arithmetic, arguments of functions and aggregates that take nothing else, and
- * what is compared with a number. An untyped value there is meant as a number; what is compared with a text, as text.
+ * Finds where a query expects numbers: operands of arithmetic, arguments of functions and aggregates that take only
+ * numbers, and values compared with a number. Untyped values there are read as numbers; untyped values compared with a
+ * string literal are read as text.
  */
 export class TypedContexts {
   private readonly byAlias = new Map<string, AstNode[]>()
-  /** Aliases under examination: `a` may be defined by itself. */
+  /** Aliases being resolved, because `a` may refer to itself. */
   private readonly open = new Set<string>()
 
   /**
-   * @param isUntyped whether a node is a value that may be of any type
-   * @param columns whose values are numbers
+   * @param isUntyped whether a node is a value of unknown type
+   * @param columns the numeric columns
    */
   constructor(
     private readonly nodes: readonly AstNode[],
@@ -25,8 +26,8 @@ export class TypedContexts {
       if (node.alias !== '') this.byAlias.set(node.alias, [...(this.byAlias.get(node.alias) ?? []), node])
   }
 
-  /** The untyped values that stand where a type is wanted, with which. */
-  found(): Map<AstNode, Meant> {
+  /** The untyped values in a context that expects a type, with that type. */
+  found(): Map<AstNode, ExpectedType> {
     const calls = this.nodes.filter(({ kind, parent }) => kind === 'Function' && parent?.kind !== 'TableExpression')
     const texts = calls.flatMap(comparedWithText).flatMap((node) => this.untypedIn(node))
     const numbers = calls.flatMap((call) => this.wantedBy(call)).flatMap((node) => this.untypedIn(node))
@@ -36,7 +37,7 @@ export class TypedContexts {
     ])
   }
 
-  /** Arguments of a call that have to be numbers. */
+  /** The arguments of a call that must be numbers. */
   private wantedBy(call: AstNode): readonly AstNode[] {
     const args = argsOf(call)
     const name = call.name.toLowerCase()
@@ -51,7 +52,7 @@ export class TypedContexts {
     return FIRST_IS_NUMBER.test(aggregate.name) ? values.slice(0, 1) : values
   }
 
-  /** A value passes through conditions and defaults: `sum(if(ok, payload.a, 0))`. */
+  /** Looks through conditions and defaults: `sum(if(ok, payload.a, 0))`. */
   private untypedIn(node: AstNode): AstNode[] {
     if (this.isUntyped(node)) return node.alias === '' ? [node] : []
     return passedThrough(node).flatMap((each) => this.untypedIn(each))
@@ -75,7 +76,7 @@ export class TypedContexts {
   private isNumericCall(call: AstNode): boolean {
     const args = argsOf(call)
     const name = call.name.toLowerCase()
-    // What is added to a date is a date.
+    // Arithmetic on dates returns dates, so every operand must be a number.
     if (ARITHMETIC.has(name)) return args.every((each) => this.isNumber(each) || this.isUntyped(each))
     if (MATH.has(name) || NUMERIC_RESULT.test(name)) return true
     if (CASTS.test(name)) return NUMERIC_TYPE.test(textOf(args[1]) ?? '')
@@ -112,13 +113,13 @@ function comparedWithText(call: AstNode): readonly AstNode[] {
   return IN.test(name) && isText(args[1]) ? args.slice(0, 1) : []
 }
 
-/** One, or a list. */
+/** One string literal, or a list of them. */
 const TEXTS = /^('(?:[^'\\]|\\.)*'|(?:Tuple|Array)_[([](?:'(?:[^'\\]|\\.)*'(?:, |(?=[)\]])))+[)\]])$/
 
-/** Of a placeholder, too. */
+/** Also used for the types of placeholders. */
 export const NUMERIC_TYPE = /^ *(Nullable\( *)?(U?Int\d+|Float\d+|BFloat16|Decimal\d*(\([\d, ]*\))?)[ )]*$/
 
-/** `UInt64_5`, as the tree prints literals. */
+/** Matches literals as the tree prints them: `UInt64_5`. */
 const NUMBER = /^(U?Int\d+|Float\d+|Decimal\d*)_/
 
 const ARITHMETIC = words(
@@ -133,12 +134,12 @@ const NUMERIC_RESULT =
   /^(count.*|uniq.*|length|lengthutf8|char_length|to(u?int|float|decimal|bfloat)\d+(or(null|zero|default))?|tounixtimestamp.*|datediff|date_diff|age|row_number|rank|dense_rank)$/
 const CASTS = /^(_?cast|accuratecast(ornull|ordefault)?|dynamicelement)$/
 
-/** Aggregates that take nothing but numbers. Those of min and max are numbers where the value is untyped. */
+/** Aggregates of numbers. `min` and `max` take any type; their untyped arguments are read as numbers. */
 const AGGREGATES =
   /^(sum|sumkahan|sumwithoverflow|sumcount|avg|avgweighted|min|max|argmin|argmax|min_by|max_by|medians?\w*|quantiles?\w*|stddev\w*|std|var(pop|samp)\w*|var_(pop|samp)|covar\w*|corr\w*|skew(pop|samp)|kurt(pop|samp)|deltasum|rankcorr|simplelinearregression)$/
-/** What follows is a weight, a whole number. */
+/** Only the first argument is a value; the second one is an integer weight. */
 const FIRST_IS_NUMBER = /^(quantile|median)/
-/** What comes first may be anything. */
+/** The first argument may have any type. */
 const SECOND_IS_NUMBER = words('argmin argmax min_by max_by')
 
 function aggregateOf(called: string): { readonly name: string; readonly hasCondition: boolean } | undefined {
@@ -151,10 +152,10 @@ function aggregateOf(called: string): { readonly name: string; readonly hasCondi
   return AGGREGATES.test(name.toLowerCase()) ? { name: name.toLowerCase(), hasCondition } : undefined
 }
 
-/** Those that leave the values as they are. */
+/** Combinators that do not change the type of the values. */
 const COMBINATOR = /(If|OrNull|OrDefault|Distinct)$/
 
-/** Arguments of which a call gives one back. */
+/** The arguments of a call that may be its result. */
 function passedThrough(node: AstNode): readonly AstNode[] {
   const args = node.kind === 'Function' ? argsOf(node) : []
   switch (node.name.toLowerCase()) {
@@ -178,7 +179,7 @@ function isInterval(node: AstNode): boolean {
   return node.kind === 'Function' && /^toInterval/i.test(node.name)
 }
 
-/** Of a subquery that gives one value. */
+/** The column of a subquery with exactly one. */
 function onlyColumnOf(subquery: AstNode): AstNode | undefined {
   const select = subquery.children[0]?.children[0]?.children[0]
   const [list] = select?.kind === 'SelectQuery' ? select.children : []

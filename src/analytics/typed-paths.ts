@@ -1,27 +1,27 @@
 import { type AstNode, readAst, textOf } from './ast.ts'
 import { JSON_COLUMNS } from './json-paths.ts'
 import { type SqlToken, selectElement, sqlTokens } from './sql-tokens.ts'
-import { type Meant, TypedContexts } from './typed-contexts.ts'
+import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 import { TABLES } from './views.ts'
 
 /** Prints the tree of a query in the engine's normal form: see {@link readAst}. */
 export type PrintTree = (text: string) => Promise<string>
 
 /**
- * Makes untyped paths into payloads work where numbers are wanted: `sum(payload.tokens.in)` adds the numbers, and any
- * other value counts as null there. What is compared with a text counts as text in the same way. A path that has a type, or
- * stands anywhere else, stays what it is.
+ * Makes untyped paths into payloads work where numbers are expected: `sum(payload.tokens.in)` adds the numbers and treats
+ * any other value as null. Likewise, paths compared with a string literal are read as text. Paths with a type, and paths
+ * elsewhere, are unchanged.
  *
- * The engine's tree says where numbers are wanted, and tokens of the text say where a path stands; each path is given a
- * name of its own for a moment, by which the two are brought together. What comes out is compared with what went in,
- * node by node: nothing but these paths has changed, so all that the guard found out still holds.
+ * The engine's tree shows where numbers are expected, and the tokens of the text show where the paths are. To connect the
+ * two, each path temporarily gets a unique name. Finally the trees before and after are compared node by node: only
+ * these paths have changed, so everything that the guard checked still holds.
  *
  * @param text a query in the engine's normal form that has passed the guard
  * @param nodes its tree
- * @returns the text as it was where there is nothing to do
+ * @returns the text, unchanged if there is nothing to do
  */
 export async function withTypedPaths(text: string, nodes: readonly AstNode[], print: PrintTree): Promise<string> {
-  if (givesOwnMeaning(nodes)) return text
+  if (redefinesJsonColumn(nodes)) return text
   const aliases = pathAliases(nodes)
   const tokens = sqlTokens(text)
   const marked = tokens.map((token, i) => (isUntyped(tokens, i, aliases) ? markOf(token, i) : token.text)).join('')
@@ -36,9 +36,9 @@ export async function withTypedPaths(text: string, nodes: readonly AstNode[], pr
   return isSame ? rewritten : text
 }
 
-/** Numbers of any kind that JSON has, or text; null for anything else. */
-function typed(value: string, meant: Meant): string {
-  if (meant === 'text') return `dynamicElement(${value}, 'String')`
+/** Reads a value as a number of any JSON kind, or as text; null for anything else. */
+function typed(value: string, expected: ExpectedType): string {
+  if (expected === 'text') return `dynamicElement(${value}, 'String')`
   const [float, int, uint] = ['Float64', 'Int64', 'UInt64'].map((type) => `dynamicElement(${value}, '${type}')`)
   return `coalesce(${float}, toFloat64(${int}), toFloat64(${uint}))`
 }
@@ -48,8 +48,8 @@ const NUMERIC_COLUMNS = new Set(
   ALL_COLUMNS.filter(({ type }) => /^(Nullable\()?(U?Int|Float)/.test(type)).map(({ name }) => name),
 )
 
-/** Whether the query itself calls something `payload`: what a path means is then for the engine to say. */
-function givesOwnMeaning(nodes: readonly AstNode[]): boolean {
+/** Whether the query itself defines a name such as `payload`, so that only the engine can resolve paths. */
+function redefinesJsonColumn(nodes: readonly AstNode[]): boolean {
   return nodes.some((node) => {
     const { kind, name, alias, children } = node
     if (JSON_COLUMNS.includes(alias)) return true
@@ -62,7 +62,7 @@ function givesOwnMeaning(nodes: readonly AstNode[]): boolean {
   })
 }
 
-/** Names that the query gives to paths, and to nothing else: `payload.ms AS ms`. */
+/** Aliases that stand for paths only: `payload.ms AS ms`. */
 function pathAliases(nodes: readonly AstNode[]): ReadonlySet<string> {
   const others = new Set(ALL_COLUMNS.map(({ name }) => name))
   for (const node of nodes) {
@@ -82,30 +82,34 @@ function isPathName(parts: readonly string[]): boolean {
 
 function isUntyped(tokens: readonly SqlToken[], index: number, aliases: ReadonlySet<string>): boolean {
   const { name } = tokens[index]
-  // ClickHouse's own syntax follows, a call, or the definition of the name.
+  // Excludes ClickHouse's own path syntax, calls, and definitions of aliases.
   if (name.length === 0 || /^[.:([]$/.test(tokens[index + 1]?.text ?? '') || tokens[index - 2]?.text === 'AS')
     return false
   return isPathName(name) || (name.length <= 2 && aliases.has(name.at(-1) ?? ''))
 }
 
-/** A name of the same table, if one is named, that stands nowhere else. */
+/** A unique column name, qualified with the same table as the path. */
 function markOf({ name }: SqlToken, index: number): string {
   const table = name.length > 1 && !JSON_COLUMNS.includes(name[0]) ? `\`${name[0]}\`.` : ''
   return `${table}\`#${index}\``
 }
 
-/** The token of a marked node. */
+/** The token index of a marked node. */
 function indexOf({ kind, name }: AstNode): number | undefined {
   const mark = kind === 'Identifier' ? /(?:^|\.)#(\d+)$/.exec(name)?.[1] : undefined
   return mark === undefined ? undefined : Number(mark)
 }
 
-function rewrite(tokens: readonly SqlToken[], tree: readonly AstNode[], wanted: ReadonlyMap<AstNode, Meant>): string {
+function rewrite(
+  tokens: readonly SqlToken[],
+  tree: readonly AstNode[],
+  wanted: ReadonlyMap<AstNode, ExpectedType>,
+): string {
   const texts = tokens.map(({ text }) => text)
   const original = [...texts]
-  for (const [node, meant] of wanted) {
+  for (const [node, expected] of wanted) {
     const index = indexOf(node) ?? 0
-    texts[index] = typed(texts[index], meant)
+    texts[index] = typed(texts[index], expected)
   }
   for (const [element, node] of unnamedElements(tree, wanted)) {
     const place = selectElement(tokens, indexOf(node) ?? 0)
@@ -117,7 +121,7 @@ function rewrite(tokens: readonly SqlToken[], tree: readonly AstNode[], wanted: 
   return texts.join('')
 }
 
-/** What the engine calls a column that the query gives no name; undefined for what it calls as it is written. */
+/** The name that the engine gives to an unnamed column; undefined if it uses the text as written. */
 function nameOf(node: AstNode, tokens: readonly SqlToken[]): string | undefined {
   if (node.alias !== '') return node.alias
   switch (node.kind) {
@@ -131,7 +135,7 @@ function nameOf(node: AstNode, tokens: readonly SqlToken[]): string | undefined 
       if (node.name === 'lambda' || node.children.some(({ kind }) => kind !== 'ExpressionList')) return undefined
       const lists = node.children.map(({ children }) => children.map((each) => nameOf(each, tokens)))
       if (lists.flat().includes(undefined)) return undefined
-      // Parameters, as in quantile(0.5)(x), come second in the tree.
+      // The tree lists parameters, as in quantile(0.5)(x), after the arguments.
       return (
         node.name +
         lists
@@ -145,10 +149,10 @@ function nameOf(node: AstNode, tokens: readonly SqlToken[]): string | undefined 
   }
 }
 
-/** Elements of SELECTs that have no name of their own, each with one of the paths in it: they keep the names that they had. */
+/** Unnamed elements of SELECT lists, each with one of the paths in it. They must keep their column names. */
 function unnamedElements(
   tree: readonly AstNode[],
-  wanted: ReadonlyMap<AstNode, Meant>,
+  wanted: ReadonlyMap<AstNode, ExpectedType>,
 ): [element: AstNode, path: AstNode][] {
   const elements = tree.filter(({ parent, alias }) => isSelectList(parent) && alias === '')
   return elements.flatMap((element): [AstNode, AstNode][] => {
@@ -157,7 +161,7 @@ function unnamedElements(
   })
 }
 
-/** What a SELECT gives stands before the tables that it takes it from, behind a WITH. */
+/** In the tree, the list of a SELECT follows its WITH and precedes its tables. */
 function isSelectList(node: AstNode | undefined): boolean {
   const select = node?.parent
   if (node === undefined || select?.kind !== 'SelectQuery') return false
@@ -165,18 +169,18 @@ function isSelectList(node: AstNode | undefined): boolean {
   return select.children[tables < 0 ? 0 : tables - 1] === node
 }
 
-/** A scalar subquery has no name that depends on what is in it. */
+/** Does not look into scalar subqueries, whose names do not depend on their contents. */
 function isWithin(node: AstNode, element: AstNode): boolean {
   for (let each: AstNode | undefined = node; each !== undefined && each.kind !== 'Subquery'; each = each.parent)
     if (each === element) return true
   return false
 }
 
-/** Whether the second tree is the first but for what {@link rewrite} does. */
+/** Whether the second tree differs from the first only by the effects of {@link rewrite}. */
 function matches(
   before: AstNode | undefined,
   after: AstNode | undefined,
-  wanted: ReadonlyMap<AstNode, Meant>,
+  wanted: ReadonlyMap<AstNode, ExpectedType>,
   tokens: readonly SqlToken[],
 ): boolean {
   if (before === undefined || after === undefined) return before === after
@@ -189,7 +193,7 @@ function matches(
   return before.children.every((child, i) => matches(child, after.children[i], wanted, tokens))
 }
 
-/** Whether that is what {@link typed} makes of a value. */
+/** Whether a node has the form that {@link typed} produces. */
 function isTyped(node: AstNode, name: string): boolean {
   const names = (each: AstNode): string[] => [
     ...(each.kind === 'Identifier' ? [each.name] : []),

@@ -2,27 +2,27 @@ import type { CheckedQuery } from './guard.ts'
 import { JSON_COLUMNS, pathExpression } from './json-paths.ts'
 
 /**
- * What tenant SQL sees: tables that are already limited to the rows of one workspace. They are common table
- * expressions put around the query, because a name resolves to the nearest one: the query's own CTE may hide a table
- * of ours, but no spelling of a name leads past them to the stored tables of everyone.
+ * The tables that tenant SQL sees, limited to the rows of one workspace. They are common table expressions around the
+ * query, because names resolve to the nearest definition: the query's own CTE may hide one of these tables, but no
+ * spelling of a name reaches the stored tables with everyone's rows.
  */
 
 export interface TableColumn {
   readonly name: string
-  /** As the query sees it. */
+  /** The type that queries see. */
   readonly type: string
-  /** How it is made from the stored column of that name, if it is not that. */
+  /** SQL expression that computes it, if it is not simply the stored column of that name. */
   readonly from?: string
 }
 
 export interface ScopedTable {
   readonly final: boolean
-  /** Says nothing of any tenant, and the same to all of them. */
+  /** Contains no tenant data; the same for all tenants. */
   readonly isForAll?: true
   readonly columns: readonly TableColumn[]
 }
 
-/** The tables of docs/specification.md#tables. */
+/** The tables that SQL can query (docs/specification.md#tables). */
 export const TABLES: Readonly<Record<string, ScopedTable>> = {
   events: {
     final: false,
@@ -39,7 +39,7 @@ export const TABLES: Readonly<Record<string, ScopedTable>> = {
     ],
   },
   runs: {
-    // The latest state of each, once.
+    // FINAL returns only the latest state of each run.
     final: true,
     columns: [
       { name: 'run_id', type: 'UUID' },
@@ -90,22 +90,22 @@ export const TABLES: Readonly<Record<string, ScopedTable>> = {
   },
 }
 
-/** The database that tenant SQL is in: it holds nothing (see the migrations). */
+/** The default database of tenant SQL. It is empty (see the migrations). */
 export function scopeDatabase(database: string): string {
   return `${database}_scope`
 }
 
 /**
- * A statement that answers `query`, with at most `rows` rows if that is given, seeing one workspace.
+ * A statement that runs `query` on the rows of one workspace, with at most `rows` rows if given.
  *
- * The workspace is a PREWHERE and not a WHERE: ClickHouse joins conditions of a WHERE and may try the query's own ones
- * first, on everyone's rows, and an error such a condition raises (`throwIf`, a failing cast) would tell what is in
- * them. Rows that fail a PREWHERE are dropped while they are read, before anything else sees them.
+ * The workspace condition is a PREWHERE, not a WHERE: ClickHouse merges WHERE conditions and may evaluate the query's own
+ * ones first, on everyone's rows, where an error (`throwIf`, a failing cast) would reveal their contents. Rows that fail
+ * a PREWHERE are dropped while they are read, before any other condition is evaluated.
  *
- * A query that takes JSON columns apart by path only gets those paths as columns, of just these names, in their place.
+ * If a query uses JSON columns only by path, it gets a column per path, named after the path, instead of the JSON column.
  *
- * @param query its brackets match, and nothing in it is commented out
- * @param workspaceId a UUID of ours
+ * @param query a checked query: its brackets match, and it has no comments
+ * @param workspaceId a UUID that does not come from the caller
  */
 export function scopedStatement(query: CheckedQuery, database: string, workspaceId: string, rows?: number): string {
   const limit = rows === undefined ? '' : ` LIMIT ${rows}`
@@ -113,14 +113,14 @@ export function scopedStatement(query: CheckedQuery, database: string, workspace
   return `${scope === '' ? '' : `WITH ${scope} `}SELECT * FROM (${query.text})${limit}`
 }
 
-/** Every stored table with rows of tenants (see the migrations). */
+/** All stored tables with tenant rows (see the migrations). */
 const STORED_TABLES = [
   ...Object.keys(TABLES).filter((table) => TABLES[table].isForAll !== true),
   'run_changes',
   'task_changes',
 ]
 
-/** A second lock for the case that a query reached a stored table all the same. */
+/** A second layer of isolation, in case a query reaches a stored table after all. */
 export function workspaceFilters(database: string, workspaceId: string): string {
   const filters = STORED_TABLES.map(
     (table) => `'${database}.${table}': 'workspace_id = toUUID(\\'${checkedUuid(workspaceId)}\\')'`,
@@ -128,7 +128,7 @@ export function workspaceFilters(database: string, workspaceId: string): string 
   return `{${filters.join(', ')}}`
 }
 
-/** Tables that the query cannot name are left out: each costs the engine time. */
+/** Omits tables that the query cannot name, because each one costs the engine time. */
 function scopeOf(database: string, workspaceId: string, { text, jsonPaths }: CheckedQuery): string {
   const id = checkedUuid(workspaceId)
   return Object.entries(TABLES)
@@ -150,9 +150,9 @@ function expressionsOf({ name, from }: TableColumn, jsonPaths: CheckedQuery['jso
   return [from === undefined ? name : `${from} AS ${name}`]
 }
 
-/** The id goes into the text of a statement, so nothing else may. */
+/** The id becomes part of a statement's text, so it must be a plain UUID. */
 function checkedUuid(id: string): string {
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) throw new Error('a workspace id that is no UUID')
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) throw new Error('the workspace id is not a UUID')
   return id
 }
 
@@ -161,8 +161,8 @@ function text(name: string): TableColumn {
 }
 
 /**
- * Parsed only by queries that use the column. Null where ClickHouse's JSON cannot hold what JSON can (a lone surrogate, a
- * number past any type): one such payload must not break every query.
+ * Parsed only if a query uses the column. Null for values that ClickHouse's JSON type cannot represent (a lone surrogate, a
+ * number too large for any type): one such payload must not break every query.
  */
 function json(name: string): TableColumn {
   return { name, type: 'Nullable(JSON)', from: `accurateCastOrNull(${name}, 'JSON')` }

@@ -19,7 +19,7 @@ import { attacks, ORACLES } from './query-attacks.ts'
 
 /**
  * `/clickhouse/` as strangers use it: with ClickHouse's official client, and by hand. That nothing crosses a workspace is
- * tried with the same list as behind the other door.
+ * tried with the same list as on the JSON endpoint.
  */
 
 let service: TestService

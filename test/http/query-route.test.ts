@@ -8,7 +8,7 @@ import { LIMITS } from '../support/events.ts'
 import { atEnd } from '../support/teardown.ts'
 import { authApp } from './auth-app.ts'
 
-/** The SQL door as a client sees it: keys, shapes and envelope. What it answers is in `query.test.ts`. */
+/** The SQL endpoint as a client sees it: keys, shapes and envelope. Its answers are tested in `query.test.ts`. */
 
 let auth: Awaited<ReturnType<typeof authApp>>
 let base: string

@@ -17,7 +17,7 @@ import { BOMBS, FORBIDDEN_PARTS, HARMLESS, PLACEHOLDER_ATTACKS, PLACES } from '.
 import { attacks, namesThatMeanNothing, ORACLES } from './query-attacks.ts'
 import { caller, fill, NEW, OURS, sinkAt, THEIRS } from './query-tenants.ts'
 
-/** Tenant SQL gets at nothing but its own rows: through the door, and by each layer alone as far as it reaches. */
+/** Tenant SQL reads only its own rows: through the endpoint, and with each layer alone as far as it can tell. */
 
 const NEVER = new AbortController().signal
 const LEAKS = /SECRET|workspace_id = |PREWHERE|root:x:/
@@ -171,7 +171,7 @@ test('calls whose time grows with the product of their arguments are refused whe
   ]) {
     const error = await failure(run({ query, params: { method: 'exact' } }))
     expect(error, query).toMatchObject({ code: 'VALIDATION_ERROR' })
-    expect((error as Error).message, query).toMatch(/compares each element|computation methods|without \* and ranges/)
+    expect((error as Error).message, query).toMatch(/compares every pair|computation methods|without \* and ranges/)
   }
   for (const query of [
     "select hasAny(tags, ['a', 't']) as v from runs",

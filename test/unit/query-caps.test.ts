@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { EngineTime, Penalties, Places } from '../../src/analytics/caps.ts'
+import { EngineTime, Penalties, QuerySlots } from '../../src/analytics/caps.ts'
 import { atCharacters } from '../../src/analytics/problems.ts'
 import { Remembered } from '../../src/analytics/remembered.ts'
 import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/columnar/exception-block.ts'
@@ -8,16 +8,16 @@ import { ApiError } from '../../src/http/errors.ts'
 import { eventually } from '../support/eventually.ts'
 import { seededRandom } from '../support/random.ts'
 
-test('a workspace has its places and no more, and gives one back once', () => {
-  const places = new Places(2)
-  const leave = places.take('a')
-  places.take('a')
-  expect(() => places.take('a')).toThrow('2 queries of this workspace are running')
-  places.take('b')
-  leave()
-  leave()
-  places.take('a')
-  expect(() => places.take('a')).toThrow(ApiError)
+test('a workspace has a fixed number of slots, and a slot is released only once', () => {
+  const slots = new QuerySlots(2)
+  const release = slots.take('a')
+  slots.take('a')
+  expect(() => slots.take('a')).toThrow('2 queries of this workspace are running')
+  slots.take('b')
+  release()
+  release()
+  slots.take('a')
+  expect(() => slots.take('a')).toThrow(ApiError)
 })
 
 test('only what passes while the engine is waited for counts as its time', async () => {
@@ -87,7 +87,7 @@ const LOOKALIKES = [
   '\n',
 ]
 
-test('places in a text are counted in characters', () => {
+test('positions in a text are counted in characters', () => {
   const said = (message: string) => new ApiError('VALIDATION_ERROR', message)
   const query = "select 'é',\n 'ü' x y z"
   const at = Buffer.byteLength(query.slice(0, query.indexOf('y'))) + 1

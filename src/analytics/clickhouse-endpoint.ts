@@ -19,26 +19,26 @@ import { readRequest } from './clickhouse-request.ts'
 import { withJsonTail } from './json-tail.ts'
 import { QUERY_LENGTH_MAX } from './schema.ts'
 
-export interface ClickHouseDoorDeps {
+export interface ClickHouseEndpointDeps {
   readonly guards: Guards
   readonly reader: BodyReader
   readonly analytics: Analytics
 }
 
 /**
- * Answers a request of ClickHouse's HTTP interface, so that clients and tools of ClickHouse can be pointed at a
- * workspace: any user, and the workspace key as the password. Behind it is the same as behind `POST /api/v1/query`: keys,
- * budget, guard, caps. Errors are answers as ClickHouse gives them.
+ * Answers a request of ClickHouse's HTTP interface, so that ClickHouse clients and tools can connect to a workspace with
+ * any user name and the workspace key as the password. Keys, rate limits, guard and caps are those of
+ * `POST /api/v1/query`. Errors use ClickHouse's format.
  *
- * @param headers of the response, which get those of the rate limit
+ * @param headers the response headers; rate limit headers are added to them
  */
-export type ClickHouseDoor = (request: Request, headers: Record<string, string | number>) => Promise<Response>
+export type ClickHouseEndpoint = (request: Request, headers: Record<string, string | number>) => Promise<Response>
 
-export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDoorDeps): ClickHouseDoor {
+export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHouseEndpointDeps): ClickHouseEndpoint {
   const { parser } = analytics
   const ask = async (statement: Statement, signal: AbortSignal): Promise<Asked> => {
     if (statement.text.length > QUERY_LENGTH_MAX) throw tooLong()
-    // Its data would have to be read for the engine to understand it.
+    // Refused here, because the engine could parse it only with its data.
     if (/^\s*INSERT\b/i.test(statement.text)) throw new ClickHouseFailure(164, 'READONLY', 'only SELECT is allowed')
     const [version, settings] = await Promise.all([parser.version(signal), parser.settings(signal)])
     const normalForm = await parser.normalForm(statement.text, signal)
@@ -101,19 +101,19 @@ export function createClickHouseDoor({ guards, reader, analytics }: ClickHouseDo
   }
 }
 
-/** A body that cannot be read is no question of rights, which is what other refusals are to a client of ClickHouse. */
+/** An unreadable body is a bad argument. Other validation errors are reported to ClickHouse clients as denied access. */
 function unreadable(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') return error
   return new ClickHouseFailure(36, 'BAD_ARGUMENTS', error.message)
 }
 
-/** A statement that has been read. */
+/** A parsed statement. */
 interface Asked {
   readonly request: StreamQuery
   readonly version: string
 }
 
-/** What is known of a request that failed. */
+/** A request that failed, as far as it was read. */
 interface Failed {
   readonly request: Request
   readonly query: string | undefined
@@ -124,7 +124,7 @@ function tooLong(): ClickHouseFailure {
   return new ClickHouseFailure(62, 'SYNTAX_ERROR', `Max query size exceeded: ${QUERY_LENGTH_MAX} characters`)
 }
 
-/** The key, wherever ClickHouse's clients put a password; undefined: where the guard looks for it. */
+/** The key, from where ClickHouse clients put passwords; undefined if the guard should look for it itself. */
 function passwordOf(request: Request): string | undefined {
   if (/^Bearer /i.test(request.headers.get('authorization') ?? '')) return undefined
   return readCredentials(request).password || undefined
@@ -141,18 +141,18 @@ function withBody(request: Request, body: Uint8Array): Request {
     : new Request(url, { method: 'POST', headers, body: body as Uint8Array<ArrayBuffer> })
 }
 
-/** A query's id is only for the client: two tenants may use the same. */
+/** The query id is only returned to the client, since two tenants may use the same one. */
 function shownId(id: string): string {
   return /^[!-~]{1,200}$/.test(id) ? id : Bun.randomUUIDv7()
 }
 
 interface ToldFailure {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
-  /** Why the body ends early; undefined as long as it does not. */
+  /** Why the body ended early, if it did. */
   failure: unknown
 }
 
-/** Ends an answer that breaks off with the reason. */
+/** Appends the reason to an answer that breaks off. */
 function tellingFailure(answer: ReadableStream<Uint8Array>, tell: (error: ApiError) => Uint8Array): ToldFailure {
   const reader = answer.getReader()
   const told: ToldFailure = {
@@ -178,7 +178,7 @@ function tellingFailure(answer: ReadableStream<Uint8Array>, tell: (error: ApiErr
   return told
 }
 
-/** Leaves out the end of an answer that failed, so that nobody takes it for a whole one: the connection is cut. */
+/** Cuts the connection at the end of an answer that failed, so that clients do not take it for a complete one. */
 function cutOff(body: ReadableStream<Uint8Array>, told: ToldFailure): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream(
@@ -187,7 +187,7 @@ function cutOff(body: ReadableStream<Uint8Array>, told: ToldFailure): ReadableSt
         const { done, value } = await reader.read()
         if (!done) return controller.enqueue(value)
         if (told.failure === undefined) return controller.close()
-        // What is unsent by then is lost, the reason with it.
+        // Time to send the rest: anything unsent when the stream errors is lost, including the reason.
         await Bun.sleep(LINGER_MS)
         controller.error(told.failure)
       },
