@@ -54,6 +54,8 @@ export interface FeedLimits {
   readonly filtersPerWorkspace: number
   /** A feed whose queue has been full for so long is closed. */
   readonly slowConsumerMs: number
+  /** After so long without activity an event stream says that it is there; the contract promises 10 s. */
+  readonly heartbeatMs: number
 }
 
 /** What queries of a workspace may use (docs/specification.md#query-caps). */
@@ -129,6 +131,8 @@ export interface Config {
   readonly hosted: HostedConfig
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
+  /** A connection on which nothing is sent for so long is cut; a WebSocket after twice that without an answer to pings. */
+  readonly idleSeconds: number
   /** Bytes of request bodies that may be in flight, of all callers together. */
   readonly bodyBytesInFlight: number
 }
@@ -192,6 +196,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       connectionsPerWorkspace: read.integer('FEED_CONNECTIONS_PER_WORKSPACE', 10_000, 1, 1_000_000),
       filtersPerWorkspace: read.integer('FEED_FILTERS_PER_WORKSPACE', 10_000, 1, 1_000_000),
       slowConsumerMs: read.integer('FEED_SLOW_CONSUMER_SECONDS', 10, 1, 3_600) * 1000,
+      heartbeatMs: read.integer('FEED_HEARTBEAT_SECONDS', 8, 1, 8) * 1000,
     },
     queries: {
       atOnce: read.integer('QUERIES_AT_ONCE', DEFAULT_QUERY_CAPS.atOnce, 1, 100),
@@ -216,6 +221,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
       pauseMs: read.secondsOrNever('PAUSE_EXPIRES_SECONDS'),
     },
     bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
+    idleSeconds: read.integer('IDLE_TIMEOUT_SECONDS', 30, 10, 255),
     bodyBytesInFlight: readBodyBytesInFlight(read, limits),
   }
   read.finish()

@@ -247,6 +247,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     ring,
     connections,
     slowConsumerMs: config.feeds.slowConsumerMs,
+    heartbeatMs: config.feeds.heartbeatMs,
     model: createOpenAiModel({ apiKey, baseUrl, log }),
     egress: createEgress({ allow }),
     secrets,
@@ -321,6 +322,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
       flushChanges: () => relay.flush(),
       takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
       slowConsumerMs: config.feeds.slowConsumerMs,
+      heartbeatMs: config.feeds.heartbeatMs,
     },
     agents: new AgentStore({ sql, ring, clock }),
     ingest: createEventIngest({

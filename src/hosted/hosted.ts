@@ -34,6 +34,7 @@ export interface HostedDeps {
   readonly ring: KeyRing
   readonly connections: Connections
   readonly slowConsumerMs: number
+  readonly heartbeatMs: number
   readonly model: Model
   readonly egress: Egress
   readonly secrets: Secrets
@@ -80,8 +81,16 @@ export function startHosted(deps: HostedDeps) {
     loops: deps.loops,
     onChange,
   })
-  const { connections, ring, slowConsumerMs } = deps
-  const responder = createResponder({ sql, scheduler, ring, connections, slowConsumerMs, waitMs: config.waitMs })
+  const { connections, ring, slowConsumerMs, heartbeatMs } = deps
+  const responder = createResponder({
+    sql,
+    scheduler,
+    ring,
+    connections,
+    slowConsumerMs,
+    heartbeatMs,
+    waitMs: config.waitMs,
+  })
   const pauses = new Pauses({ sql, clock, limits, schemas, onChange })
   const sessions = new Sessions({ sql, cancelRun: invocations.cancel })
   const endExpiry = startPauseExpiry({

@@ -1,7 +1,5 @@
 /** Most bytes that may wait for a client; past this the stream is full. */
 const QUEUE_BYTES = 64 * 1024
-/** The service promises a sign of life at least every 10 s. */
-const HEARTBEAT_MS = 8_000
 const ENCODER = new TextEncoder()
 
 /** What a {@link BoundedEventStream} calls back. */
@@ -12,6 +10,13 @@ export interface EventStreamOwner {
   ended(): void
   /** Text that keeps an idle connection open. */
   heartbeat(): string
+}
+
+export interface EventStreamLimits {
+  /** How long the queue may stay full before the client is cut off. */
+  readonly slowConsumerMs: number
+  /** A sign of life follows so long after what was last sent. */
+  readonly heartbeatMs: number
 }
 
 /**
@@ -27,10 +32,9 @@ export class BoundedEventStream {
   /** 0 while there is room. */
   private fullSinceMs = 0
 
-  /** @param slowConsumerMs how long the queue may stay full before the client is cut off */
   constructor(
     private readonly owner: EventStreamOwner,
-    private readonly slowConsumerMs: number,
+    private readonly limits: EventStreamLimits,
   ) {
     this.body = new ReadableStream(
       {
@@ -67,8 +71,8 @@ export class BoundedEventStream {
   /** Called about once a second, `now` on the monotonic clock. */
   tick(now: number): void {
     if (this.isFull) {
-      if (now - this.fullSinceMs > this.slowConsumerMs) this.cut()
-    } else if (now - this.lastSentMs > HEARTBEAT_MS) this.write(this.owner.heartbeat())
+      if (now - this.fullSinceMs > this.limits.slowConsumerMs) this.cut()
+    } else if (now - this.lastSentMs > this.limits.heartbeatMs) this.write(this.owner.heartbeat())
   }
 
   /** Ends the response after what is queued. */

@@ -5,12 +5,12 @@ export interface ServerOptionsInput {
   /** 0 picks a free one. */
   readonly port: number
   readonly bodyTimeoutMs: number
+  /** Idle connections are closed after this time, unless a route raises it with `server.timeout`. */
+  readonly idleSeconds?: number
 }
 
-/**
- * Idle connections are closed after this time, unless a route raises it with `server.timeout`. Bun allows at most 255.
- */
-const IDLE_SECONDS_MIN = 30
+/** Seconds; Bun allows at most 255. */
+const IDLE_SECONDS = 30
 const IDLE_SECONDS_MAX = 255
 /** Bun's timeout comes this long after the deadline of a body, so that our error response is sent first. */
 const IDLE_GRACE_SECONDS = 5
@@ -22,8 +22,8 @@ const IDLE_GRACE_SECONDS = 5
  * (request line, header, length, chunk, or no Host in HTTP/1.1), 431 (over 16 KiB or 200 headers), 505 (version). After an
  * unknown method, and for a client that is too slow to send its headers, it closes the connection without an answer.
  */
-export function serverOptions({ host, port, bodyTimeoutMs }: ServerOptionsInput) {
-  const idleSeconds = Math.ceil(bodyTimeoutMs / 1000) + IDLE_GRACE_SECONDS
+export function serverOptions({ host, port, bodyTimeoutMs, idleSeconds = IDLE_SECONDS }: ServerOptionsInput) {
+  const bodySeconds = Math.ceil(bodyTimeoutMs / 1000) + IDLE_GRACE_SECONDS
   return {
     hostname: host,
     port,
@@ -33,9 +33,9 @@ export function serverOptions({ host, port, bodyTimeoutMs }: ServerOptionsInput)
     reusePort: false,
     // `BodyReader` enforces the limit and answers in the envelope. Bun's own limit answers with an empty body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    idleTimeout: Math.min(IDLE_SECONDS_MAX, Math.max(IDLE_SECONDS_MIN, idleSeconds)),
+    idleTimeout: Math.min(IDLE_SECONDS_MAX, Math.max(idleSeconds, bodySeconds)),
     error: answerOutside,
-    websocket: WEBSOCKET_OPTIONS,
+    websocket: { ...WEBSOCKET_OPTIONS, idleTimeout: 2 * idleSeconds },
   }
 }
 
@@ -44,8 +44,7 @@ const MESSAGE_BYTES_MAX = 64 * 1024
 
 const WEBSOCKET_OPTIONS = {
   maxPayloadLength: MESSAGE_BYTES_MAX,
-  // Bun sends pings within this time, which detects clients that have disappeared.
-  idleTimeout: 60,
+  // Bun sends pings within the idle timeout, which detects clients that have disappeared.
   sendPings: true,
   // At this limit Bun silently drops messages. The much lower limits of feeds close the connection instead.
   backpressureLimit: 1024 * 1024 * 1024,

@@ -40,7 +40,8 @@ export interface ConnectionsDeps {
   readonly loops?: Loops
 }
 
-const TICK_MS = 1_000
+/** How often {@link Connection.tick} is called. */
+export const TICK_MS = 1_000
 /** Attempts at a key check that a concurrent key change invalidates. */
 const CHECKS_MAX = 5
 /** `unknown`: the key can no longer be trusted, but may be valid, so the client should try again later. */

@@ -1,5 +1,5 @@
 import type { ApiError } from '../http/errors.ts'
-import { BoundedEventStream } from '../http/event-stream.ts'
+import { BoundedEventStream, type EventStreamLimits } from '../http/event-stream.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { FeedCaller } from '../keys/schema.ts'
@@ -11,12 +11,10 @@ import type { Outlet } from './outlet.ts'
 import type { Packet } from './packet.ts'
 import type { Start } from './start.ts'
 
-export interface EventStreamDeps {
+export interface EventStreamDeps extends EventStreamLimits {
   readonly hub: Hub
   readonly journal: Pick<Journal, 'epoch' | 'endSeq'>
   readonly connections: Connections
-  /** A stream is closed when its queue has been full for this long. */
-  readonly slowConsumerMs: number
 }
 
 export interface EventStreamOptions {
@@ -56,7 +54,7 @@ export class EventStream implements Connection, Outlet {
       ended: () => this.release(),
       heartbeat: () => this.positionFrame('heartbeat'),
     }
-    this.stream = new BoundedEventStream(owner, deps.slowConsumerMs)
+    this.stream = new BoundedEventStream(owner, deps)
     this.begin()
   }
 

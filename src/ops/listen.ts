@@ -26,7 +26,7 @@ export async function checkPort(place: Place): Promise<void> {
 }
 
 /** @throws StartError */
-export function listen(app: App, config: Place & Pick<Config, 'bodyTimeoutMs'>): Listener {
+export function listen(app: App, config: Place & Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>): Listener {
   try {
     app.listen(serverOptions(config))
   } catch (error) {

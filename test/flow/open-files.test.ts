@@ -48,6 +48,7 @@ test('a limit with room for all feeds, and one that cannot be told, change nothi
     connectionsPerWorkspace: 100,
     filtersPerWorkspace: 9,
     slowConsumerMs: 1,
+    heartbeatMs: 1,
   }
   expect(withinOpenFiles(limits, 1_000, log)).toEqual(limits)
   expect(withinOpenFiles(limits, undefined, log)).toEqual(limits)

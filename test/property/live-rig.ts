@@ -60,6 +60,7 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
     retentionWatermarkOf,
     takeBudget: () => {},
     slowConsumerMs: SLOW_CONSUMER_MS,
+    heartbeatMs: 8_000,
   }
   const options = serverOptions({ host: '127.0.0.1', port: 0, bodyTimeoutMs: 5_000 })
   const handlers = {

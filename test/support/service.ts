@@ -10,6 +10,8 @@ import { freshDatabase } from './postgres.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
+/** On a busy machine, queries that are not about time have time. */
+const QUERY_SECONDS = '120'
 
 export interface TestService {
   readonly url: string
@@ -42,8 +44,7 @@ export async function startTestService(
   const config = parseConfig({
     PORT: '0',
     LOG_LEVEL: 'error',
-    // On a busy machine, queries that are not about time have time.
-    QUERY_SECONDS: '120',
+    QUERY_SECONDS,
     OPERATOR_TOKEN,
     ...env,
     DATA_DIR: dataDir,
@@ -87,7 +88,7 @@ export async function spawnService(
   const dataDir = env.DATA_DIR ?? (await temporaryDirectory())
   const workspaceKey = env.BOOTSTRAP_WORKSPACE_KEY ?? mintToken('workspace').text
   const own = { DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey }
-  const child = runMain({ PORT: '0', OPERATOR_TOKEN, ...env, ...own }, options)
+  const child = runMain({ PORT: '0', OPERATOR_TOKEN, QUERY_SECONDS, ...env, ...own }, options)
   const url = await Promise.race([
     child.printed(/ready at (\S+)/),
     child.exited.then((code) => {

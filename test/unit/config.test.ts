@@ -53,6 +53,7 @@ test('an empty environment is the documented default', () => {
       filtersPerWorkspace: 10_000,
       connectionsPerWorkspace: 10_000,
       slowConsumerMs: 10_000,
+      heartbeatMs: 8_000,
     },
     queries: {
       atOnce: 3,
@@ -79,6 +80,7 @@ test('an empty environment is the documented default', () => {
     journalMaxBytes: 16 * 1024 ** 3,
     journalKeepBytes: 1024 ** 3,
     bodyTimeoutMs: 30_000,
+    idleSeconds: 30,
     bodyBytesInFlight: 512 * 1024 ** 2,
   })
 })

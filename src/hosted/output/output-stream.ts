@@ -1,4 +1,4 @@
-import { BoundedEventStream } from '../../http/event-stream.ts'
+import { BoundedEventStream, type EventStreamLimits } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
 import type { CloseReason, Connection, Connections } from '../../live/connections.ts'
@@ -8,12 +8,10 @@ import { loadProgress } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
 import { framesAfter, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
 
-export interface OutputStreamDeps {
+export interface OutputStreamDeps extends EventStreamLimits {
   readonly sql: Sql
   readonly scheduler: Scheduler
   readonly connections: Connections
-  /** A stream whose queue stays full for this long is cut off. */
-  readonly slowConsumerMs: number
 }
 
 export interface OutputStreamOptions {
@@ -44,7 +42,7 @@ export class OutputStream implements Connection {
     this.caller = options.caller
     this.position = options.after ?? OUTPUT_START
     const owner = { drained: () => this.flush(), ended: () => this.release(), heartbeat: () => ': heartbeat\n\n' }
-    this.stream = new BoundedEventStream(owner, deps.slowConsumerMs)
+    this.stream = new BoundedEventStream(owner, deps)
     // Sends the headers.
     this.stream.write(': connected\n\n')
     deps.connections.add(this)
