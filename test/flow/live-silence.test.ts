@@ -7,7 +7,7 @@ import { LiveSocket, LiveStream, newReporter, newTenant, numbered, numbersOf } f
 import { startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Feeds on which nothing happens for longer than every timeout in the way (contract section 5): that of the HTTP server, and
+ * Feeds on which nothing happens for longer than every timeout in the way (docs/specification.md#event-streams): that of the HTTP server, and
  * twice that for WebSockets. They are shorter here than they normally are; the tests overlap.
  */
 
