@@ -333,15 +333,17 @@ describe('places', () => {
 })
 
 test('the document names the three outcomes of an invocation, and the frames of a stream', async () => {
-  const { paths } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
-  const { requestBody, responses } = paths['/api/v1/agents/{agentId}/invoke'].post
+  const { paths, components } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
+  const { responses } = paths['/api/v1/agents/{agentId}/invoke'].post
   const answers = (status: number) =>
     responses[status].content['application/json'].schema.properties.data.anyOf.map(
-      (each: { required: string[] }) => each.required,
+      (each: { $ref: string }) => each.$ref.split('/').at(-1),
     )
-  expect(answers(200)[0]).toEqual(['run_id', 'status', 'output', 'session_id', 'usage'])
-  expect(answers(202).flat()).toContainValues(['awaiting_approval', 'awaiting_input'])
-  expect(Object.keys(requestBody.content['application/json'].schema.properties)).toEqual([
+  expect(answers(200)).toEqual(['RunCompleted', 'RunFailed'])
+  expect(answers(202)).toEqual(['AwaitingApproval', 'AwaitingInput', 'RunGoesOn'])
+  const { required } = components.schemas.RunCompleted
+  expect(required).toEqual(['run_id', 'status', 'output', 'session_id', 'usage'])
+  expect(Object.keys(components.schemas.InvokeAgent.properties)).toEqual([
     'input',
     'prompt_variables',
     'session_id',
