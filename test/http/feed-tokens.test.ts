@@ -297,6 +297,7 @@ test('the whole service makes them, and its documentation says so', async () => 
   const { paths } = JSON.parse((await api('GET', '/docs/json')).text)
   expect(paths['/api/v1/feed-tokens'].post).toMatchObject({
     tags: ['Feeds'],
-    summary: 'Create a token that opens live feeds from a browser',
+    operationId: 'createFeedToken',
+    summary: 'Create a feed token',
   })
 })

@@ -336,8 +336,8 @@ test('the document names the three outcomes of an invocation, and the frames of 
   const { paths, components } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
   const { responses } = paths['/api/v1/agents/{agentId}/invoke'].post
   const answers = (status: number) =>
-    responses[status].content['application/json'].schema.properties.data.anyOf.map(
-      (each: { $ref: string }) => each.$ref.split('/').at(-1),
+    responses[status].content['application/json'].schema.properties.data.anyOf.map((each: { $ref: string }) =>
+      each.$ref.split('/').at(-1),
     )
   expect(answers(200)).toEqual(['RunCompleted', 'RunFailed'])
   expect(answers(202)).toEqual(['AwaitingApproval', 'AwaitingInput', 'RunGoesOn'])

@@ -86,10 +86,12 @@ describe('the catalogue', () => {
 
   test('is in the reference', async () => {
     const { text } = await fleet.service.api('GET', '/docs/json')
-    const { get } = JSON.parse(text).paths['/api/v1/query/schema']
+    const { paths, components } = JSON.parse(text)
+    const { get } = paths['/api/v1/query/schema']
     expect(get.tags).toEqual(['SQL'])
     const { data } = get.responses['200'].content['application/json'].schema.properties
-    expect(data.required).toEqual(['tables', 'examples', 'caps'])
+    expect(data.$ref).toBe('#/components/schemas/QueryCatalogue')
+    expect(components.schemas.QueryCatalogue.required).toEqual(['tables', 'examples', 'caps'])
   })
 })
 

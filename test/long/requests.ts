@@ -229,6 +229,18 @@ function isError(text: string): boolean {
   }
 }
 
+/** A part of the document with each named schema in the place of its reference; none of a request refers to itself. */
+function inlined<T>(document: Json, part: T): T {
+  if (Array.isArray(part)) return part.map((item) => inlined(document, item)) as T
+  if (typeof part !== 'object' || part === null) return part
+  const { $ref, ...members } = part as Json
+  if (typeof $ref === 'string') {
+    const { schemas } = document.components as { schemas: Json }
+    return inlined(document, { ...(schemas[$ref.split('/').at(-1)!] as Json), ...members }) as T
+  }
+  return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, inlined(document, member)])) as T
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document is walked as it comes.
 function operationsOf(document: any): Operation[] {
   const operations: Operation[] = []
@@ -239,7 +251,7 @@ function operationsOf(document: any): Operation[] {
         requestBody?: { content?: Record<string, { schema?: Json }> }
       }
       const body = operation.requestBody?.content?.['application/json']?.schema
-      operations.push({ method, path, parameters: operation.parameters ?? [], body })
+      operations.push(inlined(document, { method, path, parameters: operation.parameters ?? [], body }))
     }
   return operations
 }

@@ -45,7 +45,11 @@ async function run(command: readonly string[], cwd: string, options: { stdin?: s
     stderr: 'pipe',
     env: { ...process.env, ...options.env },
   })
-  const [out, problems, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+  const [out, problems, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
   if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}:\n${out}\n${problems}`)
   return out
 }

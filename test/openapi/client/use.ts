@@ -11,7 +11,7 @@ const as = (key: string) => createClient<paths>({ baseUrl, headers: { authorizat
 const owner = as(workspaceKey)
 
 /** Types tell data from errors: after the check there is data. */
-function must<T>({ data, error }: { data?: { data: T }; error?: components['schemas']['Error'] }): T {
+function must<T>({ data, error }: { data?: { data: T }; error?: { error: { message: string } } }): T {
   if (data === undefined) throw new Error(error?.error.message ?? 'no answer')
   return data.data
 }
