@@ -87,12 +87,12 @@ export interface HostedConfig {
   readonly egressAllow: EgressAllowList
   /** Seals workspace secrets; undefined: a key file in `dataDir`. */
   readonly secretsKey: Uint8Array | undefined
-  /** Runs that this process drives at once, and of one workspace. */
+  /** Concurrent runs of this process, in total and per workspace. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
-  /** Runs of a workspace that may wait in line. */
+  /** Queued runs of a workspace. */
   readonly queuedRuns: number
-  /** How long a caller of invoke is kept waiting. */
+  /** Longest time that invoke waits for a run. */
   readonly waitMs: number
   /** How long a person may take to decide; null: for ever. */
   readonly pauseMs: number | null
@@ -147,7 +147,7 @@ export class ConfigError extends StartError {
 
 /** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
 export function readConfig({ isWatched = false }: { readonly isWatched?: boolean } = {}): Config {
-  // Whoever sits at a terminal wants to know what is wrong, not each step.
+  // A person at a terminal wants to see problems, not each step.
   return parseConfig(isWatched ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)
 }
 
@@ -273,7 +273,7 @@ const LIMITS: Record<keyof Limits, readonly [normal: number, min: number, max: n
   json_depth: [128, 4, 1_000],
 }
 
-/** No part of a body can be larger than a body: such a limit would promise what another one refuses. */
+/** Limits of parts of a body are capped at the limit of the body. */
 function readLimits(read: Reader): Limits {
   const limits: Record<string, number> = {}
   for (const [name, [normal, min, max]] of Object.entries(LIMITS)) {
@@ -377,7 +377,7 @@ class Reader {
       ?.split(',')
       .map((each) => each.trim().toLowerCase().replace(/\/$/, ''))
     if (origins?.some((each) => URL.parse(each)?.origin !== each))
-      this.problem(name, 'must be origins like https://app.example.com with commas in between')
+      this.problem(name, 'must be comma-separated origins like https://app.example.com')
     return origins
   }
 

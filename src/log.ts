@@ -60,7 +60,7 @@ function stackOf({ stack }: Error): string[] {
   return frames.map((line) => `    ${printable(line.trim())}`)
 }
 
-/** Text of strangers must not steer the terminal: control characters are written as JSON does. */
+/** Escapes control characters as JSON does, so that untrusted text cannot control the terminal. */
 function printable(text: string): string {
   return JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"')
 }

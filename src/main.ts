@@ -12,14 +12,14 @@ const COLUMNS = 80
 
 /** The process: starts the service, tells the operator how to use it, and stops it in good order when asked to. */
 async function main(): Promise<void> {
-  // Whoever reads what we print may go at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
+  // The reader of our output may exit at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const config = configOrExit()
   const { progress, log } = createDisplay(config)
   const stopped = Promise.withResolvers<void>()
   onStopSignal(log, () => progress.clear?.(), stopped.resolve)
-  // Each loop is supervised; this is what nobody has waited for, and nothing depends on.
-  process.on('unhandledRejection', (error) => log.error('a promise was rejected and nobody waited for it', { error }))
+  // Loops are supervised, so nothing depends on a rejection that ends up here.
+  process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
   try {
     for (;;) {
       const starting = startService(config, { log, progress })
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
       if (service === undefined) break
       say(welcome(service, config))
       const isOutdated = await Promise.race([stopped.promise.then(() => false), service.outdated.then(() => true)])
-      if (isOutdated) log.error('Postgres has gone back to an earlier state: the service starts again')
+      if (isOutdated) log.error('Postgres has been reset to an earlier state; restarting the service')
       await service.stop()
       if (!isOutdated) break
     }
@@ -38,7 +38,10 @@ async function main(): Promise<void> {
   }
 }
 
-/** For a person at a terminal one line that is written over, and a log in plain text; for everyone else whole lines and JSON. */
+/**
+ * For a person at a terminal one line that is written over, and a log in plain text; for everyone else whole lines and
+ * JSON.
+ */
 function createDisplay({ logLevel }: Config): { progress: Progress & Partial<ProgressLine>; log: Log } {
   const { stdout, stderr } = process
   const progress: Progress & Partial<ProgressLine> =
@@ -73,7 +76,7 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
     if (process.stdout.isTTY === true) say('Stopping …\n')
     log.info('stopping', { reason })
     setTimeout(() => {
-      log.error('the stop took too long; leaving', { after_ms: STOP_MS })
+      log.error('shutdown timed out; exiting', { after_ms: STOP_MS })
       process.exit(1)
     }, STOP_MS).unref()
     stop()
@@ -103,7 +106,7 @@ function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataD
   if (freshKey !== null) lines.push(`  workspace key (shown only now; keep it): ${freshKey}`)
   if (isKeyIgnored)
     lines.push(
-      '  BOOTSTRAP_WORKSPACE_KEY is ignored: there is a workspace already, and this is no key of it.',
+      '  BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it.',
       '  `bun run keys` lists workspaces and keys, and makes new ones.',
     )
   lines.push(

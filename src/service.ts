@@ -72,7 +72,10 @@ export interface Service {
   readonly freshKey: string | null
   /** `BOOTSTRAP_WORKSPACE_KEY` opens no workspace, and none was made for it. */
   readonly isKeyIgnored: boolean
-  /** Resolves when Postgres has gone back to an earlier state: what this service knows is of a later one, so start it again. */
+  /**
+   * Resolves when Postgres has gone back to an earlier state: what this service knows is of a later one, so start it
+   * again.
+   */
   readonly outdated: Promise<void>
   /** Answers what has been accepted, writes what is to be written, ends every child. Safe to call twice. */
   stop(): Promise<void>
@@ -86,10 +89,10 @@ export interface ServiceOptions {
   readonly watermarkIntervalMs?: number
 }
 
-/** All addresses together may guess the operator token as often as so many. */
+/** The total limit of guesses of the operator token, as a multiple of the limit per address. */
 const OPERATOR_ADDRESSES = 10
 const SWEEP_INTERVAL_MS = 600_000
-/** What SQL has not got by then it gets after the next start. */
+/** Rows not loaded by then are loaded after the next start. */
 const LAST_LOAD_MS = 1_500
 
 /**
@@ -122,14 +125,14 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const penalties = new Penalties(config.queries.penaltySeconds, clock)
   const onStuckQuery = (workspaceId: string) => {
     penalties.add(workspaceId)
-    log.error('a query could not be ended, and ClickHouse was restarted', { workspace_id: workspaceId })
+    log.error('a query could not be cancelled; ClickHouse was restarted', { workspace_id: workspaceId })
   }
   const deps = { log, progress, metrics: metrics.registry, teardown, onStuckQuery }
   await sweepSnapshots(config.dataDir)
   const { sql, heartbeat, columnar, postgresUrl } = await startStores(config, deps)
   const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
   if (first.keyIgnored)
-    log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: there is a workspace already, and this is no key of it')
+    log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it')
 
   const ring = new KeyRing({
     sql,

@@ -7,12 +7,14 @@ type Check = (value: unknown, place: string) => void
 const TYPES = new Set(['null', 'boolean', 'object', 'array', 'number', 'integer', 'string'])
 
 /**
- * Checks that `value` is a JSON Schema whose root describes an object: every keyword of the drafts 2019-09 and 2020-12
- * that has a value of the wrong kind is found, at any depth. Keywords it does not know are left alone, as the drafts
- * want it. Whether `$ref`s lead somewhere is not checked.
+ * Checks that `value` is a JSON Schema whose root describes an object. Checks every keyword of the drafts 2019-09 and
+ * 2020-12 at any depth; unknown keywords are ignored, as the drafts require. Does not check whether `$ref`s resolve.
+ *
+ * Not Ajv's `validateSchema`: that accepts `enum: []` and malformed patterns, checks one draft only, and reports three errors
+ * for a misspelt type.
  *
  * @param value a JSON object
- * @param place where it stands in the request
+ * @param place its path in the request
  * @throws ApiError VALIDATION_ERROR naming the keyword
  */
 export function checkJsonSchema(value: Record<string, unknown>, place: string): void {

@@ -4,7 +4,7 @@ import { checkJsonSchema } from './json-schema.ts'
 import { type AgentRow, type CreateAgent, type EditAgent, EXTERNAL_FIELDS, HOSTED_FIELDS } from './schema.ts'
 import { checkTools } from './tools.ts'
 
-/** What of an agent its owner decides: the row without its identity and its history. */
+/** The fields of an agent that its owner sets: the row without ids, version and times. */
 export type Settings = Omit<AgentRow, 'agent_id' | 'version' | 'created_at' | 'updated_at'>
 
 const MAX_STEPS_DEFAULT = 20
@@ -62,7 +62,7 @@ export function settingsOf(body: CreateAgent): Settings {
  * @throws ApiError VALIDATION_ERROR as in {@link settingsOf}, and for any `runtime_type`
  */
 export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent): Settings {
-  if (runtime_type !== undefined) throw invalid('runtime_type', 'is fixed at creation; make another agent')
+  if (runtime_type !== undefined) throw invalid('runtime_type', 'cannot be changed; create another agent')
   checkFields(edit, settings.runtime_type)
   const changes = {
     ...edit,
@@ -74,7 +74,7 @@ export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent)
   return isSame ? settings : { ...settings, ...changes }
 }
 
-/** A null where a runtime type has no such field says the same as leaving it out: records may be sent back. */
+/** A null is allowed for fields that the runtime type does not have, so that a record can be sent back unchanged. */
 function checkFields(body: Partial<CreateAgent>, runtimeType: Settings['runtime_type']): void {
   const [foreign, owner] = runtimeType === 'hosted' ? [EXTERNAL_FIELDS, 'an external'] : [HOSTED_FIELDS, 'a hosted']
   for (const field of foreign)

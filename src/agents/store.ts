@@ -33,7 +33,7 @@ export class AgentStore {
     const { sql, clock } = this.deps
     const now = new Date(clock.now())
     const row = { ...settingsOf(body), agent_id: mint.uuid(), version: 1, created_at: now, updated_at: now }
-    // The id exists already when the same call is repeated because its answer was lost.
+    // The id exists already if the request is a retry after the response was lost.
     await sql`
       insert into agents ${sql({ ...row, workspace_id: caller.workspaceId })} on conflict (agent_id) do nothing`
     return this.get(caller, row.agent_id)
@@ -63,7 +63,7 @@ export class AgentStore {
   }
 
   /**
-   * Changes what is given. `version` rises if that makes a difference.
+   * Changes the given fields. Increments `version` if anything changed.
    * @throws ApiError NOT_FOUND, VALIDATION_ERROR
    */
   async edit(caller: Caller, agentId: string, edit: EditAgent): Promise<AgentRecord> {
@@ -84,8 +84,8 @@ export class AgentStore {
   }
 
   /**
-   * Archives the agent: its keys die, its runs stay readable, any other call that names it answers NOT_FOUND.
-   * @throws ApiError NOT_FOUND; UNAVAILABLE when another process could not be told in time
+   * Archives the agent and revokes its keys. Its runs stay readable; any other request for it answers NOT_FOUND.
+   * @throws ApiError NOT_FOUND; UNAVAILABLE if another process has not confirmed in time
    */
   async archive(caller: Caller, agentId: string): Promise<ArchivedAgent> {
     const { ring, clock } = this.deps
@@ -102,7 +102,7 @@ export class AgentStore {
         where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and revoked_at is null`
       return agent.status
     })
-    // Said only now: the first attempt may have left before every process had heard of it.
+    // Only now, because an earlier attempt may have failed before every process confirmed it.
     if (before === 'archived') throw noAgent()
     return { agent_id: agentId, status: 'archived' }
   }

@@ -1,18 +1,18 @@
 import ipaddr from 'ipaddr.js'
 
-/** An address as it is judged: IPv4 in whatever form, or true IPv6. */
+/** A normalized address: IPv4 in any form, or real IPv6. */
 export type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * `public`: anyone's. `internal`: where an operator's own servers stand, so that naming one is enough to permit it.
- * `special`: where no such server stands (multicast, link-local, reserved, …) or where clouds hand out credentials.
+ * `public`: the internet. `internal`: private networks, reachable if the allow-list names the host. `special`: not an
+ * address of a server (multicast, link-local, reserved, …), or a cloud metadata service; only an explicit entry permits it.
  */
 export type Scope = 'public' | 'internal' | 'special'
 
 const INTERNAL = new Set<string>(['loopback', 'private', 'carrierGradeNat', 'uniqueLocal'])
-/** All that is given out of IPv6 so far (RFC 4291, IANA): what lies outside is no one's, or an IPv4 address in disguise. */
+/** All IPv6 addresses allocated so far (RFC 4291, IANA). Others are unassigned or embed an IPv4 address. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
-/** A network without IPv4 of its own reaches it through this prefix (RFC 6052), so that what counts is the end of it. */
+/** IPv6-only networks reach IPv4 through this prefix (RFC 6052), so the embedded address decides. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
 /** Metadata services of clouds outside of link-local and reserved space: AWS, Google, Azure, Alibaba. */
 const METADATA = new Set(['fd00:ec2::254', 'fd20:ce::254', '168.63.129.16', '100.100.100.200'])
@@ -23,7 +23,7 @@ export function readAddress(text: string): Address | null {
   return ipaddr.IPv6.isValid(text) ? ipaddr.process(text) : null
 }
 
-/** Where an address lies. Everything that is not known to be public is not. */
+/** The scope of an address. Anything not known to be public is not public. */
 export function scopeOf(address: Address): Scope {
   if (METADATA.has(address.toString())) return 'special'
   const range = address.range()

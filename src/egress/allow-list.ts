@@ -5,7 +5,7 @@ import { type Address, readAddress } from './addresses.ts'
 export interface EgressAllowList {
   /** Whether the name is listed. */
   hasHost(host: string, port: number): boolean
-  /** Whether the address is, or a range that it lies in. */
+  /** Whether the address or a range that contains it is listed. */
   hasAddress(address: Address, port: number): boolean
 }
 
@@ -21,7 +21,7 @@ const PORT_MAX = 65_535
 
 /**
  * @param text host names (`api.internal`, `*.example.com`: any name below), addresses (IPv6 with a port in brackets) and
- *   CIDRs, with commas in between; names and addresses may carry a port
+ *   CIDRs, comma-separated; names and addresses may have a port
  * @throws Error whose message ends a sentence that begins with `EGRESS_ALLOW `
  */
 export function parseEgressAllow(text: string): EgressAllowList {
@@ -39,7 +39,7 @@ export function parseEgressAllow(text: string): EgressAllowList {
   }
 }
 
-/** A name in the form that all of its spellings share: without the dot of the root, in lower case. */
+/** Normalizes a host name: lower case, without a trailing dot. */
 export function withoutRoot(host: string): string {
   return host.toLowerCase().replace(/\.$/, '')
 }
@@ -96,6 +96,6 @@ function hostEntry(text: string, rest: string, port: number | undefined): Entry 
 
 function notReadable(entry: string): Error {
   return new Error(
-    `has the entry "${entry}": expected hosts (api.internal, *.example.com, api.internal:8080), addresses or CIDRs (10.0.0.0/8) with commas in between`,
+    `has the entry "${entry}": expected hosts (api.internal, *.example.com, api.internal:8080), addresses or CIDRs (10.0.0.0/8), comma-separated`,
   )
 }

@@ -7,10 +7,10 @@ import { EgressFailed, EgressRefused, failureOf } from './errors.ts'
 import { createExchange, type Message, NotConnected } from './exchange.ts'
 import { addressesOf, type GuardOptions, type Target, targetOf } from './guard.ts'
 
-/** A fetch for addresses that tenants choose. */
+/** A fetch for URLs that tenants choose. */
 export interface Egress {
   /**
-   * As `fetch` of the web platform, but that it reaches only what is public or listed, and follows no redirect.
+   * Like `fetch`, but it reaches only public or allowed addresses, and follows no redirects.
    *
    * @throws EgressRefused for where it may not go, redirects included; EgressFailed for what does not answer properly, in time
    *   and within `maxBytes` (the last two also to the reader of the body); the signal's reason once that aborts
@@ -42,8 +42,8 @@ const BYTES_MAX = 1024 * 1024
 const ADDRESSES_MAX = 4
 const LOCATION_LENGTH_MAX = 300
 
-/** What belongs to the connection, not to the request: only we say it. */
-const OURS = [
+/** Headers of the connection, which callers cannot set. */
+const CONNECTION_HEADERS = [
   'connection',
   'content-length',
   'expect',
@@ -102,7 +102,7 @@ export function createEgress(options: EgressOptions): Egress {
 function messageOf({ url, isSecure, port, host }: Target, init: EgressInit): Omit<Message, 'address'> {
   const { method = 'GET', body = null } = init
   const headers = new Headers(init.headers)
-  for (const name of OURS) headers.delete(name)
+  for (const name of CONNECTION_HEADERS) headers.delete(name)
   if (body instanceof URLSearchParams && !headers.has('content-type'))
     headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8')
   if (!headers.has('accept-encoding')) headers.set('accept-encoding', ACCEPT_ENCODING)
@@ -126,7 +126,7 @@ function bytesOf(body: RequestInit['body']): Uint8Array | null {
   if (typeof body === 'string' || body instanceof URLSearchParams) return Buffer.from(String(body))
   if (body instanceof ArrayBuffer) return new Uint8Array(body)
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
-  throw new TypeError('only text, bytes and forms are sent')
+  throw new TypeError('body: expected text, bytes or a form')
 }
 
 interface Deadline {
@@ -180,6 +180,6 @@ function headersOf(incoming: IncomingMessage): Headers {
 function redirected(incoming: IncomingMessage, host: string): EgressRefused {
   const location = (incoming.headers.location ?? 'nowhere').replaceAll(/[^\x20-\x7e]/g, '?')
   return new EgressRefused(
-    `${host} redirects to ${location.slice(0, LOCATION_LENGTH_MAX)}, and redirects are not followed: the address has to be changed`,
+    `${host} redirects to ${location.slice(0, LOCATION_LENGTH_MAX)}, and redirects are not followed; change the URL`,
   )
 }

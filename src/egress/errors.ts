@@ -1,4 +1,7 @@
-/** The guard does not let this out. The message is fit for the model and the caller: it names the host, never a secret. */
+/**
+ * The guard blocked the request. The message may be shown to the model and the caller: it names the host, never a
+ * secret.
+ */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
 }
@@ -8,7 +11,7 @@ export class EgressFailed extends Error {
   override readonly name = 'EgressFailed'
 }
 
-/** What became of a request, by the code of Node's error; its own text would tell addresses of the inside. */
+/** Descriptions by error code of Node, whose own messages would reveal internal addresses. */
 const MEANING: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refuses connections',
   ECONNRESET: 'broke the connection off',
@@ -16,7 +19,7 @@ const MEANING: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'cannot be reached',
   ENETUNREACH: 'cannot be reached',
   ETIMEDOUT: 'cannot be reached',
-  HPE_HEADER_OVERFLOW: 'sends more headers than are taken',
+  HPE_HEADER_OVERFLOW: 'sends more headers than allowed',
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another name',
   CERT_HAS_EXPIRED: 'has a certificate that has expired',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'has a certificate that no trusted authority has signed',

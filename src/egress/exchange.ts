@@ -8,7 +8,7 @@ export interface Message {
   /** An address, never a name: nothing below looks anything up. */
   readonly address: string
   readonly port: number
-  /** Whom the certificate has to name, and what is said in the handshake; empty for an address. */
+  /** The name that the certificate must match, also sent as SNI; empty for an address. */
   readonly serverName: string
   /** For messages. */
   readonly host: string
@@ -30,7 +30,7 @@ export interface ExchangeOptions {
   readonly connectTimeoutMs: number
 }
 
-/** The address does not take the connection, so that another one of the same host may be tried. */
+/** The connection failed, so another address of the host may be tried. */
 export class NotConnected extends Error {
   constructor(override readonly cause: unknown) {
     super('not connected', { cause })
@@ -75,7 +75,7 @@ export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Excha
     try {
       return await answerOf(request, message, { connectTimeoutMs, signal })
     } catch (error) {
-      // The server closed the connection while it lay idle, most likely: a new one will tell.
+      // The server has probably closed the idle connection. A new connection will show.
       const isLost = request.reusedSocket && !signal.aborted && isReset(error)
       if (!isLost || !isRepeatable(message)) throw error
       return answerOf(start(message, false), message, { connectTimeoutMs, signal })
@@ -116,7 +116,7 @@ function answerOf(
       clearTimeout(timer)
     }
     const timer = setTimeout(
-      () => request.destroy(new EgressFailed(`${message.host} does not take connections`)),
+      () => request.destroy(new EgressFailed(`${message.host} does not accept connections`)),
       connectTimeoutMs,
     )
     const abort = () => request.destroy(signal.reason)

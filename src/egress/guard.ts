@@ -24,11 +24,11 @@ export interface GuardOptions {
  */
 export function targetOf(input: string | URL): Target {
   const url = URL.parse(String(input))
-  if (url === null) throw new EgressRefused('the address is not a URL')
+  if (url === null) throw new EgressRefused('not a valid URL')
   const isSecure = url.protocol === 'https:'
   if (!isSecure && url.protocol !== 'http:') throw new EgressRefused(`${url.protocol} is neither http: nor https:`)
   if (url.username !== '' || url.password !== '')
-    throw new EgressRefused('a URL with a user name or password is not called; send credentials in headers')
+    throw new EgressRefused('the URL has a user name or password; send credentials in headers')
   const port = url.port === '' ? (isSecure ? 443 : 80) : Number(url.port)
   return { url, isSecure, port, host: url.hostname.replace(/^\[(.*)\]$/, '$1') }
 }

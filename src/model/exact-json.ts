@@ -95,7 +95,9 @@ function numberProblem(number: string): string | undefined {
   return `the number ${shortened(number)} cannot be handed to a tool exactly, it would arrive as ${arrives}: send it as a text`
 }
 
-/** The value of a number as its sign, its digits and the place of the last one: alike for all spellings of the value. */
+/**
+ * The value of a number as its sign, its digits and the place of the last one: alike for all spellings of the value.
+ */
 function decimalOf(number: string): string {
   const [, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(number)!
   const digits = whole + fraction

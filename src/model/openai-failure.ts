@@ -4,7 +4,7 @@ import { ModelFailure } from './model.ts'
 const MESSAGE_LENGTH_MAX = 600
 /** Statuses besides 5xx after which the same request may succeed: timeout, conflict of locks, too many requests. */
 const PASSING_STATUSES = [408, 409, 429]
-/** What the provider will answer again however often it is asked, whatever the status says. */
+/** Errors that a retry cannot fix, whatever the status. */
 const LASTING_CODES = ['insufficient_quota', 'invalid_request_error', 'billing_hard_limit_reached']
 
 /** One attempt's failure: what to tell, and whether to try again. */
@@ -13,7 +13,7 @@ export class Fault extends Error {
   readonly code: string | undefined
   /** The same request may succeed later. */
   readonly isPassing: boolean
-  /** The provider's own wish, milliseconds. */
+  /** From the provider's Retry-After, in milliseconds. */
   readonly retryAfterMs: number | undefined
 
   constructor(

@@ -21,9 +21,9 @@ export interface OpenAiOptions {
 const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 500
 const BACKOFF_MAX_MS = 8_000
-/** Whoever asks for more patience than this is not waited for: the run's caller hears what the provider said instead. */
+/** A longer Retry-After is not waited for: the run fails with the provider's message. */
 const RETRY_AFTER_MAX_MS = 60_000
-/** For how many models and schemas it is remembered how the server wants to be asked. */
+/** Most models and schemas whose dialect is cached. */
 const DIALECTS_MAX = 1_000
 const OPENAI_HOST = 'api.openai.com'
 /** The longest that a timer takes. Deadlines come with the signal. */
@@ -69,7 +69,7 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
 
   function warn({ model }: ModelRequest, { message, status, code }: Fault, fields: object): void {
     const problem = redact(message).slice(0, 200)
-    log?.warn('the model provider failed; asking again', { model, status, code, problem, ...fields })
+    log?.warn('the model provider failed; retrying', { model, status, code, problem, ...fields })
   }
 
   return { ask }
@@ -151,7 +151,7 @@ function dialectKey({ model, outputSchema }: ModelRequest): string {
   return outputSchema === null ? model : `${model} ${Bun.hash(JSON.stringify(outputSchema))}`
 }
 
-/** Doubles with each attempt; a part is left to chance, so that runs which failed together do not come back together. */
+/** Exponential backoff with jitter, so that runs that failed together do not retry together. */
 function backoff(firstMs: number, attempts: number): number {
   return Math.min(firstMs * 2 ** (attempts - 1), BACKOFF_MAX_MS) * (0.75 + Math.random() / 4)
 }

@@ -12,10 +12,10 @@ export type PriceTable = Readonly<Record<string, Price>>
 
 /** What models cost (docs/specification.md#budgets: `budget_usd`, `cost_usd`). */
 export interface Prices {
-  /** In USD; null when nobody said what the model costs. */
+  /** In USD; null if the price of the model is unknown. */
   costUsd(model: string, usage: ModelUsage): number | null
-  /** The highest prices of all: what a model of unknown price is taken for where a budget has to hold. */
-  dearest(): Price
+  /** The highest prices of all models: assumed for a model of unknown price when a budget applies. */
+  highest(): Price
 }
 
 /**
@@ -52,7 +52,7 @@ export function createPrices(overrides: PriceTable = {}): Prices {
   const listed = lookUpIn(LIST_PRICES)
   const find = (model: string) => own(model) ?? listed(model.replace(SNAPSHOT, ''))
   const all = Object.values({ ...LIST_PRICES, ...overrides })
-  const dearest = {
+  const highest = {
     input: Math.max(...all.map(({ input }) => input)),
     output: Math.max(...all.map(({ output }) => output)),
   }
@@ -62,7 +62,7 @@ export function createPrices(overrides: PriceTable = {}): Prices {
       if (price === undefined) return null
       return (inputTokens * price.input + outputTokens * price.output) / TOKENS_PER_PRICE
     },
-    dearest: () => dearest,
+    highest: () => highest,
   }
 }
 

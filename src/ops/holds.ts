@@ -1,4 +1,4 @@
-/** Those who want a loop to do nothing for a while, at a moment when nothing is half done. */
+/** Pauses a loop between two rounds, for callers that need it to be idle. */
 export class Holds {
   private wanted: PromiseWithResolvers<() => void>[] = []
 

@@ -52,7 +52,10 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-/** npm calls itself "npm exec …" or "npm run …" where it can; where it cannot, it is the script that an interpreter runs. */
+/**
+ * npm calls itself "npm exec …" or "npm run …" where it can; where it cannot, it is the script that an interpreter
+ * runs.
+ */
 function isNpm(pid: number): boolean {
   try {
     const [command = '', script = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')

@@ -1,12 +1,12 @@
-/** How often the loop is looked at. */
+/** How often the lag is measured. */
 const INTERVAL_MS = 20
 
 /**
- * Watches how late this process comes to what is due: while one piece of work takes long, everything else waits for it.
+ * Measures the delay of the event loop: while one task runs long, everything else waits.
  *
- * @param observe gets seconds; of a long pause once for each time at which the loop should have been looked at, as
- *   whatever was due then had to wait, too
- * @returns stops watching
+ * @param observe called with seconds; after a long pause once for each missed interval, because work that was due then had
+ *   to wait too
+ * @returns a function that stops measuring
  */
 export function watchLoopLag(observe: (seconds: number) => void): () => void {
   let due = performance.now() + INTERVAL_MS

@@ -1,18 +1,20 @@
-/** A registry of measurements, printed in the Prometheus text format. Label values are given in the order of the names. */
+/**
+ * A registry of measurements, printed in the Prometheus text format. Label values are given in the order of the names.
+ */
 export class Metrics {
   private readonly metrics: Metric[] = []
 
-  /** A number that only rises. Without labels it is there from the start, as 0. */
+  /** A number that only increases. Without labels it starts at 0. */
   counter(name: string, help: string, labels: readonly string[] = []): Counter {
     return this.add(new Counter(name, help, labels))
   }
 
-  /** A number that is read when somebody asks. `read` answers undefined while there is nothing to tell. */
+  /** A number that is read on each scrape. `read` returns undefined if there is no value. */
   gauge(name: string, help: string, read: () => number | undefined): void {
     this.add(new Gauge(name, help, read))
   }
 
-  /** Numbers that are read when somebody asks, each with the value of one label. */
+  /** Numbers that are read on each scrape, each with the value of one label. */
   gauges(name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>): void {
     this.add(new Gauges(name, help, label, read))
   }

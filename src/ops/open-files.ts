@@ -19,7 +19,7 @@ export function withinOpenFiles(limits: FeedLimits, openFiles: number | undefine
   const figures = { feed_connections: limits.connections, open_files: openFiles, capped_to: room }
   if (limits.connectionsGiven)
     log.warn(
-      'FEED_CONNECTIONS is more than this process may have files open: capped; raise the limit with ulimit -n',
+      'FEED_CONNECTIONS is higher than the limit of open files and was reduced; raise the limit with ulimit -n',
       figures,
     )
   else log.info('open feeds are capped below the limit of open files (ulimit -n)', figures)

@@ -12,7 +12,9 @@ export interface ProgressLine extends Progress {
 
 const INTERVAL_MS = 1_000
 
-/** For output that nobody watches. @param write is given whole lines, each at most once a second for each piece of work */
+/**
+ * For output that nobody watches. @param write is given whole lines, each at most once a second for each piece of work
+ */
 export function createProgress(write: (line: string) => void): Progress {
   return {
     async during(label, work) {

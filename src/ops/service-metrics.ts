@@ -8,7 +8,7 @@ const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.0
 const LAG_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1, 2.5]
 const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The parts of the service whose state is read whenever somebody asks. */
+/** The parts of the service whose state is read on each scrape. */
 export interface Observed {
   readonly journal: Pick<Journal, 'endSeq' | 'gaps'> & { readonly bytes: number; readonly backlogBytes: number }
   readonly loops: Pick<Loops, 'states'>
@@ -29,28 +29,28 @@ export function createServiceMetrics() {
   )
   registry.gauge('process_uptime_seconds', 'Seconds since the service started.', () => process.uptime())
   const requests = registry.counter('http_requests_total', 'Answered requests.', ['method', 'route', 'status'])
-  const requestSeconds = registry.histogram('http_request_seconds', 'From request to answer.', REQUEST_SECONDS, [
+  const requestSeconds = registry.histogram('http_request_seconds', 'Time from request to response.', REQUEST_SECONDS, [
     'route',
   ])
   const accepted = registry.counter('events_accepted_total', 'Events made durable and acknowledged.').at()
-  const duplicates = registry.counter('events_duplicate_total', 'Events left out because their id was known.').at()
+  const duplicates = registry
+    .counter('events_duplicate_total', 'Events ignored because their id was already known.')
+    .at()
   const commitSeconds = registry.histogram(
     'journal_commit_seconds',
-    'One write and sync of the journal.',
+    'Time of one journal write and sync.',
     COMMIT_SECONDS,
   )
   const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
   const sinkRows = registry.counter('sink_rows_total', 'Rows of the journal loaded into ClickHouse.')
-  const sinkSeconds = registry.histogram('sink_load_seconds', 'One load into ClickHouse.', LOAD_SECONDS)
+  const sinkSeconds = registry.histogram('sink_load_seconds', 'Time of one load into ClickHouse.', LOAD_SECONDS)
   const setBack = registry.counter(
     'store_set_back_total',
     'How often a store was found to have gone back to an earlier state.',
     ['store'],
   )
   for (const store of ['postgres', 'journal', 'clickhouse']) setBack.at(store)
-  const lag = registry
-    .histogram('event_loop_lag_seconds', 'How late the process comes to what is due.', LAG_SECONDS)
-    .at()
+  const lag = registry.histogram('event_loop_lag_seconds', 'Event loop delay.', LAG_SECONDS).at()
 
   /** The cells of a route, because every request needs them. */
   const cells = new Map<string, { seconds: HistogramCell; answers: Map<number, Map<string, CounterCell>> }>()
@@ -84,20 +84,26 @@ export function createServiceMetrics() {
       registry.gauges('loop_failures', 'Failed rounds of each loop since the start.', 'loop', () =>
         loops.states().map(({ name, failures }) => [name, failures] as const),
       )
-      registry.gauge('journal_gap_rows', 'Rows that the journal gave a position and lacks.', () =>
+      registry.gauge('journal_gap_rows', 'Missing journal rows: positions that were assigned without a row.', () =>
         journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
       )
       registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
       registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)
-      registry.gauge('journal_backlog_bytes', 'What some consumer has yet to read.', () => journal.backlogBytes)
-      registry.gauge('sink_lag_rows', 'Rows that ClickHouse has yet to get.', () => journal.endSeq - sink.loadedSeq())
-      registry.gauge('run_statistics_lag_rows', 'Rows that have yet to be counted.', () => statistics.lag())
+      registry.gauge('journal_backlog_bytes', 'Journal bytes not yet consumed.', () => journal.backlogBytes)
+      registry.gauge(
+        'sink_lag_rows',
+        'Journal rows not yet loaded into ClickHouse.',
+        () => journal.endSeq - sink.loadedSeq(),
+      )
+      registry.gauge('run_statistics_lag_rows', 'Journal rows not yet counted in run statistics.', () =>
+        statistics.lag(),
+      )
       registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
-      registry.gauge('feed_queued_bytes', 'What clients of open feeds have yet to take.', () => connections.queuedBytes)
+      registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
       registry.gauge('feed_subscriptions', 'Subscriptions of open feeds.', () => hub.counts().all)
-      registry.gauge('feed_subscriptions_behind', 'Those that are being caught up.', () => hub.counts().behind)
-      registry.gauge('feed_filters', 'Different filters of open feeds.', () => hub.counts().filters)
-      registry.gauge('feed_lag_rows', 'Rows that live subscriptions have yet to get.', () => hub.lag())
+      registry.gauge('feed_subscriptions_behind', 'Subscriptions that are catching up.', () => hub.counts().behind)
+      registry.gauge('feed_filters', 'Distinct filters of open feeds.', () => hub.counts().filters)
+      registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => hub.lag())
     },
   }
 }

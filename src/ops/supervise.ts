@@ -21,13 +21,13 @@ export interface LoopState {
 
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5_000
-/** Failing for longer than this is no hiccup any more: readiness says so, and the log warns. */
+/** A loop that fails for longer than this is reported by readiness and logged as a warning. */
 export const FAILING_MS = 5_000
 const WARN_EVERY_MS = 60_000
 
 /**
- * Everything in the service that goes on for as long as the process lives. What fails is logged, tried again ever more
- * patiently, and visible in `GET /readyz` and `GET /metrics`; no failure ends a loop.
+ * All background loops of the service. Failures are logged, retried with backoff, and visible in `GET /readyz` and
+ * `GET /metrics`; no failure ends a loop.
  */
 export class Loops {
   private readonly all: SupervisedLoop[] = []
@@ -52,7 +52,7 @@ export class Loops {
     while (!signal.aborted) {
       try {
         await work(loop)
-        if (!signal.aborted) throw new Error('the loop has ended although nobody stopped it')
+        if (!signal.aborted) throw new Error('the loop ended without being stopped')
       } catch (error) {
         if (signal.aborted) return
         loop.failed(error)
@@ -133,10 +133,10 @@ class SupervisedLoop implements Loop {
     this.failures++
     this.lastError = error
     const details = { failures: this.inARow, error }
-    if (this.inARow === 1) this.log.info(`${this.name}: failed; it is tried again`, details)
+    if (this.inARow === 1) this.log.info(`${this.name}: failed; retrying`, details)
     else if (now - this.sinceMs > FAILING_MS && now - this.warnedAtMs > WARN_EVERY_MS) {
       this.warnedAtMs = now
-      this.log.warn(`${this.name}: keeps failing; it is tried again and again`, details)
+      this.log.warn(`${this.name}: keeps failing; retrying`, details)
     }
   }
 }

@@ -1,6 +1,8 @@
 import type { Log } from '../log.ts'
 
-/** What has been started and must end, in the reverse order. One that fails to end does not keep the others from it. */
+/**
+ * Stops what has been started, in reverse order. A part that fails to stop does not prevent the others from stopping.
+ */
 export class Teardown {
   private readonly steps: { readonly name: string; readonly end: () => unknown }[] = []
   private running: Promise<void> | undefined
@@ -11,7 +13,7 @@ export class Teardown {
     this.steps.push({ name, end })
   }
 
-  /** Ends everything, the latest first. Safe to call twice: the second call waits for the first. */
+  /** Stops everything, the latest first. A second call waits for the first. */
   run(): Promise<void> {
     this.running ??= this.runAll()
     return this.running
@@ -23,7 +25,7 @@ export class Teardown {
       try {
         await end()
       } catch (error) {
-        this.log.error('could not end a part of the service', { part: name, error })
+        this.log.error('could not stop a part of the service', { part: name, error })
       }
       this.log.debug('ended', { part: name, ms: Math.round(performance.now() - startedAt) })
     }

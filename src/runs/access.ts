@@ -10,19 +10,19 @@ import type { Caller } from '../keys/schema.ts'
 export function readable(caller: Caller, run: RunRef | null): RunRef {
   if (run === null) throw new ApiError('NOT_FOUND', 'run does not exist')
   if (caller.agentId !== null && caller.agentId !== run.agentId) {
-    throw new ApiError('FORBIDDEN', 'this run belongs to another agent than this key')
+    throw new ApiError('FORBIDDEN', 'this run belongs to another agent')
   }
   return run
 }
 
 /**
- * The run, if the caller may report for it: {@link readable}, and not one that the service drives itself.
+ * The run, if the caller may report for it: {@link readable}, and its agent is not hosted.
  * @throws ApiError also CONFLICT for a run of a hosted agent (docs/specification.md#run-states)
  */
 export function reportable(caller: Caller, run: RunRef | null): RunRef {
   const ref = readable(caller, run)
   if (ref.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'this run belongs to a hosted agent; the service reports it')
+    throw new ApiError('CONFLICT', 'this run belongs to a hosted agent, whose runs only the service can report')
   }
   return ref
 }

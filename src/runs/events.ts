@@ -15,13 +15,13 @@ export interface EventReaderDeps {
 
 export interface EventReader {
   /**
-   * Events of a run, oldest first, with all that had been acknowledged before the call.
-   * @throws ApiError VALIDATION_ERROR for a cursor that is not ours, UNAVAILABLE while ClickHouse is away or far behind
+   * Events of a run, oldest first, including all that were acknowledged before the request.
+   * @throws ApiError VALIDATION_ERROR for an invalid cursor, UNAVAILABLE while ClickHouse is unavailable or far behind
    */
   list(run: RunRef, query: ListEvents): Promise<EventPage>
 }
 
-/** A page ends with the event that takes its payloads past this: 200 events may hold 100 MiB. */
+/** A page ends with the event whose payload exceeds this total: 200 events may have 100 MiB. */
 const PAGE_BYTES_MAX = 8 << 20
 const LOADED_WAIT_MS = 5_000
 
@@ -104,5 +104,5 @@ function seqOf(cursor: string): number {
 }
 
 function unavailable(cause?: unknown): ApiError {
-  return new ApiError('UNAVAILABLE', 'the events cannot be read at the moment; try again', { cause })
+  return new ApiError('UNAVAILABLE', 'events cannot be read right now; try again', { cause })
 }

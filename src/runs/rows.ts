@@ -47,7 +47,7 @@ export const RUN_ROW_COLUMNS = `
 /**
  * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as the outbox carries it.
  *
- * Free-form members are JSON *strings* that hold the caller's text. As objects, Postgres could not take them out again
+ * Free-form members are JSON *strings* with the caller's text. As objects, Postgres could not extract them again
  * (it refuses to look into JSON with `\u0000` or a lone surrogate in it) and JSON.parse would round their numbers.
  */
 export const RUN_ROW = `

@@ -20,7 +20,7 @@ import {
 import { SEQ_MAX } from '../journal/cursor.ts'
 import { RUN_STATUSES } from './state.ts'
 
-/** What of a run goes over the wire (docs/specification.md#runs). */
+/** Wire types of runs (docs/specification.md#runs). */
 
 /** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
 const NO_DEFAULT = { default: undefined }
@@ -191,7 +191,9 @@ export const RunOfFeed = Named(
   t.Object({ ...runFields, ...runProgress }, { description: 'A run, without its `input` and `output`.' }),
 )
 
-/** Query of `GET /api/v1/runs`. Conditions are joined by AND; `from` is included, `to` is not, both bound `created_at`. */
+/**
+ * Query of `GET /api/v1/runs`. Conditions are joined by AND; `from` is included, `to` is not, both bound `created_at`.
+ */
 export const ListRuns = t.Object(
   {
     status: t.Optional(Described(RunStatus, 'Runs of this status.')),

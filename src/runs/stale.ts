@@ -11,16 +11,16 @@ export interface StaleRunsDeps {
   readonly statistics: Pick<RunStatistics, 'flush'>
   readonly clock: Clock
   readonly log: Log
-  /** Where the sweep is supervised together with others. */
+  /** Supervises the sweep. */
   readonly loops?: Loops
-  /** Called after each commit that has put something into the outbox. */
+  /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
   /** Time between two sweeps, milliseconds. */
   readonly intervalMs?: number
 }
 
 export interface StaleRuns {
-  /** Times out what has been silent for too long by now. Answers how many runs that were. */
+  /** Times out runs that have been silent for too long. Resolves with their number. */
   sweep(): Promise<number>
   stop(): Promise<void>
 }
@@ -32,8 +32,8 @@ const RUNS_PER_STATEMENT = 500
  * Times out runs of external agents that have been silent for longer than their agent's `stale_after_seconds`
  * (docs/specification.md#agents): no event, no task, no change of state.
  *
- * Not a job of a queue: there is nothing to hand over, to retry or to remember. One guarded UPDATE says it all, any
- * number of processes may run it at any time, and a sweep that fails is made good by the next.
+ * This needs no job queue: it is one guarded UPDATE, any number of processes may run it at any time, and the next sweep
+ * makes up for one that failed.
  */
 export function startStaleRuns({
   sql,
@@ -46,7 +46,7 @@ export function startStaleRuns({
 }: StaleRunsDeps): StaleRuns {
   async function sweep(): Promise<number> {
     const now = clock.now()
-    // An event that was acknowledged before `now` must count, even if it has not been counted yet.
+    // Events that were acknowledged before `now` but not counted yet must be considered.
     await statistics.flush()
     let total = 0
     for (;;) {
@@ -64,7 +64,7 @@ export function startStaleRuns({
   return { sweep, stop }
 }
 
-/** Runs that somebody else is changing at this moment are not silent; the next sweep looks at them again. */
+/** Skips locked runs: they are being changed, so they are not silent. The next sweep checks them again. */
 async function timeOut(sql: Sql, now: number): Promise<number> {
   const rows = await sql`
     with silent as materialized (

@@ -21,13 +21,13 @@ export interface NewRun {
   readonly at: number
 }
 
-/** The run as it stands after the call; `created` is false when the same start had been served before. */
+/** The run after the request; `created` is false if the same start was processed before. */
 export interface StartedRun {
   readonly ref: RunRef
   readonly created: boolean
 }
 
-/** Creates runs of external agents, many with one statement: the rows, their outbox rows, one commit. */
+/** Creates runs of external agents in batches: one statement writes the rows and their outbox rows. */
 export function createRunStarts(sql: Sql): Batcher<NewRun, StartedRun> {
   return createBatcher<NewRun, StartedRun>({
     run: async (runs) => {
@@ -48,7 +48,7 @@ interface InsertOutcome {
   readonly inserted: boolean
 }
 
-/** Rows go in by workspace and run_id, so that two processes that insert the same ones never wait for each other in a circle. */
+/** Inserts in order of workspace and run_id, so that two processes that insert the same runs cannot deadlock. */
 async function insert(sql: Sql, runs: readonly NewRun[]): Promise<readonly InsertOutcome[]> {
   return sql<InsertOutcome[]>`
     with item as (
@@ -115,7 +115,7 @@ async function findExisting(sql: Sql, runs: readonly NewRun[]): Promise<Map<stri
 function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, ExistingRun>): StartedRun | ApiError {
   if (outcome.runtime_type === null) return new ApiError('NOT_FOUND', 'agent does not exist')
   if (outcome.runtime_type === 'hosted') {
-    return new ApiError('CONFLICT', 'this agent is hosted: the service starts and reports its runs')
+    return new ApiError('CONFLICT', 'this agent is hosted; only the service can start and report its runs')
   }
   if (outcome.parent_found === false) return new ApiError('NOT_FOUND', 'parent run does not exist')
   const ref = {
@@ -127,12 +127,12 @@ function toResult(run: NewRun, outcome: InsertOutcome, existing: Map<string, Exi
   if (outcome.inserted) return { ref, created: true }
   return existing.get(runKey(run.workspaceId, run.runId))?.start_hash === startHash(run)
     ? { ref, created: false }
-    : new ApiError('CONFLICT', 'run_id is taken by a run that was started otherwise')
+    : new ApiError('CONFLICT', 'run_id is already used by a run that was started with other values')
 }
 
 /**
  * SHA-256 of what makes two starts the same: every field, defaults filled in, ids in lower case, free-form objects as
- * the text that was sent. Another spelling of an equal object counts as another body: it cannot come from a retry.
+ * the text that was sent. An equal object with different formatting counts as different, because a retry sends the same text.
  */
 function startHash(run: NewRun): string {
   const { agentId, triggerType, externalRunId, parentRunId, tags, metadata, input } = run

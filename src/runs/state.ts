@@ -16,7 +16,7 @@ const ENDINGS = ['completed', 'failed', 'cancelled', 'timed_out'] as const
 
 export type TerminalStatus = (typeof ENDINGS)[number]
 
-/** Where a run may go from each state. Terminal states are never left. */
+/** The legal transitions from each status. Terminal statuses have none. */
 export const NEXT: Record<RunStatus, readonly RunStatus[]> = {
   queued: ['running', ...ENDINGS],
   running: ['awaiting_approval', 'awaiting_input', ...ENDINGS],
@@ -33,7 +33,7 @@ export const RUN_TRANSITIONS: readonly string[] = RUN_STATUSES.flatMap((from) =>
   NEXT[from].map((to) => `${from}>${to}`),
 )
 
-/** The states a run can still leave. */
+/** The statuses that are not terminal. */
 export const LIVE_RUN_STATUSES: readonly RunStatus[] = RUN_STATUSES.filter((status) => NEXT[status].length > 0)
 
 /** Whether a run in this state has ended. */

@@ -9,26 +9,26 @@ export interface RunStatisticsDeps {
   readonly sql: Sql
   readonly journal: Journal
   readonly log: Log
-  /** Where the counting is supervised together with others. */
+  /** Supervises the counting. */
   readonly loops?: Loops
   /** Shortest time between two writes, milliseconds. */
   readonly intervalMs?: number
 }
 
 export interface RunStatistics {
-  /** Resolves once every event in the journal by now is counted. Rejects when the statistics stop before. */
+  /** Resolves once every event now in the journal has been counted. Rejects if the statistics are stopped before. */
   flush(): Promise<void>
-  /** Ends after the write under way. What is left is counted after the next start. */
+  /** Stops after the current write. The rest is counted after the next start. */
   stop(): Promise<void>
-  /** Rows of the journal that have yet to be looked at. */
+  /** Journal rows not yet counted. */
   lag(): number
 }
 
 const CONSUMER = 'run-statistics'
 const INTERVAL_MS = 500
-/** Frames are looked at this soon, while they are still in memory; reading them back from disk costs far more. */
+/** Frames are read after this time, while they are still in memory; reading them from disk costs far more. */
 const GATHER_MS = 50
-/** Counting takes at most a fifth of the time: under heavy load the counts trail by more instead. */
+/** Counting uses at most a fifth of the time; under heavy load the counts lag further behind instead. */
 const REST_PER_WORK = 4
 const READ_BYTES = 4 << 20
 const RUNS_PER_WRITE_MAX = 5_000
@@ -51,10 +51,10 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   let isUnsure = false
 
   async function run(loop: Loop): Promise<void> {
-    // Whether the write that failed was committed is not known.
+    // It is not known whether the failed write was committed.
     if (isUnsure) position = await openPosition(sql, journal)
     isUnsure = true
-    /** Up to here events are in `tallies`, or written. */
+    /** Events up to here are in `tallies` or written. */
     let seen = position
     let tallies = new Map<string, Tally>()
     let dueMs = 0
@@ -84,7 +84,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
     for (const { done } of counted) done.resolve()
   }
 
-  /** Lets events gather, unless a flush waits for those that are there. */
+  /** Waits for more events, unless a flush is pending. */
   async function rest(milliseconds: number): Promise<void> {
     const timer = setTimeout(() => hurry.resolve(), milliseconds)
     if (flushes.length === 0) await hurry.promise
@@ -113,7 +113,10 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   }
 }
 
-/** Where counting goes on. A new epoch goes on from where the one before it was, whose rows may not all be counted yet. */
+/**
+ * The position from which counting continues. A new epoch starts at the position of the previous one, whose rows may
+ * not all be counted yet.
+ */
 async function openPosition(sql: Sql, { epoch, epochs }: Journal): Promise<number> {
   await sql`
     insert into journal_consumers (epoch, consumer, seq)
@@ -131,13 +134,13 @@ interface Tally extends RunIdentity {
   lastAt: number
 }
 
-/** Adds what comes after `position` to the tallies, as much as one write may hold. Answers the new position. */
+/** Adds events after `position` to the tallies, up to the size of one write. Returns the new position. */
 async function gather(journal: Journal, position: number, tallies: Map<string, Tally>): Promise<number> {
   let seq = position
   while (tallies.size < RUNS_PER_WRITE_MAX) {
     const { endSeq } = journal
     const frames = await journal.read(seq, READ_BYTES)
-    // What is left up to there is a gap.
+    // The positions up to `endSeq` are a gap.
     if (frames.length === 0) return Math.max(seq, endSeq)
     for (const frame of frames) tally(tallies, frame)
     seq = lastSeqOf(frames[frames.length - 1])
@@ -159,9 +162,9 @@ function tally(tallies: Map<string, Tally>, { kind, spans, receivedAt }: Frame):
 }
 
 /**
- * Adds the tallies to their runs and moves the position from `from` to `to`, both or neither. False when the position is
- * no longer at `from`: another process that follows the same journal was faster. Rows are locked by workspace and run_id,
- * as every statement on several runs does, so that none wait for each other in a circle.
+ * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Returns false if the position
+ * is no longer `from`, because another process that follows the same journal was faster. Locks the rows in order of
+ * workspace and run_id, as every statement on several runs does, to avoid deadlocks.
  */
 async function write(sql: Sql, epoch: string, from: number, to: number, tallies: Map<string, Tally>): Promise<boolean> {
   const all = [...tallies.values()]

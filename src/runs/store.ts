@@ -34,15 +34,15 @@ export interface RunStoreDeps {
   readonly clock: Clock
   readonly limits: Limits
   readonly directory: RunDirectory
-  /** Ends a run that the service drives itself; false when it is over. */
+  /** Cancels a run of a hosted agent; false if it has already ended. */
   readonly cancelHosted: (run: RunIdentity, reason: string | null) => Promise<boolean>
-  /** Called after each commit that has put something into the outbox. */
+  /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
 }
 
 export type RunStore = ReturnType<typeof createRunStore>
 
-/** A page ends with the run that takes its free-form members past this: 200 runs may hold 13 MiB each. */
+/** A page ends with the run whose free-form members exceed this total: each of 200 runs may have 13 MiB. */
 const PAGE_BYTES_MAX = 8 << 20
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
@@ -82,9 +82,9 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
     return { run_id: ref.runId }
   }
 
-  async function end(run: RunRef, to: TerminalStatus, what: Partial<Ending>): Promise<RunEnded> {
+  async function end(run: RunRef, to: TerminalStatus, what: Partial<RunResult>): Promise<RunEnded> {
     const { runId, workspaceId } = run
-    const ended = await transitions.submit({ runId, workspaceId, to, at: clock.now(), ...NOTHING, ...what })
+    const ended = await transitions.submit({ runId, workspaceId, to, at: clock.now(), ...NO_RESULT, ...what })
     if (!ended.already) onChange()
     return ended
   }
@@ -111,7 +111,7 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
     const errorMessage = body.reason ?? null
     if (run.runtimeType === 'external') return end(run, 'cancelled', { errorMessage })
     const isDone = await cancelHosted(run, errorMessage)
-    // Says how the run stands, as for one that has ended before.
+    // Returns the current state of the run, as for one that ended before.
     return { ...(await end(run, 'cancelled', { errorMessage })), already: !isDone }
   }
 
@@ -148,12 +148,14 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
   async function list(caller: Caller, query: ListRuns): Promise<RunPage> {
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId) {
-      throw new ApiError('FORBIDDEN', 'this key reads the runs of its own agent only')
+      throw new ApiError('FORBIDDEN', 'an agent key can only read runs of its own agent')
     }
     return listRuns(sql, caller.workspaceId, { ...query, agent_id: agentId ?? undefined })
   }
 
-  /** The runs that name this one as their parent. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
+  /**
+   * The runs that name this one as their parent. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE
+   */
   async function children(caller: Caller, runId: string, page: Pick<ListRuns, 'limit' | 'cursor'>): Promise<RunPage> {
     const { runId: parent } = await find(caller, runId)
     return list(caller, { ...page, parent_run_id: parent })
@@ -162,13 +164,13 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
   return { start, complete, fail, cancel, find, get, status, list, children }
 }
 
-interface Ending {
+interface RunResult {
   readonly output: StoredRun['output']
   readonly errorMessage: string | null
   readonly errorDetail: StoredRun['error_detail']
 }
 
-const NOTHING: Ending = { output: null, errorMessage: null, errorDetail: null }
+const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: null }
 
 /**
  * Within the workspace another agent's key is refused; that an agent exists elsewhere must not show

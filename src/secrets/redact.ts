@@ -1,15 +1,15 @@
-const STRUCK_OUT = '•••'
-/** A shorter piece of base64 turns up by chance. */
+const REDACTED = '•••'
+/** Shorter pieces of base64 occur by chance. */
 const PIECE_LENGTH_MIN = 8
 
 /**
- * A function that strikes values out of texts, however they are plainly encoded: as they are, in JSON, in URLs and forms,
- * and in base64, also in the midst of other bytes that were encoded with them (`user:value`).
+ * Returns a function that redacts values in texts: as they are, and as encoded in JSON, URLs, forms and base64, including
+ * base64 of a longer text that contains the value (`user:value`).
  */
 export function redactor(values: readonly string[]): (text: string) => string {
-  // The longest first: one may be a part of another.
+  // Longest first, because one form may be part of another.
   const forms = [...new Set(values.flatMap(formsOf))].sort((a, b) => b.length - a.length)
-  return (text) => forms.reduce((rest, form) => rest.replaceAll(form, STRUCK_OUT), text)
+  return (text) => forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), text)
 }
 
 function formsOf(value: string): string[] {

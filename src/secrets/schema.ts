@@ -3,7 +3,9 @@ import { t } from 'elysia'
 import { Body, Described, Named, Page, PageQuery, Timestamp } from '../http/schema.ts'
 import { shown } from '../http/validation-message.ts'
 
-/** Secrets of a workspace, for headers of tools (docs/specification.md#secrets). Nothing here ever carries a value out. */
+/**
+ * Secrets of a workspace, for headers of tools (docs/specification.md#secrets). Nothing here ever carries a value out.
+ */
 
 export const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'
 const NAME_IN_WORDS = 'at most 64 capital letters, digits and "_", a letter first'

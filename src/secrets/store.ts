@@ -20,7 +20,7 @@ import {
 } from './schema.ts'
 import type { Sealed, Vault } from './vault.ts'
 
-/** What carries out tools needs of secrets. */
+/** What tools need of secrets. */
 export interface Secrets {
   /**
    * Fills `{{secret:NAME}}` in the values of headers. Looks nothing up when there is none.
@@ -31,11 +31,14 @@ export interface Secrets {
 
 export interface FilledHeaders {
   readonly headers: Record<string, string>
-  /** Strikes every secret that was filled in out of a text, whatever encodes it plainly (raw, base64, URL, JSON). */
+  /** Redacts every filled secret in a text, in plain form or encoded as base64, URL or JSON. */
   redact(text: string): string
 }
 
-/** Headers refer to a secret that is not to be had, or would be too long with it. The message is fit for the model and the caller. */
+/**
+ * A header refers to a secret that is not available, or is too long with it. The message may be shown to the model and
+ * the caller.
+ */
 export class HeadersNotFilled extends Error {
   override readonly name = 'HeadersNotFilled'
 }
@@ -46,7 +49,7 @@ export interface SecretStoreDeps {
   readonly vault: Vault
 }
 
-/** Secrets a workspace may have. */
+/** Most secrets of a workspace. */
 export const SECRETS_MAX = 1_000
 
 /** A header with its secrets filled in: room for the longest header around the longest secret. Servers take no more. */
@@ -62,7 +65,10 @@ const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
 export class SecretStore implements Secrets {
   constructor(private readonly deps: SecretStoreDeps) {}
 
-  /** @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT when the workspace has as many as it may */
+  /**
+   * @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT if the workspace has the most secrets
+   * allowed
+   */
   async put({ workspaceId }: Caller, name: string, { value }: PutSecret): Promise<SecretRecord> {
     const { sql, clock, vault } = this.deps
     checkName(name)
@@ -72,7 +78,7 @@ export class SecretStore implements Secrets {
     const now = new Date(clock.now())
     const row = { workspace_id: workspaceId, name, sealed, key_id, created_at: now, updated_at: now }
     return inTransaction(sql, async (tx) => {
-      // One change at a time in a workspace, so that the count is still true when the row is written.
+      // Serializes changes of a workspace, so that the count is still valid when the row is written.
       await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
       const [{ others }] = await tx<[{ others: number }]>`
         select count(*)::int as others from secrets where workspace_id = ${workspaceId} and name <> ${name}`

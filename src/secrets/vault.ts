@@ -2,14 +2,14 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Seals texts with a key that is not where they are kept. */
+/** Encrypts texts with a key that is stored separately from them. */
 export interface Vault {
   seal(text: string, place: SealedPlace): Sealed
-  /** @returns null when it was sealed with another key, in another place, or has been tampered with */
+  /** @returns null if it was sealed with another key or for another place, or has been modified */
   open(sealed: Sealed, place: SealedPlace): string | null
 }
 
-/** Sealed in: nothing opens in another place. */
+/** Bound to the ciphertext: it cannot be opened for another place. */
 export interface SealedPlace {
   readonly workspaceId: string
   readonly name: string
@@ -22,7 +22,10 @@ export interface Sealed {
 }
 
 export interface VaultOptions {
-  /** Of `SECRETS_KEY`. Undefined: that of the file `secrets.key` in `dataDir`, which is made when something is first sealed. */
+  /**
+   * From `SECRETS_KEY`. Undefined: the file `secrets.key` in `dataDir`, which is created when something is first
+   * sealed.
+   */
   readonly key: Uint8Array | undefined
   readonly dataDir: string
 }
@@ -55,7 +58,7 @@ export function createVault({ key: given, dataDir }: VaultOptions): Vault {
       if (key === undefined || key.id !== key_id) return null
       try {
         const nonce = sealed.subarray(0, NONCE_BYTES)
-        // A tag that has been cut short would be accepted otherwise.
+        // Otherwise a truncated tag would be accepted.
         const decipher = createDecipheriv(ALGORITHM, key.bytes, nonce, { authTagLength: TAG_BYTES })
         decipher.setAAD(aad(place))
         decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
@@ -70,7 +73,7 @@ export function createVault({ key: given, dataDir }: VaultOptions): Vault {
 
 /**
  * The value of `SECRETS_KEY`: 32 bytes, as hexadecimal digits or base64.
- * @throws Error whose message ends a sentence that begins with `SECRETS_KEY `, and does not repeat the value
+ * @throws Error whose message follows `SECRETS_KEY ` and does not contain the value
  */
 export function parseSecretsKey(text: string): Uint8Array {
   const isHex = /^[\da-f]{64}$/i.test(text)
@@ -99,20 +102,20 @@ function readKeyFile(file: string): Key | undefined {
     return keyOf(parseSecretsKey(readFileSync(file, 'utf8').trim()))
   } catch (cause) {
     if ((cause as { code?: unknown }).code === 'ENOENT') return undefined
-    throw new Error(`${KEY_FILE} in DATA_DIR cannot be read, or is no key`, { cause })
+    throw new Error(`${KEY_FILE} in DATA_DIR cannot be read or is not a valid key`, { cause })
   }
 }
 
 /**
- * The file is there whole or not at all, and on stable storage before anything is sealed with it: a key that is lost takes
- * every secret with it.
+ * Creates the file atomically and syncs it before anything is sealed with the key, because losing the key means losing
+ * every secret.
  */
 function makeKeyFile(file: string): Key {
   const bytes = randomBytes(KEY_BYTES)
   const draft = `${file}.${crypto.randomUUID()}`
   try {
     synced(openSync(draft, 'wx', 0o600), (fd) => writeSync(fd, `${bytes.toString('base64')}\n`))
-    // Unlike a rename it does not replace a key that is there by now.
+    // Unlike a rename, a link does not replace a key created in the meantime.
     linkSync(draft, file)
   } finally {
     rmSync(draft, { force: true })

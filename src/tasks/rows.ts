@@ -23,7 +23,10 @@ export const STORED_TASK = `
   t.task_id, t.run_id, t.agent_id, t.parent_task_id, t.name, t.status, t.input, t.output, t.error_message,
   t.created_at, t.updated_at`
 
-/** SQL text: the journal's `TaskRow` of a row `t` of `tasks`; why its JSON is strings says `RUN_ROW` in `runs/rows.ts`. */
+/**
+ * SQL text: the journal's `TaskRow` of a row `t` of `tasks`; `RUN_ROW` in `runs/rows.ts` explains why its JSON is
+ * strings.
+ */
 export const TASK_ROW = `
   (select row_to_json(x) from (select
     t.workspace_id, t.agent_id, t.run_id, t.task_id, t.parent_task_id, t.name, t.status, t.input::text as input,

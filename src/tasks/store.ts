@@ -17,13 +17,13 @@ export interface TaskStoreDeps {
   readonly clock: Clock
   readonly limits: Limits
   readonly directory: RunDirectory
-  /** Called after each commit that has put something into the outbox. */
+  /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
 }
 
 export type TaskStore = ReturnType<typeof createTaskStore>
 
-/** A page ends with the task that takes its free-form members past this. */
+/** A page ends with the task whose free-form members exceed this total. */
 const PAGE_BYTES_MAX = 8 << 20
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))

@@ -6,7 +6,7 @@ import { TASK_ROW } from './rows.ts'
 import type { TaskReported } from './schema.ts'
 import { TASK_TRANSITIONS, type TaskStatus } from './state.ts'
 
-/** A task as a caller reports it; null for what the call leaves out. */
+/** A reported task; null for omitted fields. */
 export interface TaskReport {
   readonly runId: string
   readonly taskId: string
@@ -22,7 +22,7 @@ export interface TaskReport {
   readonly at: number
 }
 
-/** Creates and updates tasks, many with one statement: the guarded upserts, their outbox rows, one commit. */
+/** Creates and updates tasks in batches: one statement does the guarded upserts and writes their outbox rows. */
 export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
   return createBatcher<TaskReport, TaskReported>({
     run: async (reports) => {
@@ -50,8 +50,8 @@ interface UpsertOutcome {
 }
 
 /**
- * Rows go in by key, so that two statements that touch the same ones never wait for each other in a circle. A row that
- * this statement has inserted has no `xmax`; one that it has updated was locked by it first, and has.
+ * Inserts in key order, so that two statements on the same tasks cannot deadlock. A row inserted by this statement has no
+ * `xmax`; one that it updated was locked first and has one.
  */
 async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonly UpsertOutcome[]> {
   return sql<UpsertOutcome[]>`
@@ -97,7 +97,7 @@ interface StandingTask {
   readonly status: TaskStatus
 }
 
-/** A second statement, because the first one's snapshot may be older than the status that stood in its way. */
+/** A second statement, because the first one's snapshot may be older than the status that it conflicted with. */
 async function findStanding(sql: Sql, reports: readonly TaskReport[]): Promise<Map<string, TaskStatus>> {
   const rows = await sql<StandingTask[]>`
     select t.workspace_id, t.run_id, t.task_id, t.status

@@ -34,8 +34,8 @@ test('the operator wins over the list, a full name over a beginning, and a longe
 })
 
 test('the dearest price is that of all that are known', () => {
-  expect(createPrices().dearest()).toEqual({ input: 2.5, output: 10 })
-  expect(createPrices(parse('{"x": {"input": 75, "output": 1}}')).dearest()).toEqual({ input: 75, output: 10 })
+  expect(createPrices().highest()).toEqual({ input: 2.5, output: 10 })
+  expect(createPrices(parse('{"x": {"input": 75, "output": 1}}')).highest()).toEqual({ input: 75, output: 10 })
 })
 
 test.each([

@@ -162,7 +162,7 @@ export class RunBudget {
     const { prices } = this.deps
     const known = prices.costUsd(this.run.plan.agent.model, usage)
     if (known !== null) return known
-    const { input, output } = prices.dearest()
+    const { input, output } = prices.highest()
     return (usage.inputTokens * input + usage.outputTokens * output) / TOKENS_PER_PRICE
   }
 
