@@ -371,7 +371,7 @@ class Reader {
     return text
   }
 
-  /** A list with commas in between. */
+  /** A comma-separated list. */
   origins(name: string): string[] | undefined {
     const origins = this.text(name)
       ?.split(',')

@@ -13,7 +13,7 @@ export interface OpenAiOptions {
   /** As in `http://localhost:11434/v1`; undefined: OpenAI's own. */
   readonly baseUrl: string | undefined
   readonly log?: Log
-  /** The first wait before asking again; it doubles from there on. */
+  /** Delay before the first retry; it doubles with each. */
   readonly backoffMs?: number
 }
 

@@ -141,7 +141,7 @@ describe('the largest size', () => {
 
   test('holds for headers', async () => {
     const { url } = await at(`${OK}x: ${'y'.repeat(40_000)}\r\n\r\n`)
-    expect((await errorOf(() => fetch(url))).message).toBe('127.0.0.1 sends more headers than are taken')
+    expect((await errorOf(() => fetch(url))).message).toBe('127.0.0.1 sends more headers than allowed')
   })
 })
 
@@ -166,7 +166,7 @@ describe('time', () => {
     const silent = await at(() => {})
     const { fetch } = egressOf('127.0.0.1', {}, { connectTimeoutMs: 100 })
     const failure = await errorOf(() => fetch(`https://127.0.0.1:${silent.port}/`))
-    expect(failure.message).toBe('127.0.0.1 does not take connections')
+    expect(failure.message).toBe('127.0.0.1 does not accept connections')
     const names = { 'two.test': ['127.0.0.2', '127.0.0.1'] }
     const served = await at(`${OK}content-length: 2\r\n\r\nhi`)
     expect(await (await egressOf('two.test', names).fetch(`http://two.test:${served.port}/`)).text()).toBe('hi')

@@ -360,7 +360,7 @@ describe('PATCH /api/v1/agents/:agentId', () => {
   test('runtime_type is fixed at creation', async () => {
     const id = await app.newAgent()
     for (const runtime_type of ['hosted', 'external', null])
-      expectInvalid(await patch(id, { runtime_type }), 'runtime_type: is fixed at creation')
+      expectInvalid(await patch(id, { runtime_type }), 'runtime_type: cannot be changed')
   })
 
   test('is checked like a creation', async () => {

@@ -136,7 +136,7 @@ describe('a feed token is made', () => {
       expect(await scopeOf({ agent_id: agentId, run_id: nowhere }, as)).toEqual(noRun)
     }
     const othersAgent = ['403 FORBIDDEN', 'this key belongs to another agent']
-    const othersRun = ['403 FORBIDDEN', 'this run belongs to another agent than this key']
+    const othersRun = ['403 FORBIDDEN', 'this run belongs to another agent']
     expect(await scopeOf({ agent_id: otherId }, key)).toEqual(othersAgent)
     expect(await scopeOf({ agent_id: otherId, run_id: otherRun }, key)).toEqual(othersAgent)
     expect(await scopeOf({ run_id: otherRun }, key)).toEqual(othersRun)

@@ -33,7 +33,7 @@ test('the operator wins over the list, a full name over a beginning, and a longe
   expect(createPrices(parse('{"*": {"input": 0, "output": 0}}')).costUsd('anything', MILLION)).toBe(0)
 })
 
-test('the dearest price is that of all that are known', () => {
+test('the highest price is the maximum of all known prices', () => {
   expect(createPrices().highest()).toEqual({ input: 2.5, output: 10 })
   expect(createPrices(parse('{"x": {"input": 75, "output": 1}}')).highest()).toEqual({ input: 75, output: 10 })
 })
