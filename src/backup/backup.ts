@@ -15,17 +15,17 @@ import { type Snapshot, takeSnapshot } from './snapshot.ts'
 
 export interface BackupOptions {
   readonly config: Pick<Config, 'dataDir' | 'databaseUrl' | 'clickhouseUrl'>
-  /** Where the backup goes: a folder that is missing or empty. */
+  /** Target folder; it must be missing or empty. */
   readonly folder: string
-  /** Restores it on the side, to see that it works. */
+  /** Verifies the backup by restoring it into a temporary directory. */
   readonly isVerified: boolean
   readonly log: Log
   readonly report: ReportProgress
 }
 
 /**
- * Copies the stores of an embedded service, running or stopped, as they are at one position.
- * @throws StartError for what the operator can put right
+ * Copies the stores of an embedded service, running or stopped, at one position.
+ * @throws StartError for problems that the operator can fix
  */
 export async function takeBackup({ config, folder, isVerified, log, report }: BackupOptions): Promise<Manifest> {
   const { dataDir } = config
@@ -55,7 +55,7 @@ interface HeldStores {
   readonly release: () => Promise<void>
 }
 
-/** Of the running service; without one, of its directory. */
+/** Takes a snapshot of the running service, or of the data directory if none is running. */
 async function hold(dataDir: string, log: Log): Promise<HeldStores> {
   const takenAt = new Date()
   const running = await askForSnapshot(dataDir)
@@ -122,7 +122,7 @@ async function described(folder: string, path: string): Promise<BackupFile> {
   return { path, bytes, sha256: hash.digest('hex') }
 }
 
-/** Beside the folder, which has the room, and which the database's user can get to. */
+/** Restores beside the backup folder, which has the space and which the Postgres user can access. */
 async function tryRestoring(folder: string, log: Log, report: ReportProgress): Promise<void> {
   const parent = await mkdtemp(join(dirname(folder), `.${basename(folder)}-check-`))
   try {
@@ -135,5 +135,5 @@ async function tryRestoring(folder: string, log: Log, report: ReportProgress): P
 
 async function refuseNonEmpty(folder: string): Promise<void> {
   if (existsSync(folder) && (await readdir(folder)).length > 0)
-    throw new StartError(`${folder} is not empty: name a new folder`)
+    throw new StartError(`${folder} is not empty: choose a new folder`)
 }

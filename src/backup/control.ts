@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import { StartError } from '../ops/start-error.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** How a command on this machine reaches the service of a data directory: who can read the file may ask. */
+/** How a local command reaches the service of a data directory. Read access to the file grants access. */
 interface Control {
   readonly url: string
   readonly token: string
@@ -21,10 +21,10 @@ const NAME = 'control'
 const HEARTBEAT_MS = 1_000
 
 /**
- * The operator's way to a running service, on loopback, behind a secret that only the owner of the data directory can
- * read. `POST /backup` answers with a {@link Snapshot}, which is held for as long as the answer is being read.
+ * A control server for local commands, on loopback and protected by a secret that only the owner of the data directory can
+ * read. `POST /backup` responds with a {@link Snapshot}, which is held until the client disconnects.
  *
- * @returns a function that ends it
+ * @returns a function that stops it
  */
 export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () => Promise<void> {
   const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
@@ -39,7 +39,7 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
       if (request.headers.get('authorization') !== `Bearer ${token}`) return new Response(null, { status: 401 })
       if (request.method !== 'POST' || new URL(request.url).pathname !== '/backup')
         return new Response(null, { status: 404 })
-      if (underway !== undefined) return new Response('another backup is under way', { status: 409 })
+      if (underway !== undefined) return new Response('another backup is running', { status: 409 })
       const ended = Promise.withResolvers<void>()
       underway = ended.promise
       try {
@@ -76,7 +76,7 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
   }
 }
 
-/** The snapshot on a line of its own, then a sign of life now and then, until the reader goes away. */
+/** The snapshot on one line, then periodic heartbeats until the client disconnects. */
 function heldStream(snapshot: Snapshot, end: () => void): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let timer: NodeJS.Timeout | undefined
@@ -92,7 +92,7 @@ function heldStream(snapshot: Snapshot, end: () => void): ReadableStream<Uint8Ar
   })
 }
 
-/** A snapshot of the running service, and the function that lets go of it; undefined when no service answers. */
+/** A snapshot of the running service, and a function that releases it; undefined when no service responds. */
 export async function askForSnapshot(
   dataDir: string,
 ): Promise<{ snapshot: Snapshot; release: () => Promise<void> } | undefined> {
@@ -111,10 +111,10 @@ export async function askForSnapshot(
   let text = ''
   while (!text.includes('\n')) {
     const { done, value } = await reader.read()
-    if (done) throw new StartError('the service ended while it held the stores')
+    if (done) throw new StartError('the service ended during the backup')
     text += decoder.decode(value, { stream: true })
   }
-  // What follows says that the service is still there.
+  // Drains the heartbeats.
   const drained = (async () => {
     while (!(await reader.read()).done);
   })().catch(() => {})

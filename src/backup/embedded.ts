@@ -16,7 +16,7 @@ import {
 } from '../postgres/embedded.ts'
 import type { SnapshotDeps } from './snapshot.ts'
 
-/** The stores of a data directory, opened as they are: nothing is migrated, loaded or appended. */
+/** The stores of a data directory, opened without migrating, loading or appending anything. */
 export interface OpenedStores {
   readonly postgresUrl: string
   readonly columnar: ColumnarClient
@@ -24,7 +24,7 @@ export interface OpenedStores {
   close(): Promise<void>
 }
 
-/** @param dataDir nobody else uses it */
+/** @param dataDir must not be in use by another process */
 export async function openStores(dataDir: string, log: Log): Promise<OpenedStores> {
   const teardown = new Teardown(log)
   try {
@@ -46,15 +46,15 @@ export async function openStores(dataDir: string, log: Log): Promise<OpenedStore
 }
 
 /**
- * What a snapshot of a service needs that is not running, its directory locked for as long.
- * @throws StartError when there is nothing to back up, or a service is running after all
+ * Opens the stores of a stopped service for a snapshot; locks its data directory until they are closed.
+ * @throws StartError when there is nothing to back up, or a service is running
  */
 export async function openStopped(dataDir: string, log: Log): Promise<SnapshotDeps & { close(): Promise<void> }> {
   if (!hasEmbeddedPostgres(dataDir))
     throw new StartError(`there is no service in DATA_DIR ${dataDir}: set DATA_DIR as for the service`)
   const lock = tryDataDir(dataDir)
   if (lock === null)
-    throw new StartError(`a service uses DATA_DIR ${dataDir}, but does not answer: is it starting or stopping?`)
+    throw new StartError(`a service uses DATA_DIR ${dataDir}, but does not respond: is it starting or stopping?`)
   const stores = await openStores(dataDir, log).catch((error) => {
     lock.release()
     throw error
@@ -69,12 +69,12 @@ export async function openStopped(dataDir: string, log: Log): Promise<SnapshotDe
   }
 }
 
-/** Postgres alone, its database made if there is none. */
+/** Starts only Postgres, creating its database if there is none. */
 export function startPostgres(dataDir: string, log: Log): Promise<EmbeddedPostgres> {
   return startEmbeddedPostgres({ dataDir, log })
 }
 
-/** Where the Postgres of a running service answers. */
+/** The URL of a running service's Postgres. */
 export function postgresBeside(dataDir: string): Promise<{ url: string; close(): Promise<void> }> {
   return embeddedPostgresBeside(dataDir)
 }

@@ -8,8 +8,8 @@ import { StartError } from '../ops/start-error.ts'
 import type { BackupFile } from './manifest.ts'
 
 /**
- * Copies the first `bytes` of a file, private to its owner.
- * @param onBytes told of what has been copied
+ * Copies the first `bytes` bytes of a file. Only its owner can read the copy.
+ * @param onBytes called with the size of each copied chunk
  */
 export async function copyFile(
   from: string,
@@ -34,7 +34,7 @@ export async function copyFile(
   return { bytes: copied, sha256: hash.digest('hex') }
 }
 
-/** @throws StartError for a file that is missing, or is not as it was */
+/** @throws StartError for a file that is missing or has changed */
 export async function verifyFile(
   folder: string,
   { path, bytes, sha256 }: BackupFile,

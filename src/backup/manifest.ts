@@ -10,32 +10,32 @@ export interface BackupFile {
   readonly sha256: string
 }
 
-/** A table of Postgres as it was dumped. */
+/** A dumped Postgres table. */
 export interface DumpedTable {
   readonly name: string
   readonly columns: readonly string[]
   readonly rows: number
 }
 
-/** What a backup consists of. It is written last: a folder without one is no backup. */
+/** The contents of a backup. It is written last: a folder without a manifest is not a complete backup. */
 export interface Manifest {
   readonly format: 1
-  /** Of the service that was backed up. */
+  /** Version of the service that was backed up. */
   readonly version: string
   readonly taken_at: string
   readonly epoch: string
   /** Everything that was acknowledged up to here is in the backup. */
   readonly end_seq: number
-  /** Rows after it are in the journal, and not in ClickHouse yet. */
+  /** Rows after this position are in the journal, but not yet in ClickHouse. */
   readonly loaded_seq: number
-  /** How long reporting was held up, milliseconds. */
+  /** How long appends were paused, milliseconds. */
   readonly held_ms: number
   readonly postgres: {
     readonly migrations: readonly string[]
     readonly tables: readonly DumpedTable[]
     readonly sequences: Readonly<Record<string, number>>
   }
-  /** Rows in the parts of ClickHouse; merging them may make it fewer. */
+  /** Rows in ClickHouse's parts; merges may reduce the number. */
   readonly clickhouse: { readonly rows: number }
   readonly files: readonly BackupFile[]
 }
@@ -43,10 +43,10 @@ export interface Manifest {
 export const FORMAT = 1
 const NAME = 'manifest.json'
 
-/** @throws StartError when the folder is no backup, or one of another kind */
+/** @throws StartError when the folder is not a backup, or has an unknown format */
 export async function readManifest(folder: string): Promise<Manifest> {
   const text = await readFile(join(folder, NAME), 'utf8').catch(() => undefined)
-  if (text === undefined) throw new StartError(`${folder} is no complete backup: it has no ${NAME}`)
+  if (text === undefined) throw new StartError(`${folder} is not a complete backup: it has no ${NAME}`)
   const manifest = parse(text)
   if (manifest?.format === FORMAT) return manifest
   throw new StartError(`${join(folder, NAME)} cannot be read by this version of the service`)

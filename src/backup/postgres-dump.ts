@@ -20,7 +20,7 @@ function fileOf(table: string): string {
   return join(DIR, `${table}.copy.zst`)
 }
 
-/** Copies every table of the database, as the exported snapshot shows it, into `<folder>/postgres`. */
+/** Dumps every table of the exported snapshot into `<folder>/postgres`. */
 export async function dumpPostgres(
   { url, snapshot, folder, log }: { url: string; snapshot: string; folder: string; log: Log },
   onBytes: (bytes: number) => void,
@@ -57,8 +57,8 @@ export async function dumpPostgres(
 }
 
 /**
- * Fills an empty database from `<folder>/postgres`, with the tables of the version that was backed up.
- * @throws StartError when a table does not get all its rows, or the backup is of a newer version
+ * Loads `<folder>/postgres` into an empty database, with the schema of the version that was backed up.
+ * @throws StartError when rows of a table are missing, or the backup is from a newer version
  */
 export async function loadPostgres({
   url,
@@ -76,7 +76,7 @@ export async function loadPostgres({
   try {
     await pool.begin(async (tx) => {
       const sql = tx as unknown as TransactionSql
-      // Rows come table by table: what they refer to may come later.
+      // Disables foreign keys: rows are loaded table by table and may refer to later tables.
       await sql`set local session_replication_role = replica`
       await sql`truncate ${sql(dump.tables.map(({ name }) => name))}`
       for (const { name, columns, rows } of dump.tables) {
@@ -95,7 +95,7 @@ export async function loadPostgres({
   }
 }
 
-/** The tables as they were, so that the migrations since do to the rows what they do to everyone's. */
+/** Creates the tables of that version, so that later migrations also migrate the restored rows. */
 async function migrateLikeThen(url: string, migrations: readonly string[], log: Log): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'agent-run-restore-'))
   try {

@@ -1,6 +1,6 @@
-/** Says what a command is doing, while it does it. */
+/** Reports the progress of a command's steps. */
 export interface ReportProgress {
-  /** @param totalBytes undefined when it is not known how much there is to do */
+  /** @param totalBytes undefined when the total is unknown */
   during<T>(
     label: string,
     totalBytes: number | undefined,
@@ -16,7 +16,7 @@ interface Terminal {
 const REFRESH_MS = 100
 const MIB = 1024 * 1024
 
-/** A line that changes on a terminal; anywhere else a line when each step has ended. */
+/** On a terminal, a line that is updated; otherwise one line after each step. */
 export function createReport(terminal: Terminal): ReportProgress {
   return {
     async during(label, totalBytes, work) {

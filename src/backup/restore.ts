@@ -19,7 +19,7 @@ export interface RestoreOptions {
 }
 
 /**
- * Puts a backup into an empty data directory, and opens the stores there to see that they work. The next start of the service
+ * Restores a backup into an empty data directory and opens the stores there to verify them. The next start of the service
  * begins a new epoch.
  *
  * @throws StartError when the directory is not empty, the backup is damaged or of a newer version
@@ -31,7 +31,7 @@ export async function restoreBackup({ folder, dataDir, log, report }: RestoreOpt
   await report.during('checking the backup', total, async (onBytes) => {
     for (const file of manifest.files) await verifyFile(folder, file, onBytes)
   })
-  // Root's directory is passable, because the database in it runs as another user.
+  // A directory of root must be searchable, because Postgres in it runs as another user.
   await mkdir(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
   const marker = join(dataDir, RESTORING_NAME)
   await writeFile(marker, '', { mode: 0o600 })
@@ -50,19 +50,19 @@ export async function restoreBackup({ folder, dataDir, log, report }: RestoreOpt
     await rm(marker)
     return manifest
   } catch (error) {
-    // The directory itself may be somebody's mount.
+    // Only the contents are removed: the directory itself may be a mount point.
     for (const name of await readdir(dataDir)) await rm(join(dataDir, name), { recursive: true, force: true })
     throw error
   }
 }
 
-/** ClickHouse was frozen first, so it may lack the last beat that the others know of; what it lacks is in the journal. */
+/** ClickHouse was frozen first, so it may lack the last beat that the others know; rows that it lacks are in the journal. */
 async function forgetColumnarBeat(dataDir: string): Promise<void> {
   const file = WatermarkFile.read(join(dataDir, 'journal'))
   await file.set({ ...file.get(), columnarBeat: 0 })
 }
 
-/** @throws StartError when a store does not hold what the backup says */
+/** @throws StartError when a store does not match the manifest */
 async function checkStores(dataDir: string, manifest: Manifest, log: Log): Promise<void> {
   const { columnar, journal, close } = await openStores(dataDir, log)
   try {

@@ -6,16 +6,16 @@ import { SinkPositionFile } from '../columnar/sink-position.ts'
 import type { Log } from '../log.ts'
 import { connectPostgres } from '../postgres/connect.ts'
 
-/** The stores of a service, held together at one position for as long as it takes to copy them. */
+/** A consistent snapshot of a service's stores, held until they are copied. */
 export interface Snapshot {
   readonly version: string
   readonly epoch: string
   readonly endSeq: number
   readonly loadedSeq: number
   readonly heldMs: number
-  /** Of Postgres, for `SET TRANSACTION SNAPSHOT`. */
+  /** Postgres snapshot id, for `SET TRANSACTION SNAPSHOT`. */
   readonly postgresSnapshot: string
-  /** Files to copy: where they are, where they belong in a data directory, and how much of them counts. */
+  /** Files to copy: their source, their path in a data directory, and how many bytes to copy. */
   readonly files: readonly SnapshotFile[]
 }
 
@@ -31,23 +31,24 @@ export interface SnapshotDeps {
   readonly postgresUrl: string
   readonly columnar: ColumnarClient
   readonly journal: { readonly epoch: string; readonly endSeq: number; hold(): Promise<() => void> }
-  /** Lets nothing be loaded into ClickHouse until the function it answers is called. */
+  /** Pauses loading into ClickHouse until the returned function is called. */
   readonly holdSink: (signal: AbortSignal) => Promise<() => void>
   readonly log: Log
 }
 
-/** The load under way may take so long. */
+/** How long to wait for the running load. */
 const SINK_PATIENCE_MS = 60_000
-/** Copying Postgres may take so long. */
+/** Timeout of copying Postgres. */
 const COPY_MS = 12 * 3_600_000
-/** ClickHouse writes other characters than these differently into the name of a directory. */
+/** ClickHouse escapes other characters in directory names. */
 const PREFIX = 'backup_'
 
 /**
- * Holds the three stores at one position. ClickHouse is frozen first, with nothing being loaded; then appends to the journal wait
- * while Postgres exports its snapshot and the journal's files get a second name. What ClickHouse lacks then is in the journal.
+ * Takes a consistent snapshot of the three stores. ClickHouse is frozen first, with loading paused. Then appends to the
+ * journal wait while Postgres exports its snapshot and the journal's files are hard-linked. Rows that ClickHouse lacks
+ * are in the journal.
  *
- * @returns what to copy, and a function that lets go of it
+ * @returns what to copy, and a function that releases it
  */
 export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snapshot; release: () => Promise<void> }> {
   const { dataDir, columnar, journal, log } = deps
@@ -92,7 +93,7 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
   }
 }
 
-/** Removes what a backup has left behind whose service was killed. Nobody else may be using the directory. */
+/** Removes leftovers of a backup whose service was killed. No other process may use the directory. */
 export async function sweepSnapshots(dataDir: string): Promise<void> {
   for (const dir of [dataDir, join(dataDir, 'clickhouse', 'shadow')]) {
     const names = await readdir(dir).catch(() => [])
@@ -116,7 +117,7 @@ interface Held {
   readonly segments: readonly SnapshotFile[]
 }
 
-/** The moment of the backup: what is acknowledged waits for it. */
+/** Pauses appends while the journal and Postgres are captured: the moment of the backup. */
 async function holdJournal(
   { dataDir, journal }: SnapshotDeps,
   work: string,
@@ -131,7 +132,7 @@ async function holdJournal(
     for (const name of await readdir(dir)) {
       if (name.startsWith('sink.position')) continue
       const from = join(work, name)
-      // A segment only grows; the others are small, and written over.
+      // Segments only grow, so a link is enough; the other files are small and overwritten.
       if (name.endsWith('.segment')) await link(join(dir, name), from)
       else await copyFile(join(dir, name), from)
       segments.push({ from, path: join('journal', name), bytes: (await stat(from)).size })
@@ -142,7 +143,7 @@ async function holdJournal(
   }
 }
 
-/** The sink's position as ClickHouse was frozen: what is after it, and there all the same, is to be deleted first. */
+/** The sink's position when ClickHouse was frozen. Rows after it that exist all the same must be deleted first. */
 async function noteSinkPosition(journalDir: string, work: string) {
   const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = await readSinkPosition(journalDir)
   const from = join(work, 'sink.position')
@@ -158,14 +159,14 @@ async function noteSinkPosition(journalDir: string, work: string) {
   return { loadedSeq, file: { from, path: join('journal', 'sink.position'), bytes: (await stat(from)).size } }
 }
 
-/** What is in no store. */
+/** Files outside the stores. */
 async function restOf(dataDir: string): Promise<SnapshotFile[]> {
   const names = await readdir(dataDir)
   const wanted = ['journal-id', 'secrets.key'].filter((name) => names.includes(name))
   return Promise.all(wanted.map((name) => fileOf(join(dataDir, name), name)))
 }
 
-/** Parts that were frozen, and what describes their tables. */
+/** The frozen parts and the tables' metadata. */
 async function frozenFiles(directory: string, shadow: string): Promise<SnapshotFile[]> {
   const files: SnapshotFile[] = []
   const frozen = await readdir(shadow, { recursive: true, withFileTypes: true })

@@ -2,7 +2,7 @@ import type { ColumnarBackend } from './backend.ts'
 import { EXCEPTION_TAG_HEADER, ExceptionScanner } from './exception-block.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
-/** A statement whose answer is taken as it comes. */
+/** A statement whose result is streamed. */
 export interface StreamedStatement {
   readonly sql: string
   /** ClickHouse's name of the format. */
@@ -14,11 +14,11 @@ export interface StreamedStatement {
 }
 
 /**
- * Asks for an answer and hands it out piece by piece, at the pace of whoever takes them: nothing is kept but what is
- * on its way. (The official client's stream goes through `node:http`, which cannot wait.)
+ * Runs a statement and streams its result with backpressure, so that nothing is buffered beyond what is in flight. (The
+ * official client streams through `node:http`, which has no such backpressure.)
  *
- * @returns the pieces; ending them early ends the statement. They throw what goes wrong on the way
- * @throws ClickHouseFailure what the server said; anything else: it was not reached
+ * @returns the pieces of the result; they throw if it fails midway. Ending the iteration early ends the statement
+ * @throws ClickHouseFailure an error of the server; any other error means that it was not reached
  */
 export async function openAnswer(
   backend: ColumnarBackend,
@@ -54,7 +54,7 @@ async function* pieces(response: Response): AsyncGenerator<Uint8Array, void, voi
       if (piece.length > 0) yield piece
     }
   } catch (error) {
-    // A server may cut the connection after the reason.
+    // A server may close the connection after it has sent the reason.
     const reason = scanner.end()
     throw reason instanceof ClickHouseFailure ? reason : error
   } finally {
@@ -65,7 +65,7 @@ async function* pieces(response: Response): AsyncGenerator<Uint8Array, void, voi
   if (last.length > 0) yield last
 }
 
-/** A value as ClickHouse reads it from `param_name`. */
+/** A value in the text form that ClickHouse expects in `param_name`. */
 export function parameterText(value: unknown): string {
   if (value === null || value === undefined) return '\\N'
   if (Array.isArray(value)) return `[${value.map(elementText).join(',')}]`

@@ -1,18 +1,18 @@
 /**
- * A ClickHouse that may come and go: a server elsewhere, or the embedded engine in a child process. The service reaches
- * either only through `@clickhouse/client` (see `client.ts`).
+ * A ClickHouse that may be temporarily unavailable: a remote server, or the embedded engine in a child process. The
+ * service accesses both only through `client.ts`.
  */
 export interface ColumnarBackend {
-  /** `http(s)://host:port`. May change when the embedded engine had to move to another port. */
+  /** `http(s)://host:port`. May change when the embedded engine restarts on another port. */
   readonly url: string
   readonly username: string
   readonly password: string
   /** The database of the service's tables. */
   readonly database: string
   readonly state: 'starting' | 'ready' | 'down'
-  /** Resolves once it answers; rejects with the signal's reason when that aborts first. */
+  /** Resolves once it responds; rejects with the signal's reason if that aborts first. */
   whenReady(signal?: AbortSignal): Promise<void>
-  /** Ends what was started for it; a server elsewhere is left alone. */
+  /** Stops the embedded engine; a remote server is not affected. */
   stop(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ const PROBE_INTERVAL_MS = 250
 const PROBE_TIMEOUT_MS = 5_000
 
 /**
- * A ClickHouse server of the operator's.
+ * A ClickHouse server that the operator runs.
  *
  * @param clickhouseUrl `http(s)://user:password@host:port/database`; user, password and database may be missing
  */

@@ -1,7 +1,7 @@
 import { runKey } from '../ids.ts'
 import type { Span } from '../journal/journal.ts'
 
-/** A growing run of bytes: the material of `Native` blocks. Little-endian throughout, as ClickHouse wants it. */
+/** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */
 export class Bytes {
   buffer: Buffer
   length = 0
@@ -10,7 +10,7 @@ export class Bytes {
     this.buffer = Buffer.allocUnsafeSlow(initialBytes)
   }
 
-  /** Makes room for `more` bytes after `length`; call before writing to `buffer` directly. */
+  /** Ensures capacity for `more` bytes after `length`; call before writing to `buffer` directly. */
   reserve(more: number): void {
     const need = this.length + more
     if (need <= this.buffer.length) return
@@ -19,7 +19,7 @@ export class Bytes {
     this.buffer = larger
   }
 
-  /** Empties it. A buffer that one burst blew up is given back. */
+  /** Empties the buffer. An oversized one is released. */
   clear(): void {
     this.length = 0
     if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafeSlow(this.initialBytes)
@@ -29,7 +29,7 @@ export class Bytes {
     return this.buffer.subarray(0, this.length)
   }
 
-  /** Room for `count` more 32-bit words, to be filled by the caller. Only for runs that hold nothing but words. */
+  /** Appends `count` 32-bit words for the caller to fill. Only for buffers that contain nothing but words. */
   addWords(count: number): Uint32Array {
     this.reserve(count * 4)
     const place = new Uint32Array(this.buffer.buffer, this.length, count)
@@ -112,7 +112,7 @@ export function uuidFromWords(words: Uint32Array, at: number): string {
 
 const wordsOfRun = new Map<string, Uint32Array>()
 
-/** The ids of a span as words (see {@link uuidWords}): workspace, agent, run. Remembered for the runs of the moment. */
+/** The ids of a span as words (see {@link uuidWords}): workspace, agent, run. Cached for active runs. */
 export function spanWords(span: Omit<Span, 'rows'>): Uint32Array {
   const key = runKey(span.workspaceId, span.runId)
   let words = wordsOfRun.get(key)

@@ -9,34 +9,34 @@ import { openAnswer, parameterText, type StreamedStatement } from './answer-stre
 import type { ColumnarBackend } from './backend.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
-/** The service's way to ClickHouse. Every call has a deadline and throws {@link ColumnarError} or {@link ColumnarUnavailable}. */
+/** The service's ClickHouse client. Every call has a deadline and throws {@link ColumnarError} or {@link ColumnarUnavailable}. */
 export interface ColumnarClient {
   /** The database that unqualified names mean. */
   readonly database: string
   /**
-   * Loads rows into a table; resolves once they are stored for good.
+   * Loads rows into a table; resolves once they are durable.
    *
-   * @param blocks pieces of one or more `Native` blocks, in order; at most some tens of MB in all. Columns that the table has
-   *   and a block has not get their defaults; those it has not are left out
-   * @param token names this load: a repeat with the same token and blocks is recognised and changes nothing
+   * @param blocks pieces of one or more `Native` blocks, in order; a few tens of MB at most. Columns missing in a block get
+   *   their defaults; columns missing in the table are ignored
+   * @param token identifies this load: repeating it with the same blocks changes nothing
    */
   insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal?: AbortSignal): Promise<void>
   /** Rows of a SELECT (without FORMAT), 64-bit integers as numbers. */
   query<Row>(sql: string, options?: QueryOptions): Promise<Row[]>
-  /** The answer of a SELECT (without FORMAT) as text. */
+  /** The result of a SELECT (without FORMAT) as text. */
   queryText(sql: string, format: 'JSON' | 'JSONEachRow', options?: QueryOptions): Promise<string>
   /**
-   * The answer of a SELECT (without FORMAT) in any of ClickHouse's formats, piece by piece as it comes. It begins when
-   * the engine has the first piece; ending the pieces early ends the query. They throw like every call here, when the
-   * answer breaks off. The caller sets the deadline, by the signal.
+   * Streams the result of a SELECT (without FORMAT) in any of ClickHouse's formats. Resolves when the first piece is
+   * available; ending the iteration early ends the query. The iteration throws like every call here if the result is
+   * interrupted. The caller sets the deadline with the signal.
    */
   stream(sql: string, format: string, options: StreamOptions): Promise<AsyncGenerator<Uint8Array, void, void>>
-  /** The answer of any statement as it stands, in tab-separated text unless it names a format. */
+  /** The unparsed result of any statement, tab-separated unless the statement names a format. */
   statementText(sql: string, options?: QueryOptions): Promise<string>
-  /** A statement without an answer, such as DDL. */
+  /** A statement without a result, such as DDL. */
   command(sql: string, options?: QueryOptions): Promise<void>
   ping(signal?: AbortSignal): Promise<void>
-  /** Loads nothing, in the way in which rows are loaded: tells whether that way is open. */
+  /** Loads an empty set of rows, to check that loading works. */
   probeLoading(signal?: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -47,19 +47,19 @@ export interface QueryOptions {
   readonly settings?: Readonly<Record<string, string | number>>
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
-  /** Instead of the client's own; names that do not exist there do not exist for the statement. */
+  /** Replaces the client's database for this statement. */
   readonly database?: string
-  /** The workspace for which it is run: see `Statement.quotaKey`. */
+  /** The workspace that the statement runs for: see `Statement.quotaKey`. */
   readonly quotaKey?: string
 }
 
 export interface StreamOptions extends Omit<QueryOptions, 'timeoutMs'> {
   readonly signal: AbortSignal
-  /** Values of placeholders that are in ClickHouse's text form already, beside `params`. */
+  /** Additional placeholder values, already in ClickHouse's text form. */
   readonly parameters?: StreamedStatement['parameters']
 }
 
-/** ClickHouse refused the statement: repeating it as it is will not help. */
+/** ClickHouse refused the statement: retrying it unchanged will not help. */
 export class ColumnarError extends Error {
   constructor(
     /** ClickHouse's number for the error, such as 60. */
@@ -73,7 +73,7 @@ export class ColumnarError extends Error {
   }
 }
 
-/** ClickHouse did not answer, or has no room now: the same call may succeed later. */
+/** ClickHouse did not respond or is overloaded: the same call may succeed later. */
 export class ColumnarUnavailable extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, options)
@@ -89,13 +89,12 @@ const CONNECTIONS_MAX = 32
 /** How long reads wait for an engine that is being restarted. */
 export const RESTART_PATIENCE_MS = 10_000
 const RESTART_POLL_MS = 100
-/** A read that has seen so many restarts may be the reason for them. */
+/** A read that has seen this many restarts may be causing them. */
 const RESTARTS_MAX = 2
 
 /**
- * What makes a repeated insert recognisable: one thread reads the blocks, and they are joined by the same rules each
- * time, whatever the server's profile says. `async_insert` would answer before the rows are stored. A table takes those
- * columns of a block that it has.
+ * Makes a repeated insert recognisable: one thread reads the blocks and always combines them in the same way, whatever
+ * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped.
  */
 const INSERT_SETTINGS = {
   async_insert: 0,
@@ -109,17 +108,17 @@ const INSERT_SETTINGS = {
   min_insert_block_size_bytes: '268435456',
 } as const
 
-/** Of every query. */
+/** Settings of every query. */
 const CLIENT_SETTINGS = { output_format_json_quote_64bit_integers: 0 } as const
 
-/** Codes that speak of the server's state, not of the statement. */
+/** Error codes caused by the server's state, not by the statement. */
 const ABORTED = 236
 const NO_DATA_TO_INSERT = 108
 const TRANSIENT_CODES = new Set([
   202, // TOO_MANY_SIMULTANEOUS_QUERIES
   209, // SOCKET_TIMEOUT
   210, // NETWORK_ERROR
-  ABORTED, // the server shuts down
+  ABORTED, // the server is shutting down
   242, // TABLE_IS_READ_ONLY
   243, // NOT_ENOUGH_SPACE
   252, // TOO_MANY_PARTS
@@ -142,7 +141,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         : translate(error)
     }
   }
-  /** The database goes into the settings, because the client itself has one for all calls. */
+  /** The database is passed as a setting, because the official client has only one for all calls. */
   const settingsOf = (options: QueryOptions) => ({
     database: options.database ?? database,
     ...keyOf(options),
@@ -156,7 +155,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
           query: sql,
           format,
           query_params: { ...options.params },
-          // The status then says whether it is an answer; it is read as a whole anyway.
+          // The HTTP status then reports errors; the result is buffered anyway.
           clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
           abort_signal: signal,
         })
@@ -225,8 +224,8 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
 }
 
 /**
- * A read that the engine's restart has cut off, asked again of the new one: nothing of it had been answered.
- * @throws what `read` throws, once there have been too many restarts or one takes too long
+ * Retries a read that was interrupted by a restart of the engine, before any of its result was returned.
+ * @throws the error of `read` after too many restarts, or when one takes too long
  */
 async function throughRestarts<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
   let restarts = 0
@@ -251,9 +250,8 @@ function keyOf({ quotaKey }: Pick<QueryOptions, 'quotaKey'>): { quota_key?: stri
 }
 
 /**
- * Sends blocks as they lie in memory. The official client's own stream copies them into fresh memory on the way
- * (`node:http` joins what it has buffered), which cost the service five times what the sending does: 60 µs against 10 µs
- * for a call of 100 events, measured.
+ * Sends blocks without copying them. The official client copies them into new memory (`node:http` concatenates its
+ * buffers), which costs five times as much as sending: 60 µs against 10 µs for 100 events, measured.
  */
 async function postBlocks(
   backend: ColumnarBackend,
@@ -286,7 +284,7 @@ function streamOf(blocks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
 
 type Use<T> = (client: ClickHouseClient, signal: AbortSignal) => Promise<T>
 
-/** The official client for where the backend is now. */
+/** The official client for the backend's current URL. */
 function connectionTo(backend: ColumnarBackend) {
   let url = backend.url
   const open = () =>
@@ -298,7 +296,7 @@ function connectionTo(backend: ColumnarBackend) {
       request_timeout: INSERT_TIMEOUT_MS,
       // A server may refuse long URLs.
       use_multipart_params_auto: true,
-      // Errors are thrown; whoever catches one logs it, without the statement's text.
+      // Errors are thrown, and logged by the caller without the statement's text.
       log: { level: ClickHouseLogLevel.OFF },
       clickhouse_settings: CLIENT_SETTINGS,
     })
@@ -316,7 +314,7 @@ function connectionTo(backend: ColumnarBackend) {
   }
 }
 
-/** Opens an answer and passes it on, with errors as this client throws them. */
+/** Opens a streamed result, with errors translated to those of this client. */
 async function piecesOf(
   open: () => Promise<AsyncGenerator<Uint8Array, void, void>>,
   signal: AbortSignal,
@@ -338,13 +336,13 @@ async function piecesOf(
 
 function translate(error: unknown): Error {
   const code = codeOf(error)
-  const said = error as ClickHouseError | ClickHouseFailure
+  const failure = error as ClickHouseError | ClickHouseFailure
   if (code === undefined) return new ColumnarUnavailable('ClickHouse is not reachable', { cause: error })
-  if (TRANSIENT_CODES.has(code)) return new ColumnarUnavailable(said.message.trim(), { cause: error })
-  return new ColumnarError(code, said.type ?? 'UNKNOWN_EXCEPTION', said.message.trim())
+  if (TRANSIENT_CODES.has(code)) return new ColumnarUnavailable(failure.message.trim(), { cause: error })
+  return new ColumnarError(code, failure.type ?? 'UNKNOWN_EXCEPTION', failure.message.trim())
 }
 
-/** ClickHouse's number for an error of its own. */
+/** The error code if ClickHouse reported the error; undefined otherwise. */
 function codeOf(error: unknown): number | undefined {
   return error instanceof ClickHouseError || error instanceof ClickHouseFailure ? Number(error.code) : undefined
 }

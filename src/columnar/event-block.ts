@@ -7,14 +7,14 @@ import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCa
 import { UlidWriter } from './ulid-writer.ts'
 
 /**
- * Collects events, column by column, for one block of the `events` table in ClickHouse's `Native` format. Rows go in
- * straight from the bytes of their requests; what many rows share (ids of the run, positions, time of acceptance) is
- * written once the block is built.
+ * Collects events, column by column, for one block of the `events` table in ClickHouse's `Native` format. Values are
+ * copied directly from the request's bytes. Shared values (ids of the run, positions, time of acceptance) are written
+ * when the block is built.
  */
 export class EventBlock {
   rows = 0
   spans: Span[] = []
-  /** Outbox ids of the rows that came from there: they go into the frame, for recovery. */
+  /** Outbox ids of the rows from the outbox; the frame stores them for recovery. */
   readonly outboxIds: string[] = []
   private readonly eventId = new Bytes()
   private readonly type = new Bytes()
@@ -27,14 +27,14 @@ export class EventBlock {
   private readonly receivedAt = new Bytes()
   private readonly ulids = new UlidWriter()
 
-  /** Size of what has been collected, roughly. */
+  /** Approximate size of the collected rows. */
   get bytes(): number {
     return this.payload.length + this.type.length + this.eventId.length + this.rows * FIXED_BYTES_PER_ROW
   }
 
   /**
    * Adds the rows of a batch.
-   * @param now Unix milliseconds, for ids we mint and events without a time of their own
+   * @param now Unix milliseconds, for minted ids and for events without `occurred_at`
    */
   add(batch: EventBatch, now: number): void {
     const { scan, rows, ids } = batch
@@ -61,7 +61,7 @@ export class EventBlock {
     this.addSpan(batch.run, count)
   }
 
-  /** Adds events of the service's own, which come from the outbox: few, so that this need not be fast. */
+  /** Adds system events, which come from the outbox. They are few, so this need not be fast. */
   addSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
     for (const row of rows) {
       this.eventId.string(row.event_id)
@@ -75,7 +75,7 @@ export class EventBlock {
     this.outboxIds.push(...outboxIds)
   }
 
-  /** The block, in pieces to be written one after the other. They are views: use them before {@link clear}. */
+  /** The block, as pieces to be concatenated. They are views: use them before {@link clear}. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
     this.fillIds()
     this.seq.clear()
@@ -105,7 +105,7 @@ export class EventBlock {
     for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
   }
 
-  /** Calls for one run that follow each other share a span. */
+  /** Consecutive calls of one run share a span. */
   private addSpan({ workspaceId, agentId, runId }: Omit<RunRef, 'runtimeType'>, rows: number): void {
     const last = this.spans[this.spans.length - 1]
     if (last?.runId === runId && last.workspaceId === workspaceId)

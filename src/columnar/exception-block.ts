@@ -1,21 +1,21 @@
 import { ClickHouseFailure } from './protocol.ts'
 
 /**
- * How ClickHouse (25.11 and later) reports a failure when part of the answer is on its way already: a header names a tag,
- * and a block marked with it ends the body, which is then cut off. The tag is random, so that no row can look like one.
+ * How ClickHouse (25.11 and later) reports a failure after part of the response has been sent: a header contains a tag,
+ * and a block marked with that tag ends the body. The tag is random, so that no row can be mistaken for it.
  */
 
 export const EXCEPTION_TAG_HEADER = 'X-ClickHouse-Exception-Tag'
 
 const TAG_LENGTH = 16
-/** ClickHouse writes no more of a message than this. */
+/** Maximum size of ClickHouse's exception block. */
 const BLOCK_BYTES_MAX = 16 * 1024
 
 export function mintExceptionTag(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(TAG_LENGTH / 2))).toString('hex')
 }
 
-/** The end of an answer that failed. */
+/** The final block of a failed response. */
 export function exceptionBlock(tag: string, failure: ClickHouseFailure, version: string): Buffer {
   const message = `${failure
     .toText(version)
@@ -24,10 +24,10 @@ export function exceptionBlock(tag: string, failure: ClickHouseFailure, version:
   return Buffer.from(`${opening(tag)}${message}${Buffer.byteLength(message)} ${tag}\r\n${MARKER}\r\n`)
 }
 
-/** Parts an answer, as it comes, from the block that may end it. */
+/** Separates a streamed response from the exception block that may end it. */
 export class ExceptionScanner {
   private readonly opening: Buffer
-  /** What may be the beginning of the block; once it is known to be, all of it. */
+  /** Bytes that may be the beginning of the block; once it is confirmed, the block itself. */
   private rest: Buffer = EMPTY
   private isFailed = false
 
@@ -35,7 +35,7 @@ export class ExceptionScanner {
     this.opening = Buffer.from(opening(tag))
   }
 
-  /** @returns what is certainly part of the answer */
+  /** @returns the bytes that are certainly part of the response */
   push(chunk: Uint8Array): Buffer {
     const all = this.rest.length === 0 ? asBuffer(chunk) : Buffer.concat([this.rest, chunk])
     if (this.isFailed) {
@@ -49,7 +49,7 @@ export class ExceptionScanner {
     return all.subarray(0, end)
   }
 
-  /** What is left at the end of a body: the last bytes of the answer, or why it failed. */
+  /** At the end of the body: the last bytes of the response, or the failure. */
   end(): Buffer | ClickHouseFailure {
     if (!this.isFailed) return this.rest
     const text = this.rest.subarray(this.opening.length).toString('utf8')

@@ -4,18 +4,18 @@ import type { Log } from '../log.ts'
 import { StartError } from '../ops/start-error.ts'
 import type { ColumnarClient } from './client.ts'
 
-/** Where this binary's migrations are. */
+/** The directory of the migrations. */
 const MIGRATIONS_DIR = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
 
-/** A migration of a big table takes its time. */
+/** Migrating a large table takes time. */
 const MIGRATION_TIMEOUT_MS = 600_000
 
 /**
- * Brings the client's database, which it creates, up to the `NNNN_name.sql` files of `directory`, in order. The files
- * write `{database}` for its name. ClickHouse has no transactions over DDL, so each statement must bear being run
- * again: a crash between a file and its record repeats the file.
+ * Creates the client's database and applies the missing `NNNN_name.sql` files of `directory`, in order. `{database}` in
+ * the files stands for its name. ClickHouse has no transactional DDL, so every statement must be idempotent: a crash
+ * between a file and its record repeats the file.
  *
- * @throws StartError when the database has migrations that this binary does not know
+ * @throws StartError when the database has migrations that this version does not know
  */
 export async function migrateClickHouse(client: ColumnarClient, log: Log, directory = MIGRATIONS_DIR): Promise<void> {
   const known = (await readdir(directory)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
@@ -44,11 +44,11 @@ function statementsOf(text: string): string[] {
 }
 
 function refuseUnknown(applied: readonly string[], known: readonly string[]): void {
-  const stranger = applied.find((name, i) => known[i] !== name)
-  if (stranger === undefined) return
+  const unexpected = applied.find((name, i) => known[i] !== name)
+  if (unexpected === undefined) return
   throw new StartError(
-    known.includes(stranger)
-      ? `ClickHouse has migration ${stranger} but lacks one before it: another version migrated it`
-      : `ClickHouse was migrated by a newer version (${stranger} is unknown here): start that version or a later one`,
+    known.includes(unexpected)
+      ? `ClickHouse has migration ${unexpected} but lacks an earlier one: a different version migrated it`
+      : `ClickHouse was migrated by a newer version (migration ${unexpected} is unknown): start that version or a later one`,
   )
 }

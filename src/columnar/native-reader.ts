@@ -1,8 +1,8 @@
 /**
- * Reads blocks of ClickHouse's `Native` format as the journal writes them (`event-block.ts`, `record-block.ts`), for those who
- * follow the journal instead of asking ClickHouse. Strings are decoded when asked for, so that rows nobody wants cost little.
+ * Reads the journal's blocks in ClickHouse's `Native` format (`event-block.ts`, `record-block.ts`), for consumers of the
+ * journal. Strings are decoded on access, so that rows without a subscriber cost little.
  *
- * Nothing is copied up front: read what you need before the block's memory is used again.
+ * Nothing is copied: read all values before the block's memory is reused.
  */
 export class NativeBlock {
   readonly rows: number
@@ -15,27 +15,27 @@ export class NativeBlock {
     for (let i = 0; i < columns; i++) {
       const name = cursor.string()
       const type = cursor.string()
-      // Which log a row came from is known to whoever reads the log.
+      // The epoch is the last column and is known to the reader of the journal.
       if (type.startsWith('LowCardinality')) break
       this.columns.set(name, readColumn(cursor, type, this.rows))
     }
   }
 
-  /** @throws RangeError for a column that the block has not got, which is a mistake of ours */
+  /** @throws RangeError for a column that the block does not have */
   strings(name: string): StringColumn {
     const column = this.columns.get(name)
     if (!(column instanceof StringColumn)) throw new RangeError(`the block has no column ${name} of strings`)
     return column
   }
 
-  /** Whole numbers of up to 53 bits; those of an `Enum8` are its places. */
+  /** Integers of up to 53 bits; for an `Enum8`, its numeric values. */
   numbers(name: string): NumberColumn {
     const column = this.columns.get(name)
     if (!(column instanceof NumberColumn)) throw new RangeError(`the block has no column ${name} of numbers`)
     return column
   }
 
-  /** The whole row as an object, null where a value is; columns that the block has not got are absent. */
+  /** The row as an object. Columns that the block does not have are absent. */
   row(index: number): Record<string, unknown> {
     const row: Record<string, unknown> = {}
     for (const [name, column] of this.columns) row[name] = column.at(index)
@@ -50,12 +50,12 @@ interface Column {
 export class StringColumn implements Column {
   constructor(
     private readonly bytes: Buffer,
-    /** Where each value begins and ends. */
-    private readonly places: Uint32Array,
+    /** Start and end offset of each value. */
+    private readonly offsets: Uint32Array,
   ) {}
 
   at(row: number): string {
-    return this.bytes.toString('utf8', this.places[row * 2], this.places[row * 2 + 1])
+    return this.bytes.toString('utf8', this.offsets[row * 2], this.offsets[row * 2 + 1])
   }
 }
 
@@ -86,7 +86,7 @@ class Cursor {
     return this.bytes.toString('utf8', this.at - length, this.at)
   }
 
-  /** Steps over `length` bytes; where they begin. */
+  /** Skips `length` bytes. @returns where they begin */
   skip(length: number): number {
     this.at += length
     return this.at - length
@@ -140,13 +140,13 @@ const READERS: Record<string, (cursor: Cursor, rows: number) => Column> = {
 }
 
 function strings(cursor: Cursor, rows: number): StringColumn {
-  const places = new Uint32Array(rows * 2)
+  const offsets = new Uint32Array(rows * 2)
   for (let row = 0; row < rows; row++) {
     const length = cursor.varint()
-    places[row * 2] = cursor.skip(length)
-    places[row * 2 + 1] = cursor.at
+    offsets[row * 2] = cursor.skip(length)
+    offsets[row * 2 + 1] = cursor.at
   }
-  return new StringColumn(cursor.bytes, places)
+  return new StringColumn(cursor.bytes, offsets)
 }
 
 function int64(cursor: Cursor, rows: number): NumberColumn {

@@ -1,8 +1,8 @@
 import { Bytes } from './bytes.ts'
 
 /**
- * Pieces of ClickHouse's `Native` format, as it is over HTTP: a block is its number of columns and rows, then each
- * column's name, type and values.
+ * Parts of ClickHouse's `Native` format as used over HTTP: a block is its number of columns and rows, then each column's
+ * name, type and values.
  */
 
 export function blockHead(columns: number, rows: number): Buffer {
@@ -45,8 +45,8 @@ export function addConstantInt64(column: Bytes, value: number, rows: number): vo
 }
 
 /**
- * A `LowCardinality(String)` column with the same value `rows` times: a dictionary of one and an index of one byte a
- * row. It spares the engine a string a row.
+ * A `LowCardinality(String)` column with the same value `rows` times: a dictionary with one entry and an index of one byte
+ * per row, which is cheaper for the engine than a string per row.
  */
 export function constantLowCardinality(value: string, rows: number): Buffer {
   const column = new Bytes(64 + value.length + rows)

@@ -1,32 +1,31 @@
 /**
- * ClickHouse's HTTP protocol, seen from a server: what a request asks for, and what an answer or an error looks like.
- * Knows nothing of the engine behind it, so that the embedded engine and the public ClickHouse-compatible endpoint
- * speak one dialect.
+ * The server side of ClickHouse's HTTP protocol: parses requests and formats responses and errors. It is independent of
+ * the engine, so that the embedded engine and the public ClickHouse-compatible endpoint use the same dialect.
  */
 
 /** One statement as a client sent it. */
 export interface Statement {
-  /** The SQL text; ends before the data of an INSERT when `data` says that the data is the request's body. */
+  /** The SQL text, without the data of an INSERT when `hasData` is set. */
   readonly text: string
   readonly hasData: boolean
   /** Undefined: the server's default database. */
   readonly database: string | undefined
-  /** The client's, or one we minted. Names the query in `KILL QUERY` and in the answer. */
+  /** The client's query id, or a generated one. Identifies the query in `KILL QUERY` and in the response. */
   readonly queryId: string
-  /** Whose statement it is, for those who count: ClickHouse's name for it is quota key. Ours is the workspace. */
+  /** Whose limits the statement counts against (ClickHouse's quota key): the workspace. */
   readonly quotaKey: string | undefined
   /** Output format of a query that has no FORMAT clause. */
   readonly defaultFormat: string
   readonly settings: Readonly<Record<string, string>>
   /** Values of `{name:Type}` placeholders in ClickHouse's escaped text form, as they come in `param_name`. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The client takes a gzip-compressed answer. */
+  /** The client accepts a gzip-compressed response. */
   readonly acceptsGzip: boolean
-  /** The answer is to begin when the statement has ended, so that its status says how. */
+  /** The response starts after the statement has ended, so that its status reports the outcome. */
   readonly waitsForEnd: boolean
 }
 
-/** What a statement did, for the `X-ClickHouse-Summary` header. */
+/** Statistics of a statement for the `X-ClickHouse-Summary` header. */
 export interface Summary {
   readonly readRows: number
   readonly readBytes: number
@@ -51,7 +50,7 @@ export class ClickHouseFailure extends Error {
   /** Reads the engine's own text, `Code: 60. DB::Exception: … (UNKNOWN_TABLE) (version …)`. */
   static fromText(text: string): ClickHouseFailure {
     const plain = text.replace(/\s*\(version [^()]*(\([^()]*\))?\)\s*$/, '')
-    // Passing through layers of the engine, an error may be wrapped into itself.
+    // Layers of the engine may repeat the prefix.
     const match = /^(?:Code: (\d+)\. DB::Exception: )+([\s\S]*?)\s*(?:\(([A-Z0-9_]+)\))?\s*$/.exec(plain)
     if (match === null) return new ClickHouseFailure(UNKNOWN_EXCEPTION, 'UNKNOWN_EXCEPTION', text.trim())
     return new ClickHouseFailure(Number(match[1]), match[3] ?? 'UNKNOWN_EXCEPTION', match[2])
@@ -72,8 +71,8 @@ export interface Credentials {
 }
 
 /**
- * Value of ClickHouse's setting `workload` for statements of tenants; everything else is the service's own. On a server
- * elsewhere nothing hangs on it unless its operator defines that workload.
+ * Value of ClickHouse's setting `workload` for statements of tenants; other statements are the service's. On a remote
+ * server it has no effect unless the operator defines that workload.
  */
 export const TENANT_WORKLOAD = 'tenants'
 
@@ -87,10 +86,10 @@ const PROTOCOL_PARAMETERS = new Set(
   ),
 )
 
-/** What the protocol offers and we do not: refused, because ignoring it would change what a request means. */
+/** Unsupported parameters. They are refused, because ignoring them would change the meaning of a request. */
 const UNSUPPORTED_PARAMETERS = ['session_id', 'session_timeout', 'session_check', 'close_session', 'role']
 
-/** Who the client says it is, by header or URL, as ClickHouse accepts it. */
+/** The client's credentials, from headers or URL, as ClickHouse accepts them. */
 export function readCredentials(request: Request): Credentials {
   const url = new URL(request.url)
   const basic = /^Basic\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')
@@ -105,10 +104,10 @@ export function readCredentials(request: Request): Credentials {
 }
 
 /**
- * Reads what a request asks for. The body stays unread when it is the data of an INSERT (`hasData`).
+ * Parses a request. The body stays unread when it is the data of an INSERT (`hasData`).
  *
- * @param mintQueryId names a query whose client gave no `query_id`
- * @throws ClickHouseFailure when the request is not one of the protocol
+ * @param mintQueryId generates an id for a query without `query_id`
+ * @throws ClickHouseFailure when the request does not follow the protocol
  */
 export async function readStatement(request: Request, mintQueryId: () => string): Promise<Statement> {
   const search = new URL(request.url).searchParams
@@ -136,13 +135,13 @@ export async function readStatement(request: Request, mintQueryId: () => string)
   }
 }
 
-/** Whether the client takes a compressed answer, and asks for one. */
+/** Whether the client accepts a compressed response and requests one. */
 export function acceptsGzip(request: Request): boolean {
   const isAskedFor = new URL(request.url).searchParams.get('enable_http_compression') === '1'
   return isAskedFor && /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
 }
 
-/** The body, inflated if it came compressed. */
+/** The body, decompressed if necessary. */
 export function bodyStream(request: Request): ReadableStream<Uint8Array> | null {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   if (request.body === null || encoding === 'identity') return request.body
@@ -150,12 +149,12 @@ export function bodyStream(request: Request): ReadableStream<Uint8Array> | null 
   return request.body.pipeThrough(new DecompressionStream('gzip') as ReadableWritablePair<Uint8Array, Uint8Array>)
 }
 
-/** The format that the answer to `text` will have: its FORMAT clause wins over the default. */
+/** The output format of `text`: its FORMAT clause overrides the default. */
 export function outputFormat(text: string, defaultFormat: string): string {
   return /\bFORMAT\s+([A-Za-z0-9]+)\s*(?:SETTINGS\b[^;]*)?;?\s*$/i.exec(text)?.[1] ?? defaultFormat
 }
 
-/** The headers of an answer of the server. What the statement did is not known when the answer is sent as it comes. */
+/** The response headers. A streamed response has no statistics, because they are not known when it starts. */
 export function answerHeaders(queryId: string, format: string, summary = NOTHING_YET): Record<string, string> {
   return {
     'Content-Type': contentType(format),
@@ -205,7 +204,7 @@ function refuseUnsupported(search: URLSearchParams): void {
   }
 }
 
-/** Fields of a multipart body: a client sends the query and its parameters so when they are too long for a URL. */
+/** Fields of a multipart body, which clients use for queries and parameters that are too long for a URL. */
 async function readForm(request: Request): Promise<Map<string, string> | undefined> {
   if (!/^multipart\/form-data\b/i.test(request.headers.get('content-type') ?? '')) return undefined
   refuseTooLarge(Number(request.headers.get('content-length') ?? 0))
@@ -251,7 +250,7 @@ function contentType(format: string): string {
 
 const UNKNOWN_EXCEPTION = 1002
 
-/** Status of the codes that clients tell apart; every other error is a 500, as in ClickHouse. */
+/** HTTP status by error code; every other error is a 500, as in ClickHouse. */
 const HTTP_STATUS: Readonly<Record<number, number>> = {
   ...statusOf(400, [6, 25, 26, 27, 36, 38, 41, 43, 53, 62, 72, 117, 182, 321, 386, 456, 457]),
   ...statusOf(401, [194]),

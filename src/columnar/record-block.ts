@@ -3,7 +3,7 @@ import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { Bytes, uuidWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 
-/** How values of a column are written. `Nullable` ones are preceded by a map of which are null. */
+/** Column types. `Nullable` columns are preceded by a null map. */
 type ColumnType = keyof typeof WRITERS
 
 /** The columns of a table that come from a record: name and type, in the table's order. */
@@ -56,8 +56,8 @@ const TASK_COLUMNS: Columns<TaskRow> = [
 ]
 
 /**
- * Collects changes of runs or of tasks for one block in ClickHouse's `Native` format. Records change far less often than
- * events happen, so this one is plain where {@link EventBlock} is fast.
+ * Collects changes of runs or tasks for one block in ClickHouse's `Native` format. Records are far rarer than events, so
+ * this class is simple where {@link EventBlock} is optimized.
  */
 export class RecordBlock<Row extends RunRow | TaskRow> {
   readonly records: Row[] = []
@@ -96,7 +96,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     this.outboxIds.push(...outboxIds)
   }
 
-  /** The block, in pieces to be written one after the other. */
+  /** The block, as pieces to be concatenated. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
     const pieces = [blockHead(this.columns.length + 3, this.rows)]
     for (const [name, type, nullable] of this.columns) {
@@ -130,7 +130,7 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
 
 const FIXED_BYTES_PER_ROW = 400
 
-/** Each writes a whole column; what is null or absent writes the type's default, as `Nullable` wants it. */
+/** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
 const WRITERS = {
   UUID: each((column, value) => column.words(value === null ? NIL_UUID : uuidWords(value as string))),
   String: each((column, value) => column.string((value ?? '') as string)),

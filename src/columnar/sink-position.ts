@@ -2,21 +2,21 @@ import fs from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 
-/** How far the sink has come: rows up to `loadedSeq` are in ClickHouse for certain; those up to `inFlightSeq` may be. */
+/** The sink's progress: rows up to `loadedSeq` are in ClickHouse; rows up to `inFlightSeq` may be. */
 export interface SinkPosition {
   readonly loadedSeq: number
   readonly inFlightSeq: number
-  /** How often loading went back. Part of every token, so that what is loaded again is not taken for a repeat. */
+  /** Number of reloads. Part of every deduplication token, so that reloaded rows are not treated as a repeat. */
   readonly reloads: number
-  /** Rows after `loadedSeq` up to here may be there from an earlier load, and must go first; 0 when there are none. */
+  /** Rows after `loadedSeq` up to here may exist from an earlier load and must be deleted first; 0 when there are none. */
   readonly clearThroughSeq: number
 }
 
 const BEGINNING: SinkPosition = { loadedSeq: 0, inFlightSeq: 0, reloads: 0, clearThroughSeq: 0 }
 
 /**
- * The sink's position on stable storage. Two slots are written in turn, so that a write torn by a power failure leaves
- * the one before it readable.
+ * The sink's position on stable storage. Two slots are written alternately, so that a torn write leaves the previous one
+ * readable.
  */
 export class SinkPositionFile {
   private constructor(
@@ -25,7 +25,7 @@ export class SinkPositionFile {
     private generation: number,
   ) {}
 
-  /** Opens the file, or begins one at position 0. */
+  /** Opens the file; a new one starts at position 0. */
   static async open(path: string): Promise<SinkPositionFile> {
     const file = await open(path, fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_DSYNC ?? 0), 0o600)
     const bytes = Buffer.alloc(SLOT_BYTES * 2)
@@ -36,7 +36,7 @@ export class SinkPositionFile {
     return new SinkPositionFile(file, newest?.position ?? BEGINNING, newest?.generation ?? 0)
   }
 
-  /** What the file says, without keeping it open. */
+  /** Reads the position without keeping the file open. */
   static async read(path: string): Promise<SinkPosition> {
     const file = await SinkPositionFile.open(path)
     await file.close()
@@ -47,10 +47,10 @@ export class SinkPositionFile {
     return this.last
   }
 
-  /** Durable once it resolves. What is not named stays. One call at a time. */
+  /** Updates the given fields; durable when it resolves. One call at a time. */
   async set(changes: Partial<SinkPosition>): Promise<void> {
     const position = { ...this.last, ...changes }
-    // A write that failed is made good in the same slot: the other one is all there is until then.
+    // After a failed write the same slot is written again: the other slot holds the only valid position.
     const generation = this.generation + 1
     const slot = Buffer.alloc(SLOT_BYTES)
     const numbers = [generation, position.loadedSeq, position.inFlightSeq, position.reloads, position.clearThroughSeq]
@@ -59,7 +59,7 @@ export class SinkPositionFile {
     })
     slot.writeUInt32LE(crc32(slot.subarray(0, CHECK_AT)), CHECK_AT)
     const { bytesWritten } = await this.file.write(slot, 0, SLOT_BYTES, (generation % 2) * SLOT_BYTES)
-    if (bytesWritten < SLOT_BYTES) throw new Error('the position of the sink could not be written whole')
+    if (bytesWritten < SLOT_BYTES) throw new Error('the sink position was written only partially')
     this.generation = generation
     this.last = position
   }
@@ -71,7 +71,7 @@ export class SinkPositionFile {
 
 const SLOT_BYTES = 64
 const CHECK_AT = 60
-/** Of the slots of earlier versions, which end with it. */
+/** Offset of the check in slots of earlier versions. */
 const OLD_CHECK_AT = 24
 
 /** Undefined for a slot that was never written, or torn. */

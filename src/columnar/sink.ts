@@ -5,11 +5,11 @@ import { Holds } from '../ops/holds.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import { type SinkPosition, SinkPositionFile } from './sink-position.ts'
 
-/** What the sink needs of ClickHouse. */
+/** The part of the ClickHouse client that the sink needs. */
 export interface NativeInserter {
   /**
-   * Inserts blocks in `Native` format, all or none; a repeat of the same blocks with the same token changes nothing.
-   * Rejects when it is not known to have succeeded.
+   * Inserts blocks in `Native` format atomically; repeating the same blocks with the same token changes nothing. Rejects
+   * when it failed or the outcome is unknown.
    */
   insertNative(table: string, blocks: readonly Uint8Array[], token: string, signal: AbortSignal): Promise<void>
 }
@@ -17,44 +17,44 @@ export interface NativeInserter {
 export interface SinkOptions {
   readonly journal: Journal
   readonly client: NativeInserter
-  /** Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Without it nothing is loaded again. */
+  /** Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Required for {@link Sink.reload}. */
   readonly clear?: (afterSeq: number, throughSeq: number, signal: AbortSignal) => Promise<void>
-  /** Where the sink keeps its position. */
+  /** Directory of the sink's position file. */
   readonly dir: string
   readonly log: Log
-  /** Where the sink is supervised together with others. */
+  /** Supervises the sink together with other loops. */
   readonly loops?: Loops
-  /** Told of each loaded batch. */
+  /** Called after each loaded batch. */
   readonly onLoaded?: (rows: number, milliseconds: number) => void
-  /** Shortest time between two loads: a trickle must not become a part a row. */
+  /** Minimum time between two loads, so that a slow stream does not create a part per row. */
   readonly intervalMs?: number
 }
 
-/** How fresh ClickHouse is, for those who query it. */
+/** How far ClickHouse has been loaded, for its readers. */
 export interface SinkProgress {
   readonly epoch: string
   /** Every row up to this position is in ClickHouse. */
   loadedSeq(): number
-  /** Waits until the row at `seq` is in ClickHouse. False when that took longer than `timeoutMs`. */
+  /** Waits until the row at `seq` is in ClickHouse. False after `timeoutMs`. */
   waitFor(seq: number, timeoutMs: number): Promise<boolean>
 }
 
 /**
- * Loads the journal into ClickHouse, exactly once. Before a batch is sent, its bounds are noted on stable storage; after a
- * crash the very same batch is sent again under the same deduplication token, so it lands once whether or not it had
- * landed before. While ClickHouse is away the sink keeps trying, and the journal keeps the rows.
+ * Loads the journal into ClickHouse, exactly once. Before a batch is sent, its bounds are written to stable storage. After
+ * a crash the same batch is sent again with the same deduplication token, so it is stored once in any case. While
+ * ClickHouse is unavailable the sink retries, and the journal keeps the rows.
  *
- * When ClickHouse turns out to have less than it had, rows are loaded again: what of them is there is deleted first.
+ * When ClickHouse has gone back to an earlier state, rows are loaded again, after deleting those that still exist.
  */
 export class Sink implements SinkProgress {
   private readonly stopping = new AbortController()
   private readonly finished: Promise<void>
   private waiters: { seq: number; resolve: () => void }[] = []
-  private hurried = Promise.withResolvers<void>()
-  private wanted: Reload | undefined
+  private hurry = Promise.withResolvers<void>()
+  private pendingReload: Reload | undefined
   private readonly holds = new Holds()
   private readonly stopped = Promise.withResolvers<void>()
-  /** Aborted when there is something else to do than to wait for rows. */
+  /** Aborted when the sink must stop waiting for rows. */
   private waiting = new AbortController()
 
   constructor(
@@ -76,7 +76,7 @@ export class Sink implements SinkProgress {
 
   async waitFor(seq: number, timeoutMs: number): Promise<boolean> {
     if (seq <= this.loadedSeq()) return true
-    this.hurried.resolve()
+    this.hurry.resolve()
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const waiter = { seq, resolve: () => resolve(true) }
     this.waiters.push(waiter)
@@ -88,41 +88,41 @@ export class Sink implements SinkProgress {
   }
 
   /**
-   * Goes back: rows after `afterSeq`, which the journal must still have, are deleted from ClickHouse and loaded again. Resolves
-   * once that is certain to happen, whatever dies; rejects when the sink stops before. One call at a time.
+   * Deletes the rows after `afterSeq` from ClickHouse and loads them again from the journal, which must still have them.
+   * Resolves once the request is durable; rejects if the sink stops first. One call at a time.
    *
-   * @param throughSeq what lies past it is not deleted: the journal does not have it
+   * @param throughSeq rows after this position are not deleted, because the journal does not have them
    */
   reload(afterSeq: number, throughSeq = this.options.journal.endSeq): Promise<void> {
-    const noted = Promise.withResolvers<void>()
-    if (this.stopping.signal.aborted) noted.reject(this.stopping.signal.reason)
-    this.wanted = { afterSeq, throughSeq, noted }
-    // They must not leave the journal meanwhile.
+    const stored = Promise.withResolvers<void>()
+    if (this.stopping.signal.aborted) stored.reject(this.stopping.signal.reason)
+    this.pendingReload = { afterSeq, throughSeq, stored }
+    // Keeps the rows in the journal.
     this.options.journal.release('sink', Math.min(afterSeq, this.loadedSeq()))
     this.waiting.abort()
-    this.hurried.resolve()
-    return noted.promise
+    this.hurry.resolve()
+    return stored.promise
   }
 
   /**
-   * Keeps the sink from loading until the function it answers is called; resolves once no load is under way.
+   * Pauses loading until the returned function is called; resolves once no load is running.
    * @throws the reason of `signal`
    */
   hold(signal: AbortSignal): Promise<() => void> {
     const hold = this.holds.ask(signal)
     this.waiting.abort()
-    this.hurried.resolve()
+    this.hurry.resolve()
     return hold
   }
 
-  /** Loads what the journal holds by now, for `timeoutMs` at the most, then stops. The rest is loaded after the next start. */
+  /** Loads the journal's current rows, for at most `timeoutMs`, then stops. The rest is loaded after the next start. */
   async stop(timeoutMs: number): Promise<void> {
     await this.waitFor(this.options.journal.endSeq, timeoutMs)
     this.stopping.abort()
     this.stopped.resolve()
     this.waiting.abort()
     await this.finished
-    this.wanted?.noted.reject(this.stopping.signal.reason)
+    this.pendingReload?.stored.reject(this.stopping.signal.reason)
     await this.position.close()
   }
 
@@ -134,7 +134,7 @@ export class Sink implements SinkProgress {
     while (!signal.aborted) {
       this.waiting = new AbortController()
       await this.holds.giveWay(this.stopped.promise)
-      if (this.wanted !== undefined) await this.goBack(this.wanted)
+      if (this.pendingReload !== undefined) await this.rewind(this.pendingReload)
       if (!(await this.clearAhead(loop))) continue
       const loaded = this.loadedSeq()
       if (loaded >= this.options.journal.endSeq) loop.succeeded()
@@ -152,7 +152,7 @@ export class Sink implements SinkProgress {
     }
   }
 
-  private async goBack({ afterSeq, throughSeq, noted }: Reload): Promise<void> {
+  private async rewind({ afterSeq, throughSeq, stored }: Reload): Promise<void> {
     const { reloads, clearThroughSeq } = this.position.get()
     await this.position.set({
       loadedSeq: afterSeq,
@@ -160,11 +160,11 @@ export class Sink implements SinkProgress {
       reloads: reloads + 1,
       clearThroughSeq: Math.max(clearThroughSeq, throughSeq),
     })
-    this.wanted = undefined
-    noted.resolve()
+    this.pendingReload = undefined
+    stored.resolve()
   }
 
-  /** Deletes what a load of before has left of the rows that are to be loaded now. False when there is something else to do. */
+  /** Deletes leftovers of an earlier load before a reload. False when the sink was stopped or has to rewind. */
   private async clearAhead(loop: Loop): Promise<boolean> {
     const { loadedSeq, clearThroughSeq } = this.position.get()
     if (clearThroughSeq === 0) return true
@@ -174,7 +174,7 @@ export class Sink implements SinkProgress {
     return true
   }
 
-  /** As many frames as make one good insert: large enough that parts stay few, small enough for memory and delay. */
+  /** Reads the frames of one insert: large enough to keep parts few, small enough for memory and latency. */
   private async readBatch(afterSeq: number): Promise<Frame[]> {
     const batch: Frame[] = []
     let bytes = 0
@@ -185,7 +185,7 @@ export class Sink implements SinkProgress {
       const frames = await journal.read(position, Math.min(READ_BYTES, BATCH_BYTES_MAX - bytes))
       if (frames.length === 0) break
       for (const frame of frames) {
-        // A batch is of one epoch, which its token names.
+        // A batch has rows of one epoch only, because its token contains the epoch.
         if (batch.length > 0 && journal.epochAt(frame.firstSeq) !== journal.epochAt(batch[0].firstSeq)) return batch
         batch.push(frame)
         bytes += frame.block.length
@@ -196,7 +196,7 @@ export class Sink implements SinkProgress {
     return batch
   }
 
-  /** The frames of a batch whose fate is unknown: the same ones it was made of. */
+  /** The frames of a batch whose outcome is unknown: the same ones as when it was sent. */
   private async framesUpTo(afterSeq: number, lastSeq: number): Promise<Frame[]> {
     const batch: Frame[] = []
     let position = afterSeq
@@ -209,7 +209,7 @@ export class Sink implements SinkProgress {
     return batch
   }
 
-  /** Passes over rows that the journal gave a position and lacks: it has said so. */
+  /** Skips positions whose rows the journal lacks; it reports them as a gap. */
   private async skipTo(seq: number): Promise<void> {
     await this.position.set({ loadedSeq: seq, inFlightSeq: seq })
     this.options.journal.release('sink', seq)
@@ -217,8 +217,8 @@ export class Sink implements SinkProgress {
   }
 
   /**
-   * Tries until the batch is in ClickHouse or the sink is stopped.
-   * @param inFlightSeq the end of the batch: its last row, unless that has been damaged since it was sent first
+   * Retries until the batch is in ClickHouse or the sink is stopped.
+   * @param inFlightSeq the end of the batch: its last row, unless that was damaged after it was first sent
    */
   private async load(batch: readonly Frame[], inFlightSeq: number, loop: Loop): Promise<void> {
     if (batch.length === 0) return
@@ -237,10 +237,10 @@ export class Sink implements SinkProgress {
     this.wake(inFlightSeq)
   }
 
-  /** Tries until it works. False when the sink was stopped, or is to go back, before. */
+  /** Retries until it succeeds. False when the sink was stopped or has to rewind first. */
   private async persist(loop: Loop, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const { signal } = this.stopping
-    for (let attempt = 0; !signal.aborted && this.wanted === undefined; attempt++) {
+    for (let attempt = 0; !signal.aborted && this.pendingReload === undefined; attempt++) {
       try {
         await work(signal)
         return !signal.aborted
@@ -265,35 +265,35 @@ export class Sink implements SinkProgress {
     const ready = this.waiters.filter(({ seq }) => seq <= loadedSeq)
     this.waiters = this.waiters.filter(({ seq }) => seq > loadedSeq)
     for (const { resolve } of ready) resolve()
-    // Somebody waits for rows that came later: go on at once.
-    if (this.waiters.length > 0) this.hurried.resolve()
+    // Someone waits for later rows: continue without a pause.
+    if (this.waiters.length > 0) this.hurry.resolve()
   }
 
-  /** A pause that ends early when the sink is stopped or somebody waits for rows. */
+  /** A pause that ends early when the sink is stopped or someone waits for rows. */
   private async pause(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, milliseconds)
     const { signal } = this.stopping
     signal.addEventListener('abort', () => resolve(), { once: true })
-    this.hurried.promise.then(resolve)
+    this.hurry.promise.then(resolve)
     await promise
     clearTimeout(timer)
-    this.hurried = Promise.withResolvers<void>()
+    this.hurry = Promise.withResolvers<void>()
   }
 }
 
 interface Reload {
   readonly afterSeq: number
   readonly throughSeq: number
-  readonly noted: PromiseWithResolvers<void>
+  readonly stored: PromiseWithResolvers<void>
 }
 
-/** Starts loading at once, after what a predecessor left unfinished. */
+/** Starts loading, beginning with the batch that a previous process left unfinished. */
 export async function startSink(options: SinkOptions): Promise<Sink> {
   return new Sink(options, await SinkPositionFile.open(positionPath(options.dir)))
 }
 
-/** Where the sink of the journal in `dir` has come to, while none runs. */
+/** The stored position of the sink of the journal in `dir`. */
 export function readSinkPosition(dir: string): Promise<SinkPosition> {
   return SinkPositionFile.read(positionPath(dir))
 }
@@ -303,8 +303,8 @@ function positionPath(dir: string): string {
 }
 
 /**
- * Where rows go, in this order: what a run did comes before how it is, so that a run that is seen to be over has all that
- * was reported before. Runs and tasks go into the table of their latest states and into that of all changes.
+ * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
+ * events. Runs and tasks are stored in a table of latest states and in a table of all changes.
  */
 const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
   ['event', ['events']],

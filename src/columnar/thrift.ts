@@ -1,4 +1,4 @@
-/** Thrift's compact protocol, as far as Parquet's footers use it. */
+/** The part of Thrift's compact protocol that Parquet footers use. */
 export const TYPE = {
   true: 1,
   false: 2,
@@ -22,7 +22,7 @@ export interface List {
   readonly elementType: number
   readonly items: readonly Value[]
 }
-/** Integers as bigints; texts, and doubles as they lie there, as bytes; in a list, structs that are encoded already, too. */
+/** Integers are bigints; strings and doubles are raw bytes, and so are encoded structs in a list. */
 export type Value = bigint | boolean | Buffer | List | Field[]
 
 export class ThriftReader {
@@ -59,7 +59,7 @@ export class ThriftReader {
       case TYPE.struct:
         return this.struct()
       default:
-        throw new Error(`a Parquet footer with Thrift type ${type}`)
+        throw new Error(`unsupported Thrift type ${type} in a Parquet footer`)
     }
   }
 
@@ -67,7 +67,7 @@ export class ThriftReader {
     const head = this.data[this.at++]
     const size = head >> 4 === 15 ? Number(this.varint()) : head >> 4
     const elementType = head & 15
-    // In a list, a boolean is a byte of its own.
+    // In a list, a boolean takes one byte.
     const isBoolean = elementType === TYPE.true || elementType === TYPE.false
     const items = Array.from({ length: size }, () => (isBoolean ? this.take(1) : this.value(elementType)))
     return { elementType, items }

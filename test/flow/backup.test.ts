@@ -178,7 +178,7 @@ test('a service that is stopped, or was killed, can be backed up; what cannot be
   expect(taken.stdout).toContain(`backed up to ${folder}`)
   expect(await command(['backup', folder], service.dataDir)).toMatchObject({
     code: 1,
-    stderr: `${folder} is not empty: name a new folder\n`,
+    stderr: `${folder} is not empty: choose a new folder\n`,
   })
   expect(await command(['restore', folder], service.dataDir)).toMatchObject({
     code: 1,
@@ -186,7 +186,7 @@ test('a service that is stopped, or was killed, can be backed up; what cannot be
   })
   expect(await command(['restore', parent], join(parent, 'x'))).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('is no complete backup'),
+    stderr: expect.stringContaining('is not a complete backup'),
   })
   expect(await command(['backup', join(parent, 'b')], join(parent, 'nothing'))).toMatchObject({
     code: 1,

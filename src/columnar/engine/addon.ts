@@ -6,7 +6,7 @@ import { resolveLibchdb } from 'chdb/libchdb'
 /** A session of the engine: settings, parameters and a current database. */
 export type Connection = { readonly brand: unique symbol }
 export type Cursor = { readonly brand: unique symbol }
-/** Settings go in as `clickhouse local` takes them on its command line. */
+/** Settings are passed like on the command line of `clickhouse local`. */
 export type Connect = (settings: Readonly<Record<string, string>>) => Connection
 
 export interface NativeResult {
@@ -16,7 +16,7 @@ export interface NativeResult {
   readonly bytesRead: number
 }
 
-/** The functions of the addon that we call. Promises settle when the engine is done, on a thread of the pool. */
+/** The addon's functions in use. Promises settle when the engine is done; the work runs on a pool thread. */
 export interface Native {
   CreateConnection(path: string, args: readonly string[]): Connection
   CloseConnection(connection: Connection): void
@@ -35,16 +35,15 @@ export interface Native {
   ): Promise<{ statementCount: number; queryClass: number }>
   /** Plans the query on the calling thread: its scalar subqueries have run when this returns. */
   StreamQuery(connection: Connection, text: string, format: string): Cursor
-  /** The next block of the result, as a whole answer in the format. Not to be called while another is under way. */
+  /** The next block of the result, a complete document in the format. Must not be called while another call is pending. */
   StreamFetch(cursor: Cursor): Promise<{ readonly done: boolean; readonly bytes: Buffer<ArrayBuffer> }>
-  /** Frees the cursor; not while a fetch is under way. */
+  /** Frees the cursor. Must not be called while a fetch is pending. */
   StreamCancel(cursor: Cursor): void
 }
 
 /**
- * Where a thread gets the engine from: the addon itself, not the package's `Session`. That one runs parameterised
- * queries one at a time and hides the classifier that tells how many statements a text holds. All threads of the
- * process share one engine.
+ * Where a thread loads the engine from. It uses the addon directly, because the package's `Session` runs parameterised
+ * queries one at a time and does not expose the statement classifier. All threads of the process share one engine.
  */
 export interface EngineLocation {
   /** The engine's data; the first connection locks it. */

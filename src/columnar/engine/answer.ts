@@ -30,7 +30,7 @@ export interface AnswerContext {
   readonly engine: Engine
   readonly lanes: Lanes
   readonly statements: Statements
-  /** Where the data of inserts is kept while it is loaded. */
+  /** Directory for the data of inserts while they run. */
   readonly uploads: string
   readonly password: string
   readonly log: Log
@@ -38,7 +38,7 @@ export interface AnswerContext {
 
 const compress = promisify(gzip)
 
-/** The engine's answer to a request of ClickHouse's HTTP protocol; errors are answers, too. */
+/** Handles a request of ClickHouse's HTTP protocol. Errors become responses. */
 export async function answer(request: Request, context: AnswerContext): Promise<Response> {
   const { pathname, search } = new URL(request.url)
   if (request.method === 'GET' && (pathname === '/ping' || search === '')) return new Response('Ok.\n')
@@ -78,7 +78,7 @@ function deadlineOf(statement: Statement, { engine, statements }: AnswerContext)
 }
 
 const TENANT_STUCK_AFTER = { busyMs: 2_500, latestMs: 4_500 }
-/** The service's own statements can be trusted to end, and some wait for merges. */
+/** The service's statements are known to end, and some wait for merges. */
 const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
 
 async function execute(
@@ -92,10 +92,10 @@ async function execute(
   const deadline = deadlineOf(statement, context)
   try {
     deadline.limit(secondsOf(statement))
-    // An INSERT whose data is here is finished even if its client is gone: the repeat is then recognised and cheap.
+    // An INSERT with received data continues after its client disconnects: a repeat is then recognised and cheap.
     if (data === undefined) deadline.follow(request.signal)
     const outcome = await deadline.during(() => engine.run({ ...jobOf(statement, format), data }))
-    // The engine knows this limit only where it serves clients by itself.
+    // The engine enforces this limit only when it serves clients directly.
     refuseTooLarge(statement, outcome.bytes.length)
     const headers = answerHeaders(statement.queryId, format, {
       readRows: outcome.rowsRead,
@@ -112,7 +112,7 @@ async function execute(
   }
 }
 
-/** Totals and extremes come after the rows, as an answer of their own that no format can be joined with. */
+/** Results with totals or extremes are not streamed: they follow the rows in a form that cannot be joined. */
 function isStreamed({ text, hasData, waitsForEnd, settings }: Statement, format: string): boolean {
   if (hasData || waitsForEnd || createStitcher(format) === undefined) return false
   return (
@@ -121,8 +121,8 @@ function isStreamed({ text, hasData, waitsForEnd, settings }: Statement, format:
 }
 
 /**
- * Answers with the first bytes of the result, and sends the others as the client takes them.
- * @returns undefined if nothing has been run, because the statement has no result to stream
+ * Responds with the first bytes of the result and sends the rest as the client reads.
+ * @returns undefined, without having run anything, if the statement has no result to stream
  */
 function stream(
   request: Request,
@@ -147,9 +147,9 @@ function stream(
       const headers = { ...answerHeaders(statement.queryId, format), ...sender.headers }
       answered.resolve(new Response(sender.body, { headers }))
       const failure = await sender.finished
-      if (failure !== undefined) log.debug('a result was cut off', { code: failure.code, type: failure.type })
+      if (failure !== undefined) log.debug('a streamed result failed', { code: failure.code, type: failure.type })
     } finally {
-      // Not while the engine is at work for it.
+      // The stream must not be closed while the engine works for it.
       await deadline.idle()
       await result?.close()
     }
@@ -161,11 +161,11 @@ function stream(
   return answered.promise
 }
 
-/** The body of a streamed answer. */
+/** The body of a streamed response. */
 class Sender {
   readonly headers: Readonly<Record<string, string>>
   readonly body: ReadableStream<Uint8Array>
-  /** With what went wrong after the answer had begun, if anything did. */
+  /** Resolves with the failure after the response had begun, if any. */
   readonly finished: Promise<ClickHouseFailure | undefined>
   private readonly tag = mintExceptionTag()
   private readonly finish: (failure?: ClickHouseFailure) => void
@@ -182,7 +182,7 @@ class Sender {
     const { promise, resolve } = Promise.withResolvers<ClickHouseFailure | undefined>()
     this.finished = promise
     this.finish = resolve
-    // A reader may stand still: its query is given up all the same when its time is up.
+    // A reader may stall: its query ends at its deadline all the same.
     void deadline.cancelled.then((reason) => resolve(reason))
     this.body = new ReadableStream(
       { pull: (controller) => this.pull(controller), cancel: () => deadline.cancel(CANCELLED) },
@@ -190,7 +190,7 @@ class Sender {
     )
   }
 
-  /** What fails before there is anything to send is an answer of its own. @throws ClickHouseFailure */
+  /** Fetches the first bytes, so that an early failure gets its own response. @throws ClickHouseFailure */
   async begin(): Promise<void> {
     this.first = await this.next()
   }
@@ -203,7 +203,7 @@ class Sender {
       controller.close()
       this.finish()
     } catch (error) {
-      // The block alone says that this is not the whole answer. A connection that is cut, too, could lose it on the way.
+      // The exception block marks the result as incomplete. Aborting the connection as well could lose the block.
       const failure = failureOf(error)
       controller.enqueue(exceptionBlock(this.tag, failure, this.version))
       controller.close()
@@ -221,7 +221,7 @@ class Sender {
 
 const CANCELLED = new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'Query was cancelled.')
 
-/** The engine's own limit is for the case that a KILL does not reach it: it loses the last blocks without a word. */
+/** The engine's own limit is a fallback for a KILL that fails, because it may silently drop the last blocks. */
 const ENGINE_GRACE_SECONDS = 5
 
 function secondsOf({ settings }: Statement): number {
@@ -241,7 +241,7 @@ function refuseTooLarge({ settings }: Statement, bytes: number): void {
 }
 
 /**
- * Stores the data of an INSERT as it comes in: the engine reads binary formats from files only. It is written on this
+ * Writes the data of an INSERT to a file, because the engine reads binary formats only from files. It is written on this
  * thread, because the pool's threads have a lower priority: see `nice.ts`.
  */
 async function receive(request: Request, uploads: string): Promise<Required<Job>['data']> {
@@ -262,7 +262,7 @@ async function receive(request: Request, uploads: string): Promise<Required<Job>
   }
 }
 
-/** Compares in a time that tells nothing about where the texts differ. */
+/** Compares in constant time. */
 function sameText(a: string, b: string): boolean {
   const digest = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest()
   return timingSafeEqual(digest(a), digest(b))

@@ -7,8 +7,8 @@ import { type EngineStream, Threads } from './threads.ts'
 import { trimCode } from './trim.ts'
 
 /**
- * The engine in this process. One session a statement: settings, parameters and the current database of a request
- * end with it.
+ * The engine in this process. Each statement has its own session, so settings, parameters and the current database apply
+ * only to it.
  */
 export interface Engine {
   readonly version: string
@@ -18,8 +18,8 @@ export interface Engine {
    */
   run(job: Job): Promise<Outcome>
   /**
-   * Runs exactly one statement and hands out its result as it comes.
-   * @returns undefined, without having run anything, if it has no result that can be had so: {@link run} it
+   * Runs exactly one statement and streams its result.
+   * @returns undefined, without having run anything, if its result cannot be streamed: use {@link run}
    * @throws ClickHouseFailure
    */
   stream(job: Job): Promise<EngineStream | undefined>
@@ -29,33 +29,33 @@ export interface Engine {
 
 export interface Outcome {
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** Of what is told in a tenant's answer; 0 for statements of the service. */
+  /** Statistics for tenants' responses; 0 for statements of the service. */
   readonly rowsRead: number
   readonly bytesRead: number
   readonly elapsedSeconds: number
 }
 
 /**
- * Of so much in one load, nobody looks for the last row at once: it comes from a fleet that reports at full speed, and its
- * acknowledgements come first. What is reported at a usual rate is small, quickly loaded, and wanted soon.
+ * Larger loads run at low priority. They occur under heavy ingest, when acknowledgements come first. At a normal rate
+ * loads are small and should be visible in SQL quickly.
  */
 const BULK_BYTES = 1024 * 1024
 
-/** How often threads of the pool are looked for that have come since. */
+/** How often to lower the priority of new pool threads. */
 const LOWERING_INTERVAL_MS = 500
 
-/** Results that the engine's thread-bound call, which gives text, would spoil. */
+/** Formats that the engine's synchronous call would corrupt, because it returns text. */
 const BINARY_FORMAT = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPack|BSON|Npy|CapnProto)/
 
 /**
- * Opens the engine on a directory, which it locks. Statements of tenants run on the pool, at a low priority; those of the
- * service on threads of their own, at the normal one unless they load very much.
+ * Opens the engine on a directory, which it locks. Tenants' statements run on the pool at low priority; the service's run
+ * on separate threads at normal priority, except bulk loads.
  *
  * @throws Error when the directory is in use or not readable, or this platform has no engine
  */
 export function openEngine(place: EngineLocation): Engine {
   const { native, connect } = loadAddon(place)
-  // Never closed: the engine ends with its last connection, and so with the process.
+  // Kept open, because the engine shuts down with its last connection.
   const keeper = connect({})
   const version = native.QueryWithConnection(keeper, 'SELECT version()', 'TabSeparated').trim()
   const settingNames = new Set(

@@ -1,6 +1,6 @@
 import { ClickHouseFailure } from '../protocol.ts'
 
-/** Lets so many tasks run at a time, makes so many more wait, and refuses the rest. */
+/** Runs up to `runningMax` tasks at a time, queues up to `waitingMax`, and refuses the rest. */
 export function createGate(runningMax: number, waitingMax: number) {
   let running = 0
   const waiting: (() => void)[] = []
@@ -25,7 +25,9 @@ export function createGate(runningMax: number, waitingMax: number) {
       }
       const leave = () => {
         waiting.splice(waiting.indexOf(admitted), 1)
-        reject(new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client went away before its query was started.'))
+        reject(
+          new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client disconnected before its query was started.'),
+        )
       }
       waiting.push(admitted)
       signal.addEventListener('abort', leave, { once: true })
@@ -34,7 +36,7 @@ export function createGate(runningMax: number, waitingMax: number) {
 
   const leave = () => {
     const next = waiting.shift()
-    // The place is handed over, so `running` stays as it is.
+    // The slot is handed over, so `running` does not change.
     if (next !== undefined) return next()
     running--
     if (running === 0) for (const idler of idlers.splice(0)) idler()
@@ -42,8 +44,8 @@ export function createGate(runningMax: number, waitingMax: number) {
 
   return {
     async run<T>(signal: AbortSignal, task: () => Promise<T>): Promise<T> {
-      const turn = enter(signal)
-      if (turn !== undefined) await turn
+      const admission = enter(signal)
+      if (admission !== undefined) await admission
       try {
         return await task()
       } finally {

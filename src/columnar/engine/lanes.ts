@@ -2,13 +2,13 @@ import { createGate } from './gate.ts'
 import type { Lane } from './session.ts'
 
 /**
- * Who may have how many statements running. What the service does for itself never waits for a tenant's query, and one
- * tenant's queries never take more than their share. A place is given back when the engine has let go of the statement,
- * not when its client has.
+ * Limits concurrent statements. The service's own statements never wait for a tenant's query, and one tenant's queries
+ * never take more than their share. A slot is released when the engine has ended the statement, not when its client
+ * disconnects.
  */
 export interface Lanes {
-  /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts before its turn */
-  run<T>(place: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T>
+  /** @throws ClickHouseFailure TOO_MANY_SIMULTANEOUS_QUERIES; QUERY_WAS_CANCELLED when the signal aborts while it waits */
+  run<T>(request: LaneRequest, signal: AbortSignal, task: () => Promise<T>): Promise<T>
   /** Resolves once nothing runs. */
   idle(): Promise<unknown>
 }
@@ -19,21 +19,21 @@ export interface LaneRequest {
   readonly quotaKey: string | undefined
 }
 
-/** Statements at a time and in line. */
+/** Maximum numbers of running and waiting statements. */
 const GATES: Readonly<Record<LaneRequest['lane'], readonly [atOnce: number, waitingMax: number]>> = {
   tenant: [16, 256],
-  // Results on their way to a reader, who may be slow: they must not take the places of short statements.
+  // Streamed results may have slow readers; they must not take slots of short statements.
   stream: [8, 64],
   service: [8, 256],
   load: [4, 64],
 }
 
-/** Statements of tenants are all that run on the thread pool, but for classifying, which must not wait behind slow ones. */
+/** The thread pool runs tenants' statements. Eight more threads classify statements without waiting for slow ones. */
 export const POOL_THREADS = GATES.tenant[0] + GATES.stream[0] + 8
 
 const WAITING_PER_KEY_MAX = 64
 
-/** @param statementsPerKey of one quota key at a time */
+/** @param statementsPerKey maximum concurrent statements of one quota key */
 export function createLanes(statementsPerKey: number): Lanes {
   const gates = {
     tenant: createGate(...GATES.tenant),

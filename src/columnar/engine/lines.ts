@@ -1,4 +1,4 @@
-/** Lines of a stream; ends when the other side closes it or dies. */
+/** The lines of a stream; ends when the other side closes it or dies. */
 export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, undefined> {
   let rest = ''
   for await (const chunk of stream) {

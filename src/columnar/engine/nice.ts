@@ -2,31 +2,30 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 /**
- * Priority of the threads that work for tenants, and of those that load very much. Answers to ingest calls and the loading of
- * a few events come first: a query may take longer on a busy machine, an acknowledgement may not, nor may fresh events be
- * long in coming to SQL.
+ * Priority of threads that run tenants' queries or bulk loads. Ingest responses and small loads come first: on a busy
+ * machine queries may take longer, but acknowledgements and the visibility of new events in SQL must not.
  */
 export const LOW_NICE = 8
 
-/** On Linux each thread has a nice value of its own, and starts with that of the thread that started it. */
+/** On Linux each thread has its own nice value, inherited from the thread that started it. */
 const HAS_THREAD_PRIORITIES = process.platform === 'linux'
 
-/** What statements of tenants run on: the pool's threads, by the name that Bun gives them. */
+/** Names of the pool threads, which run tenants' statements, as Bun sets them. */
 const POOL_THREAD = /^Bun Pool/
 
-/** Where threads have no priorities of their own, the engine yields as a whole. */
+/** Lowers the priority of the whole process where threads have no individual priorities. */
 export function setProcessNice(): void {
   if (!HAS_THREAD_PRIORITIES) setPriority(LOW_NICE)
 }
 
-/** Of the calling thread, and of those that it starts from now on. */
+/** Sets the priority of the calling thread and of threads that it starts later. */
 export function setThreadNice(nice: number): void {
   if (HAS_THREAD_PRIORITIES && nice > 0) setPriority(nice)
 }
 
 /**
- * Lowers the priority of the pool's threads. Call it again and again: the pool starts them as they are needed, and nothing
- * tells when.
+ * Returns a function that lowers the priority of the pool's threads. Call it periodically: the pool starts threads on
+ * demand, without notification.
  */
 export function createPoolLowering(): () => void {
   const known = new Set<string>()
@@ -38,14 +37,14 @@ export function createPoolLowering(): () => void {
   }
 }
 
-/** @returns whether it is one of the pool's, and low by now */
+/** @returns whether it is a pool thread whose priority is now low */
 function lower(thread: string): boolean {
   try {
     if (!POOL_THREAD.test(readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))) return false
     setPriority(Number(thread), LOW_NICE)
     return true
   } catch {
-    // It has ended meanwhile.
+    // The thread has ended meanwhile.
     return false
   }
 }

@@ -1,10 +1,9 @@
 import { type Field, type List, ThriftReader, ThriftWriter, TYPE, type Value } from '../thrift.ts'
 
 /**
- * Joins Parquet files with the same columns into one, as they come: the pages are passed on as they are, and the places in
- * the footers move along. So a result becomes one file without ever being in memory or on disk as a whole, which
- * the engine's own streaming cannot do: it makes a file of each block. Page indexes and bloom filters must be off, because
- * they hold places, too.
+ * Joins a stream of Parquet files with the same columns into one: pages are passed through unchanged, and offsets in the
+ * footers are adjusted. So a result becomes one file without being buffered as a whole; the engine's streaming makes a
+ * file of each block. Page indexes and bloom filters must be off, because they contain offsets, too.
  */
 export class ParquetJoin {
   private first: Field[] | undefined
@@ -12,7 +11,7 @@ export class ParquetJoin {
   private rows = 0n
   private written = 0
 
-  /** @param file a complete Parquet file @returns what comes next of the joined one */
+  /** @param file a complete Parquet file @returns the next bytes of the joined file */
   add(file: Buffer): Buffer {
     const footerAt = file.length - TAIL_BYTES - file.readUInt32LE(file.length - TAIL_BYTES)
     const footer = new ThriftReader(file.subarray(footerAt)).struct()
@@ -49,12 +48,12 @@ const MAGIC = Buffer.from('PAR1')
 /** Length of the footer and the magic. */
 const TAIL_BYTES = 8
 
-/** Ids of the fields that we touch, by the structs of `parquet.thrift`. */
+/** Ids of the modified fields, by the structs of `parquet.thrift`. */
 const FILE = { rows: 3, rowGroups: 4 }
 const ROW_GROUP = { columns: 1, fileOffset: 5, ordinal: 7 }
 const COLUMN = { fileOffset: 2, metaData: 3 }
 const COLUMN_META = { dataPage: 9, indexPage: 10, dictionaryPage: 11 }
-/** What would hold places that are not moved: offset and column index, bloom filter. */
+/** Fields with offsets that are not adjusted: offset and column index, bloom filter. */
 const COLUMN_INDEXES = [4, 6]
 const COLUMN_BLOOM_FILTER = 14
 
@@ -63,7 +62,7 @@ function encodeRowGroup(group: readonly Field[], moved: bigint): Buffer {
   const out = new ThriftWriter()
   out.struct(
     move(group, [ROW_GROUP.fileOffset], moved)
-      // Optional, and only right within one file.
+      // Optional, and only valid within one file.
       .filter(({ id }) => id !== ROW_GROUP.ordinal)
       .map((field) =>
         field.id === ROW_GROUP.columns ? { ...field, value: { elementType: TYPE.struct, items: columns } } : field,
@@ -82,7 +81,7 @@ function moveColumn(column: readonly Field[], moved: bigint): Field[] {
   )
 }
 
-/** Zero means that there is none. */
+/** Adjusts offsets; zero means that there is none. */
 function move(fields: readonly Field[], ids: readonly number[], moved: bigint): Field[] {
   return fields.map((field) =>
     ids.includes(field.id) && field.value !== 0n ? { ...field, value: (field.value as bigint) + moved } : field,
@@ -91,7 +90,7 @@ function move(fields: readonly Field[], ids: readonly number[], moved: bigint): 
 
 function fieldOf(fields: readonly Field[], id: number): Field {
   const field = fields.find((each) => each.id === id)
-  if (field === undefined) throw new Error(`a Parquet footer without its field ${id}`)
+  if (field === undefined) throw new Error(`a Parquet footer lacks field ${id}`)
   return field
 }
 

@@ -3,21 +3,21 @@ import { ClickHouseFailure } from '../protocol.ts'
 const KILL_RETRY_MIN_MS = 50
 const KILL_RETRY_MAX_MS = 500
 const STUCK_CHECK_MS = 100
-/** A block is done with much less work than that. */
+/** Processing one block needs much less CPU time than this. */
 const STUCK_CPU_MS = 300
 
-/** The engine looks for a KILL between two blocks, so it may take a moment. What goes on for longer does not look. */
+/** The engine checks for a KILL between two blocks. A statement that runs on for this long does not check. */
 export interface StuckAfter {
-  /** When the processor has worked for the engine meanwhile; on a busy machine a block may take long without much work. */
+  /** If the engine used the CPU meanwhile; on a busy machine a block may take long without much CPU time. */
   readonly busyMs: number
   /** In any case. */
   readonly latestMs: number
 }
 
 /**
- * Ends a statement before its end: because its client is gone, or its time is up. The engine has a limit of its own
- * (`max_execution_time`), but when that strikes between the last blocks of a result they are lost without an error,
- * and half an answer looks like a whole one. So the time is taken here, and what was ended by us never counts as done.
+ * Cancels a statement when its client disconnects or its time limit expires. The engine has its own limit
+ * (`max_execution_time`), but when it expires between the last blocks of a result they are lost without an error, and a
+ * partial result looks complete. So the limit is enforced here, and a cancelled statement always fails.
  */
 export class QueryDeadline {
   /** Resolves with the reason once {@link cancel} has been called. */
@@ -30,7 +30,7 @@ export class QueryDeadline {
 
   /**
    * @param kill asks the engine to end the statement
-   * @param onStuck called when the engine has not let go of it a while after, with whether it was busy
+   * @param onStuck called when the engine has not ended it some time later, with whether the engine was busy
    */
   constructor(
     private readonly kill: () => Promise<void>,
@@ -49,14 +49,14 @@ export class QueryDeadline {
     this.timer = setTimeout(() => this.cancel(reason), seconds * 1000)
   }
 
-  /** Cancels when the client goes away. */
+  /** Cancels when the client disconnects. */
   follow(signal: AbortSignal): void {
     this.signal = signal
     signal.addEventListener('abort', this.onAbort, { once: true })
     if (signal.aborted) this.onAbort()
   }
 
-  /** Ends what the engine is doing for the statement; it will fail with this reason. */
+  /** Ends the statement's work in the engine; the statement fails with this reason. */
   cancel(reason: ClickHouseFailure): void {
     if (this.reason !== undefined) return
     this.reason = reason
@@ -65,7 +65,7 @@ export class QueryDeadline {
   }
 
   /**
-   * A step of the statement's work.
+   * Runs one step of the statement's work.
    * @throws ClickHouseFailure the reason, if the deadline has been cancelled by the end of it
    */
   async during<T>(step: () => Promise<T>): Promise<T> {
@@ -83,12 +83,12 @@ export class QueryDeadline {
     throw this.reason
   }
 
-  /** Resolves once the engine does nothing for the statement. */
+  /** Resolves once the engine does no work for the statement. */
   async idle(): Promise<void> {
     await this.atWork?.catch(() => {})
   }
 
-  /** The statement has ended by itself. */
+  /** To be called when the statement has ended by itself. */
   end(): void {
     clearTimeout(this.timer)
     this.signal?.removeEventListener('abort', this.onAbort)
@@ -97,10 +97,10 @@ export class QueryDeadline {
   private readonly onAbort = () =>
     this.cancel(new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client went away.'))
 
-  /** The first may come before the engine knows the statement. */
+  /** Repeats the KILL, because the first may arrive before the engine has registered the statement. */
   private async killUntilIdle(): Promise<void> {
     if (this.atWork === undefined) return
-    // Asking takes the engine, too, and may be what hangs: so the time is taken apart from it.
+    // The KILL itself may hang in the engine, so the time is measured independently.
     const endWatch = this.watchWhetherStuck()
     for (let wait = KILL_RETRY_MIN_MS; this.atWork !== undefined; wait = Math.min(2 * wait, KILL_RETRY_MAX_MS)) {
       await Promise.race([this.kill().catch(() => {}), this.idle()])

@@ -1,10 +1,10 @@
 /**
- * Configuration of the embedded engine, written next to its data. The defaults of ClickHouse suit a server of its own
- * with 32 GB; this one shares a small machine with the service.
+ * Configuration of the embedded engine, written next to its data. ClickHouse's defaults suit a dedicated server with
+ * 32 GB; this engine shares a small machine with the service.
  */
 export function serverConfig(memoryBytes: number): string {
   const settings: Record<string, number> = {
-    // Half of the machine at most, whatever queries ask for.
+    // At most half of the machine's memory.
     max_server_memory_usage: Math.floor(memoryBytes / 2),
     mark_cache_size: 64 * MIB,
     index_mark_cache_size: 16 * MIB,
@@ -18,14 +18,14 @@ export function serverConfig(memoryBytes: number): string {
     iceberg_metadata_files_cache_size: MIB,
     parquet_metadata_cache_size: MIB,
     mmap_cache_size: 16,
-    // A thread ends with its work: one that a tenant's query has started has a low priority, which nothing may inherit.
+    // No idle threads are kept: a thread started for a tenant's query has a low priority that others must not inherit.
     max_thread_pool_free_size: 0,
     background_schedule_pool_initial_size: 1,
-    // One query alone uses all processors, several at once have about one thread each.
+    // A single query uses all processors; concurrent ones have about one thread each.
     concurrent_threads_soft_limit_ratio_to_cores: 1,
-    // Merges can wait: under load they only have what inserts, queries and the service leave over.
+    // Merges have the lowest priority: under load they get the CPU time that inserts, queries and the service leave.
     os_threads_nice_value_merge_mutate: 15,
-    // Memory of a big query goes back to the system in seconds even if nothing runs after it.
+    // Returns the memory of a large query to the system within seconds, even when idle.
     jemalloc_enable_background_threads: 1,
     jemalloc_max_background_threads_num: 1,
   }

@@ -11,38 +11,38 @@ import { setProcessNice } from './nice.ts'
 import { serverConfig } from './server-config.ts'
 import { Statements } from './statements.ts'
 
-/** First line of standard input: what the parent wants. Standard input then stays open for as long as the parent lives. */
+/** The first line of standard input. Standard input then stays open for as long as the parent lives. */
 export interface ServerOptions {
   readonly directory: string
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number
   readonly password: string
   readonly logLevel: LogLevel
-  /** Statements of one quota key at a time. */
+  /** Maximum concurrent statements of one quota key. */
   readonly statementsPerKey: number
 }
 
-/** First line on standard output, once the engine answers; or why it never will. */
+/** The first line on standard output: the engine is ready, or why it cannot start. */
 export type ServerReady = { readonly port: number } | { readonly error: string }
 
-/** A later line, the last one: statements of these quota keys cannot be ended otherwise, so the process ends. */
+/** The last line on standard output: the process ends, because statements of these quota keys cannot be stopped. */
 export interface ServerStuck {
   readonly stuck: readonly string[]
 }
 
 const DATA_BYTES_MAX = 512 * 1024 * 1024
 const DRAIN_MS = 5_000
-/** For answers that are on their way when the process has to end. */
+/** Time to send pending responses before the process is killed. */
 const LAST_ANSWERS_MS = 100
 
 if (import.meta.main) await main()
 
-/** Entry of the engine's process: see `supervisor.ts` for the other end. */
+/** Entry point of the engine's process; `supervisor.ts` is the parent's side. */
 async function main(): Promise<void> {
   setProcessNice()
   // Ctrl-C in a terminal reaches all processes of the service; the service itself decides when this one ends.
   process.on('SIGINT', () => {})
-  // The service has gone, before or after the engine had something to tell it.
+  // The service has ended.
   process.stdout.on('error', () => process.exit(1))
   const lines = linesOf(Bun.stdin.stream())
   const options = JSON.parse((await lines.next()).value ?? '{}') as ServerOptions
@@ -81,9 +81,9 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ port: nu
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: options.port,
-    // It would print the error that cuts off an answer.
+    // Development mode prints the error that aborts a response.
     development: false,
-    // A statement may be silent for as long as it runs.
+    // A statement may send nothing for as long as it runs.
     idleTimeout: 0,
     maxRequestBodySize: DATA_BYTES_MAX,
     fetch: (request) => answer(request, context),

@@ -2,12 +2,12 @@ import { ClickHouseFailure } from '../protocol.ts'
 import type { Connect, Connection, Native, NativeResult } from './addon.ts'
 
 /**
- * Whose statement it is. What the service itself does (`load`: the data of an INSERT, `service`: everything else) has gates
- * and threads of its own, so that queries of tenants can hold up none of it.
+ * The class of a statement. The service's statements (`load`: INSERTs with data, `service`: all others) have their own
+ * limits and threads, so that tenants' queries cannot delay them.
  */
 export type Lane = 'tenant' | 'service' | 'load'
 
-/** One statement and what it runs with. */
+/** One statement with its session settings. */
 export interface Job {
   readonly lane: Lane
   readonly text: string
@@ -20,19 +20,19 @@ export interface Job {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** What every session of ours starts with, unless a request says otherwise. */
+/** Default settings of every session; a request can override them. */
 const SESSION_SETTINGS: Readonly<Record<string, string>> = {
-  // `1+1` is not a statement on a server; chDB lets it pass for SELECT 1+1.
+  // chDB accepts `1+1` as SELECT 1+1; a ClickHouse server does not.
   implicit_select: '0',
-  // Blocks of an INSERT must come out the same way each time, or a deduplication token would not recognise a repeat.
+  // Deduplication requires that a repeated INSERT forms the same blocks.
   input_format_parallel_parsing: '0',
-  // Only for the tools of ClickHouse itself; chDB turns it on.
+  // For ClickHouse's own tools only; chDB enables them.
   allow_introspection_functions: '0',
 }
 
 /** `chdb_query_class` of statements that only read. */
 const CLASS_READ = 0
-/** Of those that write outside the engine, or act on the session or on other queries. */
+/** `chdb_query_class` of statements that write outside the engine, or act on the session or on other queries. */
 const CLASS_CONTROL = 3
 
 /**
@@ -41,12 +41,12 @@ const CLASS_CONTROL = 3
  */
 export type Ask = (connection: Connection, text: string, format: string) => Promise<Uint8Array<ArrayBuffer>>
 
-/** Statements run on a thread of the pool. */
+/** Runs statements on a pool thread. */
 export function onPool(native: Native): Ask {
   return async (connection, text, format) => (await query(native, connection, text, format)).bytes
 }
 
-/** Statements run on the thread that asks, which does nothing else meanwhile. Only for results that are text. */
+/** Runs statements on the calling thread, which blocks meanwhile. Only for text results. */
 export function onThisThread(native: Native): Ask {
   return async (connection, text, format) => {
     try {
@@ -58,8 +58,8 @@ export function onThisThread(native: Native): Ask {
 }
 
 /**
- * A session with the job's settings, database and parameters, for exactly one statement. The query id goes into
- * `log_comment`, the one place a session can carry it.
+ * Opens a session with the job's settings, database and parameters, for exactly one statement. The query id is stored in
+ * `log_comment`, the only setting that can hold it.
  *
  * @returns also whether the statement only reads
  * @throws ClickHouseFailure with the engine's code and message
@@ -82,8 +82,8 @@ export async function openSession(
 }
 
 /**
- * As {@link openSession}, for a text that the service itself has written. The classifier works on the pool, which tenants'
- * statements use, so it is asked only where a second statement or a file might be hidden.
+ * Like {@link openSession}, for statements written by the service. The classifier runs on the pool that tenants'
+ * statements use, so it is called only if the text might contain a second statement or OUTFILE.
  */
 export async function openServiceSession(native: Native, connect: Connect, job: Job, ask: Ask): Promise<Connection> {
   if (!isPlain(job.text)) return (await openSession(native, connect, job, ask)).connection
@@ -107,7 +107,7 @@ async function connectWith(connect: Connect, job: Job, native: Native, ask: Ask)
   } catch (cause) {
     const plain = connect({})
     try {
-      // A bad value fails the connection without a reason; SET tells it.
+      // An invalid value fails the connection without a reason; SET reports the reason.
       const settings = Object.entries(job.settings).map(([name, value]) => `\`${name}\` = ${quote(value)}`)
       if (settings.length > 0) await ask(plain, `SET ${settings.join(', ')}`, 'Null')
     } finally {
@@ -117,7 +117,7 @@ async function connectWith(connect: Connect, job: Job, native: Native, ask: Ask)
   }
 }
 
-/** The engine runs every statement of a text and may write files as a client would: neither is for a server. */
+/** Refuses multiple statements and INTO OUTFILE, which the engine would execute although a server must not. */
 async function refuseBadStatement(native: Native, connection: Connection, text: string): Promise<boolean> {
   const { statementCount, queryClass } = await native.DurableClassifyAsync(connection, text, 'default')
   if (statementCount > 1) {

@@ -1,21 +1,21 @@
 import { ClickHouseFailure } from '../protocol.ts'
 
 /**
- * The statements under way. Some functions of the engine look neither at its time limit nor for a KILL while they work on a
- * block; only the end of the process ends those. That end is prepared here: everybody gets an answer first.
+ * The running statements. Some functions of the engine check neither the time limit nor for a KILL while they process a
+ * block; only killing the process ends them. Before that, every running statement gets a response.
  */
 export class Statements {
   private readonly underWay = new Set<UnderWay>()
   private isEnding = false
 
   /**
-   * @param onEnd called once everything under way has been answered; the process is to end, and to be started again
+   * @param onEnd called once all running statements have a response; the process must then be restarted
    */
   constructor(private readonly onEnd: (quotaKeys: readonly string[]) => void) {}
 
   /**
-   * The result of a statement, or a failure as soon as the process has to end.
-   * @param quotaKey whose it is: see `Statement.quotaKey`
+   * Runs a statement; it fails as soon as the process has to end.
+   * @param quotaKey see `Statement.quotaKey`
    */
   async during<T>(quotaKey: string | undefined, run: () => Promise<T>): Promise<T> {
     if (this.isEnding) throw RESTARTING
@@ -30,9 +30,9 @@ export class Statements {
   }
 
   /**
-   * The engine does not let go of a statement. Its owner's statements fail as too long, so that nobody sends them again;
-   * the others' fail as cut off, and can be repeated.
-   * @param isToBlame whether its owner is named as the reason: on a machine that is too busy nobody is
+   * Handles a statement that the engine does not end. Statements of its owner fail with a timeout, so that they are not
+   * retried; all others fail as aborted and can be retried.
+   * @param isToBlame whether its owner is reported as the cause; not on a machine that is merely busy
    */
   stuck(quotaKey: string | undefined, isToBlame: boolean): void {
     if (this.isEnding) return

@@ -1,17 +1,17 @@
 import { ParquetJoin } from './parquet.ts'
 
 /**
- * Makes one answer of many: the engine streams a result block by block, each a whole answer in the format, with its
- * own head and end.
+ * Joins the blocks of a result: the engine streams a result block by block, and each block is a complete document with
+ * its own header and footer.
  */
 export interface Stitcher {
-  /** @returns what comes next of the one answer; may be empty */
+  /** @returns the next bytes of the joined result; may be empty */
   add(answer: Buffer): Buffer
-  /** What comes after the last. */
+  /** The bytes after the last block. */
   end(): Buffer
 }
 
-/** Undefined for formats whose answers cannot be joined. */
+/** Undefined for formats whose blocks cannot be joined. */
 export function createStitcher(format: string): Stitcher | undefined {
   if (ROWS_ONLY.has(format)) return { add: (answer) => answer, end: () => EMPTY }
   const headLength = HEADS[format]
@@ -21,29 +21,29 @@ export function createStitcher(format: string): Stitcher | undefined {
   return format === 'Parquet' ? new ParquetJoin() : undefined
 }
 
-/** Settings without which the blocks of a format cannot be joined, or come out too small to be of use. */
+/** Settings that make the blocks of a format joinable and large enough. */
 export function streamSettings(format: string): Readonly<Record<string, string>> {
   if (format !== 'Parquet') return { max_block_size: String(BLOCK_ROWS) }
   return {
     output_format_parquet_write_page_index: '0',
     output_format_parquet_write_bloom_filter: '0',
-    // A block becomes a row group; readers like them large.
+    // A block becomes a row group; readers prefer large ones.
     preferred_block_size_bytes: String(16 * 1024 * 1024),
   }
 }
 
-/** A block is in memory as a whole, several times over. */
+/** Small, because several copies of a block are in memory. */
 const BLOCK_ROWS = 8_192
 
 const EMPTY = Buffer.alloc(0)
 
-/** One row after the other, or one block after the other, and nothing else. */
+/** Formats that are a plain sequence of rows or blocks. */
 const ROWS_ONLY = new Set(
   `CSV TSV TabSeparated TSVRaw TabSeparatedRaw TSKV JSONEachRow JSONLines NDJSON JSONCompactEachRow JSONStringsEachRow
    JSONCompactStringsEachRow RowBinary Native MsgPack BSONEachRow`.split(/\s+/),
 )
 
-/** Formats that begin with the names, or the names and types, of the columns: how long that is. */
+/** Length of the header of formats that begin with column names, or names and types. */
 const HEADS: Readonly<Record<string, (answer: Buffer) => number>> = {
   ...headed('CSV', csvLines),
   ...headed('TSV', lines),
@@ -61,14 +61,14 @@ function headed(format: string, length: (answer: Buffer, count: number) => numbe
   }
 }
 
-/** Length of so many lines; a line break within a name is escaped. */
+/** Length of the first `count` lines; line breaks in names are escaped. */
 function lines(answer: Buffer, count: number): number {
   let end = 0
   for (let i = 0; i < count; i++) end = answer.indexOf('\n', end) + 1
   return end
 }
 
-/** The same where a line break may stand between quotes. A quote in a name is doubled, so that counting them will do. */
+/** Like {@link lines}, but line breaks may be quoted. Quotes in names are doubled, so toggling at each quote works. */
 function csvLines(answer: Buffer, count: number): number {
   let isQuoted = false
   let left = count
@@ -79,7 +79,7 @@ function csvLines(answer: Buffer, count: number): number {
   return answer.length
 }
 
-/** Length of a number of columns and so many texts for each. */
+/** Length of the column count and `textsPerColumn` strings per column. */
 function binaryStrings(answer: Buffer, textsPerColumn: number): number {
   let at = 0
   const varint = () => {
@@ -100,7 +100,7 @@ function binaryStrings(answer: Buffer, textsPerColumn: number): number {
 const QUOTE = 0x22
 const LINE_FEED = 0x0a
 
-/** Leaves out the head of every answer but the first. */
+/** Removes the header of every block except the first. */
 class HeadOnce implements Stitcher {
   private head: Buffer | undefined
 
@@ -119,13 +119,13 @@ class HeadOnce implements Stitcher {
   }
 }
 
-/** One document with the columns, the rows and their number. What else the engine says at the end is of each block alone. */
+/** Joins JSON documents: columns, rows and row count. The statistics at the end are omitted; they describe single blocks. */
 class JsonJoin implements Stitcher {
   private hasBegun = false
   private rows = 0
 
   add(answer: Buffer): Buffer {
-    // Places in it are those in the bytes.
+    // With latin1, string indexes equal byte offsets.
     const text = answer.toString('latin1')
     const rowsAt = text.indexOf(JSON_DATA) + JSON_DATA.length
     const rowsEnd = text.lastIndexOf(JSON_DATA_END)
@@ -147,7 +147,7 @@ class JsonJoin implements Stitcher {
 }
 
 const JSON_DOCUMENTS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
-/** A line break is escaped inside of strings, so these mean what they say. */
+/** Line breaks in strings are escaped, so these cannot occur in data. */
 const JSON_DATA = '\t"data":\n\t['
 const JSON_DATA_END = '\n\t],\n\n\t"rows": '
 
@@ -173,6 +173,6 @@ const MESSAGE_HEAD_BYTES = 8
 const ARROW_END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
 function withoutHead(answer: Buffer, head: Buffer): Buffer {
-  if (!answer.subarray(0, head.length).equals(head)) throw new Error('blocks of one result with different columns')
+  if (!answer.subarray(0, head.length).equals(head)) throw new Error('the blocks of one result have different columns')
   return answer.subarray(head.length)
 }

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { tryResolveLibchdb } from 'chdb/libchdb'
+import { orAborted } from '../../abort.ts'
 import type { LogLevel } from '../../config.ts'
 import type { Log } from '../../log.ts'
 import { StartError } from '../../ops/start-error.ts'
@@ -13,37 +14,36 @@ export interface EmbeddedClickHouseOptions {
   /** Absolute. The engine's data is in `<dataDir>/clickhouse`. The caller holds the lock on `dataDir`. */
   readonly dataDir: string
   readonly log: Log
-  /** Level of the child's own log lines, which go to our standard error. */
+  /** Log level of the child, which logs to the service's standard error. */
   readonly logLevel?: LogLevel
-  /** Statements at a time of one quota key, which is a workspace's id. */
+  /** Maximum concurrent statements of one quota key (a workspace's id). */
   readonly statementsPerKey?: number
-  /** Told when the engine is restarted because it does not let go of a statement: whose it is, if it is a tenant's. */
+  /** Called when the engine restarts because a statement cannot be ended, with its quota key if it is a tenant's. */
   readonly onStuck?: (quotaKeys: readonly string[]) => void
 }
 
-/** The embedded engine, with what tests need to see of its process. */
+/** The embedded engine. */
 export interface EmbeddedClickHouse extends ColumnarBackend {
   /** Process id of the engine; undefined while it is down. */
   readonly pid: number | undefined
 }
 
-/** After a `kill -9` of the service the old engine needs a moment to notice and to let go of the directory. */
+/** After a `kill -9` of the service the old engine needs a moment to notice and to release the directory. */
 const FIRST_START_PATIENCE_MS = 10_000
 const RESTART_DELAY_MIN_MS = 50
 const RESTART_DELAY_MAX_MS = 5_000
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 8_000
 const STATEMENTS_PER_KEY = 3
-/** An engine whose process is there and answers nothing at all for so long is started anew. */
+/** An engine that does not respond for this long is restarted. */
 const SILENCE_MAX_MS = 15_000
 const PING_INTERVAL_MS = 1_000
 
 /**
- * Starts the embedded ClickHouse: the engine in a child process that speaks ClickHouse's HTTP protocol on loopback. It
- * is started again when it dies or hangs, on the same port and with the same password, and it ends by itself when this
- * process is gone, however that ended.
+ * Starts the embedded ClickHouse: the engine in a child process that serves ClickHouse's HTTP protocol on loopback. It is
+ * restarted when it dies or hangs, with the same port and password, and it ends when this process ends in any way.
  *
- * @throws StartError when it does not come up the first time
+ * @throws StartError when it does not start the first time
  */
 export async function startEmbeddedClickHouse(options: EmbeddedClickHouseOptions): Promise<EmbeddedClickHouse> {
   if (tryResolveLibchdb() === undefined) {
@@ -92,7 +92,7 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
     child = next
     port = next.port
     const endPings = pingUntilSilent(next, () => {
-      log.error('embedded ClickHouse does not answer', { pid: next.pid, for_ms: SILENCE_MAX_MS })
+      log.error('embedded ClickHouse does not respond', { pid: next.pid, for_ms: SILENCE_MAX_MS })
       next.kill()
     })
     void next.exited.then((exitCode) => {
@@ -122,7 +122,7 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
       while (child === undefined) {
         signal?.throwIfAborted()
         if (stopping) throw new Error('embedded ClickHouse was stopped')
-        await (signal === undefined ? readiness : Promise.race([readiness, aborted(signal)]))
+        await (signal === undefined ? readiness : orAborted(readiness, signal))
       }
     },
     async stop() {
@@ -133,7 +133,7 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
   }
 }
 
-/** @returns ends it */
+/** @returns a function that stops the pings */
 function pingUntilSilent({ port }: Child, onSilent: () => void): () => void {
   let answeredAt = performance.now()
   const timer = setInterval(() => {
@@ -164,16 +164,16 @@ async function startPatiently(start: Start): Promise<Child> {
   }
 }
 
-/** @throws Error with what the child said, when it does not become ready */
+/** @throws Error with the child's error if it does not become ready */
 async function startChild(options: ServerOptions, onStuck: (quotaKeys: readonly string[]) => void): Promise<Child> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'server.ts')], {
     cwd: options.directory,
-    // Nothing of ours: SQL can read its process's environment, and an engine has no use for the service's secrets.
+    // The service's environment is not passed on: SQL can read the environment, which may contain secrets.
     env: { HOME: options.directory, TZ: 'UTC', UV_THREADPOOL_SIZE: String(POOL_THREADS) },
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
-    // Not detached: Linux may share out the processor by session first, and priorities count within one only: see `nice.ts`.
+    // Not detached: Linux may schedule by session first, and priorities apply only within a session: see `nice.ts`.
   })
   child.stdin.write(`${JSON.stringify(options)}\n`)
   await child.stdin.flush()
@@ -201,8 +201,4 @@ async function startChild(options: ServerOptions, onStuck: (quotaKeys: readonly 
       clearTimeout(timer)
     },
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 }

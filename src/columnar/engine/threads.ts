@@ -2,11 +2,11 @@ import { ClickHouseFailure } from '../protocol.ts'
 import type { EngineLocation } from './addon.ts'
 import type { Job } from './session.ts'
 
-/** A result on its way. One call at a time. */
+/** A streamed result. One call at a time. */
 export interface EngineStream {
-  /** The next bytes of the answer; undefined after the last. @throws ClickHouseFailure */
+  /** The next bytes of the result; undefined after the last. @throws ClickHouseFailure */
   next(): Promise<Uint8Array<ArrayBuffer> | undefined>
-  /** Frees what the stream holds. The query has been killed, or has nothing under way. */
+  /** Releases the stream's resources. The query must be idle or killed. */
   close(): Promise<void>
 }
 
@@ -29,8 +29,8 @@ export type ThreadReply =
   | { readonly kind: 'failed'; readonly code: number; readonly type: string; readonly message: string }
 
 /**
- * Threads of one priority that run statements, made when they are first needed and kept: see `worker.ts`. There are as many
- * as there are statements at a time, so whoever calls limits those.
+ * Threads of one priority that run statements, created on demand and reused: see `worker.ts`. There is one thread per
+ * concurrent statement, so callers must limit those.
  */
 export class Threads {
   private readonly idle: Thread[] = []
@@ -41,7 +41,7 @@ export class Threads {
   ) {}
 
   /**
-   * Runs a statement of the service's own, whose result is text.
+   * Runs a statement of the service whose result is text.
    * @throws ClickHouseFailure
    */
   async run(request: Extract<ThreadRequest, { kind: 'run' | 'kill' }>): Promise<Uint8Array<ArrayBuffer>> {
@@ -55,8 +55,8 @@ export class Threads {
   }
 
   /**
-   * Plans the query and starts it.
-   * @returns undefined for a statement that has no result to stream, or not in this format: nothing has been run then
+   * Plans and starts a query.
+   * @returns undefined, without having run anything, if the statement or format cannot be streamed
    * @throws ClickHouseFailure
    */
   async stream(job: Job): Promise<EngineStream | undefined> {
@@ -88,7 +88,7 @@ export class Threads {
   }
 }
 
-/** Answers one request after the other. */
+/** Handles one request at a time. */
 class Thread {
   private readonly worker = new Worker(new URL('worker.ts', import.meta.url))
   private waiting: PromiseWithResolvers<ThreadReply> | undefined

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs'
 const MADV_DONTNEED = 4
 
 /**
- * Gives back the pages of the engine's code that only its start has used: registering thousands of functions walks
- * through half of a 540 MB library, which would stay resident in a process that idles (measured: 240 MB before, 150 MB
- * after). Code is never written to, so what is needed again is simply read again. Does nothing except on Linux.
+ * Releases pages of the engine's code that only its start needs: registering thousands of functions touches half of a
+ * 540 MB library, which would stay resident in an idle process (measured: 240 MB before, 150 MB after). Code pages are
+ * read only, so they are loaded again when needed. Linux only.
  */
 export function trimCode(library: string): void {
   if (process.platform !== 'linux') return

@@ -14,9 +14,9 @@ import { createStitcher, type Stitcher } from './stitch.ts'
 import type { ThreadReply, ThreadRequest, ThreadStart } from './threads.ts'
 
 /**
- * A thread that runs one statement at a time, whole or as a stream. The engine plans a streamed query on the thread that
- * asks for it, scalar subqueries included, which may take as long as the query may: so that is not the thread that
- * answers requests. Threads that the engine starts for a statement inherit the priority of this one.
+ * A thread that runs one statement at a time, buffered or streamed. The engine plans a streamed query, including its
+ * scalar subqueries, on the calling thread, which may take as long as the query. So this is not the thread that serves
+ * requests. Threads that the engine starts for a statement inherit this thread's priority.
  */
 declare const self: Worker
 
@@ -79,7 +79,7 @@ async function run({ native, connect, ask }: Started, job: Job): Promise<Uint8Ar
   }
 }
 
-/** Reads the data as a ClickHouse client does with `FROM INFILE`: any format, defaults for missing columns, one block after the other. */
+/** Inserts a file like a ClickHouse client with `FROM INFILE`: any format, defaults for missing columns, block by block. */
 async function insertFile(
   connection: Connection,
   text: string,
@@ -115,7 +115,7 @@ async function openStream({ native, connect }: Started, job: Job): Promise<Threa
       return { kind: 'opened' }
     }
   } catch (error) {
-    // SHOW, DESCRIBE and the like.
+    // SHOW, DESCRIBE and similar statements.
     if (!/Streaming query is not supported/.test(failureOf(error).message)) {
       native.CloseConnection(connection)
       throw error
@@ -125,14 +125,14 @@ async function openStream({ native, connect }: Started, job: Job): Promise<Threa
   return { kind: 'unstreamable' }
 }
 
-/** The next bytes, if there are any; blocks without rows are passed over. */
+/** The next bytes of the stream; blocks without rows are skipped. */
 async function next({ native }: Started): Promise<ThreadReply> {
   if (open === undefined) throw new Error('no stream is open')
   while (!open.hasEnded) {
     const { done, bytes } = await native.StreamFetch(open.cursor)
     open.hasEnded = done
     const piece = done ? open.stitcher.end() : open.stitcher.add(bytes)
-    // What the engine allocated cannot change hands, and a copy of a block costs little.
+    // The engine's memory cannot be transferred to another thread, and copying a block is cheap.
     if (piece.length > 0) return { kind: 'piece', bytes: new Uint8Array(piece) }
   }
   return { kind: 'end' }
