@@ -131,7 +131,9 @@ export interface Config {
   readonly hosted: HostedConfig
   /** Longest a request body may take to arrive. */
   readonly bodyTimeoutMs: number
-  /** A connection on which nothing is sent for so long is cut; a WebSocket after twice that without an answer to pings. */
+  /**
+   * A connection on which nothing is sent for so long is cut; a WebSocket after twice that without an answer to pings.
+   */
   readonly idleSeconds: number
   /** Bytes of request bodies that may be in flight, of all callers together. */
   readonly bodyBytesInFlight: number

@@ -77,7 +77,7 @@ export interface Service {
    * again.
    */
   readonly outdated: Promise<void>
-  /** Answers what has been accepted, writes what is to be written, ends every child. Safe to call twice. */
+  /** Finishes accepted requests, flushes pending writes, and stops all child processes. Safe to call twice. */
   stop(): Promise<void>
 }
 
@@ -96,8 +96,8 @@ const SWEEP_INTERVAL_MS = 600_000
 const LAST_LOAD_MS = 1_500
 
 /**
- * Starts everything, in the order in which it depends on each other; {@link Service.stop} goes the other way. A start
- * that fails leaves nothing running.
+ * Starts all parts in the order of their dependencies; {@link Service.stop} stops them in reverse order. A start that
+ * fails leaves nothing running.
  *
  * @throws StartError for what the operator can put right
  */

@@ -25,9 +25,9 @@ export interface StoresDeps {
 /** Connections to stores that are up and migrated. */
 export interface Stores {
   readonly sql: Sql
-  /** One connection apart from the pool, so that a busy pool does not hold up the lease on keys. */
+  /** A connection outside the pool, so that a busy pool does not delay the key lease. */
   readonly heartbeat: Sql
-  /** For connections of one's own. It holds a password. */
+  /** For separate connections. Contains a password. */
   readonly postgresUrl: string
   readonly columnar: ColumnarClient
 }
@@ -39,7 +39,7 @@ const END_TIMEOUT_SECONDS = 2
 
 /** Chooses, starts and migrates Postgres and ClickHouse, both at once. @throws StartError */
 export async function startStores(config: Config, deps: StoresDeps): Promise<Stores> {
-  // When one cannot be had, nobody waits for the other.
+  // If one fails to start, do not wait for the other.
   const failing = new AbortController()
   const orFail = (error: unknown) => {
     failing.abort(error)

@@ -1,7 +1,7 @@
 /**
- * JSON that a tool gets as it was written. Arguments are parsed and written again on their way to a tool, which rounds
- * numbers (`9007199254740993`, `1e400`), keeps one of two members with the same name, and cannot carry half of a
- * character. What a person approves has to be what runs, so that such a text is refused instead.
+ * Finds JSON that cannot be passed to a tool exactly. Arguments are parsed and serialized again on their way to a tool,
+ * which rounds numbers (`9007199254740993`, `1e400`), keeps only one of two members with the same name, and cannot represent
+ * lone surrogates. A person approves exactly what runs, so such arguments are refused.
  */
 
 export interface Inexact {
@@ -18,7 +18,7 @@ interface Open {
   index: number
 }
 
-/** Where the next string, number or end of an object or array begins: everything else says nothing here. */
+/** The next character that starts a string or number, or is structural. */
 const NEXT = /["{}[\],\d-]/g
 const NUMBER = /-?\d[\d.eE+-]*/y
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/

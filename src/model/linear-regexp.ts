@@ -1,7 +1,7 @@
 /**
- * Regular expressions whose matching takes time in proportion to the text, whatever the pattern. JavaScript's own engine
- * tries one way after the other, so that `(a+)+$` on thirty letters holds up the whole process for minutes; this one
- * follows all ways at once. Patterns of schemas come from tenants and from tool servers, texts from models.
+ * Regular expressions that match in time linear in the text, whatever the pattern. JavaScript's engine backtracks, so
+ * `(a+)+$` on thirty letters blocks the process for minutes; this one simulates an NFA. Patterns come from tenants and tool
+ * servers, texts from models.
  */
 export interface LinearRegExp {
   /** Whether the pattern matches somewhere in the text. @throws TooCostly */
@@ -11,7 +11,7 @@ export interface LinearRegExp {
 /** The pattern cannot be matched in this way. The message says which part of it. */
 export class PatternUnsupported extends Error {}
 
-/** It would take longer than it may. */
+/** Matching exceeds its step budget. */
 export class TooCostly extends Error {}
 
 /** Steps that are left, of some 20 ns each; those who share one are bounded together. */
@@ -131,7 +131,7 @@ function isWord(code: number): boolean {
   return (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || code === 95 || (code >= 97 && code <= 122)
 }
 
-/** Where a match can stand, and where it goes on from there. */
+/** A state of the NFA and its transitions. */
 type State = { readonly id: number } & (
   | { readonly kind: 'character'; readonly matches: (codePoint: number) => boolean; readonly next: State }
   | { readonly kind: 'position'; readonly holds: (text: string, at: number) => boolean; readonly next: State }
@@ -179,7 +179,7 @@ function compile(pattern: Node, effort = { spent: 0 }): Program {
   return { start: build(pattern, end), size }
 }
 
-/** All ways at once: the states in which a match can be, from one character to the next. */
+/** Simulates the NFA: tracks all states that a match can be in, one character at a time. */
 function run(
   program: Program,
   text: string,

@@ -34,7 +34,7 @@ export async function readStream(
   } catch (error) {
     if (error instanceof EventTooLong) throw tooLong('an event')
     if (!(error instanceof StreamCut)) throw error
-    // An answer that was told to its end is an answer, whatever became of the connection then.
+    // A complete answer counts even if the connection broke afterwards.
     if (!answer.isComplete) throw brokenAnswer(error.cause)
   }
   if (!isDone && !answer.isComplete) throw brokenAnswer('the stream ended in the middle of an answer')
@@ -71,7 +71,7 @@ async function boundedText(response: Response): Promise<string> {
   }
 }
 
-/** Damage on the way is the likeliest reason for malformed JSON, and may not happen again. */
+/** Malformed JSON is most likely a transmission error, so it is retried. */
 function parsed(text: string): Record<string, unknown> {
   let value: unknown
   try {
@@ -93,11 +93,11 @@ interface DraftCall {
   arguments: string
 }
 
-/** An answer in the making. */
+/** Builds an answer from its parts. */
 class AnswerBuilder {
   private content = ''
   private refusal = ''
-  /** Half of a character, whose other half comes with the next chunk. */
+  /** A high surrogate whose other half comes with the next chunk. */
   private held = ''
   private readonly calls: DraftCall[] = []
   private hasBegun = false

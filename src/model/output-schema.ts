@@ -129,7 +129,7 @@ function readJson(text: string): { readonly value: unknown } | SchemaProblem {
   }
 }
 
-/** Models like to put JSON into a block of code, whatever they were told. */
+/** Models often put JSON into a code block, whatever the prompt says. */
 function unfenced(text: string): string {
   const trimmed = text.trim()
   const end = trimmed.indexOf('\n')
@@ -176,7 +176,7 @@ function optionsOf(budget: StepBudget, allErrors: boolean): Options {
   return {
     code,
     allErrors,
-    // Unknown keywords and formats are notes, as the drafts want it.
+    // Unknown keywords and formats are annotations, as the drafts require.
     strict: false,
     validateFormats: false,
     // A malformed schema is found when it is compiled; checking it first would cost as much again.
@@ -202,7 +202,7 @@ function hardenKeywords(compiler: Ajv, budget: StepBudget): void {
     }
     rule.definition = { ...rule.definition, code: charged } as typeof rule.definition
   }
-  // The compiler's own compares each item with each.
+  // Ajv's own implementation compares every pair of items.
   compiler.removeKeyword('uniqueItems')
   compiler.addKeyword({
     keyword: 'uniqueItems',
@@ -257,7 +257,7 @@ function sentence({ instancePath, keyword, message = 'is not valid', params }: E
   return `${place === '' ? 'the value' : place}: ${message}${detail(keyword, params)}`
 }
 
-/** What the message of the compiler leaves out. */
+/** Details that Ajv's message omits. */
 function detail(keyword: string, params: Record<string, unknown>): string {
   if (keyword === 'enum') return ` ${cut(JSON.stringify(params.allowedValues), 200)}`
   if (keyword === 'const') return ` ${cut(JSON.stringify(params.allowedValue), 200)}`

@@ -8,7 +8,7 @@ export interface DataDir {
   readonly path: string
   /** Names this process among all that ever held the directory. */
   readonly instanceId: string
-  /** The one that held it last; it is gone for certain. */
+  /** The instance that held it last. It has ended. */
   readonly previousInstanceId: string | undefined
   release(): void
 }
@@ -22,11 +22,11 @@ interface Holder {
 /** A file that is there while a backup is being put into the directory. */
 export const RESTORING_NAME = 'restoring'
 
-/** Less than this and nothing that starts now would run for long. */
+/** With less free space the service could not run for long. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
 
 /**
- * Makes the directory if it is missing and takes its lock: two processes on one journal would ruin it.
+ * Creates the directory if it is missing and takes its lock, because two processes would corrupt the journal.
  *
  * @throws StartError when it cannot be written, its disk is full, or another process holds it (which one, by its pid)
  */
@@ -46,9 +46,7 @@ export function tryDataDir(path: string): DataDir | null {
     const { bavail, bsize } = statfsSync(path)
     if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
     if (existsSync(join(path, RESTORING_NAME)))
-      throw new StartError(
-        `DATA_DIR ${path} holds a part of a backup whose restore did not end: empty it and restore again`,
-      )
+      throw new StartError(`DATA_DIR ${path} contains an incomplete restore: empty it and restore again`)
     const lock = takeLock(join(path, 'lock'))
     if (lock === null) return null
     const { instance_id } = readHolder(file)

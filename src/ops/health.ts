@@ -11,13 +11,13 @@ export interface Dependency {
   check(): Promise<unknown>
 }
 
-/** Why a dependency does not work, in words that anybody may read. */
+/** Why a dependency does not work; the message is public. */
 export class HealthProblem extends Error {}
 
-/** Something that reads what others write, at its own pace. */
+/** A component that reads the journal or the outbox asynchronously. */
 export interface Consumer {
   readonly name: string
-  /** Rows that it has yet to read. */
+  /** Rows not yet read. */
   lag(): number | Promise<number>
 }
 
@@ -112,7 +112,7 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   return Promise.race([work, promise]).finally(() => clearTimeout(timer))
 }
 
-/** What went wrong in general terms: anybody may read this, so no address, name or path of ours is in it. */
+/** A general description without addresses, names or paths, because `/readyz` is public. */
 function shortReason(error: unknown): string {
   if (error instanceof HealthProblem || error instanceof ApiError) return error.message
   const { code } = (error ?? {}) as { code?: unknown }

@@ -7,7 +7,7 @@ import { StartError } from './start-error.ts'
 export interface Listener {
   /** For a client on this machine. */
   readonly url: string
-  /** Takes no more connections, waits for the answers under way, but not for ever, and closes what is left. */
+  /** Stops accepting connections, waits a limited time for pending responses, then closes the rest. */
   drain(): Promise<void>
 }
 
@@ -16,7 +16,7 @@ type Place = Pick<Config, 'host' | 'port'>
 const DRAIN_MS = 3_000
 const DRAIN_POLL_MS = 10
 
-/** Finds out early whether the port is to be had, before anything slow is started. @throws StartError */
+/** Checks that the port is free before anything slow is started. @throws StartError */
 export async function checkPort(place: Place): Promise<void> {
   try {
     Bun.listen({ hostname: place.host, port: place.port, socket: { data: () => {} } }).stop(true)
@@ -45,7 +45,7 @@ export function listen(app: App, config: Place & Pick<Config, 'bodyTimeoutMs' | 
   }
 }
 
-/** "All addresses" is no address to connect to. */
+/** Clients cannot connect to a wildcard address. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   if (host === '::') return '[::1]'
