@@ -1,12 +1,12 @@
--- What feeds replay once the journal's own files are gone. `runs` and `tasks` keep the latest states only, so each change
--- is kept in a table of its own, in the order of the journal. Settings as in 0001.
+-- What feeds replay once the journal's files have been deleted. `runs` and `tasks` keep only the latest states, so all
+-- changes are kept in separate tables, in journal order. Settings as in 0001.
 
 alter table {database}.runs
   add column if not exists event_count   Int64 after cost_usd,
   add column if not exists last_event_at Nullable(DateTime64(3, 'UTC')) after event_count;
 
--- Without input and output, which no feed carries. `bytes` says how much text a row has, so that a page of rows can be
--- measured without reading it.
+-- Without input and output, which feeds do not contain. `bytes` is the size of a row's text, so that the size of a page
+-- is known without reading it.
 create table if not exists {database}.run_changes (
   workspace_id     UUID,
   agent_id         UUID,
@@ -80,7 +80,7 @@ settings
   min_rows_to_fsync_after_merge = 1,
   min_compressed_bytes_to_fsync_after_merge = 1;
 
--- What had been loaded before: the states that are still there. A repeat adds none twice.
+-- Copies the existing states. Repeating this adds no duplicates.
 insert into {database}.run_changes
 select
   workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
@@ -98,6 +98,6 @@ from {database}.tasks
 where (epoch, seq) not in (select epoch, seq from {database}.task_changes)
 settings max_partitions_per_insert_block = 0;
 
--- Finds a stretch of the journal in a table that is ordered by run. Older parts get it in the background.
+-- Finds a range of positions in a table that is ordered by run. Existing parts are indexed in the background.
 alter table {database}.events add index if not exists seq_range seq type minmax granularity 1;
 alter table {database}.events materialize index seq_range;

@@ -1,5 +1,5 @@
--- How far each journal had been loaded when its process last looked (see src/watermarks): the last beats of each, so that a
--- copy whose tables are some seconds apart is recognised, too.
+-- How far each journal had been loaded at its last beats (see src/watermarks). Several beats are kept, so that a copy whose
+-- tables differ by some seconds is recognised, too.
 create table if not exists {database}.journal_watermarks (
   journal_id UUID,
   beat       UInt64,

@@ -1,5 +1,5 @@
--- Feed tokens: what a browser puts into the address of a live feed, where a key must not stand. Each dies with the key
--- that it was minted with. Found by the SHA-256 of its text, which is nowhere; swept once it has expired.
+-- Feed tokens, which browsers put into the URL of a live feed instead of a key. A token is valid only as long as the key
+-- that minted it. Only the SHA-256 of a token is stored; expired tokens are deleted.
 create table feed_tokens (
   hash         bytea primary key,
   key_id       uuid not null references api_keys,

@@ -1,13 +1,13 @@
 -- How long events are kept, and the erasing of whole workspaces (docs/specification.md#retention and
 -- docs/specification.md#erasure).
 
--- Null: as long as EVENT_RETENTION_DAYS says.
+-- Null: EVENT_RETENTION_DAYS applies.
 alter table workspaces add column retention_days integer check (retention_days > 0);
--- Suspended for good.
+-- Permanently suspended.
 alter table workspaces add column is_erasing boolean not null default false;
 
--- Up to where activity may be missing because its retention has passed; written before it is deleted, so that a feed
--- which resumes below is told of the gap. A null workspace stands for all of them.
+-- Retention watermarks: positions up to which retention may have deleted activity. Written before the deletion, so that a
+-- feed that resumes at an earlier position reports a gap. A null workspace means all workspaces.
 create table retention_horizons (
   epoch        text not null,
   workspace_id uuid,
@@ -15,14 +15,14 @@ create table retention_horizons (
   unique nulls not distinct (epoch, workspace_id)
 );
 
--- Workspaces that are being erased, and that have been: a journal that was away meanwhile may still hold rows of
--- theirs. What was deleted is counted, so that a call that is repeated can be answered.
+-- Workspaces that are being or have been erased: a journal of a stopped process may still hold their rows. The counts of
+-- deleted rows are the response to a repeated call.
 create table erasures (
   workspace_id  uuid primary key,
   requested_at  timestamptz(3) not null,
-  -- Postgres has nothing of it any more, so nothing more goes into a journal; from now on journals let go of it.
+  -- When Postgres had no rows of it any more. From then on journals delete its rows.
   state_gone_at timestamptz(3),
-  -- Epochs of the journals that have let go.
+  -- Epochs of the journals that have deleted its rows.
   let_go        text[] not null default '{}',
   erased_at     timestamptz(3),
   events        bigint not null default 0,
@@ -32,5 +32,5 @@ create table erasures (
   keys          bigint not null default 0
 );
 
--- The journal of each process: an erasure waits for those that are there.
+-- The journal of each process: an erasure waits for all live processes.
 alter table instances add column epoch text;

@@ -1,10 +1,10 @@
--- What the headers of tools refer to as {{secret:NAME}}. Sealed with a key that is not in the database; the workspace and
--- the name are sealed in, so that a row that is moved or renamed cannot be opened.
+-- Secrets that tool headers refer to as {{secret:NAME}}. Encrypted with a key that is not in the database; the workspace
+-- and the name are authenticated, so that a moved or renamed row cannot be decrypted.
 create table secrets (
   workspace_id uuid not null references workspaces,
   name         text not null,
   sealed       bytea not null,
-  -- Tells which key, and nothing about it.
+  -- Identifies the encryption key without revealing anything about it.
   key_id       text not null,
   created_at   timestamptz(3) not null,
   updated_at   timestamptz(3) not null,

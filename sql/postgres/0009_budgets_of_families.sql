@@ -1,11 +1,11 @@
--- A budget covers the run that has it and the runs that carry out its calls.
+-- A budget covers its run and the child runs that execute its calls.
 
 alter table hosted_runs
   -- Runs whose budgets cover this one, itself included; null: none.
   add column budgeted_by uuid[],
-  -- What its answers have come to, a model of unknown price taken for the dearest.
+  -- Cost of its model calls; a model without a known price counts as the most expensive one.
   add column spent_usd double precision not null default 0,
-  -- What its model call under way may come to. Counts while the run is driven.
+  -- Maximum cost of the current model call. Counts while an executor runs it.
   add column reserved_usd double precision not null default 0;
 create index hosted_runs_budgeted on hosted_runs (workspace_id, root_run_id) where budgeted_by is not null;
 

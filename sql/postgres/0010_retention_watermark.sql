@@ -1,9 +1,9 @@
--- How far retention has come, in time: a clock that jumps ahead must not take everything with it.
+-- The retention clock: a system clock that jumps ahead must not delete everything.
 
 create table retention_watermark (
   only_row boolean primary key default true check (only_row),
-  -- Unix milliseconds. What retention takes for the present.
+  -- Unix milliseconds. The current time for retention.
   watermark_ms bigint not null,
-  -- What the clock said when the watermark was last moved.
+  -- The system clock when the row was last updated.
   observed_ms bigint not null
 );

@@ -1,10 +1,10 @@
--- How far each journal had come when its process last looked: with what the journal's directory and ClickHouse keep of the
--- same, it shows whether one of the three has gone back to an earlier state (see src/watermarks).
+-- The progress of each journal at its last beat. Compared with the marks in the journal's directory and in ClickHouse, it
+-- shows whether one of the three stores has gone back to an earlier state (see src/watermarks).
 create table journal_watermarks (
   journal_id     uuid primary key,
-  -- Rises by one whenever this row is written.
+  -- Incremented with every update.
   beat           bigint not null,
-  -- The newest beat that ClickHouse was known to have.
+  -- The newest beat that ClickHouse is known to have stored.
   columnar_beat  bigint not null,
   epoch          text not null,
   end_seq        bigint not null,
