@@ -1,6 +1,6 @@
 import { CliError } from './error.ts'
 
-/** How every command is told which service it talks to, and as whom: options first, then the environment. */
+/** The URL and key that every command uses: from options first, then from the environment. */
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -8,8 +8,8 @@ export const DEFAULT_URL = 'http://127.0.0.1:3000'
 
 /**
  * @param given the value of `--url`
- * @returns the address without a slash at the end
- * @throws CliError (exit code 2) that names where the address came from
+ * @returns the URL without a trailing slash
+ * @throws CliError (exit code 2) that names where the URL came from
  */
 export function readUrl(given: string | undefined, env: Environment): string {
   const text = given ?? (env.AGENT_RUN_URL?.trim() || DEFAULT_URL)
@@ -23,7 +23,7 @@ export function readUrl(given: string | undefined, env: Environment): string {
 
 /**
  * @param given the value of `--key`
- * @param need what a workspace key is needed for, as in "SQL"; undefined: the key of an agent will do
+ * @param need what requires a workspace key, such as "SQL"; undefined if an agent key is enough
  * @throws CliError (exit code 2) that says what is missing and where to get it
  */
 export function readKey(given: string | undefined, env: Environment, need?: string): string {

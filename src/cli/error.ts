@@ -1,8 +1,8 @@
-/** Something the person at the terminal can put right: its message is all they need. */
+/** An error that the user can fix; only its message is shown. */
 export class CliError extends Error {
   constructor(
     message: string,
-    /** 2 for a command line that makes no sense, 1 for everything else. */
+    /** 2 for an invalid command line, 1 for everything else. */
     readonly exitCode: 1 | 2 = 1,
     options?: ErrorOptions,
   ) {

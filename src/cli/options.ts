@@ -3,14 +3,14 @@ import { CliError } from './error.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** More different characters than that are another word, not a typing error. */
+/** The maximum edit distance of a typing error. */
 const TYPOS_MAX = 3
 
 /**
  * Parses a command line.
  *
- * @param help the help of the command; the line of an option that was probably meant is quoted from it
- * @throws CliError (exit code 2) that names what is wrong and what may have been meant
+ * @param help the help of the command, quoted to suggest an option
+ * @throws CliError (exit code 2) that names the mistake and suggests an option
  */
 export function parseOptions<const O extends Options>(
   argv: readonly string[],
@@ -41,7 +41,7 @@ function nearest(word: string, names: readonly string[]): string | undefined {
   return best !== undefined && best.typos <= Math.min(TYPOS_MAX, word.length - 1) ? best.name : undefined
 }
 
-/** How many characters must be put in, left out or changed to make one word of the other (Levenshtein). */
+/** Levenshtein distance. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {

@@ -3,9 +3,9 @@ import { CliError } from '../cli/error.ts'
 import { parseOptions, usageOf } from '../cli/options.ts'
 import { parseSince, type Since } from './since.ts'
 
-/** What is to be watched, and how it is shown. */
+/** The options of the tail command. */
 export interface TailOptions {
-  /** Where the service answers, without a slash at the end. */
+  /** Base URL of the service, without a trailing slash. */
   readonly url: string
   readonly key: string
   /** Fields of docs/specification.md#filters; the service checks them. */
@@ -25,22 +25,22 @@ export const HELP = `Shows what agents do, as it happens: one line for each even
   --agent <id>           of these agents
   --run <id>             of these runs
   --kind <kind>          event, task or run
-  --type <type>          events of these types; tool.* for all that begin so
+  --type <type>          events of these types; tool.* matches a prefix
   --level <level>        events of at least this level: debug, info, warn, error
   --status <status>      runs and tasks in this state
   --tag <tag>            runs with this tag
-  --since <when>         90s, 10m, 2h or 1d ago (workspace key); 0 for all that is kept; or after a cursor   (now)
-  --max-per-second <n>   no more than n a second; says how many it left out
+  --since <when>         90s, 10m, 2h or 1d ago (workspace key); 0 for all retained activity; or after a cursor   (now)
+  --max-per-second <n>   show at most n per second; reports how many were skipped
   --json                 one JSON object a line, as the service sent it
   --no-color             no colours; or set NO_COLOR
   --help                 this text
 
-Filters take several values, given again or separated by commas: any of them may match. A filter on something that only
-some kinds have (--type and --level: events; --status: runs and tasks; --tag: runs) leaves the other kinds out.
-After a lost connection it goes on where it stopped, with nothing missed or shown twice. Ctrl-C ends it.
+Filters accept several values, repeated or separated by commas; any of them may match. A filter on a field that only
+some kinds have (--type and --level: events; --status: runs and tasks; --tag: runs) excludes the other kinds.
+After a lost connection it resumes where it stopped: nothing is missed or shown twice. Ctrl-C ends it.
 `
 
-/** Options that are fields of the filter, and how the service calls those. */
+/** Options that are filter fields, with the service's names for them. */
 const FILTERS = {
   agent: 'agent_id',
   run: 'run_id',
@@ -72,8 +72,8 @@ const OPTIONS = {
 } as const
 
 /**
- * @param argv what follows the script's name
- * @returns 'help' when that is what was asked for
+ * @param argv the arguments after the script's name
+ * @returns 'help' if help was requested
  * @throws CliError (exit code 2) that names the option and what it takes
  */
 export function readArgs(argv: readonly string[], env: Environment): TailOptions | 'help' {

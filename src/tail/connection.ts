@@ -1,47 +1,48 @@
+import type { FeedMessage } from '../live/wire.ts'
 import { elements, member } from './json-parts.ts'
-import type { Received, ServerMessage, Subscribe } from './protocol.ts'
+import type { Received, Subscribe } from './protocol.ts'
 
-/** How a connection came to its end. */
+/** How a connection ended. */
 export interface Ending {
-  /** False: the service was not reached, or did not let the connection become a WebSocket. */
+  /** False if the service was not reached or refused the WebSocket handshake. */
   readonly opened: boolean
   /** The code of the closing frame; 1006 when there was none. */
   readonly code: number
   readonly reason: string
-  /** How long the service asks to stay away. */
+  /** How long the service asks clients to wait before reconnecting. */
   readonly retryAfterMs: number
 }
 
 export interface Timing {
   readonly pingEveryMs: number
-  /** A connection on which nothing at all has come for so long is dead, whatever the network says. */
+  /** A connection without any incoming message for this long is considered dead. */
   readonly silenceMaxMs: number
 }
 
 export interface ConnectionOptions {
-  /** With ws:// or wss://. */
+  /** A ws:// or wss:// URL. */
   readonly address: string
   readonly key: string
   readonly timing: Timing
-  /** What to subscribe to, asked once the service has let us in. */
+  /** The subscription to make, called once the connection is open. */
   readonly subscription: () => Promise<Subscribe>
-  /** What the service says, `items` with their text when it is activities. */
-  readonly onMessage: (message: ServerMessage, items: readonly Received[]) => void
+  /** Called for each message of the service. `items` holds activities with their original text. */
+  readonly onMessage: (message: FeedMessage, items: readonly Received[]) => void
 }
 
 export interface Connection {
-  /** Rejects with what `subscription` or `onMessage` threw. */
+  /** Rejects with an error thrown by `subscription` or `onMessage`. */
   readonly ended: Promise<Ending>
-  /** Ends it at once; nothing more is heard of it. */
+  /** Ends the connection immediately; no more callbacks follow. */
   end(reason: string): void
 }
 
 const NO_CLOSING_FRAME = 1006
 
-/** Of Bun, which can send headers; the types in scope are those of browsers, where the dashboard runs. */
+/** Bun's WebSocket can send headers; the types in scope are those of browsers, for the dashboard. */
 const BunWebSocket = WebSocket as unknown as new (address: string, options: Bun.WebSocketOptions) => Bun.WebSocket
 
-/** One connection with one subscription, kept awake and watched for silence, until it ends. */
+/** One connection with one subscription. It sends pings, and ends when the service is silent for too long. */
 export function connect({ address, key, timing, subscription, onMessage }: ConnectionOptions): Connection {
   const { promise: ended, resolve, reject } = Promise.withResolvers<Ending>()
   const socket = new BunWebSocket(address, { headers: { authorization: `Bearer ${key}` } })
@@ -87,9 +88,9 @@ export function connect({ address, key, timing, subscription, onMessage }: Conne
   return { ended, end }
 }
 
-function parse(data: unknown): ServerMessage | null {
+function parse(data: unknown): FeedMessage | null {
   try {
-    return JSON.parse(String(data)) as ServerMessage
+    return JSON.parse(String(data)) as FeedMessage
   } catch {
     return null
   }

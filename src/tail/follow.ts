@@ -1,10 +1,11 @@
 import { CliError } from '../cli/error.ts'
 import { CallRefused, CallUnconfirmed } from '../demo/client.ts'
+import type { FeedMessage } from '../live/wire.ts'
 import { type Connection, connect, type Ending, type Timing } from './connection.ts'
-import type { Received, ServerMessage, Subscribe } from './protocol.ts'
+import type { Received, Subscribe } from './protocol.ts'
 
 export interface FollowTiming extends Timing {
-  /** The wait after a first failure; it doubles with each that follows. */
+  /** The wait after the first failure; it doubles with each further failure. */
   readonly backoffMinMs: number
   readonly backoffMaxMs: number
 }
@@ -17,39 +18,39 @@ export const TIMING: FollowTiming = {
 }
 
 export interface FollowOptions {
-  /** Where the service answers, without a slash at the end. */
+  /** Base URL of the service, without a trailing slash. */
   readonly url: string
   readonly key: string
   readonly filter: Subscribe['filter']
   readonly maxPerSecond?: number | undefined
-  /** Where to begin, asked once the service has let us in; undefined for now. */
+  /** The cursor to start after, called once the connection is open; undefined for new activity only. */
   readonly start: () => Promise<string | undefined>
-  /** Ends it. */
+  /** Ends the tail. */
   readonly signal: AbortSignal
   readonly timing?: FollowTiming
 }
 
 export interface Listener {
-  /** Each activity once, in order. `skipped`: how many the service left out before them, to keep to the rate. */
+  /** Called with each activity once, in order. `skipped`: how many the service skipped to stay within the rate. */
   take(items: readonly Received[], skipped: number): void
-  /** Null, or what resolves when more can be taken. Until then the feed is left: it is picked up again where it was. */
+  /** Null, or a promise that resolves when there is room again. Until then the feed is disconnected; it resumes afterwards. */
   full(): Promise<void> | null
-  /** What is to be known about the connection. */
+  /** Called with messages about the connection. */
   note(text: string): void
 }
 
-/** Codes with which the service closes a connection for good. */
+/** Close codes after which reconnecting is pointless. */
 const KEY_DEAD = 4001
 const FORBIDDEN = 4003
-/** Errors that pass by themselves; any other would come again. */
-const PASSING = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
+/** Temporary errors; any other would recur on every attempt. */
+const TEMPORARY = ['RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL']
 const EXPLANATION_TIMEOUT_MS = 10_000
 
 /**
- * Follows a live feed for as long as `signal` lets it, over as many connections as that takes: whatever ends one, the
- * next resumes after the last activity that was taken.
+ * Follows a live feed until `signal` aborts. It reconnects as often as needed, and each connection resumes after the last
+ * activity received.
  *
- * @throws CliError for what no repeat would change: the key, the filter, an address without feeds
+ * @throws CliError for permanent errors: the key, the filter, a URL without feeds
  */
 export async function follow(options: FollowOptions, listener: Listener): Promise<void> {
   const { signal } = options
@@ -59,15 +60,15 @@ export async function follow(options: FollowOptions, listener: Listener): Promis
 }
 
 class Follower {
-  /** Everything up to here has been taken. Undefined until the service or `start` has said where we begin. */
+  /** Everything up to here has been received. Undefined until `start` or the service has given a start position. */
   private position: string | undefined
-  /** Whether the service has ever taken our subscription. */
+  /** Whether the service has ever accepted the subscription. */
   private hasBegun = false
-  /** Since when nothing could come; told once an outage, not once an attempt. */
+  /** Whether the feed is interrupted; reported once per outage, not per attempt. */
   private isInterrupted = false
-  /** Connections in a row that came to nothing. */
+  /** Consecutive connections without any activity or pong. */
   private failures = 0
-  /** Set when a connection was ended because no more could be taken. */
+  /** Set when a connection was ended because the listener was full. */
   private pause: Promise<void> | null = null
 
   constructor(
@@ -106,7 +107,7 @@ class Follower {
     return connection
   }
 
-  private hear(message: ServerMessage, items: readonly Received[], connection: Connection): void {
+  private hear(message: FeedMessage, items: readonly Received[], connection: Connection): void {
     if (message.op === 'activity') {
       this.failures = 0
       this.listener.take(items, message.skipped ?? 0)
@@ -114,7 +115,7 @@ class Follower {
       this.pause = this.listener.full()
       if (this.pause !== null) connection.end('enough for now')
     } else if (message.op === 'subscribed') {
-      // With a position of ours, this one may be where the feed will be once it has caught up.
+      // Keeps an existing position: the one in the message may be ahead of what has been received.
       this.position ??= message.cursor
       if (this.isInterrupted) {
         const how = message.recovered ? 'resumed, nothing missed' : 'resumed'
@@ -128,28 +129,26 @@ class Follower {
     } else if (message.op === 'pong') {
       this.failures = 0
     } else if (message.op === 'error') {
-      if (!PASSING.includes(message.code)) throw new CliError(`${message.code}: ${message.message}`)
+      if (!TEMPORARY.includes(message.code)) throw new CliError(`${message.code}: ${message.message}`)
       connection.end(message.message)
     }
   }
 
-  /** Says that the feed was lost, and waits before the next connection. */
+  /** Reports that the feed was lost, and waits before the next connection. */
   private async comeBack(ending: Ending): Promise<void> {
     if (ending.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
     if (ending.code === FORBIDDEN) throw new CliError(`the service no longer lets this key watch: ${ending.reason}`)
     const { reason, retryAfterMs } = ending.opened ? ending : await this.explain()
     if (!this.isInterrupted)
-      this.listener.note(
-        this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; trying again until that changes …`,
-      )
+      this.listener.note(this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; retrying …`)
     this.isInterrupted = true
     const { backoffMinMs, backoffMaxMs } = this.timing
     const backoff = Math.min(backoffMaxMs, backoffMinMs * 2 ** this.failures++)
-    // Half of it is chance, so that all who watched do not come back in the same moment.
+    // Half of the wait is random, so that clients do not all reconnect at the same moment.
     await Bun.sleep(retryAfterMs + backoff * (0.5 + Math.random() / 2))
   }
 
-  /** A WebSocket hides why it was not let in; the same address says so to a request of which the answer can be read. */
+  /** A WebSocket client cannot read why a handshake failed, so a plain request to the same URL finds out. */
   private async explain(): Promise<Pick<Ending, 'reason' | 'retryAfterMs'>> {
     const { url, key } = this.options
     const answer = await ask(`${url}/api/v1/live`, key)
@@ -158,20 +157,20 @@ class Follower {
     if (status === 401 || status === 403)
       throw new CliError(`the service at ${url} does not take the key: ${message || status}`)
     if (status === 404) throw new CliError(`there are no live feeds at ${url}: is that the address of the service?`)
-    // Whatever would have let us in: what stands between us and the service may not know WebSockets.
+    // The request itself was acceptable: a proxy in between may not support WebSockets.
     if (status < 429) return { reason: `${url} opened no WebSocket`, retryAfterMs }
     return { reason: message || `status ${status} from ${url}`, retryAfterMs }
   }
 }
 
-/** What start could not find out for now ends a connection like anything else that passes. */
+/** A temporary failure of `start` ends a connection like any other temporary error. */
 function asEnding(error: unknown): Ending {
   if (!(error instanceof CallUnconfirmed)) throw error
   const { cause, message } = error
   return { opened: true, code: 0, reason: cause instanceof CallRefused ? cause.message : message, retryAfterMs: 0 }
 }
 
-/** The answer to a handshake that lacks what would make it a WebSocket; null if there is none. */
+/** The response to an incomplete handshake; null if there is none. */
 async function ask(address: string, key: string) {
   try {
     const response = await fetch(address, {

@@ -1,26 +1,27 @@
 import { duration, shortId, timeOfDay, words } from '../dashboard/page/format.ts'
+import type { ActivityItem } from '../live/wire.ts'
 import { member, members } from './json-parts.ts'
-import type { Activity, Received } from './protocol.ts'
+import type { Received } from './protocol.ts'
 
 export interface LineOptions {
   readonly color: boolean
-  /** Of the terminal, asked for each line since windows change; infinite where nothing needs to be cut. */
+  /** Width of the terminal, read for each line because windows are resized; infinite if lines need not be cut. */
   readonly width: () => number
   readonly agentName: (agentId: string) => string | undefined
 }
 
 const LEVEL_WIDTH = 5
-/** Columns grow with what they have held, up to this. */
+/** Columns grow with their contents up to this width. */
 const AGENT_WIDTH_MAX = 24
 const TYPE_WIDTH_MAX = 24
 
-/** Makes lines of activities: time, level, agent, run, type or state, and what it says, in columns. */
+/** Formats activities as lines with columns: time, level, agent, run, type or status, and a summary. */
 export function createFormat({ color, width, agentName }: LineOptions): (received: Received) => string {
   const paint = createPaint(color)
   const agentColumn = createColumn(AGENT_WIDTH_MAX)
   const typeColumn = createColumn(TYPE_WIDTH_MAX)
   let day = new Date().toDateString()
-  /** Times of day need a word when the day is another one than the reader's, or changes. */
+  /** Lines show only the time of day, so a day that is not today, or a change of day, gets a line of its own. */
   const dayLine = (receivedAt: string): string => {
     const at = new Date(receivedAt)
     if (at.toDateString() === day) return ''
@@ -41,13 +42,13 @@ export function createFormat({ color, width, agentName }: LineOptions): (receive
   }
 }
 
-/** Dim, so that it is not taken for an activity. */
+/** Formats a note, dimmed to distinguish it from activities. */
 export function formatNote(text: string, color: boolean): string {
   return createPaint(color)('dim', printable(text))
 }
 
 interface Description {
-  /** Empty for what has none. */
+  /** Empty for runs and tasks. */
   readonly level: string
   readonly levelStyle: Style
   readonly type: string
@@ -65,7 +66,7 @@ const STATUS_STYLES: Readonly<Record<string, Style>> = {
   awaiting_input: 'yellow',
 }
 
-function describe({ kind, event, task, run }: Activity, json: string): Description {
+function describe({ kind, event, task, run }: ActivityItem, json: string): Description {
   if (event !== undefined) {
     const payload = member(member(json, 'event') ?? '{}', 'payload') ?? '{}'
     const levelStyle = LEVEL_STYLES[event.level] ?? 'plain'
@@ -82,13 +83,13 @@ function describe({ kind, event, task, run }: Activity, json: string): Descripti
   }
 }
 
-function outcome({ duration_ms, error_message, tags }: NonNullable<Activity['run']>): (string | null)[] {
+function outcome({ duration_ms, error_message, tags }: NonNullable<ActivityItem['run']>): (string | null)[] {
   return [duration_ms === null ? null : duration(duration_ms), error_message, tags.map((tag) => `#${tag}`).join(' ')]
 }
 
 /**
- * `{"gen_ai.tool.name":"search","message":"found","ms":12}` as `found tool.name=search ms=12`: values as they were sent,
- * quotes only where they are needed. OpenTelemetry's prefix takes the width that what follows it needs.
+ * Formats `{"gen_ai.tool.name":"search","message":"found","ms":12}` as `found tool.name=search ms=12`. Values keep their
+ * original text, with quotes only where needed. OpenTelemetry's prefix `gen_ai.` is dropped to save width.
  */
 function summarise(payload: string): string {
   const shown: string[] = []
@@ -103,8 +104,8 @@ function summarise(payload: string): string {
 const PLAIN_WORD = /^[\w.:/@+-]+$/
 
 /**
- * Text of strangers must not steer the terminal: line breaks become spaces, other controls and marks that turn the
- * direction of writing become a sign.
+ * Untrusted text must not control the terminal: line breaks become spaces; other control characters and bidirectional marks
+ * become a replacement character.
  */
 function printable(text: string): string {
   return text.replace(/[\t\n\r\u2028\u2029]+/g, ' ').replace(STEERING, '\ufffd')
@@ -112,7 +113,7 @@ function printable(text: string): string {
 
 const STEERING = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
-/** Pads to the widest so far and cuts what is wider than `max`, in columns of the terminal. */
+/** Pads text to the widest so far and cuts text wider than `max` terminal columns. */
 function createColumn(max: number): (text: string) => string {
   let widest = 0
   return (text) => {
@@ -125,10 +126,10 @@ function createColumn(max: number): (text: string) => string {
 
 function cut(text: string, width: number): string {
   if (!Number.isFinite(width)) return text
-  // A character may take no column, but not many of them in a row do.
+  // Some characters have no width, but long runs of them do not occur.
   const start = text.slice(0, width * 10)
   const shown = Bun.sliceAnsi(start, 0, width, '…')
-  // One too wide when the last character takes two columns.
+  // One column too wide if the last character takes two.
   return Bun.stringWidth(shown) <= width ? shown : Bun.sliceAnsi(start, 0, width - 1, '…')
 }
 

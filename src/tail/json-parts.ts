@@ -1,6 +1,6 @@
 /**
- * Takes JSON apart without reading its values, so that they can be passed on or shown as they were sent: a 64-bit
- * integer keeps its digits, `1.0` stays `1.0`. The text given is valid JSON: it has been parsed before.
+ * Splits JSON without parsing its values, so that they can be shown exactly as sent: a 64-bit integer keeps its digits,
+ * `1.0` stays `1.0`. The text must be valid JSON.
  */
 
 /** The elements of an array, each as its text. */
@@ -8,7 +8,7 @@ export function elements(array: string): string[] {
   return parts(array).map(([from, to]) => array.slice(from, to).trim())
 }
 
-/** Names and values of an object's members, in order, each value as its text. */
+/** The names and values of an object's members, in order, each value as its text. */
 export function members(object: string): [name: string, value: string][] {
   return parts(object).map(([from, to]) => {
     const quote = object.indexOf('"', from)
@@ -23,7 +23,7 @@ export function member(object: string, name: string): string | undefined {
   return members(object).find(([each]) => each === name)?.[1]
 }
 
-/** Bounds of what stands between the outermost brackets, at each comma of that level. */
+/** The bounds of the elements between the outermost brackets. */
 function parts(container: string): [from: number, to: number][] {
   const found: [number, number][] = []
   let depth = 0
@@ -49,7 +49,7 @@ function parts(container: string): [from: number, to: number][] {
   return found
 }
 
-/** Where the closing quote of the string stands that opens at `at`. */
+/** The index of the closing quote of the string that opens at `at`. */
 function stringEnd(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslashes = 0

@@ -24,7 +24,7 @@ async function main(): Promise<number> {
   process.on('SIGINT', end)
   process.on('SIGTERM', end)
   const output = createOutput(process.stdout, (error) => {
-    // Whoever read us has seen enough: `bun run tail | head`.
+    // The reader closed the pipe: `bun run tail | head`.
     if (error.code === 'EPIPE') end()
     else over.reject(new CliError(`cannot write: ${error.message}`))
   })
@@ -39,13 +39,13 @@ async function main(): Promise<number> {
 
 async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
   const { url, key, filter, maxPerSecond, json, noColor } = options
-  // Not patient: whoever follows the feed tries again.
+  // No retries here: the follower retries.
   const client = createClient({ url, patienceMs: 0 })
   const names = createAgentNames(client, key)
   const { stdout, stderr } = process
   const format = createFormat({
     color: stdout.isTTY === true && !noColor,
-    // A terminal that does not know its width says 0.
+    // A terminal of unknown width reports 0.
     width: () => (stdout.isTTY === true && stdout.columns) || Number.POSITIVE_INFINITY,
     agentName: names.of,
   })
@@ -71,7 +71,7 @@ async function watch(options: TailOptions, output: Output, signal: AbortSignal):
     },
     {
       take(items, skipped) {
-        if (skipped > 0) note(`${skipped} more, left out to keep to ${maxPerSecond} a second`)
+        if (skipped > 0) note(`${skipped} more skipped (limit of ${maxPerSecond} per second)`)
         const wanted = items.filter(({ activity }) => activity.received_at >= notBefore)
         if (wanted.length > 0) output.print(wanted.map((item) => `${line(item)}\n`).join(''))
       },

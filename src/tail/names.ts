@@ -1,14 +1,14 @@
 import { type Client, isCallFailure } from '../demo/client.ts'
 
-/** Names of the workspace's agents, as far as the key may know them. */
+/** Names of the workspace's agents, if the key may read them. */
 export interface AgentNames {
-  /** Fetches those there are; without an answer, and for an agent key, there are none. */
+  /** Fetches all names. There are none with an agent key, or if the call fails. */
   load(): Promise<void>
-  /** Asks for a name it has not got, for next time. */
+  /** Returns a known name; starts to fetch an unknown one for the next call. */
   of(agentId: string): string | undefined
 }
 
-/** Of 200 agents each. Names beyond that are asked for one by one, when they are needed. */
+/** Pages of 200 agents. Further names are fetched one by one when needed. */
 const PAGES_MAX = 10
 
 interface Agent {

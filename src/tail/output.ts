@@ -1,16 +1,16 @@
-/** Where lines go: a terminal, a file or a pipe. */
+/** The destination of lines: a terminal, a file or a pipe. */
 export interface Output {
   print(text: string): void
-  /** Null, or what resolves once the reader at the other end has caught up. */
+  /** Null, or a promise that resolves once the reader has caught up. */
   full(): Promise<void> | null
-  /** Resolves when all that was printed is out. */
+  /** Resolves when everything printed has been written. */
   flushed(): Promise<void>
 }
 
-/** Characters that may wait for a slow reader; what is more stays with the service. */
+/** Characters queued for a slow reader; beyond this, activity is left with the service. */
 const WAITING_MAX = 4 * 2 ** 20
 
-/** @param onGone told once nothing can be written any more: EPIPE when the reader has left */
+/** @param onGone called when writing is no longer possible: EPIPE when the reader has closed the pipe */
 export function createOutput(stream: NodeJS.WriteStream, onGone: (error: NodeJS.ErrnoException) => void): Output {
   let waiting = 0
   let drained = Promise.withResolvers<void>()

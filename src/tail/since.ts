@@ -1,27 +1,27 @@
 import { CliError } from '../cli/error.ts'
 import { CallRefused, type Client } from '../demo/client.ts'
 
-/** Where a tail is asked to begin. */
+/** The requested start of a tail. */
 export type Since =
   | { readonly kind: 'now' }
   | { readonly kind: 'cursor'; readonly cursor: string }
   | { readonly kind: 'ago'; readonly seconds: number }
 
-/** Where it does begin. */
+/** The start of a tail, resolved to a position. */
 export interface Start {
-  /** Undefined: with what comes from now on. */
+  /** Undefined: starts with new activity. */
   readonly after: string | undefined
-  /** What was received before this time is not to be shown; a timestamp as activities have it. */
+  /** Activity received before this time is not shown; a timestamp in the format of activities. */
   readonly notBefore: string | undefined
 }
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 const SECONDS_MAX = 10 * 365 * 86_400
 const NEAR_SECONDS = 86_400
-/** Activities are numbered by when they were made durable, which may differ from the order of their times by a moment. */
+/** Positions follow the order of durability, which may differ slightly from the order of timestamps. */
 const MARGIN_SECONDS = 10
 
-/** @returns null for what is neither a duration nor could be a cursor */
+/** @returns null if the text is neither a duration nor possibly a cursor */
 export function parseSince(text: string): Since | null {
   const [, amount, unit] = /^(\d+)([smhd])$/.exec(text) ?? []
   if (amount === undefined) return /^\w[\w.:=-]*$/.test(text) ? { kind: 'cursor', cursor: text } : null
@@ -30,9 +30,9 @@ export function parseSince(text: string): Since | null {
 }
 
 /**
- * Feeds begin at a position, not at a time. SQL knows the last event from before that time, and the clock is the
- * service's: the feed begins after that event, and what precedes the time (changes of runs and tasks that no event came
- * after) is left out on arrival.
+ * Converts a time to a position, because feeds start at positions. SQL finds the last event before that time, by the
+ * service's clock. The feed starts after that event; anything older that it still delivers (changes of runs and tasks)
+ * is dropped on arrival.
  *
  * @throws CliError when the key may not use SQL; CallUnconfirmed when SQL does not answer
  */
@@ -49,10 +49,10 @@ export async function findStart(since: Since, client: Client, key: string): Prom
 }
 
 /**
- * The last event from before that time, or zero, which is the beginning, when there is none.
+ * The position of the last event before that time, or zero if there is none.
  *
- * Asked for a day before it first: events are kept in parts of a day each, so that the answer takes the same 10 ms
- * however long the history is. All of it costs 10 ms a million events.
+ * The caller first searches only the day before it: events are partitioned by day, so that takes about 10 ms for any
+ * length of history. Searching everything takes 10 ms per million events.
  */
 async function lastBefore(client: Client, key: string, seconds: number, reach: number): Promise<Start> {
   const params = { seconds, upTo: seconds + MARGIN_SECONDS, from: seconds + reach }
@@ -67,9 +67,9 @@ const LAST_BEFORE = `
     AND received_at < now64(3, 'UTC') - toIntervalSecond({upTo:UInt32})`
 
 function explanation(key: string): string {
-  if (!key.startsWith('svc_agent_')) return 'SQL could not say where that time begins'
+  if (!key.startsWith('svc_agent_')) return 'SQL could not find the position for that time'
   return (
-    '--since with a duration asks SQL where to begin, and SQL needs a workspace key. With an agent key give --since 0 ' +
-    'for all that is kept, or the "cursor" of an activity seen with --json'
+    '--since with a duration uses SQL to find the start, which needs a workspace key. With an agent key use --since 0 ' +
+    'for all retained activity, or the "cursor" of an activity shown by --json'
   )
 }

@@ -136,7 +136,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     const { data } = await service.api('GET', '/api/v1/keys?type=workspace')
     await service.api('POST', `/api/v1/keys/${data.items[0].key_id}/revoke`, {})
     await page.evaluate(`location.hash = '#/runs'`)
-    await until(`document.querySelector('#key-problem')?.textContent.includes('does not take this key any more')`)
+    await until(`document.querySelector('#key-problem')?.textContent.includes('no longer accepts this key')`)
     expect(await page.evaluate<number>('sessionStorage.length')).toBe(0)
   })
 

@@ -126,7 +126,7 @@ test('errors that pass are waited out, those that would come again end it', asyn
     },
   })
   const { notes } = await followed(failing('UNAVAILABLE'), (taken) => taken.length === 1)
-  expect(notes).toEqual(['not now; trying again until that changes …', 'connected'])
+  expect(notes).toEqual(['not now; retrying …', 'connected'])
   const never = () => false
   await expect(followed(failing('VALIDATION_ERROR'), never)).rejects.toThrow('VALIDATION_ERROR: not now')
   const closing = (code: number): Script => ({ subscribed: (socket) => socket.close(code, 'why') })
@@ -141,7 +141,7 @@ test('a service that is not there yet is waited for', async () => {
   const port = freePort()
   const tail = spawnTail(`http://127.0.0.1:${port}`, KEY, '--json')
   await eventually(() => tail.notes() !== '')
-  expect(tail.notes()).toBe(`no service answers at http://127.0.0.1:${port}; trying again until that changes …\n`)
+  expect(tail.notes()).toBe(`no service answers at http://127.0.0.1:${port}; retrying …\n`)
   const full = { data: null, error: { code: 'RATE_LIMITED', message: 'too many feeds' } }
   serveFeed({
     port,
@@ -172,7 +172,7 @@ test('--json passes on what came, to the digit', async () => {
   await eventually(() => tail.lines().length === 2)
   tail.signal('SIGTERM')
   expect([await tail.exited, tail.lines()]).toEqual([0, [text, text]])
-  expect(tail.notes()).toBe('3 more, left out to keep to 2 a second\n')
+  expect(tail.notes()).toBe('3 more skipped (limit of 2 per second)\n')
 })
 
 test('a reader that leaves ends it quietly', async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CliError } from '../../src/cli/error.ts'
+import type { ActivityItem } from '../../src/live/wire.ts'
 import { readArgs } from '../../src/tail/args.ts'
 import { createFormat } from '../../src/tail/format.ts'
 import { elements, members } from '../../src/tail/json-parts.ts'
-import type { Activity } from '../../src/tail/protocol.ts'
 import { parseSince } from '../../src/tail/since.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -90,7 +90,7 @@ const BASE = {
 }
 
 function event(type: string, level: string, payload: string) {
-  const activity: Activity = { ...BASE, kind: 'event', event: { type, level } }
+  const activity: ActivityItem = { ...BASE, kind: 'event', event: { type, level } }
   const json = JSON.stringify(activity).replace(/}}$/, `,"payload":${payload}}}`)
   return { activity, json }
 }

@@ -1,8 +1,8 @@
+import type { Decide } from './decide.ts'
 import { h, labelled } from './dom.ts'
 import type { InputRequest } from './pause.ts'
-import type { Decide } from './pause-card.ts'
 
-/** Answers a question with one of its options, or in words of one's own. */
+/** Answers a question with one of its options or with free text. */
 export function answerForm({ options = [] }: Pick<InputRequest, 'options'>, decide: Decide): HTMLElement {
   const choices = options.map((option) => {
     const button = h('button', { type: 'button' }, option)
@@ -21,7 +21,7 @@ export function answerForm({ options = [] }: Pick<InputRequest, 'options'>, deci
     ...(choices.length === 0
       ? []
       : [h('div', { class: 'actions', role: 'group', 'aria-label': 'Options' }, ...choices)]),
-    labelled(choices.length === 0 ? 'Answer' : 'Or in your words', text),
+    labelled(choices.length === 0 ? 'Answer' : 'Or type an answer', text),
     h('div', { class: 'actions' }, send),
   )
 }

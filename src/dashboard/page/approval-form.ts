@@ -1,9 +1,9 @@
+import type { Decide } from './decide.ts'
 import { h, labelled, setText } from './dom.ts'
 import { parseIntact, plain, textOf } from './json.ts'
 import type { Approval } from './pause.ts'
-import type { Decide } from './pause-card.ts'
 
-/** Approves a call as it is, or with other arguments; or rejects it. No key does so by chance: there are only buttons. */
+/** Approves a call, with its own or edited arguments, or rejects it. Only buttons submit, so no key press does so by accident. */
 export function approvalForm({ input }: Pick<Approval, 'input'>, decide: Decide): HTMLElement {
   const original = plain(input)
   const approve = h('button', { type: 'button', class: 'primary' }, 'Approve')
@@ -12,7 +12,7 @@ export function approvalForm({ input }: Pick<Approval, 'input'>, decide: Decide)
   const text = h('textarea', { rows: '8', spellcheck: 'false', autocomplete: 'off' })
   const mistake = h('p', { class: 'problem', role: 'alert' })
   const editor = h('div', {}, labelled('Call it with', text), mistake)
-  const comment = h('textarea', { rows: '1', placeholder: 'optional; told with a rejection' })
+  const comment = h('textarea', { rows: '1', placeholder: 'optional; sent to the agent with a rejection' })
   let isEdited = false
 
   function toggle(to: boolean): void {
@@ -50,7 +50,7 @@ export function approvalForm({ input }: Pick<Approval, 'input'>, decide: Decide)
   return h('div', {}, editor, labelled('Comment', comment), h('div', { class: 'actions' }, approve, reject, edit))
 }
 
-/** Arguments as somebody has typed them: a JSON object, with its numbers as they stand there. */
+/** Parses edited arguments: a JSON object, whose numbers keep their digits. */
 export function readArguments(text: string): { readonly value: unknown } | { readonly problem: string } {
   try {
     const value = parseIntact(text)

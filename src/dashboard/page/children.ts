@@ -12,11 +12,11 @@ interface ChildrenDeps {
 
 const CHILDREN_MAX = 50
 
-/** The runs that a run has started, newest first; nothing for one that has none. */
+/** The child runs of a run, newest first; hidden if there are none. */
 export function childrenPanel({ api, directory, runId }: ChildrenDeps) {
   const list = h('ol', { class: 'children' })
   const more = h('p', { class: 'hint' }, `Only the newest ${CHILDREN_MAX} are shown.`)
-  const element = h('section', { hidden: true }, h('h3', {}, 'Runs below'), list, more)
+  const element = h('section', { hidden: true }, h('h3', {}, 'Child runs'), list, more)
   const show = keyedList<Run>(
     list,
     ({ run_id }) => run_id,

@@ -12,9 +12,9 @@ import { waitingView } from './waiting.ts'
 
 export interface DashboardDeps {
   readonly api: Api
-  /** Aborts when the key is forgotten: nothing may go on then. */
+  /** Aborted when the key is forgotten; everything must stop then. */
   readonly signal: AbortSignal
-  /** Forgets the key. `problem` tells the reader why, if it was not their wish. */
+  /** Forgets the key. `problem` says why, unless the user asked for it. */
   readonly leave: (problem?: string) => void
 }
 
@@ -105,14 +105,14 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     timer = setTimeout(refresh, Math.max(REFRESH_EARLY_MS, refreshedAtMs + REFRESH_MS_MIN - performance.now()))
   }
 
-  /** @returns how long the service wants to be left alone, in milliseconds */
+  /** @returns how long to wait before the next refresh, in milliseconds */
   function report(failures: readonly unknown[]): number {
     const refusals = failures.filter((failure) => failure instanceof ApiFailure)
     // What is left is a mistake of this page; its other parts go on.
     for (const failure of failures) if (!(failure instanceof ApiFailure)) reportError(failure)
     const keyRefused = refusals.find(({ code }) => code === 'UNAUTHENTICATED' || code === 'FORBIDDEN')
     if (keyRefused !== undefined) {
-      leave(`The service does not take this key any more: ${keyRefused.message}`)
+      leave(`The service no longer accepts this key: ${keyRefused.message}`)
       return 0
     }
     setText(notice, refusals.length === 0 ? '' : `${refusals[0]?.message} Trying again…`)

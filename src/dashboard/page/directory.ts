@@ -4,20 +4,20 @@ import { shortId } from './format.ts'
 
 export type Agent = OnWire<AgentRecord>
 
-/** The agents of the workspace: the newest of them, which the page lists and knows by name. */
+/** The newest agents of the workspace, for the list and for names. */
 export interface Directory {
   readonly agents: readonly Agent[]
-  /** There are more than those. */
+  /** There are more agents. */
   readonly isPartial: boolean
   /** The end of the id for an agent that is not listed: archived, or one of the old ones of a large fleet. */
   nameOf(agentId: string): string
-  /** Asks the service again if the last answer is some time old. @throws ApiFailure */
+  /** Reads the agents again if the last response is old enough. @throws ApiFailure */
   refresh(): Promise<void>
 }
 
 const AGENTS_MAX = 200
 const REFRESH_MS = 10_000
-/** While there are none yet, the first is what the reader waits for. */
+/** Shorter while there are no agents, because the user waits for the first one. */
 const REFRESH_EMPTY_MS = 2_000
 
 export function createDirectory(api: Api): Directory {

@@ -8,13 +8,13 @@ type Event = OnWire<EventRecord>
 
 const LEVELS: readonly Event['level'][] = ['debug', 'info', 'warn', 'error']
 const PAGE_LIMIT = 100
-/** A run's new events are followed up to here; a reader who wants more of them asks. */
+/** New events are loaded automatically up to this number; further ones on request. */
 const FOLLOWED_MAX = 1_000
 const PREVIEW_LENGTH_MAX = 160
-/** Typing goes on for as long as the pauses are shorter. */
+/** Shorter pauses count as continued typing. */
 const TYPING_PAUSE_MS = 300
 
-/** The events of a run, oldest first, by type and level. At the end of the list new ones appear as they come. */
+/** The events of a run, oldest first, filtered by type and level. New events are appended as they arrive. */
 export function eventsPanel({ api, runId }: { readonly api: Api; readonly runId: string }) {
   const list = h('ol', { class: 'events' })
   const more = h('button', { type: 'button' }, 'Load more')
@@ -43,7 +43,7 @@ export function eventsPanel({ api, runId }: { readonly api: Api; readonly runId:
         `/api/v1/runs/${runId}/events`,
         query,
       )
-      // The filter was changed meanwhile.
+      // The filter has changed in the meantime.
       if (mine !== reading) return
       list.append(...page.items.map(eventItem))
       mine.after = page.items.at(-1)?.seq ?? mine.after

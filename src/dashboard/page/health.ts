@@ -8,14 +8,14 @@ interface Mark {
   readonly name: string
   readonly state: 'ok' | 'busy' | 'bad'
   readonly text: string
-  /** Shown when pointed at. */
+  /** Tooltip. */
   readonly hint?: string
 }
 
-/** A consumer this many activities behind is still as good as live. */
+/** A consumer up to this many activities behind counts as live. */
 const LAG_SHORT = 1_000
 
-/** What `GET /readyz` says, in a line: is everything there, and how far is SQL behind the reports? */
+/** `GET /readyz` in one line: the state of each dependency, and the consumers' lag. */
 export function healthStrip() {
   const element = h('ul', { class: 'health', 'aria-label': 'Health of the service' })
   const show = keyedList<Mark>(
@@ -61,7 +61,7 @@ function marks({ dependencies, consumers }: Readiness): Mark[] {
   ]
 }
 
-/** How far the slowest of the journal's readers is behind; pointing at it tells of each. */
+/** The lag of the journal's slowest consumer; the tooltip lists all of them. */
 function lagMark(consumers: Readiness['consumers']): Mark {
   const lags = Object.entries(consumers)
   const longest = Math.max(0, ...lags.map(([, { lag }]) => lag ?? Number.POSITIVE_INFINITY))
@@ -69,7 +69,7 @@ function lagMark(consumers: Readiness['consumers']): Mark {
     name: 'lag',
     state: longest <= LAG_SHORT ? 'ok' : 'busy',
     text: `lag ${lagText(longest)}`,
-    hint: `Behind the reports: ${lags.map(([name, { lag }]) => `${words(name)} ${lagText(lag ?? Number.POSITIVE_INFINITY)}`).join(', ')}`,
+    hint: `Activities not yet consumed: ${lags.map(([name, { lag }]) => `${words(name)} ${lagText(lag ?? Number.POSITIVE_INFINITY)}`).join(', ')}`,
   }
 }
 

@@ -1,12 +1,12 @@
 import { h } from './dom.ts'
 
-/** What to do while there is nothing to see. Between the dots of each command goes what only the reader has. */
+/** Hints for an empty workspace. The user fills in the parts marked with an ellipsis. */
 export function noRunsYet(): HTMLElement {
   return h(
     'div',
     { class: 'empty' },
     h('h2', {}, 'No runs yet'),
-    h('p', {}, 'Let a simulated fleet report to this service; in a second terminal, in the same folder:'),
+    h('p', {}, 'Start a simulated fleet that reports to this service. In a second terminal, in the same folder:'),
     command('Start the demo', demoCommand(location.origin)),
     h('p', {}, 'Or report a run of your own: create an agent, mint a key for it, start a run.'),
     command('Report a run', reportCommands(location.origin)),
@@ -19,7 +19,7 @@ export function noAgentsYet(): HTMLElement {
     'div',
     { class: 'empty' },
     h('h2', {}, 'No agents yet'),
-    h('p', {}, 'The demo brings some:'),
+    h('p', {}, 'The demo creates some:'),
     command('Start the demo', demoCommand(location.origin)),
     h('p', {}, 'Or create the first one yourself:'),
     command('Create an agent', createAgent(location.origin)),

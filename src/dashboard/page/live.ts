@@ -1,7 +1,8 @@
+import type { ActivityItem } from '../../live/wire.ts'
 import type { Api } from './api.ts'
 import type { Directory } from './directory.ts'
 import { h, labelled, setText } from './dom.ts'
-import { type Activity, openFeed } from './feed.ts'
+import { openFeed } from './feed.ts'
 import { count, shortId, timeOfDay, words } from './format.ts'
 import { textOf } from './json.ts'
 
@@ -9,15 +10,15 @@ export interface LiveDeps {
   readonly api: Api
   readonly directory: Directory
   readonly signal: AbortSignal
-  /** Something has happened in the workspace. */
-  readonly onActivity: (items: readonly Activity[]) => void
+  /** Called for new activity in the workspace. */
+  readonly onActivity: (items: readonly ActivityItem[]) => void
 }
 
-/** Older ones go as new ones come. */
+/** Older lines are removed. */
 const SHOWN_MAX = 300
 const PREVIEW_LENGTH_MAX = 200
 
-/** What each choice of the reader shows. */
+/** The filter of each choice. */
 const CHOICES: Readonly<Record<string, object>> = {
   Everything: {},
   'Info or higher': { level: 'info' },
@@ -27,7 +28,7 @@ const CHOICES: Readonly<Record<string, object>> = {
   'Failed runs': { kind: 'run', status: ['failed', 'timed_out'] },
 }
 
-/** Everything the workspace does, the newest first, as it happens. */
+/** Live activity of the workspace, newest first. */
 export function liveView({ api, directory, signal, onActivity }: LiveDeps) {
   const list = h('ol', { class: 'ticker' })
   const state = h('p', { class: 'hint', role: 'status' }, 'Connecting…')
@@ -46,7 +47,7 @@ export function liveView({ api, directory, signal, onActivity }: LiveDeps) {
       say()
       onActivity(items)
     },
-    onGap: () => list.prepend(h('li', { class: 'hint' }, 'Activity before this line is lost.')),
+    onGap: () => list.prepend(h('li', { class: 'hint' }, 'Some activity before this line was lost.')),
     onState(connected) {
       isConnected = connected
       say()
@@ -66,14 +67,14 @@ export function liveView({ api, directory, signal, onActivity }: LiveDeps) {
     say()
   })
 
-  function show(items: readonly Activity[]): void {
+  function show(items: readonly ActivityItem[]): void {
     list.prepend(...items.map((item) => line(item, directory)).reverse())
     while (list.childElementCount > SHOWN_MAX) list.lastElementChild?.remove()
   }
 
   function say(): void {
     const where = isConnected ? 'Live' : 'Reconnecting; nothing will be missed'
-    const what = seen === 0 ? 'waiting for something to happen' : `${count(seen)} since you came`
+    const what = seen === 0 ? 'waiting for activity' : `${count(seen)} since you opened this page`
     setText(state, `${where} · ${isPaused ? `paused, ${count(missed)} not shown` : what}`)
   }
 
@@ -89,7 +90,7 @@ export function liveView({ api, directory, signal, onActivity }: LiveDeps) {
   }
 }
 
-function line(activity: Activity, directory: Directory): HTMLElement {
+function line(activity: ActivityItem, directory: Directory): HTMLElement {
   const { received_at: at, run_id: runId, kind } = activity
   const { level, name, text } = summary(activity)
   return h(
@@ -103,7 +104,7 @@ function line(activity: Activity, directory: Directory): HTMLElement {
   )
 }
 
-function summary({ event, task, run }: Activity): { level: string; name: string; text: string } {
+function summary({ event, task, run }: ActivityItem): { level: string; name: string; text: string } {
   if (event !== undefined) return { level: event.level, name: event.type, text: textOf(event.payload) }
   const record = task ?? run
   const failed = record?.status === 'failed' || record?.status === 'timed_out'

@@ -2,7 +2,7 @@ import { createApi } from './api.ts'
 import { openDashboard } from './dashboard.ts'
 import { keyPrompt } from './key-prompt.ts'
 
-/** Kept for this tab only, and gone with it: never in an address, a cookie or storage that lasts. */
+/** Stored for this tab only: never in a URL, a cookie or persistent storage. */
 const KEY = 'workspace-key'
 
 const remembered = sessionStorage.getItem(KEY)

@@ -46,7 +46,7 @@ export function runOutput({ api, runId, signal }: RunOutputDeps): HTMLElement {
   function wait(state: 'awaiting_approval' | 'awaiting_input', kind: PauseKind, id: string, what: string): void {
     say(state)
     waits.hidden = false
-    waits.replaceChildren(`${what} `, h('a', { href: hrefOf(kind, id) }, 'Look and decide'))
+    waits.replaceChildren(`${what} `, h('a', { href: hrefOf(kind, id) }, 'Review'))
   }
 
   const take: Readonly<Record<string, (data: never) => void>> = {
@@ -60,7 +60,7 @@ export function runOutput({ api, runId, signal }: RunOutputDeps): HTMLElement {
     },
     // The stream ends here; the browser asks again every few seconds, and is told the rest once it is decided.
     awaiting_approval({ approval_id, tool }: { approval_id: string; tool: string }) {
-      wait('awaiting_approval', 'approvals', approval_id, `It waits for an approval to call ${tool}.`)
+      wait('awaiting_approval', 'approvals', approval_id, `Waiting for approval to call ${tool}.`)
     },
     awaiting_input({ request_id, question }: { request_id: string; question: string }) {
       wait('awaiting_input', 'input-requests', request_id, question)
@@ -75,7 +75,7 @@ export function runOutput({ api, runId, signal }: RunOutputDeps): HTMLElement {
       setText(problem, message)
     },
   }
-  const onLost = () => setText(problem, 'It is no longer followed here; its run has the rest.')
+  const onLost = () => setText(problem, 'The live output has stopped; open the run to see the rest.')
   void follow({ api, runId, signal }, take, onLost).catch((error: Error) => setText(problem, error.message))
   const run = h('a', { href: `#/runs/${runId}` }, `run ${shortId(runId)}`)
   return h(
@@ -95,7 +95,7 @@ async function follow(
   take: Readonly<Record<string, (data: never) => void>>,
   onLost: () => void,
 ): Promise<void> {
-  // A browser can send no key with an event stream.
+  // Browsers cannot send headers with an event stream.
   const wish = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
   const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', wish)
   if (signal.aborted) return

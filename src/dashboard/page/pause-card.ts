@@ -1,6 +1,7 @@
 import { answerForm } from './answer-form.ts'
 import type { Api } from './api.ts'
 import { approvalForm } from './approval-form.ts'
+import type { Decide } from './decide.ts'
 import type { Directory } from './directory.ts'
 import { h, type Part, setText, textBlock } from './dom.ts'
 import { ago, ahead, shortId } from './format.ts'
@@ -10,16 +11,13 @@ import { type Pause, readPause } from './pause.ts'
 export interface PauseCardDeps {
   readonly api: Api
   readonly directory: Directory
-  /** Somebody works on it. */
+  /** Called when the user starts to work on it. */
   readonly onTouched: (pause: Pause) => void
-  /** Told what the service has stored, whoever has decided. */
+  /** Called with the stored decision, whoever made it. */
   readonly onDecided: (pause: Pause) => void
 }
 
-/** Sends a decision. The form is closed meanwhile. */
-export type Decide = (action: 'approve' | 'reject' | 'answer', body: object) => void
-
-/** One thing that a run waits for: what it is, who asks, and the decision or the form for it. */
+/** One pending approval or question: its subject, its run, and the decision or a form for it. */
 export function pauseCard(
   first: Pause,
   { api, directory, onTouched, onDecided }: PauseCardDeps,
@@ -45,10 +43,10 @@ export function pauseCard(
     form.disabled = true
     setText(problem, '')
     try {
-      // In the background: the run may go on for long, and its page tells how.
+      // In the background: the run may continue for a long time, and its page shows the progress.
       await api.post(`/api/v1/${kind}/${id}/${action}`, { ...body, background: true })
     } catch (error) {
-      // For one, that somebody else was first.
+      // For example, someone else has decided already.
       setText(problem, (error as Error).message)
     }
     try {
@@ -63,7 +61,7 @@ export function pauseCard(
   }
 
   function update(pause: Pause): void {
-    // An answer that was on its way while this was decided.
+    // A response sent before the decision.
     if (pause.status === 'pending' && shown.status !== 'pending') return
     shown = pause
     const isOpen = pause.status === 'pending'
@@ -81,7 +79,7 @@ export function pauseCard(
 
   const run = h('a', { href: `#/runs/${run_id}` }, `run ${shortId(run_id)}`)
   const below =
-    run_id === root_run_id ? [] : [h('a', { href: `#/runs/${root_run_id}` }, `below ${shortId(root_run_id)}`)]
+    run_id === root_run_id ? [] : [h('a', { href: `#/runs/${root_run_id}` }, `child of ${shortId(root_run_id)}`)]
   const card = h('article', {}, h('div', { class: 'title' }, heading, status, run, ...below, asked, expires))
   card.append(...question(first), problem, verdict, changed.element, form)
   return {
@@ -103,7 +101,7 @@ const CLASS_OF = {
   cancelled: 'cancelled',
 }
 
-/** What is to be decided, in full: what is approved here is exactly what will be called. */
+/** The full subject of the decision: exactly the call that will be made if it is approved. */
 function question(pause: Pause): Node[] {
   if (pause.kind === 'input-requests') return [h('p', { class: 'question' }, pause.question)]
   const input = textBlock('Arguments')
@@ -113,8 +111,8 @@ function question(pause: Pause): Node[] {
 
 function verdictOn(pause: Pause): string {
   const { status, decided_at, decided_by } = pause
-  if (status === 'expired') return 'Expired: nobody decided in time.'
-  if (status === 'cancelled') return 'Cancelled: its run is over.'
+  if (status === 'expired') return 'Expired: no decision in time.'
+  if (status === 'cancelled') return 'Cancelled: its run has ended.'
   const when = decided_at === null ? '' : ` ${ago(decided_at, Date.now())}`
   const who = decided_by === null ? '' : `, with key ${shortId(decided_by)}`
   const said = pause.kind === 'approvals' ? pause.comment : pause.answer

@@ -2,18 +2,18 @@ import type { ApprovalRecord, InputRequestRecord } from '../../hosted/pauses/sch
 import type { PendingPause as StoredPause } from '../../hosted/store/rows.ts'
 import { type Api, ApiFailure, type OnWire } from './api.ts'
 
-/** What hosted runs wait for. Kinds are named as in the addresses of the API, and of this page. */
+/** What hosted runs wait for. Kinds are named as in the URLs of the API and of this page. */
 export type Pause = Approval | InputRequest
 export type Approval = OnWire<ApprovalRecord> & { readonly kind: 'approvals'; readonly id: string }
 export type InputRequest = OnWire<InputRequestRecord> & { readonly kind: 'input-requests'; readonly id: string }
 export type PauseKind = Pause['kind']
-/** As it stands in the record of a run. */
+/** A pause in the record of a run. */
 export type PendingPause = OnWire<StoredPause>
 
-/** Of each kind; there may be more. */
+/** Per kind; there may be more. */
 const LISTED_MAX = 50
 
-/** Those that are pending, the newest first. @throws ApiFailure */
+/** All pending pauses, newest first. @throws ApiFailure */
 export async function listPending(api: Api): Promise<{ readonly pauses: readonly Pause[]; readonly hasMore: boolean }> {
   const list = (kind: PauseKind) =>
     api.get<{ items: readonly (OnWire<ApprovalRecord> | OnWire<InputRequestRecord>)[]; next_cursor: string | null }>(
@@ -27,7 +27,7 @@ export async function listPending(api: Api): Promise<{ readonly pauses: readonly
   }
 }
 
-/** Null for one that is not there: addresses are shared, and outlive what they name. @throws ApiFailure */
+/** Null if it does not exist: links are shared and may be outdated. @throws ApiFailure */
 export async function readPause(api: Api, kind: PauseKind, id: string): Promise<Pause | null> {
   try {
     return pauseOf(await api.get(`/api/v1/${kind}/${id}`))
@@ -41,7 +41,7 @@ export function newestFirst(a: Pause, b: Pause): number {
   return b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id)
 }
 
-/** Where it is decided. */
+/** The link to the form that decides it. */
 export function hrefOf(kind: PauseKind, id: string): string {
   return `#/waiting/${kind}/${id}`
 }

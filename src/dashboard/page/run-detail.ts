@@ -15,7 +15,7 @@ export interface RunDetailDeps {
   readonly directory: Directory
 }
 
-/** One run: how it went, what went in and out, its tasks and its events. Follows the run while it goes on. */
+/** One run: status, input and output, tasks and events. Refreshes while the run is active. */
 export function runDetail({ api, directory }: RunDetailDeps) {
   const element = h('article', { class: 'panel detail', 'aria-label': 'Run' })
   const nothing = h('p', { class: 'empty' }, 'Choose a run to see its tasks and events.')
@@ -92,7 +92,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
       const run = await find(api, runId)
       if (run === null) {
         setText(heading, 'No such run')
-        setText(problem, 'The workspace of this key has no run of this id.')
+        setText(problem, 'This workspace has no run with this id.')
         return
       }
       show(run)
@@ -106,7 +106,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
   }
 }
 
-/** Null for a run of another workspace, or of none: addresses are shared, and outlive what they name. */
+/** Null if the run does not exist in this workspace: links are shared and may be outdated. */
 async function find(api: Api, runId: string): Promise<Run | null> {
   try {
     return await api.get<Run>(`/api/v1/runs/${runId}`)
@@ -116,7 +116,7 @@ async function find(api: Api, runId: string): Promise<Run | null> {
   }
 }
 
-/** What a hosted run waits for, and where that is decided. */
+/** What a hosted run waits for, with a link to decide it. */
 function waitsNotice() {
   const what = h('span')
   const link = h('a')
@@ -133,7 +133,7 @@ function waitsNotice() {
         what,
         isApproval ? `${who} for an approval to call ${pause.tool}. ` : `${who} for an answer: ${pause.question} `,
       )
-      setText(link, isApproval ? 'Look and decide' : 'Answer')
+      setText(link, isApproval ? 'Review' : 'Answer')
       link.href = hrefOf(isApproval ? 'approvals' : 'input-requests', pause.id)
     },
   }

@@ -17,7 +17,7 @@ type Example = Catalogue['examples'][number]
 
 const ROWS_SHOWN_MAX = 500
 
-/** Any question about the workspace, in ClickHouse SQL. */
+/** Queries of the workspace in ClickHouse SQL. */
 export function sqlView(api: Api) {
   const text = h('textarea', { id: 'sql', rows: '8', spellcheck: 'false', autocomplete: 'off' })
   const params = h('input', { spellcheck: 'false', autocomplete: 'off', placeholder: '{"name": "value"}' })
@@ -38,7 +38,7 @@ export function sqlView(api: Api) {
     params.value = values === undefined ? '' : JSON.stringify(values)
   }
 
-  /** What there is to ask stays what it is while the page is open. */
+  /** The schema does not change while the page is open, so it is read once. */
   async function offer(): Promise<void> {
     if (isOffered) return
     const catalogue = await api.get<Catalogue>('/api/v1/query/schema')
@@ -82,7 +82,7 @@ export function sqlView(api: Api) {
   })
   return {
     element: h('section', { class: 'panel sql', 'aria-label': 'SQL' }, form, tables, problem, summary, output),
-    /** A result stands until its reader asks again. */
+    /** Results are not refreshed: they stay until the next query. */
     refresh: offer,
   }
 }
@@ -116,7 +116,7 @@ function tableHelp({ name, description, columns }: Catalogue['tables'][number]):
   return [h('h3', {}, name), h('p', { class: 'hint' }, description), h('table', {}, h('tbody', {}, ...rows))]
 }
 
-/** Values of placeholders; what is in them is for the service to judge. */
+/** Parses values of placeholders; the service validates them. */
 function valuesOf(json: string): unknown {
   if (json.trim() === '') return
   try {

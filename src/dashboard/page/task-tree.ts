@@ -1,4 +1,4 @@
-/** What of a task its place in the tree depends on. */
+/** The members of a task that determine its position in the tree. */
 export interface TaskNode {
   readonly id: string
   readonly parent_task_id: string | null
@@ -7,7 +7,7 @@ export interface TaskNode {
 
 /**
  * Tasks in the order of reading, each below its parent: siblings by the time they were first reported. Callers choose
- * the parents, so one may be missing (its tasks stand at the top) or several may go in a circle (which is cut open).
+ * the parents, so a parent may be missing (its tasks are at the top level) or parents may form a cycle (which is cut).
  *
  * @param tasks newest first, as the API lists them
  */

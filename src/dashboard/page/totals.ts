@@ -10,10 +10,10 @@ const SQL = `
 
 const NAMES = ['runs', 'live', 'completed', 'failed', 'events', 'tasks'] as const
 const REFRESH_MS = 3_000
-/** Counting may take a tenth of the time: a large workspace is counted less often. */
+/** Counting may use a tenth of the time, so a large workspace is counted less often. */
 const REST_PER_WORK = 10
 
-/** How much the workspace holds, counted by the SQL that its owner can ask with too. */
+/** Totals of the workspace, counted with the public SQL API. */
 export function totals(api: Api) {
   const figures = Object.fromEntries(NAMES.map((name) => [name, h('dd', {}, '–')]))
   const element = h(
@@ -36,7 +36,7 @@ export function totals(api: Api) {
   }
 }
 
-/** Null while SQL cannot answer: the strip of health tells why, and the rest of the page does without. @throws ApiFailure */
+/** Null while SQL is unavailable; the health strip shows why. @throws ApiFailure */
 async function counts(api: Api): Promise<Readonly<Record<string, unknown>> | null> {
   try {
     const { rows } = await api.post<{ rows: Record<string, unknown>[] }>('/api/v1/query', { query: SQL })

@@ -15,19 +15,19 @@ interface Named {
   readonly id: string
 }
 
-/** How often the number of those that wait is asked for while another view is shown. */
+/** How often the number of waiting items is refreshed while another view is shown. */
 const BADGE_REFRESH_MS = 5_000
-/** Decided ones that still stand here, so that their readers see what has become of them. */
+/** Decided items that remain listed, so that the user sees the outcome. */
 const DECIDED_SHOWN_MAX = 20
 
-/** What the hosted runs of the workspace wait for, newest first, each with what it takes to decide. */
+/** Pending approvals and questions of hosted runs, newest first, each with a form to decide it. */
 export function waitingView({ api, directory }: WaitingDeps) {
   const list = h('ol', { class: 'pauses' })
-  const none = h('p', { class: 'empty' }, 'No run waits for anybody.')
+  const none = h('p', { class: 'empty' }, 'Nothing is waiting for a person.')
   const state = h('p', { class: 'hint', role: 'status' })
   const badge = h('span', { class: 'badge', hidden: true })
   const element = h('section', { class: 'waiting', 'aria-label': 'Waiting' }, state, none, list)
-  /** What somebody has asked for, works on or has decided here: it stays, with what has become of it. */
+  /** Items that the user opened by link, works on or has decided: they remain listed, with their outcome. */
   const watched = new Map<string, Pause | Named>()
   const cards = new Map<string, ReturnType<typeof pauseCard>>()
   let toFocus: string | null = null
@@ -58,17 +58,17 @@ export function waitingView({ api, directory }: WaitingDeps) {
     none.hidden = shown.size > 0
     badge.hidden = pauses.length === 0
     setText(badge, `${count(pauses.length)}${hasMore ? '+' : ''}`)
-    if (isMissing) setText(state, 'What this address names is not in the workspace of this key.')
-    else setText(state, hasMore ? 'The newest are shown; more come up as these are decided.' : '')
+    if (isMissing) setText(state, 'This link refers to something that is not in this workspace.')
+    else setText(state, hasMore ? 'Only the newest are shown; more appear as these are decided.' : '')
     focusNamed()
   }
 
-  /** Reads what is watched and not listed: it has been decided, is older, or is not there. */
+  /** Reads watched items that are not in the list: they were decided, are older, or do not exist. */
   async function bringUpToDate(listed: ReadonlyMap<string, Pause>): Promise<void> {
     for (const [id, { kind }] of watched) {
       if (isDecided(watched.get(id))) continue
       const pause = listed.get(id) ?? (await readPause(api, kind, id))
-      // Decided here while it was read.
+      // Decided by the user in the meantime.
       if (isDecided(watched.get(id))) continue
       if (pause !== null) watched.set(id, pause)
       else isMissing = watched.delete(id)
@@ -77,7 +77,7 @@ export function waitingView({ api, directory }: WaitingDeps) {
     for (const id of decided.slice(0, -DECIDED_SHOWN_MAX)) watched.delete(id)
   }
 
-  /** Brings the one that the address names before the reader, once. */
+  /** Scrolls to the item that the link names, once. */
   function focusNamed(): void {
     const card = toFocus === null || element.hidden ? undefined : cards.get(toFocus)
     if (card === undefined) return
@@ -87,9 +87,9 @@ export function waitingView({ api, directory }: WaitingDeps) {
 
   return {
     element,
-    /** How many wait, for the link to this view. */
+    /** The number of waiting items, for the link to this view. */
     badge,
-    /** Its reader has come here. @param named what the address names */
+    /** Called when the user opens the view. @param named the item that the link names */
     open(named: Named | null): void {
       for (const [id, pause] of watched) if (!('status' in pause) || isDecided(pause)) watched.delete(id)
       if (named !== null && !watched.has(named.id)) watched.set(named.id, named)
@@ -97,11 +97,11 @@ export function waitingView({ api, directory }: WaitingDeps) {
       isMissing = false
     },
     refresh,
-    /** Does nothing while the view is shown, and refreshed anyway. */
+    /** Does nothing while the view is shown, because it is refreshed anyway. */
     async refreshBadge(): Promise<void> {
       if (element.hidden && performance.now() - askedAtMs > BADGE_REFRESH_MS) await refresh()
     },
-    /** A run has begun to wait: the next round asks. */
+    /** Called when a run starts to wait: the next refresh reads the list. */
     expectNews(): void {
       askedAtMs = Number.NEGATIVE_INFINITY
     },
