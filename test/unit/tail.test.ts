@@ -90,7 +90,7 @@ const BASE = {
 }
 
 function event(type: string, level: string, payload: string) {
-  const activity: ActivityItem = { ...BASE, kind: 'event', event: { type, level } }
+  const activity: ActivityItem = { ...BASE, kind: 'event', event: { type, level, payload: undefined } }
   const json = JSON.stringify(activity).replace(/}}$/, `,"payload":${payload}}}`)
   return { activity, json }
 }
