@@ -17,7 +17,7 @@ export interface OpenAiOptions {
   readonly backoffMs?: number
 }
 
-/** How often one answer is asked for, the first time included. */
+/** Attempts per answer, including the first. */
 const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 500
 const BACKOFF_MAX_MS = 8_000
@@ -130,7 +130,7 @@ class Asking {
 
 function createClient(apiKey: string | undefined, baseUrl: string | undefined): OpenAI {
   return new OpenAI({
-    // The package insists on a key; servers that want none take any.
+    // The package requires a key; servers that need none ignore it.
     apiKey: apiKey ?? 'none',
     baseURL: baseUrl ?? null,
     // Left out, the package would read these from the environment.
@@ -146,7 +146,7 @@ function createClient(apiKey: string | undefined, baseUrl: string | undefined): 
   })
 }
 
-/** A schema that a server does not take says nothing about other schemas: its dialect is its own. */
+/** The dialect depends on the schema: a server may refuse one and accept others. */
 function dialectKey({ model, outputSchema }: ModelRequest): string {
   return outputSchema === null ? model : `${model} ${Bun.hash(JSON.stringify(outputSchema))}`
 }

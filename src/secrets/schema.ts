@@ -4,12 +4,12 @@ import { Body, Described, Named, Page, PageQuery, Timestamp } from '../http/sche
 import { shown } from '../http/validation-message.ts'
 
 /**
- * Secrets of a workspace, for headers of tools (docs/specification.md#secrets). Nothing here ever carries a value out.
+ * Secrets of a workspace, for headers of tools (docs/specification.md#secrets). Values are never returned.
  */
 
 export const SECRET_NAME = '^[A-Z][A-Z0-9_]{0,63}$'
 const NAME_IN_WORDS = 'at most 64 capital letters, digits and "_", a letter first'
-/** A shorter one could not be struck out of an answer without striking out half of the answer. */
+/** Redacting a shorter value would remove unrelated parts of a response. */
 export const VALUE_LENGTH_MIN = 4
 export const VALUE_LENGTH_MAX = 8_192
 
@@ -67,7 +67,7 @@ export const DeletedSecret = Named(
 )
 export type DeletedSecret = typeof DeletedSecret.static
 
-/** What is listed of a row of `secrets`. */
+/** The listed columns of `secrets`. */
 export interface SecretRow {
   readonly name: string
   readonly created_at: Date
@@ -78,12 +78,12 @@ export function toSecretRecord(row: SecretRow): SecretRecord {
   return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
 }
 
-/** What keeps a text from being the name of a secret; null if nothing does. */
+/** Why a text is not a valid secret name; null if it is. */
 export function secretNameProblem(name: string): string | null {
   return new RegExp(SECRET_NAME).test(name) ? null : `expected ${NAME_IN_WORDS}; got ${shown(name)}`
 }
 
-/** What keeps a value from being a secret, without repeating it; null if nothing does. */
+/** Why a value is not valid, without repeating it; null if it is. */
 export function secretValueProblem(value: unknown): string | null {
   if (typeof value !== 'string') return 'expected a string'
   if (value.length < VALUE_LENGTH_MIN || value.length > VALUE_LENGTH_MAX)
