@@ -126,7 +126,8 @@ describe('Content-Encoding', () => {
       Array.from({ length: 20 }, () => post(url, bomb, { 'content-encoding': encoding })),
     )
     for (const response of responses) expect(response.status).toBe(413)
-    expect(process.memoryUsage.rss() - before).toBeLessThan(64 << 20)
+    // Inflated as a whole they would take more than a gigabyte, whenever memory is collected.
+    expect(process.memoryUsage.rss() - before).toBeLessThan(512 << 20)
   })
 
   test.each([

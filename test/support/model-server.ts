@@ -64,6 +64,8 @@ export interface Turn {
   /** Milliseconds until anything is sent, and between the events of a stream. */
   readonly delayMs?: number
   readonly intervalMs?: number
+  /** What a stream waits for once so many events have been sent; otherwise it goes on at its pace. */
+  readonly after?: (sent: number) => Promise<unknown> | undefined
   /** Bytes of each piece in which a stream is written, wherever that cuts it. */
   readonly pieceBytes?: number
 
@@ -186,7 +188,7 @@ function stream(turn: Turn, asked: RequestBody, signal: AbortSignal, close: () =
   const headers = { 'content-type': 'text/event-stream', ...turn.headers }
   if (turn.stopAfter !== undefined) events.length = Math.min(events.length, turn.stopAfter)
   if (turn.cutAfter !== undefined) return broken(turn, events.slice(0, turn.cutAfter).join(''), headers, close)
-  if (turn.intervalMs === undefined && turn.pieceBytes === undefined) {
+  if (turn.intervalMs === undefined && turn.pieceBytes === undefined && turn.after === undefined) {
     close()
     return new Response(events.join(''), { headers })
   }
@@ -199,11 +201,12 @@ function stream(turn: Turn, asked: RequestBody, signal: AbortSignal, close: () =
   const body = new ReadableStream({
     type: 'direct',
     async pull(controller: ReadableStreamDirectController) {
+      let sent = 0
       for (const piece of pieces) {
         if (signal.aborted) return
         controller.write(piece)
         await controller.flush()
-        await Bun.sleep(turn.intervalMs ?? 0)
+        await (turn.after?.(++sent) ?? Bun.sleep(turn.intervalMs ?? 0))
       }
       close()
       controller.close()
