@@ -32,15 +32,18 @@ test('twenty thousand paused runs cost no memory and no time at the start, and a
       BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
     })
 
+  // What a service leaves behind in this process is no matter here: it does so with few runs, too.
+  const before = await measured(again, sql, agent)
   const few = await measured(again, sql, agent)
   await multiply(sql, data.run_id)
   const many = await measured(again, sql, agent)
   expect(many.rowsRead - few.rowsRead).toBeLessThan(PAUSED / 10)
-  expect(many.heapBytes - few.heapBytes).toBeLessThan(4 * 1024 * 1024)
+  const left = few.heapBytes - before.heapBytes
+  expect(many.heapBytes - few.heapBytes - left).toBeLessThan(4 * 1024 * 1024)
 
   const [{ pause_id, run_id }] = await sql<[{ pause_id: string; run_id: string }]>`
     select pause_id, run_id from pauses where status = 'pending' order by pause_id offset ${PAUSED / 2} limit 1`
-  const before = await rowsRead(sql)
+  const readBefore = await rowsRead(sql)
   const service = await again()
   const page = await service.api('GET', '/api/v1/approvals?status=pending&limit=200')
   expect(page.data.items).toHaveLength(200)
@@ -48,7 +51,7 @@ test('twenty thousand paused runs cost no memory and no time at the start, and a
   expect(answer.data).toMatchObject({ run_id, status: 'completed', output: { text: 'paid' } })
   await untilStatus(service, run_id, 'completed')
   await service.stop()
-  expect((await rowsRead(sql)) - before).toBeLessThan(PAUSED / 10)
+  expect((await rowsRead(sql)) - readBefore).toBeLessThan(PAUSED / 10)
 })
 
 /**
