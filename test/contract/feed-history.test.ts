@@ -112,10 +112,11 @@ test('a page of small activities ends after 5,000', async () => {
 
 test('a thousand million positions without a match cost a few queries', async () => {
   let queries = 0
-  const counting: typeof database.client.query = (...args) => {
+  // Answered at once with no rows, as here: a slow query makes the next range smaller, and a machine may be slow.
+  const counting = (() => {
     queries++
-    return database.client.query(...args)
-  }
+    return Promise.resolve([])
+  }) as typeof database.client.query
   const history = createHistory({ columnar: { query: counting }, epoch: journal.epoch })
   const query = { workspaceId, filter: filterOf({}), afterSeq: journal.endSeq, untilSeq: 1e9, signal }
   expect(await readPages(history, query, 5)).toEqual({ items: [], throughSeq: 1e9 })

@@ -91,7 +91,7 @@ test('--since with a duration begins there: with runs and tasks that no event pr
 
   const agentTail = spawnTail(url, agentKey, '--since', '10m')
   expect(await agentTail.exited).toBe(1)
-  expect(agentTail.notes()).toContain('With an agent key give --since 0')
+  expect(agentTail.notes()).toContain('With an agent key use --since 0')
   await service.stop()
 })
 
