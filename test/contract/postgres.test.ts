@@ -81,6 +81,32 @@ test('a listener may be silent for as long as it likes', async () => {
   expect(backends).toEqual({ n: 1 })
 })
 
+test('a copy that is read slowly, or given up on, leaves a connection that goes on', async () => {
+  // Of these sizes, some end at the moment in which the reader has fallen behind.
+  for (let rows = 50; rows < 150; rows++) {
+    const found = await sql.begin(async (tx) => {
+      const source =
+        await tx`copy (select repeat('x', 999) from generate_series(1, ${tx.unsafe(String(rows))})) to stdout`.readable()
+      let bytes = 0
+      for await (const chunk of source) {
+        if (bytes === 0) await Bun.sleep(1)
+        bytes += chunk.length
+      }
+      await tx`select 1`
+      return bytes
+    })
+    expect(found).toBe(rows * 1000)
+  }
+  const mine = new Error('mine')
+  const failure = await failureOf(
+    sql.begin(async (tx) => {
+      const source = await tx`copy (select repeat('x', 999) from generate_series(1, 10000)) to stdout`.readable()
+      for await (const _ of source) throw mine
+    }),
+  )
+  expect(failure).toBe(mine)
+})
+
 test('a refused connection is unavailable and says so to the client without naming anything of ours', async () => {
   const failure = await failureOf(connect('postgres://u:p@127.0.0.1:1/db')`select 1`)
   const error = unavailableOf(failure)
