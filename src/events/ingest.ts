@@ -76,7 +76,7 @@ function checkAccess(caller: Caller, run: RunRef | null): RunRef {
   if (run.agentId !== caller.agentId)
     throw new ApiError('FORBIDDEN', 'run_id: the run belongs to a different agent than the key')
   if (run.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'run_id: events of hosted runs are reported by the service itself')
+    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself')
   }
   return run
 }

@@ -218,7 +218,7 @@ export class KeyRing {
     const what = found.isFeedToken ? 'feed token' : 'key'
     if (found.revoked) throw new ApiError('UNAUTHENTICATED', `the ${what} has been revoked`)
     if (found.expiresAt <= now) throw new ApiError('UNAUTHENTICATED', `the ${what} has expired`)
-    if (found.suspended) throw new ApiError('FORBIDDEN', `the workspace of this ${what} is suspended`)
+    if (found.suspended) throw new ApiError('FORBIDDEN', `no workspace: the workspace of this ${what} is suspended`)
     this.uses.note(found.caller, now)
     return found.caller
   }

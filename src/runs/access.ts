@@ -22,7 +22,7 @@ export function readable(caller: Caller, run: RunRef | null): RunRef {
 export function reportable(caller: Caller, run: RunRef | null): RunRef {
   const ref = readable(caller, run)
   if (ref.runtimeType === 'hosted') {
-    throw new ApiError('CONFLICT', 'this run belongs to a hosted agent, whose runs only the service can report')
+    throw new ApiError('CONFLICT', 'run_id: hosted runs are reported by the service itself')
   }
   return ref
 }

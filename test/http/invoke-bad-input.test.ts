@@ -282,7 +282,7 @@ describe('a run that the service drives', () => {
         const options = { key: agent.agentKey }
         const answer = await service.api('POST', `/api/ingest/v1/${call}`, { run_id, ...body }, options)
         expect(answer.error!.code).toBe('CONFLICT')
-        expect(answer.error!.message).toContain('the service reports')
+        expect(answer.error!.message).toContain('reported by the service itself')
       }
     }
     model.script({})
