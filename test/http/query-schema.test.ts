@@ -3,7 +3,7 @@ import type { ExampleQuery } from '../../src/analytics/examples.ts'
 import { createApi, newAgent } from '../support/api.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
-import { type Fleet, type ReportedEvent, type ReportedRun, reportFleet } from './query-fleet.ts'
+import { type Fleet, QUERY_SECONDS, type ReportedEvent, type ReportedRun, reportFleet } from './query-fleet.ts'
 
 /** What `GET /api/v1/query/schema` says, held against the engine; and its examples, held against what was reported. */
 
@@ -48,7 +48,7 @@ describe('the catalogue', () => {
 
   test('says the caps as they are', async () => {
     expect(catalogue.caps).toEqual({
-      seconds: 10,
+      seconds: QUERY_SECONDS,
       memory_bytes: 2 ** 30,
       rows: 10_000,
       result_bytes: 32 * 2 ** 20,
