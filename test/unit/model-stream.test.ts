@@ -143,10 +143,18 @@ test.each<[string, Turn]>([
 })
 
 test('a stream that never holds is given up after four attempts', async () => {
-  const server = startModelServer({ text: ['a', 'b'], cutAfter: 2 })
+  let isRead = Promise.withResolvers<void>()
+  const server = startModelServer(() => {
+    isRead = Promise.withResolvers()
+    return { text: ['a', 'b'], cutAfter: 2, cutWhen: isRead.promise }
+  })
   const told: string[] = []
   const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 2 })
-  const listeners = { onText: (delta: string) => told.push(delta), onRestart: () => told.push('|') }
+  const onText = (delta: string) => {
+    told.push(delta)
+    isRead.resolve()
+  }
+  const listeners = { onText, onRestart: () => told.push('|') }
   const asked = model.ask({ ...REQUEST, ...listeners }, new AbortController().signal)
   await expect(asked).rejects.toThrow(/answer broke off: .*\(ECONNRESET\) \(asked 4 times\)/)
   expect(told.join('')).toBe('a|a|a|a')
