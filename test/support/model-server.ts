@@ -285,7 +285,7 @@ function broken({ cutWhen }: Turn, beginning: string, headers: Record<string, st
     async pull(controller) {
       controller.enqueue(new TextEncoder().encode(beginning))
       // So that the beginning arrives.
-      await (cutWhen ?? Bun.sleep(5))
+      await (cutWhen ?? Bun.sleep(50))
       close()
       controller.error(new Error('cut'))
     },
