@@ -9,7 +9,7 @@ import {
   killGroupWithService,
   type Postmaster,
   relayLines,
-  stopOrphan,
+  stopOrphans,
   stopPostmaster,
 } from './postmaster.ts'
 import { chooseOwner, type ProcessOwner } from './unprivileged.ts'
@@ -52,7 +52,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const password = await readPassword(home, owner)
   const cluster = join(home, 'cluster')
 
-  if (existsSync(cluster)) await stopOrphan(cluster, log, onProgress)
+  if (existsSync(cluster)) await stopOrphans(home, cluster, log, onProgress)
   else await createCluster({ bin, home, cluster, owner, durable: options.durable ?? true, onProgress })
 
   const socketDir = await shortSocketDir(home)

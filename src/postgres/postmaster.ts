@@ -1,4 +1,4 @@
-import { readFile, readlink, realpath, rm } from 'node:fs/promises'
+import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 
@@ -22,28 +22,33 @@ export async function stopPostmaster(server: Postmaster): Promise<void> {
   void server.ended.then(() => {
     ended = true
   })
-  await signalUntil(server.pid, async () => {
+  await signalUntil([server.pid], async () => {
     await Promise.resolve()
     return ended
   })
 }
 
 /**
- * A killed service leaves its server running for a moment. This waits for it to end, then removes a stale pid file:
- * after a reboot the pid may belong to any process, and Postgres would refuse to start. The caller holds the lock on
- * the data directory, so no other service can own the server.
+ * A killed service leaves its server running for a moment, and a killed server its backends. This waits for all of them
+ * to end, then removes stale lock files: the pid in one may belong to any process after a reboot, or to a zombie that
+ * nobody has reaped, and Postgres would refuse to start. The caller holds the lock on the data directory, so no other
+ * service can own the server.
  */
-export async function stopOrphan(cluster: string, log: Log, onProgress: (step: string) => void): Promise<void> {
+export async function stopOrphans(home: string, cluster: string, log: Log, onProgress: (step: string) => void) {
   const pidFile = join(cluster, 'postmaster.pid')
-  const text = await readFile(pidFile, 'utf8').catch(() => '')
-  const pid = Number(text.split('\n')[0])
-  if (text === '') return
-  if (await isServerOf(pid, cluster)) {
+  const postmaster = Number((await readFile(pidFile, 'utf8').catch(() => '')).split('\n')[0])
+  const orphans = () => processesOf(cluster, postmaster)
+  let running = await orphans()
+  if (running.length > 0) {
     onProgress('waiting for the Postgres of a killed service to end')
-    log.warn('stopping the Postgres that a killed service left behind', { pid })
-    await signalUntil(pid, async () => !(await isServerOf(pid, cluster)))
+    log.warn('stopping the Postgres that a killed service left behind', { pids: running })
   }
-  await rm(pidFile, { force: true })
+  if (running.includes(postmaster)) await signalUntil([postmaster], async () => (await orphans()).length === 0)
+  running = await orphans()
+  // To a backend SIGINT only means to cancel its statement.
+  const steps = STOP_STEPS.filter(({ signal }) => signal !== 'SIGINT')
+  if (running.length > 0) await signalUntil(running, async () => (await orphans()).length === 0, steps)
+  for (const path of [pidFile, join(home, '.s.PGSQL.5432.lock')]) await rm(path, { force: true })
 }
 
 /** Stops the server when this process ends in any way, including SIGKILL. */
@@ -96,29 +101,46 @@ export async function relayLines(
   }
 }
 
-async function signalUntil(pid: number, isGone: () => Promise<boolean>): Promise<void> {
-  for (const { signal, waitMs } of STOP_STEPS) {
-    if (await isGone()) return
-    try {
-      process.kill(pid, signal)
-    } catch {
-      // Ended between the check and the signal.
+async function signalUntil(
+  pids: readonly number[],
+  areGone: () => Promise<boolean>,
+  steps: readonly (typeof STOP_STEPS)[number][] = STOP_STEPS,
+): Promise<void> {
+  for (const { signal, waitMs } of steps) {
+    if (await areGone()) return
+    for (const pid of pids) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // Ended between the check and the signal.
+      }
     }
     const deadline = performance.now() + waitMs
     while (performance.now() < deadline) {
-      if (await isGone()) return
+      if (await areGone()) return
       await Bun.sleep(POLL_MS)
     }
   }
 }
 
-/** Whether process `pid` is the Postgres of `cluster`, by its working directory, or elsewhere than Linux by its command line. */
-async function isServerOf(pid: number, cluster: string): Promise<boolean> {
-  if (!Number.isSafeInteger(pid) || pid <= 1) return false
+/**
+ * The running Postgres processes of `cluster`: on Linux the server and its backends, found by their working directory;
+ * elsewhere only `postmaster`, if its command line names the cluster.
+ */
+async function processesOf(cluster: string, postmaster: number): Promise<number[]> {
   if (process.platform === 'linux') {
-    const [cwd, home] = await Promise.all([readlink(`/proc/${pid}/cwd`).catch(() => ''), realpath(cluster)])
-    return cwd === home
+    const home = await realpath(cluster)
+    const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 1)
+    const isOurs = await Promise.all(
+      pids.map(async (pid) => {
+        // A zombie has no working directory. A shell in the cluster's directory is not Postgres.
+        if ((await readlink(`/proc/${pid}/cwd`).catch(() => '')) !== home) return false
+        return (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).startsWith('postgres')
+      }),
+    )
+    return pids.filter((_, index) => isOurs[index])
   }
-  const ps = Bun.spawn(['ps', '-o', 'command=', '-p', String(pid)], { stdout: 'pipe', stderr: 'ignore' })
-  return (await new Response(ps.stdout).text()).includes(cluster)
+  if (!Number.isSafeInteger(postmaster) || postmaster <= 1) return []
+  const ps = Bun.spawn(['ps', '-o', 'command=', '-p', String(postmaster)], { stdout: 'pipe', stderr: 'ignore' })
+  return (await new Response(ps.stdout).text()).includes(cluster) ? [postmaster] : []
 }

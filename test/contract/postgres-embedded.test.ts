@@ -6,6 +6,7 @@ import { createLog } from '../../src/log.ts'
 import { connectPostgres, isUnavailable, type Sql } from '../../src/postgres/connect.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { eventually } from '../support/eventually.ts'
+import { childrenOf } from '../support/processes.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
@@ -38,6 +39,12 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** A zombie is not running: PID 1 of a container may reap nothing. */
+function isRunning(pid: number): boolean {
+  const { stdout } = Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(pid)])
+  return /^[^Z]/.test(stdout.toString())
 }
 
 test('what was committed is there after a stop and a second start, and the address stays the same', async () => {
@@ -98,10 +105,27 @@ test('an orphan that outlives its service is stopped by the next one, which lose
   expect([...(await sql`select n from held`)]).toEqual([{ n: 7 }])
 })
 
-test('a pid file that names somebody else does not keep the database from starting', async () => {
+test('backends that outlive a killed server are stopped before the next one starts', async () => {
+  const directory = await copyOfTemplate('backends')
+  const service = await spawnHolder(directory)
+  const postmaster = postmasterPid(directory)
+  const backends = childrenOf(postmaster).map(({ pid }) => pid)
+  expect(backends.length).toBeGreaterThan(0)
+  // Stopped backends do not notice the death of their server, like ones that are busy with a long query.
+  for (const pid of backends) process.kill(pid, 'SIGSTOP')
+  service.kill('SIGKILL')
+  process.kill(postmaster, 'SIGKILL')
+  await service.exited
+  const { sql } = await start(directory)
+  for (const pid of backends) expect(isRunning(pid)).toBe(false)
+  expect([...(await sql`select n from held`)]).toEqual([{ n: 7 }])
+})
+
+test('lock files that name another process do not keep the database from starting', async () => {
   const directory = await copyOfTemplate('lying')
-  // As after a reboot: the number belongs to a living process that is no Postgres.
+  // As after a reboot, or when nobody reaps the killed server: the number belongs to a process that is no Postgres.
   await writeFile(join(directory, 'postgres', 'cluster', 'postmaster.pid'), `${process.pid}\n`)
+  await writeFile(join(directory, 'postgres', '.s.PGSQL.5432.lock'), `${process.pid}\n`)
   const { sql } = await start(directory)
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
 })
