@@ -141,7 +141,10 @@ async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, 
   }
 }
 
-/** Verifies that no store has data of the workspace. @throws Error when one has */
+/**
+ * Verifies that no store has data of the workspace. Until every process has erased its own journal, the sink of another
+ * one may still load such rows, so this comes after all of them. @throws Error when a store has some
+ */
 async function finish({ sql, ring, clock, columnar }: ErasureDeps, workspaceId: string): Promise<void> {
   const left = [...(await countRows(columnar, workspaceId)).keys(), ...(await tablesHolding(sql, workspaceId))]
   if (left.length > 0) throw new Error(`rows of an erased workspace are left in ${left.join(', ')}`)

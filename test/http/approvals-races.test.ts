@@ -75,7 +75,7 @@ describe('a second decision', () => {
 test('a decision while other calls of the turn are under way takes effect without a pause', async () => {
   const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
   const run = (await agent.invoke({ background: true })).data.run_id
-  const approval = await eventually(async () => (await approvalsOf(run))[0])
+  const approval = await eventually(async () => (await approvalsOf(run))[0] ?? false)
   await eventually(() => gates.length > 0)
   const paid = backends.tools.of('pay').length
   const deciding = decide(approval.approval_id, 'approve', { edited_input: { n: 5 } })
@@ -123,8 +123,10 @@ describe('a run that ends takes its pauses with it', () => {
     const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
     const invoking = agent.invoke()
     await eventually(() => gates.length > 0)
-    const listed = await service.api('GET', `/api/v1/approvals?agent_id=${agent.agentId}`)
-    const [approval] = listed.data.items
+    const approval = await eventually(async () => {
+      const { data } = await service.api('GET', `/api/v1/approvals?agent_id=${agent.agentId}`)
+      return data.items[0] ?? false
+    })
     await cancel(approval.run_id)
     const { status, data } = await invoking
     expect([status, data.status, data.error_message]).toEqual([200, 'cancelled', 'enough'])
