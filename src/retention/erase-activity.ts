@@ -30,7 +30,7 @@ const SINK_WAIT_MS = 500
  * @throws ApiError UNAVAILABLE when ClickHouse is behind; what the stores throw
  */
 export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal): Promise<void> {
-  const { sql, journal, relay, columnar, instanceId } = deps
+  const { sql, journal, relay, instanceId } = deps
   const { epoch } = journal
   const due = await sql<{ workspace_id: string }[]>`
     with known as (
