@@ -34,7 +34,7 @@ function manual(limits: Partial<BatcherLimits> = {}) {
 }
 
 describe('a batcher', () => {
-  test('serves what arrives together, or while a statement is in flight, with one statement', async () => {
+  test('combines items that arrive together, or during a statement, into one statement', async () => {
     const { statements, submit, answer } = manual({ batchesInFlight: 1 })
     const first = [submit('a', 1), submit('b', 2)]
     await eventually(() => statements.length === 1)
@@ -48,7 +48,7 @@ describe('a batcher', () => {
     ])
   })
 
-  test('never has one key in two statements at once, and keeps its order', async () => {
+  test('never runs two statements for one key at once, and keeps the order of a key', async () => {
     const { statements, submit, answer } = manual({ batchesInFlight: 3 })
     const all = [submit('a', 1), submit('a', 2), submit('b', 3), submit('a', 4)]
     await eventually(() => statements.length === 1)
@@ -64,7 +64,7 @@ describe('a batcher', () => {
     expect(statements.slice(2).map(({ items }) => items.map((item) => item.value))).toEqual([[2], [4]])
   })
 
-  test('bounds a statement by items and by bytes; a large item goes alone', async () => {
+  test('limits a statement by items and by bytes; an oversized item gets its own statement', async () => {
     const { statements, submit, answer } = manual({ itemsPerBatch: 3, bytesPerBatch: 10, batchesInFlight: 1 })
     const all = [
       submit('a'),
@@ -80,7 +80,7 @@ describe('a batcher', () => {
     expect(statements.map(({ items }) => items.map((item) => item.key).join(''))).toEqual(['abc', 'd', 'e', 'f', 'g'])
   })
 
-  test('refuses what would not fit its queue, and serves the rest', async () => {
+  test('rejects items that do not fit the queue and serves the rest', async () => {
     const { statements, submit, answer } = manual({ batchesInFlight: 1, itemsQueued: 3, bytesQueued: 100 })
     const first = submit('a')
     await eventually(() => statements.length === 1)
@@ -108,7 +108,7 @@ describe('a batcher', () => {
     ])
   })
 
-  test('an item the database refuses does not take its neighbours along', async () => {
+  test('one item that the database rejects does not fail the rest of its batch', async () => {
     const batcher = createBatcher<Item, number>({
       run: async (items) => {
         if (items.some((item) => item.value < 0)) throw Object.assign(new Error('bad data'), { code: '22P02' })
@@ -121,7 +121,7 @@ describe('a batcher', () => {
     expect(outcomes.map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
-  test('a statement whose outcome is unknown is not repeated', async () => {
+  test('does not repeat a statement whose outcome is unknown', async () => {
     const { statements, submit, answer } = manual()
     const all = [submit('a'), submit('b')]
     await eventually(() => statements.length === 1)
@@ -134,7 +134,7 @@ describe('a batcher', () => {
     expect(await next).toBe(7)
   })
 
-  test('whatever comes in whatever order, every key is served in order of arrival and never twice at once', async () => {
+  test('serves every key in order of arrival, never twice at once, for random input', async () => {
     const random = seededRandom('batcher')
     const running = new Set<string>()
     const served = new Map<string, number[]>()

@@ -4,7 +4,7 @@ import { readArgs as readDemo } from '../../src/demo/args.ts'
 import { readArgs as readSql } from '../../src/sql/args.ts'
 import { readArgs as readTail } from '../../src/tail/args.ts'
 
-/** What `bun run demo`, `tail` and `sql` have in common. */
+/** What `bun run demo`, `tail` and `sql` share. */
 
 const ENV = { AGENT_RUN_KEY: ' svc_ws_x ', AGENT_RUN_URL: ' https://runs.example/below/ ' }
 
@@ -12,8 +12,8 @@ describe.each([
   ['demo', readDemo, '--ratt', /--rate <n>/],
   ['tail', readTail, '--agnet', /--agent <id>/],
   ['sql', readSql, '--outptu', /--output <path>/],
-] as const)('%s', (_, readArgs, slip, meant) => {
-  test('takes address and key from the environment, and rather from options', () => {
+] as const)('%s', (_, readArgs, typo, meant) => {
+  test('reads URL and key from the environment; options take precedence', () => {
     expect(readArgs([], ENV)).toMatchObject({ url: 'https://runs.example/below', key: 'svc_ws_x' })
     expect(readArgs(['--url', 'http://a:1', '--key=svc_ws_y'], ENV)).toMatchObject({
       url: 'http://a:1',
@@ -28,9 +28,9 @@ describe.each([
     [[], {}, /^no key: set AGENT_RUN_KEY, or give --key svc_/],
     [[], { ...ENV, AGENT_RUN_URL: 'localhost:3000' }, /^AGENT_RUN_URL must begin with http:\/\/ or https:\/\//],
     [['--url', 'localhost:3000'], ENV, /^--url must begin with http:\/\/ or https:\/\/; got "localhost:3000"/],
-    [[slip, '1'], ENV, new RegExp(`^unknown option ${slip}\\. Did you mean\\n +${meant.source}`)],
+    [[typo, '1'], ENV, new RegExp(`^unknown option ${typo}\\. Did you mean\\n +${meant.source}`)],
     [['--verbose'], ENV, /^unknown option --verbose\. Try --help\.$/],
-  ])('%j is refused with what to do', (args, env, message) => {
+  ])('rejects %j and says what to do', (args, env, message) => {
     let error: unknown
     try {
       readArgs(args, env)
@@ -43,7 +43,7 @@ describe.each([
   })
 })
 
-test('demo and sql need a workspace key; tail takes the key of an agent', () => {
+test('demo and sql need a workspace key; tail accepts an agent key', () => {
   const env = { AGENT_RUN_KEY: 'svc_agent_x' }
   expect(() => readDemo([], env)).toThrow('that is the key of an agent; the demo needs a workspace key (svc_ws_…)')
   expect(() => readSql([], env)).toThrow('that is the key of an agent; SQL needs a workspace key (svc_ws_…)')

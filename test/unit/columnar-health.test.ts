@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { columnarHealth } from '../../src/analytics/health.ts'
 import type { ColumnarClient } from '../../src/columnar/client.ts'
 
-/** What `/readyz` asks of ClickHouse. */
+/** The ClickHouse checks of `/readyz`. */
 
 function rig() {
   const state = { nowMs: 0, loaded: 10, end: 10, asked: 0 }
@@ -32,10 +32,10 @@ function rig() {
   return { state, check }
 }
 
-test('rows that wait for long while nothing is loaded are a problem, and none once something is', async () => {
+test('reports rows that wait long without any being loaded, until loading goes on', async () => {
   const { state, check } = rig()
   expect(await check('loading', 0)).toBeNull()
-  // New rows after a long silence have only just come.
+  // Rows appended after a long silence have not waited yet.
   state.end = 20
   expect(await check('loading', 600_000)).toBeNull()
   expect(await check('loading', 14_000)).toBeNull()
@@ -48,7 +48,7 @@ test('rows that wait for long while nothing is loaded are a problem, and none on
   expect(await check('loading', 600_000)).toBeNull()
 })
 
-test('however often somebody asks, the engine is asked once a second', async () => {
+test('queries the engine at most once a second, however often /readyz is called', async () => {
   const { state, check } = rig()
   for (let i = 0; i < 50; i++) await check('sql', 1)
   expect(state.asked).toBe(1)

@@ -12,7 +12,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
   return []
 }
 
-test('an empty environment is the documented default', () => {
+test('an empty environment gives the documented defaults', () => {
   expect(parseConfig({}, '/somewhere')).toEqual({
     port: 3000,
     host: '127.0.0.1',
@@ -85,7 +85,7 @@ test('an empty environment is the documented default', () => {
   })
 })
 
-test('every variable is read', () => {
+test('reads every variable', () => {
   const key = mintToken('workspace').text
   const config = parseConfig({
     PORT: '0',
@@ -114,12 +114,12 @@ test('every variable is read', () => {
   expect(config.rateLimits.readsPerMinute).toBe(0)
 })
 
-test('an empty variable is an unset one', () => {
+test('treats an empty variable as unset', () => {
   const text = (env: Record<string, string>) => JSON.stringify(parseConfig(env, '/'))
   expect(text({ PORT: '', DATABASE_URL: ' ', NATS_URL: '', EGRESS_ALLOW: ' ', SECRETS_KEY: '' })).toBe(text({}))
 })
 
-test('every problem is reported at once, by the name of its variable', () => {
+test('reports every problem at once, by the name of its variable', () => {
   expect(
     problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://h', LIMIT_TAGS: '-1', NATS_URL: 'nats://h' }),
   ).toEqual([
@@ -131,28 +131,28 @@ test('every problem is reported at once, by the name of its variable', () => {
   ])
 })
 
-test('bodies in flight have room for the largest body, and as much again of what it inflates to, in a workspace', () => {
+test('BODY_BYTES_IN_FLIGHT fits the largest body, sent and inflated, within one workspace', () => {
   expect(parseConfig({ LIMIT_BODY_BYTES: '268435456' }, '/').bodyBytesInFlight).toBe(1024 ** 3)
   expect(problemsOf({ BODY_BYTES_IN_FLIGHT: '1000000' })).toEqual([
     'BODY_BYTES_IN_FLIGHT must be a whole number from 41943040 to 1099511627776; got "1000000"',
   ])
 })
 
-test('NATS_URL is refused honestly, because nothing would honour it', () => {
+test('rejects NATS_URL, because nothing would use it', () => {
   expect(problemsOf({ NATS_URL: 'nats://localhost' })[0]).toStartWith('NATS_URL is set, but')
 })
 
-test.each(['0', '-1', '1.5', 'forever', '36501'])('EVENT_RETENTION_DAYS=%s is no number of days', (value) => {
+test.each(['0', '-1', '1.5', 'forever', '36501'])('rejects EVENT_RETENTION_DAYS=%s', (value) => {
   expect(problemsOf({ EVENT_RETENTION_DAYS: value })).toEqual([
     `EVENT_RETENTION_DAYS must be a whole number from 1 to 36500; got "${value}"`,
   ])
 })
 
-test.each(['1e3', '3000.5', '0x10', ' 30 00', 'NaN', '-0'])('PORT=%s is no port', (value) => {
+test.each(['1e3', '3000.5', '0x10', ' 30 00', 'NaN', '-0'])('rejects PORT=%s', (value) => {
   expect(problemsOf({ PORT: value })).toHaveLength(1)
 })
 
-test('a bootstrap key with a wrong checksum, or of an agent, is refused without repeating it', () => {
+test('rejects a bootstrap key with a wrong checksum or of an agent, without repeating it', () => {
   const { text } = mintToken('workspace')
   const wrong = `${text.slice(0, -1)}${text.endsWith('0') ? '1' : '0'}`
   for (const key of [wrong, mintToken('agent').text, 'secret']) {
@@ -162,7 +162,7 @@ test('a bootstrap key with a wrong checksum, or of an agent, is refused without 
   }
 })
 
-test('an operator token that could be taken for a key, or not be sent, is refused', () => {
+test('rejects an operator token that looks like an API key or cannot be sent in a header', () => {
   expect(problemsOf({ OPERATOR_TOKEN: mintToken('workspace').text })).toHaveLength(1)
   expect(problemsOf({ OPERATOR_TOKEN: 'two words of many letters' })).toHaveLength(1)
   expect(problemsOf({ OPERATOR_TOKEN: 'fifteen-letters' })).toEqual([
@@ -173,7 +173,7 @@ test('an operator token that could be taken for a key, or not be sent, is refuse
   ])
 })
 
-test('a limit on a part is never more than the limit on the body', () => {
+test('a limit on a part cannot exceed the limit on the body', () => {
   expect(problemsOf({ LIMIT_BODY_BYTES: '2048', LIMIT_EVENT_PAYLOAD_BYTES: '4096' })).toEqual([
     'LIMIT_EVENT_PAYLOAD_BYTES is more than LIMIT_BODY_BYTES (2048)',
   ])
@@ -184,7 +184,7 @@ test('a limit on a part is never more than the limit on the body', () => {
 })
 
 describe('hosted agents', () => {
-  test('take every variable of theirs', () => {
+  test('read all their variables', () => {
     const key = 'ab'.repeat(32)
     const { hosted } = parseConfig({
       OPENAI_API_KEY: 'sk-x',
@@ -205,7 +205,7 @@ describe('hosted agents', () => {
     expect(hosted.egressAllow.hasHost('localhost', 80)).toBe(true)
   })
 
-  test('may reach no private host unless it is listed', () => {
+  test('cannot reach a private host unless it is listed', () => {
     expect(parseConfig({}, '/').hosted.egressAllow.hasHost('localhost', 80)).toBe(false)
   })
 
@@ -221,7 +221,7 @@ describe('hosted agents', () => {
     ['HOSTED_RUNS_QUEUED', '-1', 'must be a whole number from 0 to 10000000'],
     ['INVOKE_WAIT_SECONDS', '0', 'must be a whole number from 1 to 86400'],
     ['PAUSE_EXPIRES_SECONDS', '0', 'must be a whole number from 1 to '],
-  ])('%s=%s is refused', (name, value, problem) => {
+  ])('reject %s=%s', (name, value, problem) => {
     const problems = problemsOf({ [name]: value })
     expect(problems).toHaveLength(1)
     expect(problems[0]).toStartWith(`${name} ${problem}`)
@@ -229,7 +229,7 @@ describe('hosted agents', () => {
   })
 })
 
-test('the configuration cannot be changed afterwards', () => {
+test('the configuration is immutable', () => {
   const config = parseConfig({}, '/')
   expect(Object.isFrozen(config)).toBe(true)
   expect(Object.isFrozen(config.limits)).toBe(true)

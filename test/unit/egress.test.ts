@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readAddress, type Scope, scopeOf } from '../../src/egress/addresses.ts'
 import { parseEgressAllow } from '../../src/egress/allow-list.ts'
 
-/** What addresses are, and how `EGRESS_ALLOW` is read (docs/specification.md#egress). Nothing here touches the network. */
+/** Address classification, and parsing of `EGRESS_ALLOW` (docs/specification.md#egress). Nothing here touches the network. */
 
 describe('an address', () => {
   const scopes: Record<Scope, string> = {
@@ -23,7 +23,7 @@ describe('an address', () => {
     })
 
   test.each(['localhost', '127.1', '2130706433', '0x7f.0.0.1', '0177.0.0.1', '1.2.3', '', '[::1]', '1.2.3.4.5'])(
-    '%p is none',
+    '%p is not an address',
     (text) => {
       expect(readAddress(text)).toBeNull()
     },
@@ -36,7 +36,7 @@ describe('EGRESS_ALLOW', () => {
   )
   const hasAddress = (text: string, port = 80) => list.hasAddress(readAddress(text)!, port)
 
-  test('lists a name, however it is written, on any port or the one it gives', () => {
+  test('matches a host name in any spelling, on any port or on the given one', () => {
     expect(list.hasHost('api.internal', 1)).toBe(true)
     expect(list.hasHost('api.internal.', 65_535)).toBe(true)
     expect(list.hasHost('tools.internal', 8080)).toBe(true)
@@ -44,7 +44,7 @@ describe('EGRESS_ALLOW', () => {
     expect(list.hasHost(new URL('http://BÜCHER.example').hostname, 80)).toBe(true)
   })
 
-  test('lists names below a wildcard, and neither the name itself nor one that only ends alike', () => {
+  test('a wildcard matches subdomains, but neither the name itself nor a name with the same ending', () => {
     expect(list.hasHost('a.corp.example.com', 80)).toBe(true)
     expect(list.hasHost('a.b.corp.example.com', 80)).toBe(true)
     expect(list.hasHost('corp.example.com', 80)).toBe(false)
@@ -53,7 +53,7 @@ describe('EGRESS_ALLOW', () => {
     expect(list.hasHost('api.internal.evil.test', 80)).toBe(false)
   })
 
-  test('lists addresses and ranges, of either family', () => {
+  test('matches IPv4 and IPv6 addresses and ranges', () => {
     expect(hasAddress('10.1.2.3')).toBe(true)
     expect(hasAddress('::ffff:10.1.2.3')).toBe(true)
     expect(hasAddress('11.0.0.0')).toBe(false)
@@ -67,7 +67,7 @@ describe('EGRESS_ALLOW', () => {
     expect(hasAddress('127.0.0.2')).toBe(true)
   })
 
-  test('takes the name of a host for no address, and the other way round', () => {
+  test('does not match a host name as an address, or an address as a host name', () => {
     expect(list.hasHost('10.0.0.1', 80)).toBe(false)
     expect(parseEgressAllow('localhost').hasAddress(readAddress('127.0.0.1')!, 80)).toBe(false)
   })
@@ -95,11 +95,11 @@ describe('EGRESS_ALLOW', () => {
     '[::1',
     '300.1.1.1',
     'a#b',
-  ])('with the entry %p names it as the problem', (entry) => {
+  ])('rejects the entry %p by name', (entry) => {
     expect(() => parseEgressAllow(`10.0.0.0/8,${entry}`)).toThrow(`has the entry "${entry}": expected hosts`)
   })
 
-  test('asks for the IPv4 form of a range that could never match', () => {
+  test('asks for the IPv4 form of an IPv4-mapped range, which could never match', () => {
     expect(() => parseEgressAllow('::ffff:10.0.0.0/104')).toThrow('write the range as IPv4')
   })
 })

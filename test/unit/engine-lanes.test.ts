@@ -2,14 +2,14 @@ import { expect, test } from 'bun:test'
 import { createLanes } from '../../src/columnar/engine/lanes.ts'
 import { Statements } from '../../src/columnar/engine/statements.ts'
 
-/** Who waits for whom in the embedded engine. */
+/** Queueing and fairness in the embedded engine. */
 
 const NEVER = new AbortController().signal
 
-/** A statement that runs until it is let go. */
+/** A statement that runs until it is released. */
 function held() {
   const { promise, resolve } = Promise.withResolvers<string>()
-  const state = { hasBegun: false, letGo: () => resolve('done') }
+  const state = { hasBegun: false, release: () => resolve('done') }
   const task = () => {
     state.hasBegun = true
     return promise
@@ -17,26 +17,26 @@ function held() {
   return { state, task }
 }
 
-test('a workspace waits for its own statements, as long as the engine holds them, and nobody else does', async () => {
+test('a workspace waits only for its own statements, for as long as the engine holds them', async () => {
   const lanes = createLanes(2)
   const mine = Array.from({ length: 3 }, held)
   const client = new AbortController()
-  const place = { lane: 'tenant', quotaKey: 'a' } as const
-  const running = mine.map(({ task }) => lanes.run(place, client.signal, task))
+  const slot = { lane: 'tenant', quotaKey: 'a' } as const
+  const running = mine.map(({ task }) => lanes.run(slot, client.signal, task))
   expect(mine.map(({ state }) => state.hasBegun)).toEqual([true, true, false])
-  // A client that goes away frees nothing that the engine still works on.
+  // A client that disconnects frees nothing that the engine still works on.
   const late = lanes.run({ lane: 'stream', quotaKey: 'a' }, NEVER, async () => 'late')
   client.abort()
   expect(await running[2]!.catch(({ code }) => code)).toBe(394)
   expect(await lanes.run({ lane: 'tenant', quotaKey: 'b' }, NEVER, async () => 'other')).toBe('other')
   expect(await Promise.race([late, Promise.resolve('waiting')])).toBe('waiting')
-  mine[0]!.state.letGo()
+  mine[0]!.state.release()
   expect(await late).toBe('late')
-  mine[1]!.state.letGo()
+  mine[1]!.state.release()
   await lanes.idle()
 })
 
-test('loading and the service go on while tenants have taken all they can', async () => {
+test('loading and the service continue while tenants use all their slots', async () => {
   const lanes = createLanes(100)
   const tenants = Array.from({ length: 200 }, held)
   const running = tenants.map(({ task }, i) =>
@@ -46,15 +46,15 @@ test('loading and the service go on while tenants have taken all they can', asyn
   )
   const own = (lane: 'load' | 'service') => lanes.run({ lane, quotaKey: undefined }, NEVER, async () => lane)
   expect(await Promise.all([own('load'), own('service')])).toEqual(['load', 'service'])
-  for (const { state } of tenants) state.letGo()
+  for (const { state } of tenants) state.release()
   const ends = await Promise.all(running)
-  // More streams than may wait are refused.
+  // Streams beyond the queue's limit are rejected.
   expect(ends.filter((end) => end === 202)).toHaveLength(28)
 })
 
-test('what is stuck fails its own workspace as too long, and the others as cut off', async () => {
-  const told: (readonly string[])[] = []
-  const statements = new Statements((quotaKeys) => told.push(quotaKeys))
+test('a stuck statement fails its own workspace with a timeout, other workspaces as interrupted', async () => {
+  const reported: (readonly string[])[] = []
+  const statements = new Statements((quotaKeys) => reported.push(quotaKeys))
   const codes = ['a', 'a', 'b', undefined].map((key) =>
     statements.during(key, () => new Promise(() => {})).catch(({ code }) => code),
   )
@@ -62,6 +62,6 @@ test('what is stuck fails its own workspace as too long, and the others as cut o
   statements.stuck('a', true)
   statements.stuck('b', true)
   expect(await Promise.all(codes)).toEqual([159, 159, 236, 236])
-  expect(told).toEqual([['a']])
+  expect(reported).toEqual([['a']])
   expect(await statements.during('a', async () => 1).catch(({ code }) => code)).toBe(236)
 })

@@ -12,14 +12,14 @@ describe('page cursors', () => {
   const codec = cursorCodec(t.Tuple([t.Integer(), Uuid]))
   const position: [number, string] = [1_769_851_800_123, '0197f3a0-0000-7000-8000-000000000001']
 
-  test('come back as what they were made of, and fit a URL as they are', () => {
+  test('round-trip and are safe in a URL', () => {
     const cursor = codec.encode(position)
     expect(codec.decode(cursor)).toEqual(position)
     expect(cursor).toMatch(/^[\w-]+$/)
   })
 
   test.each(['', 'x', '!!', codec.encode(position).slice(0, -3), btoa('[1,"x"]'), btoa('{}'), btoa('[1]')])(
-    'of somebody else are refused: %p',
+    'reject a forged cursor: %p',
     (cursor) => {
       expect(() => codec.decode(cursor)).toThrow(
         new ApiError('VALIDATION_ERROR', 'query.cursor: expected the next_cursor of a page of this list'),
@@ -27,7 +27,7 @@ describe('page cursors', () => {
     },
   )
 
-  test('stand at the last item shown, and only where more follow', () => {
+  test('point to the last item shown, only where more follow', () => {
     expect(pageOf([5, 4, 3], 2, String)).toEqual({ items: [5, 4], next_cursor: '4' })
     expect(pageOf([5, 4], 2, String)).toEqual({ items: [5, 4], next_cursor: null })
     expect(pageOf([], 2, String)).toEqual({ items: [], next_cursor: null })
@@ -42,7 +42,7 @@ describe('a seeded mint', () => {
     return Array.from({ length: 1_000 }, () => [mint.uuid(), mint.ulid()])
   }
 
-  test('mints the same ids again, and others for another seed', () => {
+  test('mints the same ids for the same seed, and different ids for another seed', () => {
     expect(take(SEED, NOW)).toEqual(take(SEED, NOW))
     const other = new Set(take(crypto.randomUUID(), NOW).flat())
     expect(
@@ -52,7 +52,7 @@ describe('a seeded mint', () => {
     ).toBe(false)
   })
 
-  test('mints UUIDs of version 7 and ULIDs, of that time, rising, none twice', () => {
+  test('mints UUIDv7s and ULIDs of the given time, increasing and unique', () => {
     const ids = take(SEED, NOW)
     for (const [uuid, ulid] of ids) {
       expect(uuid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -66,7 +66,7 @@ describe('a seeded mint', () => {
   })
 })
 
-test('what is sealed opens with the same secret in the same place only', () => {
+test('sealed text opens only with the same secret in the same context', () => {
   const key = { secret: 'svc_ws_x', context: 'key idem' }
   const sealed = seal('tëxt', key)
   expect(open(sealed, key)).toBe('tëxt')
@@ -81,7 +81,7 @@ test('what is sealed opens with the same secret in the same place only', () => {
   expect(() => open(tampered, key)).toThrow()
 })
 
-test('request ids of our own are ULIDs of now, and never twice the same', () => {
+test('generated request ids are unique ULIDs of the current time', () => {
   const start = Date.now()
   const ids = Array.from({ length: 100_000 }, () => requestIdOf(new Request('http://localhost/')))
   expect(new Set(ids).size).toBe(ids.length)
@@ -93,7 +93,7 @@ test('request ids of our own are ULIDs of now, and never twice the same', () => 
   }
 })
 
-test('text is counted in code points', () => {
+test('counts text in code points', () => {
   const limits = { minLength: 2, maxLength: 3 }
   const judge = (text: string) => textProblem(text, limits)
   expect(['ab', '😀😀', '😀😀😀', 'abc'].map(judge)).toEqual([null, null, null, null])
@@ -103,7 +103,7 @@ test('text is counted in code points', () => {
   expect(['\ud800a', 'a\udc00'].map(judge)).toEqual(Array(2).fill('expected text without lone surrogates'))
 })
 
-test('the methods of a path are those of every pattern it matches', () => {
+test('the methods of a path are those of every route that matches it', () => {
   const routes = [
     { method: 'GET', path: '/runs' },
     { method: 'POST', path: '/runs' },

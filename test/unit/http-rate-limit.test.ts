@@ -28,7 +28,7 @@ function setUp(limits = LIMITS) {
   return { time, limiter, take }
 }
 
-test('budgets are counted apart', () => {
+test('counts budgets separately', () => {
   const { take } = setUp()
   for (let i = 0; i < 60; i++) expect(take('a', 'ingest', 1)).toBe(0)
   expect(take('a', 'ingest', 1)).toBe(1)
@@ -49,7 +49,7 @@ test('a batch larger than the whole bucket passes when the bucket is full, and l
   expect(take('a', 'events', 1)).toBe(0)
 })
 
-test('what a refused call was told to wait is enough', () => {
+test('a retry after the advertised wait succeeds', () => {
   const { int, pick } = seededRandom('rate limit')
   const { time, take } = setUp()
   for (let i = 0; i < 2_000; i++) {
@@ -67,7 +67,7 @@ test('what a refused call was told to wait is enough', () => {
   }
 })
 
-test('over any stretch of time no more passes than a full bucket and what flowed in', () => {
+test('never admits more than one full bucket plus the refill', () => {
   const { int } = seededRandom('rate limit bound')
   const { time, take } = setUp()
   const start = time.ms
@@ -81,14 +81,14 @@ test('over any stretch of time no more passes than a full bucket and what flowed
   expect(passed).toBeGreaterThan(((time.ms - start) * 100) / 1000 / 2)
 })
 
-test('an unlimited budget refuses nothing and sends no headers', () => {
+test('an unlimited budget rejects nothing and sends no headers', () => {
   const { limiter } = setUp()
   const headers = {}
   for (let i = 0; i < 10_000; i++) limiter.take('a', 'reads', 1_000, headers)
   expect(headers).toEqual({})
 })
 
-test('memory is bounded, and what is forgotten first is a bucket that is full again', () => {
+test('bounds memory; evicts full buckets first', () => {
   const { time, take } = setUp()
   expect(take('busy', 'queries', 1)).toBe(0)
   for (let i = 0; i < 15_000; i++) take(`early ${i}`, 'queries', 1)
@@ -97,7 +97,7 @@ test('memory is bounded, and what is forgotten first is a bucket that is full ag
   time.ms += 1_000
   for (let i = 0; i < 15_000; i++) take(`more ${i}`, 'queries', 1)
   expect(take('late', 'queries', 1)).toBe(59)
-  // And then the one known longest, although it still owes.
+  // After those, the oldest bucket goes, although it still has a debt.
   for (let i = 0; i < 25_000; i++) take(`flood ${i}`, 'queries', 1)
   expect(take('late', 'queries', 1)).toBe(0)
 })

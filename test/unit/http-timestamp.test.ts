@@ -63,7 +63,7 @@ test.each([
   '2026-01-31T09:30:00.123Z\n',
   '２０２６-01-31T09:30:00.123Z',
   '1769851800',
-])('%p is none', (text) => {
+])('rejects %p', (text) => {
   expect(parseTimestamp(text)).toBeNull()
 })
 
@@ -82,12 +82,12 @@ test('agrees with Date on random instants, in the fast form and the general one'
   }
 })
 
-test('one character changed never makes another instant of it unnoticed', () => {
+test('a single changed character is never read as a different instant', () => {
   const { int, pick } = seededRandom('timestamp mutations')
   const good = '2026-01-31T09:30:00.123Z'
   for (let i = 0; i < 5_000; i++) {
-    const place = int(0, good.length - 1)
-    const text = good.slice(0, place) + pick([...'0123456789:-+.TZtz x\0é']) + good.slice(place + 1)
+    const index = int(0, good.length - 1)
+    const text = good.slice(0, index) + pick([...'0123456789:-+.TZtz x\0é']) + good.slice(index + 1)
     const ms = parseTimestamp(text)
     if (ms !== null)
       expect(new Date(ms).toISOString().slice(0, 23)).toBe(text.toUpperCase().replace(' ', 'T').slice(0, 23))

@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Tools over HTTP (docs/specification.md#hosted-agents), against a real server, with real secrets behind a real guard. */
+/** HTTP tools (docs/specification.md#hosted-agents) against a real server, with real secrets and the real egress guard. */
 
 const SECRET = 'tok/en+12345 "quoted"'
 const { sql } = await freshDatabase()
@@ -29,7 +29,7 @@ interface Seen {
   readonly body: string
 }
 
-/** Answers as the test says, and keeps what it was asked. */
+/** Answers with what the test sets, and records the requests. */
 const asked: Seen[] = []
 let answer: (seen: Seen) => Response | Promise<Response> = () => new Response()
 const server = Bun.serve({
@@ -75,7 +75,7 @@ function call(what: Call = {}): Promise<ToolOutcome> {
   return toolOf(what).call(input, { idempotencyKey: 'call-1', signal })
 }
 
-/** What the tool makes of an answer. */
+/** The outcome of a call that gets this answer. */
 function of(body: BodyInit | null, init: ResponseInit | string = {}): Promise<ToolOutcome> {
   answer = () => new Response(body, typeof init === 'string' ? { headers: { 'content-type': init } } : init)
   return call({ headers: { authorization: 'Bearer {{secret:TOKEN}}' } })
@@ -84,7 +84,7 @@ function of(body: BodyInit | null, init: ResponseInit | string = {}): Promise<To
 const last = () => asked.at(-1) as Seen
 
 describe('a call', () => {
-  test('is what its definition says, to the agent loop', () => {
+  test('exposes its definition to the agent loop', () => {
     const tool = toolOf({})
     expect(tool).toMatchObject({
       name: 'look_up',
@@ -95,7 +95,7 @@ describe('a call', () => {
     expect(tool.parameters).toEqual({ type: 'object' })
   })
 
-  test.each(['POST', 'PUT', 'PATCH'] as const)('of %s carries the arguments as JSON', async (method) => {
+  test.each(['POST', 'PUT', 'PATCH'] as const)('a %s call sends the arguments as JSON', async (method) => {
     const input = { city: 'Köln', n: 1.5, nested: { list: [1, null, 'x'] }, none: null }
     await call({ method, input, url: `${base}/tool?v=1` })
     expect(last()).toMatchObject({ method, url: '/tool?v=1', body: JSON.stringify(input) })
@@ -103,7 +103,7 @@ describe('a call', () => {
   })
 
   test.each(['GET', 'DELETE'] as const)(
-    'of %s carries them in the address: text as it is, the rest as JSON',
+    'a %s call sends the arguments in the query string: text unchanged, the rest as JSON',
     async (method) => {
       const input = {
         city: 'Köln & more',
@@ -132,14 +132,14 @@ describe('a call', () => {
     },
   )
 
-  test('cannot say otherwise what the address says', async () => {
+  test('arguments cannot override the query string of the URL', async () => {
     const before = asked.length
     const outcome = await call({ method: 'GET', url: `${base}/tool?account=mine`, input: { account: 'theirs' } })
     expect(outcome).toEqual({ ok: false, error: "argument account: the tool's address sets it already" })
     expect(asked.length).toBe(before)
   })
 
-  test('leaves nothing of one call in the next', async () => {
+  test('keeps no state between calls', async () => {
     const tool = toolOf({ method: 'GET' })
     const signal = new AbortController().signal
     await tool.call({ a: '1' }, { idempotencyKey: 'k1', signal })
@@ -148,7 +148,7 @@ describe('a call', () => {
     expect(last().headers.get('idempotency-key')).toBe('k2')
   })
 
-  test('carries the headers of the definition, filled; and its own key and length, whatever they say', async () => {
+  test('sends the headers of the definition with secrets filled in; Idempotency-Key and framing headers are its own', async () => {
     await call({
       input: { a: 1 },
       headers: {
@@ -175,13 +175,13 @@ describe('a call', () => {
     expect(headers['transfer-encoding']).toBeUndefined()
   })
 
-  test('says who calls, and what it can read, unless the definition does', async () => {
+  test('sends default User-Agent and Accept headers unless the definition sets them', async () => {
     await call()
     expect(last().headers.get('user-agent')).toBe('agent-run-service')
     expect(last().headers.get('accept')).toStartWith('application/json')
   })
 
-  test('without a secret that it needs does not go out', async () => {
+  test('is not sent when a secret it needs is missing', async () => {
     const before = asked.length
     const outcome = await call({ headers: { authorization: '{{secret:OTHER}}' } })
     expect(outcome).toEqual({ ok: false, error: 'secret OTHER does not exist: PUT /api/v1/secrets/OTHER' })
@@ -207,8 +207,8 @@ describe('an answer', () => {
     expect(await of(body, type)).toEqual({ ok: true, output })
   })
 
-  test('without a type is text if it can be; another character set is read, an unknown one guessed', async () => {
-    // Bun says application/octet-stream for it.
+  test('without a content type is text if it can be; character sets are decoded, unknown ones guessed', async () => {
+    // Bun sends application/octet-stream here.
     expect(await of(new Uint8Array([104, 105]))).toEqual({ ok: true, output: 'hi' })
     const binary = '[a body of type application/octet-stream and 2 bytes, which is not shown]'
     expect(await of(new Uint8Array([104, 255]))).toEqual({ ok: true, output: binary })
@@ -220,15 +220,12 @@ describe('an answer', () => {
     expect(await of(null, { status: 204 })).toEqual({ ok: true, output: null })
   })
 
-  test.each([400, 404, 409, 429, 500, 503])(
-    'of status %d is a failure that says how the server put it',
-    async (status) => {
-      const outcome = await of('{"error": "no such city"}', { status, headers: { 'content-type': 'application/json' } })
-      expect(outcome).toEqual({ ok: false, error: `HTTP ${status}: {"error":"no such city"}` })
-    },
-  )
+  test.each([400, 404, 409, 429, 500, 503])("of status %d is a failure with the server's message", async (status) => {
+    const outcome = await of('{"error": "no such city"}', { status, headers: { 'content-type': 'application/json' } })
+    expect(outcome).toEqual({ ok: false, error: `HTTP ${status}: {"error":"no such city"}` })
+  })
 
-  test('of a failure is cut after its beginning, and may be empty', async () => {
+  test('of a failure is truncated after its beginning, and may be empty', async () => {
     const outcome = await of('x'.repeat(10_000), { status: 500 })
     expect(outcome).toEqual({ ok: false, error: `HTTP 500: ${'x'.repeat(2_000)}… [cut: 10000 characters in all]` })
     expect(await of(null, { status: 502, statusText: 'Bad Gateway' })).toEqual({
@@ -237,7 +234,7 @@ describe('an answer', () => {
     })
   })
 
-  test('that is long is cut, and says so; one that is longer still is refused', async () => {
+  test('that is long is truncated and marked; one beyond the limit is rejected', async () => {
     const { output } = (await of('y'.repeat(300_000), 'text/plain')) as { output: string }
     expect(output).toBe(`${'y'.repeat(256 * 1024)}… [cut: 300000 characters in all]`)
     const json = (await of(JSON.stringify({ text: 'z'.repeat(300_000) }), 'application/json')) as { output: string }
@@ -249,7 +246,7 @@ describe('an answer', () => {
     })
   })
 
-  test('that is nested deeper than what handles it can take is text', async () => {
+  test('that is nested too deeply for JSON is passed on as text', async () => {
     const deep = '['.repeat(200_000) + ']'.repeat(200_000)
     const { output } = (await of(deep, 'application/json')) as { output: string }
     expect(output).toStartWith('[[[[')
@@ -263,7 +260,7 @@ describe('an answer', () => {
   })
 })
 
-describe('a secret that comes back is struck out', () => {
+describe('redacts a secret that is sent back', () => {
   const echoes: [string, BodyInit, ResponseInit][] = [
     ['as text', `you said ${SECRET}!`, {}],
     [
@@ -272,7 +269,7 @@ describe('a secret that comes back is struck out', () => {
       { headers: { 'content-type': 'application/json' } },
     ],
     [
-      'as JSON of another spelling',
+      'as JSON with escapes',
       `{"a": "tok\\/en\\u002b12345 \\u0022quoted\\u0022"}`,
       { headers: { 'content-type': 'application/json' } },
     ],
@@ -289,18 +286,18 @@ describe('a secret that comes back is struck out', () => {
       { status: 401, headers: { 'content-type': 'application/json' } },
     ],
     ['in the type of a body', 'x', { headers: { 'content-type': `image/${SECRET}` } }],
-    ['at the edge of what is cut', 'x'.repeat(256 * 1024 - 5) + SECRET.repeat(9), {}],
+    ['at the point of truncation', 'x'.repeat(256 * 1024 - 5) + SECRET.repeat(9), {}],
     ['in a redirect', '', { status: 302, headers: { location: `/?t=${encodeURIComponent(SECRET)}` } }],
   ]
   test.each(echoes)('%s', async (_, body, init) => {
-    const told = JSON.stringify(await of(body, init))
+    const outcome = JSON.stringify(await of(body, init))
     expect(last().headers.get('authorization')).toBe(`Bearer ${SECRET}`)
-    expect(told).not.toMatch(/tok|en\+1|12345|quoted|[A-Za-wyz0-9+/]{30}/)
-    expect(told).toContain('•••')
+    expect(outcome).not.toMatch(/tok|en\+1|12345|quoted|[A-Za-wyz0-9+/]{30}/)
+    expect(outcome).toContain('•••')
   })
 })
 
-describe('what cannot be reached', () => {
+describe('an unreachable tool', () => {
   test.each([
     [
       'http://169.254.169.254/latest/meta-data',
@@ -309,25 +306,25 @@ describe('what cannot be reached', () => {
     ['http://2852039166/', '169.254.169.254 is not a public address'],
     ['http://[::1]:1/', '::1 is not a public address'],
     ['http://127.0.0.1:1/', '127.0.0.1 refuses connections'],
-  ])('is an outcome that says why: %s', async (url, reason) => {
+  ])('fails with the reason: %s', async (url, reason) => {
     const outcome = await call({ url })
     expect(outcome.ok).toBe(false)
     expect((outcome as { error: string }).error).toContain(reason)
   })
 
-  test('includes wherever a redirect points', async () => {
+  test('fails on every redirect', async () => {
     answer = () => Response.redirect('http://169.254.169.254/', 307)
     const outcome = (await call()) as { error: string }
     expect(outcome.error).toContain('127.0.0.1 redirects to http://169.254.169.254/, and redirects are not followed')
   })
 
-  test('and whatever does not answer in time', async () => {
+  test('fails when the server does not answer in time', async () => {
     answer = () => new Promise(() => {})
     expect(await call()).toEqual({ ok: false, error: '127.0.0.1 did not answer within 1 s' })
   })
 })
 
-test('only an abort is thrown, at once', async () => {
+test('throws only for an abort, and at once', async () => {
   answer = () => new Promise(() => {})
   const ending = new AbortController()
   const before = asked.length

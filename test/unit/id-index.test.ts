@@ -6,7 +6,7 @@ import { runRef } from '../support/events.ts'
 const DONE = Promise.resolve()
 const SMALL = { ids: 10, idsPerRun: 4, runs: 3 }
 
-/** What ClickHouse would say, and how often it was asked. */
+/** A stand-in for the ClickHouse store that counts its queries. */
 function storeOf(stored: Map<string, Set<string>>) {
   const asked = { all: 0, among: 0 }
   const of = (run: RunRef) => stored.get(run.runId) ?? new Set<string>()
@@ -23,7 +23,7 @@ function storeOf(stored: Map<string, Set<string>>) {
   return { source, asked }
 }
 
-test('a run seen from its start is known without asking; ids repeat within a call and across calls', async () => {
+test('a run indexed from its start needs no queries; ids are deduplicated within and across calls', async () => {
   const { source, asked } = storeOf(new Map())
   const index = new EventIdIndex(source)
   const run = runRef()
@@ -35,7 +35,7 @@ test('a run seen from its start is known without asking; ids repeat within a cal
   expect(asked).toEqual({ all: 0, among: 0 })
 })
 
-test('runs of two workspaces with the same run_id have nothing to do with each other', async () => {
+test('runs of two workspaces with the same run_id are independent', async () => {
   const run = runRef()
   const other = { ...runRef(), runId: run.runId }
   for (const bounds of [undefined, SMALL]) {
@@ -48,7 +48,7 @@ test('runs of two workspaces with the same run_id have nothing to do with each o
   }
 })
 
-test('a duplicate is not settled before the append it repeats, and fails with it', async () => {
+test('a duplicate settles with the append it repeats, and fails with it', async () => {
   const index = new EventIdIndex(storeOf(new Map()).source)
   const run = runRef()
   index.runStarted(run)
@@ -62,7 +62,7 @@ test('a duplicate is not settled before the append it repeats, and fails with it
   expect(await index.claim(run, ['a'])).toMatchObject({ duplicates: 0 })
 })
 
-test('an unknown run is fetched once for many calls at a time', async () => {
+test('concurrent calls load an unknown run once', async () => {
   const run = runRef()
   const { source, asked } = storeOf(new Map([[run.runId, new Set(['a'])]]))
   const index = new EventIdIndex(source)
@@ -71,7 +71,7 @@ test('an unknown run is fetched once for many calls at a time', async () => {
   expect(asked).toEqual({ all: 1, among: 0 })
 })
 
-test('a run too large to be known is asked about call by call, one after the other', async () => {
+test('a run too large for memory is queried on every call, one call at a time', async () => {
   const run = runRef()
   const stored = new Set(['a', 'b', 'c', 'd', 'e'])
   const { source, asked } = storeOf(new Map([[run.runId, stored]]))
@@ -90,21 +90,21 @@ test('a run too large to be known is asked about call by call, one after the oth
   expect(asked.among).toBe(3)
 })
 
-test('memory is bounded: the longest unused runs are forgotten and fetched again, those on their way are kept', async () => {
+test('bounds memory: evicts the least recently used runs and reloads them, but keeps those with appends in flight', async () => {
   const stored = new Map<string, Set<string>>()
   const { source, asked } = storeOf(stored)
   const index = new EventIdIndex(source, SMALL)
   const runs = Array.from({ length: 6 }, () => runRef())
-  const way = Promise.withResolvers<void>()
+  const pending = Promise.withResolvers<void>()
   for (const [i, run] of runs.entries()) {
     index.runStarted(run)
     stored.set(run.runId, new Set(['a', 'b']))
-    ;(await index.claim(run, ['a', 'b'])).appended(i === 0 ? way.promise : DONE)
+    ;(await index.claim(run, ['a', 'b'])).appended(i === 0 ? pending.promise : DONE)
     await Bun.sleep(0)
   }
   expect(await index.claim(runs[0], ['a'])).toMatchObject({ duplicates: 1 })
   expect(asked.all).toBe(0)
   expect(await index.claim(runs[1], ['a', 'z'])).toMatchObject({ fresh: [false, true] })
   expect(asked.all).toBe(1)
-  way.resolve()
+  pending.resolve()
 })

@@ -7,10 +7,10 @@ import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** How a journal parts with rows before their time: for erased workspaces, and at the end of retention. */
+/** Early removal of journal rows: for erased workspaces, and at the end of retention. */
 
 const DAY_MS = 86_400_000
-const MARK = 'this must not stay'
+const ERASED_TEXT = 'this must not stay'
 
 class SetClock {
   ms = Date.UTC(2026, 0, 1, 12)
@@ -48,15 +48,15 @@ const filesOf = (dir: string) => fs.readdirSync(dir).map((name) => join(dir, nam
 const filesWith = (dir: string, text: string) => filesOf(dir).filter((path) => fs.readFileSync(path).includes(text))
 const segmentsOf = (dir: string) => filesOf(dir).filter((path) => path.endsWith('.segment')).length
 
-test('what lies before a cut can be dropped, from memory and disk, and the positions go on, also when reopened', async () => {
+test('drop removes rows before a cut from memory and disk; positions continue, also after reopening', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
-  await append(journal, MARK, 10)
+  await append(journal, ERASED_TEXT, 10)
   const seq = await journal.cut()
   expect(seq).toBe(10)
-  expect(filesWith(dir, MARK)).toHaveLength(1)
+  expect(filesWith(dir, ERASED_TEXT)).toHaveLength(1)
   expect(await journal.drop(seq)).toBe(true)
-  expect(filesWith(dir, MARK)).toEqual([])
+  expect(filesWith(dir, ERASED_TEXT)).toEqual([])
   expect([journal.startSeq, journal.endSeq]).toEqual([11, 10])
   expect(journal.recent(0, 1e6)).toBeNull()
   expect(await journal.read(0, 1e6)).toEqual([])
@@ -70,7 +70,7 @@ test('what lies before a cut can be dropped, from memory and disk, and the posit
   await again.close()
 })
 
-test('a cut comes after everything accepted before it, and loses nothing that is appended meanwhile', async () => {
+test('a cut covers everything accepted before it and loses no concurrent append', async () => {
   const random = seededRandom('journal cuts')
   for (let round = 0; round < 15; round++) {
     const dir = await temporaryDirectory()
@@ -100,37 +100,37 @@ test('a cut comes after everything accepted before it, and loses nothing that is
   }
 })
 
-test('what a consumer has yet to read is not dropped', async () => {
+test('does not drop rows that a consumer has not read yet', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
   journal.release('sink', 0)
-  await append(journal, MARK, 3)
+  await append(journal, ERASED_TEXT, 3)
   const seq = await journal.cut()
   expect(await journal.drop(seq)).toBe(false)
-  expect(await textsAfter(journal, 0)).toEqual([MARK, MARK, MARK])
+  expect(await textsAfter(journal, 0)).toEqual([ERASED_TEXT, ERASED_TEXT, ERASED_TEXT])
   journal.release('sink', 3)
   expect(await journal.drop(seq)).toBe(true)
   await journal.close()
 })
 
-test('copies of damage that was set aside go with their segment', async () => {
+test('drops copies of damaged data together with their segment', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
-  await append(journal, MARK)
+  await append(journal, ERASED_TEXT)
   await append(journal, 'b')
   await journal.close()
-  const [path] = filesWith(dir, MARK)
+  const [path] = filesWith(dir, ERASED_TEXT)
   const bytes = fs.readFileSync(path)
-  bytes[bytes.indexOf(MARK) - 3] ^= 1
+  bytes[bytes.indexOf(ERASED_TEXT) - 3] ^= 1
   fs.writeFileSync(path, bytes)
   const again = await open(dir)
   expect(filesOf(dir).filter((name) => name.endsWith('.damaged'))).toHaveLength(1)
   expect(await again.drop(await again.cut())).toBe(true)
-  expect(filesWith(dir, MARK)).toEqual([])
+  expect(filesWith(dir, ERASED_TEXT)).toEqual([])
   await again.close()
 })
 
-test('expiry drops whole days, also of a journal that nothing has been written to since', async () => {
+test('expiry drops whole days, also in a journal without recent writes', async () => {
   const clock = new SetClock()
   const dir = await temporaryDirectory()
   const journal = await open(dir, clock)
@@ -154,7 +154,7 @@ test('expiry drops whole days, also of a journal that nothing has been written t
   await again.close()
 })
 
-test('a refused workspace can append no more events; what came before stays, and the others go on', async () => {
+test('a blocked workspace can append no more events; earlier ones stay, and other workspaces continue', async () => {
   const journal = await open(await temporaryDirectory())
   const run = runRef()
   const before = append(journal, 'before', 1, run)

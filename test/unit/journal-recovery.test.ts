@@ -12,7 +12,7 @@ import { forgedFrame, oldFrame, runIdsOf } from '../support/forged-frames.ts'
 import { runRow } from '../support/rows.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** What a journal does with files that a crash, a disk or somebody else has left behind. */
+/** How a journal recovers files left behind by a crash, a disk error or an attacker. */
 
 const PAGE_BYTES = 4096
 
@@ -25,7 +25,7 @@ function append(journal: LocalJournal, count = 1, run = runRef()) {
   return journal.appendEvents(batchOf(run, new Array(count).fill({ type: 'mark' })))
 }
 
-/** The positions that can be read, and whose rows they are. */
+/** The positions that can be read, each with its run id. */
 async function spansOf(journal: LocalJournal): Promise<[number, string][]> {
   const spans: [number, string][] = []
   for (let position = 0; ; ) {
@@ -51,14 +51,14 @@ function change(path: string, work: (bytes: Buffer) => Buffer | undefined): void
   fs.writeFileSync(path, work(bytes) ?? bytes)
 }
 
-for (const kind of ['of the format before', 'of today with a key of the forger'] as const) {
-  test(`a frame ${kind} that callers put into the rows of a frame is never taken for one, wherever that frame is torn`, async () => {
+for (const kind of ['in the old format', "in the current format with the attacker's key"] as const) {
+  test(`a frame ${kind} that callers hide in the rows of a real frame is never recovered, wherever that frame is torn`, async () => {
     const dir = await temporaryDirectory()
     const journal = await open(dir)
     await append(journal)
     const firstSeq = 1_000_000
     const seal = new FrameSeal(Buffer.alloc(32, 1), journal.epoch, 1)
-    const forged = forgedFrame(kind === 'of the format before' ? 'old' : seal, firstSeq)
+    const forged = forgedFrame(kind === 'in the old format' ? 'old' : seal, firstSeq)
     const victims = runIdsOf(forged)
     const calls = await Promise.all(victims.map((runId) => append(journal, 1, { ...runRef(), runId })))
     const { lastSeq } = calls[calls.length - 1]
@@ -79,7 +79,7 @@ for (const kind of ['of the format before', 'of today with a key of the forger']
   })
 }
 
-/** Of the second commit. */
+/** Ways to damage the second commit. */
 const DAMAGES: ((bytes: Buffer) => Buffer)[] = [
   (bytes) => bytes.fill(0, PAGE_BYTES, PAGE_BYTES + 96),
   (bytes) => bytes.fill(0, PAGE_BYTES, PAGE_BYTES + 512),
@@ -87,7 +87,7 @@ const DAMAGES: ((bytes: Buffer) => Buffer)[] = [
   (bytes) => bytes.subarray(0, -(PAGE_BYTES + 1)),
 ]
 
-test('a newest frame that is damaged after it was acknowledged is a gap: its positions are not given again', async () => {
+test('a newest frame damaged after its acknowledgement becomes a gap; its positions are not reused', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
   await append(journal, 3)
@@ -102,7 +102,7 @@ test('a newest frame that is damaged after it was acknowledged is a gap: its pos
   await again.close()
 })
 
-test('a position that some consumer has seen is not given again, even if nothing here knows of it', async () => {
+test('a position that a consumer has seen is not reused, even if the journal has lost it', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
   await append(journal, 3)
@@ -115,7 +115,7 @@ test('a position that some consumer has seen is not given again, even if nothing
   await again.close()
 })
 
-test('a recovery that ends within a page begins a new segment, and the first append gets through', async () => {
+test('a recovery that ends within a page starts a new segment, and the first append succeeds', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
   // One commit of two frames.
@@ -135,7 +135,7 @@ test('a recovery that ends within a page begins a new segment, and the first app
   await third.close()
 })
 
-test('a journal of the format before is read as it is, and goes on in the format of today', async () => {
+test('reads a journal of the old format and continues in the current one', async () => {
   const dir = await temporaryDirectory()
   const source = await open(await temporaryDirectory())
   const runs = [runRef(), runRef(), runRef(), runRef()]
@@ -162,7 +162,7 @@ test('a journal of the format before is read as it is, and goes on in the format
   await again.close()
 })
 
-test('a frame of the format before with a damaged head ends its segment: nothing is looked for behind it', async () => {
+test('a frame of the old format with a damaged header ends its segment; nothing after it is searched', async () => {
   const dir = await temporaryDirectory()
   const frames = [1, 2, 3].map((firstSeq) => oldFrame('event', firstSeq, [{ ...runRef(), rows: 1 }], Buffer.from('x')))
   frames[1][30] ^= 1
@@ -177,7 +177,7 @@ test('a frame of the format before with a damaged head ends its segment: nothing
   await journal.close()
 })
 
-test('a new epoch goes on in the same directory: consumers read what was before, feeds begin with it', async () => {
+test('a new epoch continues in the same directory: consumers read earlier rows, feeds start at the new epoch', async () => {
   const dir = await temporaryDirectory()
   const first = await open(dir)
   await append(first, 3)
@@ -192,7 +192,7 @@ test('a new epoch goes on in the same directory: consumers read what was before,
   await append(second, 2)
   expect(await positionsOf(second)).toEqual([1, 21])
 
-  // Each batch is of one epoch, and its token names it.
+  // Each batch belongs to one epoch, named by its token.
   const tokens: string[] = []
   const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void tokens.push(token) }
   const sink = await startSink({ journal: second, client, dir, log: createLog('silent'), intervalMs: 1 })
@@ -202,7 +202,7 @@ test('a new epoch goes on in the same directory: consumers read what was before,
   await second.close()
 })
 
-test('a sink passes over a gap at the end, so that nobody waits for what does not come', async () => {
+test('a sink skips a gap at the end, so that nothing waits for rows that never come', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir, { decideStart: async () => ({ afterSeq: 5, loadedSeq: 0, newEpoch: false }) })
   const client: NativeInserter = { insertNative: async () => {} }
@@ -212,7 +212,7 @@ test('a sink passes over a gap at the end, so that nobody waits for what does no
   await journal.close()
 })
 
-test('without the key of its frames a journal is not opened, and one copy of it is enough', async () => {
+test('a journal does not open without its frame key, and one copy of the key is enough', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
   await append(journal)

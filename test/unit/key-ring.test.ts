@@ -16,10 +16,10 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
-// Each takes a database of its own; which may take a while on a busy machine.
+// Each test takes its own database, which can take a while on a busy machine.
 const log = createLog('silent')
 
-/** A ring on a database of its own, with one workspace and its key; `statements` counts what goes to Postgres. */
+/** A ring on its own database, with one workspace and its key; `statements` counts the statements sent to Postgres. */
 async function ringOnDatabase(options: Partial<KeyRingDeps> = {}) {
   const { sql: real } = await freshDatabase()
   const clock = { aheadMs: 0, now: () => Date.now() + clock.aheadMs }
@@ -69,7 +69,7 @@ async function refusal(attempt: () => unknown): Promise<string> {
 }
 
 describe('key ring', () => {
-  test('a key that has been seen is answered at once, without a promise and without Postgres', async () => {
+  test('a cached key authenticates synchronously, without Postgres', async () => {
     const { ring, counted, key, owner } = await ringOnDatabase()
     const first = ring.authenticate(key)
     expect(first).toBeInstanceOf(Promise)
@@ -79,7 +79,7 @@ describe('key ring', () => {
     expect(counted.statements).toBe(before)
   })
 
-  test('a key with a wrong checksum is refused without Postgres, a made-up one asks it once in a while', async () => {
+  test('rejects a key with a wrong checksum without Postgres, and looks up an unknown key once per minute', async () => {
     const { ring, counted, clock, key } = await ringOnDatabase()
     const broken = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
     for (const text of [broken, '', 'svc_ws_', 'x'.repeat(100_000), `${key} `])
@@ -94,7 +94,7 @@ describe('key ring', () => {
     expect(counted.statements).toBe(2)
   })
 
-  test('made-up keys take bounded memory and never push out real ones', async () => {
+  test('unknown keys take bounded memory and never evict valid ones', async () => {
     const { ring, counted, key } = await ringOnDatabase({ limits: { unknownTokens: 8 } })
     await ring.authenticate(key)
     await Promise.all(Array.from({ length: 100 }, () => refusal(() => ring.authenticate(mintToken('workspace').text))))
@@ -103,7 +103,7 @@ describe('key ring', () => {
     expect(counted.statements).toBe(before)
   })
 
-  test('a thousand requests with one new key make one look-up, a hundred new keys a few statements', async () => {
+  test('a thousand requests with one new key make one look-up; a hundred new keys make a few statements', async () => {
     const { ring, counted, key, newKey } = await ringOnDatabase()
     const callers = await Promise.all(Array.from({ length: 1_000 }, () => ring.authenticate(key)))
     expect(new Set(callers.map((caller) => caller.keyId)).size).toBe(1)
@@ -115,14 +115,14 @@ describe('key ring', () => {
     expect(counted.statements).toBeLessThanOrEqual(3)
   })
 
-  test('more keys than are remembered all work', async () => {
+  test('keys beyond the size of the cache still work', async () => {
     const { ring, newKey } = await ringOnDatabase({ limits: { keys: 4 } })
     const keys = await Promise.all(Array.from({ length: 20 }, () => newKey()))
     for (let round = 0; round < 2; round++)
       for (const { key, key_id } of keys) expect((await ring.authenticate(key)).keyId).toBe(key_id)
   })
 
-  test('expiry is looked at on every use of a remembered key', async () => {
+  test('checks the expiry of a cached key on every use', async () => {
     const { ring, clock, newKey } = await ringOnDatabase()
     const { key } = await newKey({ expires_at: new Date(clock.now() + 60_000).toISOString() })
     await ring.authenticate(key)
@@ -132,7 +132,7 @@ describe('key ring', () => {
     expect(await refusal(() => ring.authenticate(key))).toBe('UNAUTHENTICATED: the key has expired')
   })
 
-  test('last_used_at is written in batches, not by requests', async () => {
+  test('writes last_used_at in batches, not per request', async () => {
     const { ring, counted, sql, newKey } = await ringOnDatabase()
     const keys = await Promise.all([newKey(), newKey(), newKey()])
     for (const { key } of keys) await ring.authenticate(key)
@@ -145,14 +145,14 @@ describe('key ring', () => {
     expect(used.map((row) => row.key_id)).toEqual(keys.map((key) => key.key_id).sort())
   })
 
-  test('after stop no key is accepted', async () => {
+  test('accepts no key after stop', async () => {
     const { ring, key } = await ringOnDatabase()
     await ring.authenticate(key)
     await ring.stop()
     expect(await refusal(() => ring.authenticate(key))).toStartWith('UNAVAILABLE')
   })
 
-  test('listeners learn exactly which callers died', async () => {
+  test('listeners learn exactly which callers are no longer valid', async () => {
     const { ring, store, owner, newKey } = await ringOnDatabase()
     const [a, b] = await Promise.all([newKey(), newKey()])
     const open = [await ring.authenticate(a.key), await ring.authenticate(b.key)]
@@ -174,14 +174,14 @@ describe('key ring', () => {
     expect(dead).toHaveLength(3)
   })
 
-  test('a key unknown to a process is UNAVAILABLE while Postgres is away, never refused as wrong', async () => {
+  test('answers UNAVAILABLE for an uncached key while Postgres is down, never UNAUTHENTICATED', async () => {
     const nowhere = connectPostgres('postgres://nobody@127.0.0.1:1/none', { log, max: 1 })
     atEnd(() => nowhere.end({ timeout: 0 }))
     const { ring } = await ringOnDatabase({ sql: nowhere })
     expect(await refusal(() => ring.authenticate(mintToken('agent').text))).toStartWith('UNAVAILABLE')
   })
 
-  test('changes of credentials that all have applied are cleaned away', async () => {
+  test('removes credential changes that every process has applied', async () => {
     const { ring, sql, store, owner, newKey } = await ringOnDatabase({
       exclusive: false,
       times: { aloneBeatMs: 10 },
@@ -203,7 +203,7 @@ describe('key ring', () => {
   })
 })
 
-/** {@link ringOnDatabase}, and feed tokens made with its keys. */
+/** {@link ringOnDatabase}, plus feed tokens created with its keys. */
 async function ringWithTokens(options: Partial<KeyRingDeps> = {}) {
   const setup = await ringOnDatabase(options)
   const { ring, sql, clock, key } = setup
@@ -212,8 +212,8 @@ async function ringWithTokens(options: Partial<KeyRingDeps> = {}) {
   return { ...setup, newToken }
 }
 
-describe('what opens feeds', () => {
-  test('a feed token that has been seen is answered at once, like a key, without Postgres', async () => {
+describe('feed credentials', () => {
+  test('a cached feed token authenticates synchronously, like a key, without Postgres', async () => {
     const { ring, counted, key, owner, newToken } = await ringWithTokens()
     const token = await newToken()
     for (const text of [token, key]) {
@@ -238,7 +238,7 @@ describe('what opens feeds', () => {
     expect(counted.statements).toBe(before + 1)
   })
 
-  test('a wrong checksum is refused without Postgres, a made-up token asks it once in a while', async () => {
+  test('rejects a wrong checksum without Postgres, and looks up an unknown token once', async () => {
     const { ring, counted, newToken } = await ringWithTokens()
     const token = await newToken()
     const before = counted.statements
@@ -252,7 +252,7 @@ describe('what opens feeds', () => {
     expect(counted.statements).toBe(before + 1)
   })
 
-  test('is alive until it expires or dies with its key, and suspended with its workspace', async () => {
+  test('are alive until they expire or their key is revoked, and suspended with their workspace', async () => {
     const { ring, clock, store, owner, newKey, newToken } = await ringWithTokens()
     const open = async (text: string) => (await ring.authenticateFeed(text)).credential
     const keys = {
@@ -306,7 +306,7 @@ describe('what opens feeds', () => {
     await expectGone('token of lasting')
   })
 
-  test('is asked about from memory, which is no use of the key', async () => {
+  test('liveness comes from memory and does not count as a use of the key', async () => {
     const { ring, counted, sql, newKey, newToken } = await ringWithTokens()
     const { key, key_id } = await newKey()
     const token = await newToken({}, key)
@@ -333,7 +333,7 @@ describe('what opens feeds', () => {
     expect(await refusal(() => later.isAlive(credential))).toStartWith('UNAVAILABLE')
   })
 
-  test('is looked up again when it was forgotten, and dead when Postgres has it no more', async () => {
+  test('are looked up again after eviction, and dead once deleted from Postgres', async () => {
     const { ring, sql, newToken } = await ringWithTokens({ limits: { keys: 4 } })
     const tokens = await Promise.all(Array.from({ length: 10 }, () => newToken()))
     const credentials: string[] = []
@@ -343,7 +343,7 @@ describe('what opens feeds', () => {
     expect(await ring.isAlive(credentials[0]!)).toBe('dead')
   })
 
-  test('is neither alive nor dead while Postgres is needed and away', async () => {
+  test('answer UNAVAILABLE when Postgres is needed and down', async () => {
     const nowhere = connectPostgres('postgres://nobody@127.0.0.1:1/none', { log, max: 1 })
     atEnd(() => nowhere.end({ timeout: 0 }))
     const { ring } = await ringOnDatabase({ sql: nowhere })
@@ -352,7 +352,7 @@ describe('what opens feeds', () => {
     expect(await refusal(() => ring.authenticateFeed(text))).toStartWith('UNAVAILABLE')
   })
 
-  test('listeners learn of the tokens of a key that died, as of the key', async () => {
+  test('listeners learn about the tokens of a revoked key', async () => {
     const { ring, store, owner, newKey, newToken } = await ringWithTokens()
     const [a, b] = await Promise.all([newKey(), newKey()])
     const open = await Promise.all([a, b].map(async ({ key }) => ring.authenticateFeed(await newToken({}, key))))
@@ -364,7 +364,7 @@ describe('what opens feeds', () => {
 })
 
 describe('lease', () => {
-  test('a long one that is held stands in the database, even when the answer that shortens it is lost', async () => {
+  test('a long lease stays in the database even when the response to the statement that shortens it is lost', async () => {
     const { url, sql } = await freshDatabase()
     const proxy = await cuttableProxy(url)
     const heartbeat = connectPostgres(proxy.url, { log, max: 1 })
@@ -384,15 +384,15 @@ describe('lease', () => {
       insert into instances (instance_id, started_at, seen_at, lease_until, applied)
       values (${crypto.randomUUID()}, now(), now(), now() + interval '1 minute', 0)`
     proxy.hold()
-    const unheard = lease.renew()
+    const renewal = lease.renew()
     const written = await eventually(async () => {
       const row = await leaseSeconds()
       return row.at > alone.at && row
     })
-    // It goes on trusting what it remembers, so others have to go on waiting for it.
+    // It still trusts its cache, so other processes must keep waiting for it.
     expect([lease.fresh, written.seconds > 50]).toEqual([true, true])
     proxy.release()
-    await unheard
+    await renewal
     await lease.renew()
     expect((await leaseSeconds()).seconds).toBeLessThan(2)
     await lease.stop()

@@ -4,13 +4,13 @@ import { parseFilter } from '../../src/live/filter.ts'
 import type { Packet } from '../../src/live/packet.ts'
 import { seededRandom } from '../support/random.ts'
 
-/** How live subscriptions of one channel are told together, in shards. */
+/** Subscriptions of one channel that share packets, in shards. */
 
 const workspaceId = crypto.randomUUID()
 const filter = parseFilter({}, 'filter', { agentId: null, runId: null })
 const packet = { firstSeq: 6, lastSeq: 7 } as Packet
 
-/** Topics as Bun keeps them, and who has been sent how much. */
+/** Topics as Bun keeps them, and the number of packets sent to each subscription. */
 function newChannel() {
   const topics = new Map<string, Set<Subscription>>()
   const sent = new Map<Subscription, number>()
@@ -36,7 +36,7 @@ function newChannel() {
   return { channel, subscribe, sent }
 }
 
-test('whoever comes and goes, each member is told of each packet once, and shards stay few and small', () => {
+test('every member gets each packet once while others join and leave, and shards stay few and small', () => {
   const random = seededRandom('live channel')
   const { channel, subscribe, sent } = newChannel()
   const members: Subscription[] = []
@@ -55,11 +55,11 @@ test('whoever comes and goes, each member is told of each packet once, and shard
   expect([channel.liveMembers, channel.shards.size]).toEqual([0, 0])
 })
 
-test('a crowd is told in as few calls as may be', () => {
+test('many subscriptions need few shards', () => {
   const { channel, subscribe } = newChannel()
-  const crowd = Array.from({ length: 130 }, () => subscribe('"a"'))
+  const members = Array.from({ length: 130 }, () => subscribe('"a"'))
   expect([...channel.shards].map(({ members: { size } }) => size)).toEqual([64, 64, 2])
-  channel.removeLive(crowd[0]!)
+  channel.removeLive(members[0]!)
   for (let n = 0; n < 62; n++) subscribe('"a"')
   expect(channel.shards.size).toBe(3)
 })

@@ -23,19 +23,19 @@ function refusal(input: FilterInput, scope = ALL): string {
   return 'none'
 }
 
-describe('a mistake is refused with its place', () => {
+describe('rejects a mistake and names its place', () => {
   const long = 'x'.repeat(10_001)
   const many = Array.from({ length: 101 }, (_, i) => `type ${i}`)
   const cases: [name: string, input: FilterInput, message: string | RegExp][] = [
     ['an unknown field', { typ: 'a' }, /^filter\.typ: unknown field; expected one of agent_id, run_id, kind, type/],
-    ['a field of every object', { toString: 'a' }, /^filter\.toString: unknown field/],
+    ['a property that every object inherits', { toString: 'a' }, /^filter\.toString: unknown field/],
     ['an empty list', { agent_id: [] }, /^filter\.agent_id: expected at least one value; omit the field/],
     ['too many values', { type: many }, 'filter.type: expected at most 100 values'],
     ['a number', { level: 3 }, 'filter.level: expected text'],
     ['an object in a list', { tag: ['a', {}] }, 'filter.tag[1]: expected text'],
     ['null in a list', { tag: [null] }, 'filter.tag[0]: expected text'],
-    ['an agent that is no uuid', { agent_id: 'me' }, 'filter.agent_id: expected a uuid'],
-    ['a run that is no uuid, in a list', { run_id: [RUN, `${RUN}0`] }, 'filter.run_id[1]: expected a uuid'],
+    ['an agent that is not a uuid', { agent_id: 'me' }, 'filter.agent_id: expected a uuid'],
+    ['a run that is not a uuid, in a list', { run_id: [RUN, `${RUN}0`] }, 'filter.run_id[1]: expected a uuid'],
     ['an unknown kind', { kind: ['run', 'runs'] }, 'filter.kind[1]: expected one of event, task, run; got "runs"'],
     ['an unknown level', { level: 'warning' }, 'filter.level: expected one of debug, info, warn, error; got "warning"'],
     ['an unknown status', { status: 'done' }, /^filter\.status: expected one of pending, running, .*; got "done"$/],
@@ -63,19 +63,19 @@ describe('a mistake is refused with its place', () => {
       expect(refused.slice('VALIDATION_ERROR '.length)).toMatch(message)
     })
 
-  test('what is shown of a value has an end', () => {
+  test('truncates a long value in the message', () => {
     expect(refusal({ level: long }).length).toBeLessThan(300)
   })
 })
 
-test('an empty filter lets everything pass, and so does a field that is null', () => {
+test('an empty filter matches everything, and so does a null field', () => {
   const { key, kinds, ...rest } = parsed({})
   expect([...kinds]).toEqual(['event', 'task', 'run'])
   expect(Object.values(rest)).toEqual(new Array(6).fill(undefined))
   expect(parsed({ agent_id: null, level: undefined, tag: null }).key).toBe(key)
 })
 
-describe('filters that mean the same have the same key, others have not', () => {
+describe('equivalent filters have the same key', () => {
   const same: [FilterInput, FilterInput][] = [
     [{ type: 'a' }, { type: ['a'] }],
     [{ type: ['a', 'b', 'a'] }, { type: ['b', 'a'] }],
@@ -113,12 +113,12 @@ describe('filters that mean the same have the same key, others have not', () => 
     { tag: ['a', 'b'] },
     { tag: '["a","b"]' },
   ]
-  test('every one of a list of different filters', () => {
+  test('different filters have different keys', () => {
     expect(new Set(different.map((input) => parsed(input).key)).size).toBe(different.length)
   })
 })
 
-test('a condition on a field leaves out the kinds that have not got it', () => {
+test('a condition on a field excludes the kinds without that field', () => {
   const kinds = (input: FilterInput) => [...parsed(input).kinds].sort()
   expect(kinds({ type: 'a' })).toEqual(['event'])
   expect(kinds({ level: 'debug' })).toEqual(['event'])
@@ -129,13 +129,13 @@ test('a condition on a field leaves out the kinds that have not got it', () => {
   expect(kinds({ agent_id: A, run_id: RUN })).toEqual(['event', 'run', 'task'])
 })
 
-test('a level is a minimum, of several the lowest; ids are taken in either case', () => {
+test('level is a minimum, and the lowest of several; ids are case-insensitive', () => {
   expect(parsed({ level: 'debug' }).level).toBe(1)
   expect(parsed({ level: ['error', 'warn'] }).level).toBe(3)
   expect(parsed({ agent_id: A.toUpperCase() }).agentIds).toEqual(new Set([A]))
 })
 
-test('what the caller may see bounds the filter, whatever it asks for', () => {
+test('the scope of the caller limits every filter', () => {
   const agent: Scope = { agentId: A, runId: null }
   const run: Scope = { agentId: A, runId: RUN }
   expect(parsed({}, agent).agentIds).toEqual(new Set([A]))
@@ -145,7 +145,7 @@ test('what the caller may see bounds the filter, whatever it asks for', () => {
   expect(refusal({ agent_id: B }, agent)).toStartWith('FORBIDDEN this key or token gives access to one agent only')
   expect(refusal({ agent_id: [A, B] }, agent)).toStartWith('FORBIDDEN')
   expect(refusal({ run_id: [RUN, B] }, run)).toStartWith('FORBIDDEN this key or token gives access to one run only')
-  // A scope is part of what the filter means.
+  // The scope is part of the filter's meaning.
   expect(parsed({}, agent).key).toBe(parsed({ agent_id: A }).key)
   expect(parsed({}, agent).key).not.toBe(parsed({}).key)
 })

@@ -12,11 +12,11 @@ import { eventually } from '../support/eventually.ts'
 import { seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** What of the hub no client can bring about at will. */
+/** Behavior of the hub that no client can trigger at will. */
 
 const log = createLog('silent')
 const EVERYTHING = parseFilter({}, 'filter', { agentId: null, runId: null })
-/** Longer than the hub works before others get a turn. */
+/** Longer than the hub's time slice. */
 const BUSY_MS = 7
 const FILTERS = 2_500
 const EVENTS = 5_000
@@ -27,7 +27,7 @@ function outlet(overrides: Partial<Outlet>): Outlet {
   return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
 }
 
-test('a subscription has caught up with all there was when it began, also while those that are live lag behind', async () => {
+test('a subscription catches up with everything before its start, even while live ones lag behind', async () => {
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   const hub = new Hub({
@@ -52,7 +52,7 @@ test('a subscription has caught up with all there was when it began, also while 
   const early: object[] = []
   let begun = 0
   let caughtUp = 0
-  /** Begins where the live one stands, which is the position that lets a subscription go live. */
+  /** Starts at the position of the live subscription, where a subscription may go live. */
   function begin(): void {
     const { endSeq } = journal
     if (liveSeq === 0 || liveSeq === endSeq) return
@@ -95,10 +95,10 @@ test('a subscription has caught up with all there was when it began, also while 
   expect(early).toEqual([])
 })
 
-test('2,500 different filters and a call of 5,000 events: others have a turn all along, and each gets its own in order', async () => {
+test('2,500 filters and a call of 5,000 events: the event loop stays responsive, and each filter gets its events in order', async () => {
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
-  // Each look at the clock is a millisecond, so that what is counted does not depend on the machine.
+  // Each reading of the clock is a millisecond later, so that the counts do not depend on the machine.
   let nowMs = 0
   const now = () => nowMs++
   const history = { read: () => Promise.reject(new Error('not asked for')) }
@@ -133,7 +133,7 @@ test('2,500 different filters and a call of 5,000 events: others have a turn all
   await eventually(() => got.every((mine) => mine.length === EVENTS / TYPES))
   isOver = true
   await turning
-  // A time slice is 5 ms, thus about as many looks at the clock, and one packet is sent for each.
+  // A time slice is 5 ms, so about as many clock readings, and one packet is sent for each.
   expect(sent.most).toBeLessThanOrEqual(10)
   expect(turns).toBeGreaterThan(FILTERS / 10)
   got.forEach((mine, n) => {
@@ -141,7 +141,7 @@ test('2,500 different filters and a call of 5,000 events: others have a turn all
   })
 })
 
-test('outlets that fill up in the middle of a long call are read on from where they stopped: all of it, once, in order', async () => {
+test('outlets that fill up during a long call resume where they stopped: everything, once, in order', async () => {
   const random = seededRandom('live hub of slow outlets')
   const dir = await temporaryDirectory()
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
@@ -170,7 +170,7 @@ test('outlets that fill up in the middle of a long call are read on from where t
     await journal.appendEvents(batchOf(run, events))
   }
   const all = Array.from({ length: journal.endSeq }, (_, n) => n + 1)
-  // More than is held at once, so that it goes out in several pieces.
+  // More than fits in memory, so that it is sent in several pieces.
   expect(all.length * SLOW_FILTERS).toBeGreaterThan(3 * MATCHES_MAX)
   await eventually(() => got.every((mine) => mine.length >= all.length), { timeoutMs: 50_000 })
   for (const mine of got) expect(mine).toEqual(all)

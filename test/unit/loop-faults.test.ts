@@ -17,12 +17,12 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Faults of files and of whoever is called, on the real loops: none ends one, and what was missed is made up for. */
+/** Faults of files and callees in the real loops: no loop stops, and each catches up afterwards. */
 
 const log = createLog('silent')
 const EVERYTHING = parseFilter({}, 'filter', { agentId: null, runId: null })
 
-/** Next to nothing stays in memory, so that consumers read files. */
+/** Almost nothing stays in memory, so that consumers read files. */
 async function openJournal(): Promise<{ dir: string; journal: LocalJournal }> {
   const dir = await temporaryDirectory()
   const sizes = { maxBytes: 1 << 30, keepBytes: 1 << 30, segmentBytes: 1, tailBytes: 1 }
@@ -43,7 +43,7 @@ function inserter() {
   return { client, batches }
 }
 
-test('the sink outlives a file that cannot be read, and loads what it holds once it can', async () => {
+test('the sink survives an unreadable file and loads it once it is readable', async () => {
   const { dir, journal } = await openJournal()
   for (let i = 0; i < 3; i++) await append(journal)
   const first = join(dir, '0000000000000001.segment')
@@ -60,7 +60,7 @@ test('the sink outlives a file that cannot be read, and loads what it holds once
   await sink.stop(0)
 })
 
-test('the sink outlives a position that cannot be written, and sends the same batch with the same token again', async () => {
+test('the sink survives a failed write of its position and resends the same batch with the same token', async () => {
   const { dir, journal } = await openJournal()
   await append(journal)
   const position = await SinkPositionFile.open(join(dir, 'sink.position'))
@@ -83,7 +83,7 @@ test('the sink outlives a position that cannot be written, and sends the same ba
   expect((await SinkPositionFile.read(join(dir, 'sink.position'))).loadedSeq).toBe(2)
 })
 
-test('run statistics outlive a file that cannot be read, and count each event once', async () => {
+test('run statistics survive an unreadable file and count each event once', async () => {
   const { sql } = await freshDatabase()
   const { dir, journal } = await openJournal()
   await append(journal)
@@ -99,7 +99,7 @@ test('run statistics outlive a file that cannot be read, and count each event on
   await statistics.stop()
 })
 
-test('the relay outlives a journal that refuses and a database that fails', async () => {
+test('the relay survives journal errors and database errors', async () => {
   const { sql } = await freshDatabase()
   const { journal } = await openJournal()
   const loops = new Loops(log)
@@ -124,7 +124,7 @@ function collector(failOn = Number.POSITIVE_INFINITY) {
   const failures: string[] = []
   const outlet: Outlet = {
     send: ({ items, lastSeq }) => {
-      if (lastSeq >= failOn) throw new Error('a socket that breaks the rules')
+      if (lastSeq >= failOn) throw new Error('a socket that throws')
       seen.push(...items.map(({ seq }) => seq))
       return true
     },
@@ -148,7 +148,7 @@ function startHub(journal: LocalJournal) {
   return { hub, loops }
 }
 
-test('the hub outlives a feed that throws: that one ends, the others get everything once', async () => {
+test('the hub survives a feed that throws: that feed ends, the others get everything once', async () => {
   const { journal } = await openJournal()
   const { hub, loops } = startHub(journal)
   const [mine, other] = [runRef(), runRef()]
@@ -163,7 +163,7 @@ test('the hub outlives a feed that throws: that one ends, the others get everyth
   expect(loops.states().find(({ name }) => name === 'live feeds')!.failures).toBe(1)
 })
 
-test('the hub outlives frames that cannot be decoded: feeds are read on, and each gets everything once', async () => {
+test('the hub survives frames that cannot be decoded: feeds continue, and each gets everything once', async () => {
   const { journal } = await openJournal()
   const { hub, loops } = startHub(journal)
   const run = runRef()
@@ -191,7 +191,7 @@ test('the hub outlives frames that cannot be decoded: feeds are read on, and eac
   expect(loops.states().some(({ failures }) => failures > 0)).toBe(true)
 })
 
-test('a feed is told of each hole in the files, also of one in the middle of what is read at once', async () => {
+test('a feed reports each gap in the files, even one in the middle of a read', async () => {
   const dir = await temporaryDirectory()
   const options = { dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log }
   const first = await openLocalJournal(options)
@@ -200,7 +200,7 @@ test('a feed is told of each hole in the files, also of one in the middle of wha
   await first.close()
   const path = join(dir, '0000000000000001.segment')
   const bytes = fs.readFileSync(path)
-  // Of the block of the second commit.
+  // In the block of the second commit.
   bytes.fill(7, 4096 + 200, 4096 + 210)
   fs.writeFileSync(path, bytes)
   const journal = await openLocalJournal(options)

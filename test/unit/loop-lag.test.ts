@@ -4,20 +4,20 @@ import { eventually } from '../support/eventually.ts'
 
 const PAUSE_MS = 150
 
-test('a pause of the loop counts once for each time at which it should have been looked at', async () => {
+test('a blocked event loop counts once for each missed sample', async () => {
   const seen: number[] = []
   const stop = watchLoopLag((seconds) => seen.push(seconds))
   const endsAt = performance.now() + PAUSE_MS
   while (performance.now() < endsAt);
   await eventually(() => seen.length > 0)
   stop()
-  // Looked at every 20 ms.
+  // It samples every 20 ms.
   expect(seen[0]).toBeGreaterThan(0.12)
   expect(seen.filter((seconds) => seconds > 0.04).length).toBeGreaterThanOrEqual(4)
   expect(seen.filter((seconds) => seconds > 0.08).length).toBeGreaterThanOrEqual(2)
 })
 
-test('whoever has stopped watching is told no more', async () => {
+test('reports nothing after stop', async () => {
   const seen: number[] = []
   const stop = watchLoopLag((seconds) => seen.push(seconds))
   stop()

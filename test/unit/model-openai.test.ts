@@ -21,22 +21,22 @@ const LOOK_UP = { name: 'look_up', description: 'Looks it up', parameters: { typ
 
 interface Asked {
   readonly server: ModelServer
-  /** What onText was told; `|` where the answer was started again. */
-  readonly told: string[]
+  /** The deltas passed to onText; `|` where the answer was restarted. */
+  readonly deltas: string[]
   readonly logged: string[]
   readonly answer: Promise<ModelAnswer>
 }
 
-/** Asks a server that answers so, in one piece unless `stream` is given. */
+/** Asks a server that answers with this script, streamed only with `stream`. */
 function ask(script: Script, more: Partial<ModelRequest> & { stream?: boolean; signal?: AbortSignal } = {}): Asked {
   const { stream = false, signal = new AbortController().signal, ...request } = more
   const server = startModelServer(script)
-  const told: string[] = []
+  const deltas: string[] = []
   const logged: string[] = []
   const log = createLog('debug', (line) => logged.push(line))
   const model = createOpenAiModel({ apiKey: KEY, baseUrl: server.url, log, backoffMs: 5 })
-  const listeners = { onText: (delta: string) => told.push(delta), onRestart: () => told.push('|') }
-  return { server, told, logged, answer: model.ask({ ...REQUEST, ...(stream && listeners), ...request }, signal) }
+  const listeners = { onText: (delta: string) => deltas.push(delta), onRestart: () => deltas.push('|') }
+  return { server, deltas, logged, answer: model.ask({ ...REQUEST, ...(stream && listeners), ...request }, signal) }
 }
 
 async function failure(asked: Asked): Promise<ModelFailure> {
@@ -51,7 +51,7 @@ async function failure(asked: Asked): Promise<ModelFailure> {
 }
 
 describe.each([false, true])('streamed: %p', (stream) => {
-  test('an answer comes back whole, with usage and reason', async () => {
+  test('returns the whole answer, with usage and finish reason', async () => {
     const asked = ask({ text: 'Hello there, you', usage: [12, 7] }, { stream })
     expect(await asked.answer).toEqual({
       content: 'Hello there, you',
@@ -62,11 +62,11 @@ describe.each([false, true])('streamed: %p', (stream) => {
       model: 'gpt-test',
       responseId: expect.stringMatching(/^chatcmpl-/),
     })
-    expect(asked.told).toEqual(stream ? ['Hello ', 'there, ', 'you'] : [])
+    expect(asked.deltas).toEqual(stream ? ['Hello ', 'there, ', 'you'] : [])
     expect(asked.server.requests[0]!.headers.authorization).toBe(`Bearer ${KEY}`)
   })
 
-  test('many tool calls in one turn keep their order, ids and arguments', async () => {
+  test('keeps order, ids and arguments of many parallel tool calls', async () => {
     const toolCalls = Array.from({ length: 20 }, (_, i) => ({
       id: `c${i}`,
       name: `t${i % 3}`,
@@ -77,29 +77,29 @@ describe.each([false, true])('streamed: %p', (stream) => {
     expect({ finishReason, content }).toEqual({ finishReason: 'tool_calls', content: null })
   })
 
-  test('arguments that are no JSON are passed on as the model wrote them', async () => {
+  test('passes on malformed arguments as the model wrote them', async () => {
     const { toolCalls } = await ask({ toolCalls: [{ name: 'look_up', arguments: '{"a": ' }] }, { stream }).answer
     expect(toolCalls[0]!.arguments).toBe('{"a": ')
   })
 
-  test('a refusal is told apart from an answer', async () => {
+  test('distinguishes a refusal from an answer', async () => {
     const { refusal, content } = await ask({ refusal: 'I will not.' }, { stream }).answer
     expect({ refusal, content }).toEqual({ refusal: 'I will not.', content: null })
   })
 
-  test('a server that never tells usage is taken as it is', async () => {
+  test('accepts a server that never reports usage', async () => {
     expect((await ask({ usage: null }, { stream }).answer).usage).toEqual({ inputTokens: 0, outputTokens: 0 })
   })
 
-  test.each([429, 500, 503, 408])('status %d is asked again, and the next answer counts', async (status) => {
+  test.each([429, 500, 503, 408])('retries status %d, and uses the next answer', async (status) => {
     const asked = ask([{ status }, { status }, { text: 'At last' }], { stream })
     expect((await asked.answer).content).toBe('At last')
-    expect(asked.told).toEqual(stream ? ['At ', 'last'] : [])
+    expect(asked.deltas).toEqual(stream ? ['At ', 'last'] : [])
     expect(asked.server.requests).toHaveLength(3)
     expect(asked.logged).toHaveLength(2)
   })
 
-  test('asking ends after four attempts, and says what was said', async () => {
+  test('gives up after four attempts and reports the last error', async () => {
     const asked = ask({ status: 503, errorCode: 'overloaded' }, { stream })
     const { message, status, code } = await failure(asked)
     expect(message).toBe(
@@ -109,31 +109,31 @@ describe.each([false, true])('streamed: %p', (stream) => {
     expect(asked.server.requests).toHaveLength(4)
   })
 
-  test.each([400, 401, 403, 404])('status %d is not asked again', async (status) => {
+  test.each([400, 401, 403, 404])('does not retry status %d', async (status) => {
     const asked = ask({ status }, { stream })
     expect((await failure(asked)).status).toBe(status)
     expect(asked.server.requests).toHaveLength(1)
   })
 
-  test('an exhausted quota is not asked again, although it is a 429', async () => {
+  test('does not retry an exhausted quota, although it is a 429', async () => {
     const asked = ask({ status: 429, errorCode: 'insufficient_quota' }, { stream })
     expect((await failure(asked)).code).toBe('insufficient_quota')
     expect(asked.server.requests).toHaveLength(1)
   })
 
-  test('Retry-After is waited for', async () => {
+  test('waits for Retry-After', async () => {
     const started = performance.now()
     await ask([{ status: 429, headers: { 'retry-after': '1' } }, {}], { stream }).answer
     expect(performance.now() - started).toBeGreaterThan(950)
   })
 
-  test('a Retry-After beyond all patience ends it at once', async () => {
+  test('fails at once when Retry-After is too long', async () => {
     const asked = ask([{ status: 429, headers: { 'retry-after': '3600' } }, {}], { stream })
     expect((await failure(asked)).status).toBe(429)
     expect(asked.server.requests).toHaveLength(1)
   })
 
-  test('a page of HTML is told by its words', async () => {
+  test('reports the text of an HTML error page', async () => {
     const body = '<!DOCTYPE html><html><style>p{}</style><h1>502 Bad Gateway</h1>\n<p>nginx</p></html>'
     const page = { status: 502, body, headers: { 'content-type': 'text/html' } }
     expect((await failure(ask(page, { stream }))).message).toBe(
@@ -144,7 +144,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
     )
   })
 
-  test('the key never occurs in what a provider makes of it', async () => {
+  test('never repeats the key in an error message', async () => {
     for (const text of [KEY, encodeURIComponent(KEY), `${'x'.repeat(580)}${KEY}`]) {
       const error = { error: { message: `Incorrect API key provided: ${text}.`, code: KEY } }
       const { message, code } = await failure(ask({ status: 401, body: JSON.stringify(error) }, { stream }))
@@ -155,7 +155,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
     expect((await failure(ask({ status: 500, body: `no JSON, but ${KEY}` }, { stream }))).message).toContain('but •••')
   })
 
-  test('a 200 that reports an error is a failure', async () => {
+  test('treats a 200 that contains an error as a failure', async () => {
     const error = { error: { message: 'No credits', code: 402 } }
     const turn = { body: JSON.stringify(error), events: [error] }
     expect(await failure(ask(stream ? { events: [error] } : turn, { stream }))).toMatchObject({
@@ -164,13 +164,13 @@ describe.each([false, true])('streamed: %p', (stream) => {
     })
   })
 
-  test('a connection that breaks is asked again', async () => {
+  test('retries after a broken connection', async () => {
     const asked = ask([{ cutAfter: 2, text: ['a', 'b', 'c'] }, { text: ['d', 'e'] }], { stream })
     expect((await asked.answer).content).toBe('de')
-    expect(asked.told).toEqual(stream ? ['a', '|', 'd', 'e'] : [])
+    expect(asked.deltas).toEqual(stream ? ['a', '|', 'd', 'e'] : [])
   })
 
-  test('aborting ends it at once with its reason, and closes the connection', async () => {
+  test('an abort rejects at once with its reason and closes the connection', async () => {
     const abort = new AbortController()
     const asked = ask({ hangs: true }, { stream, signal: abort.signal })
     await eventually(() => asked.server.requests.length === 1)
@@ -180,7 +180,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
     expect(asked.server.open).toBe(0)
   })
 
-  test('aborting ends the wait for the next attempt', async () => {
+  test('an abort ends the wait for the next attempt', async () => {
     const abort = new AbortController()
     const asked = ask({ status: 429, headers: { 'retry-after': '50' } }, { stream, signal: abort.signal })
     await eventually(() => asked.logged.length === 1)
@@ -189,18 +189,18 @@ describe.each([false, true])('streamed: %p', (stream) => {
     expect(asked.server.requests).toHaveLength(1)
   })
 
-  test('nothing is asked once the signal has aborted', async () => {
+  test('sends nothing once the signal has aborted', async () => {
     const asked = ask({}, { stream, signal: AbortSignal.abort(new Error('too late')) })
     await expect(asked.answer).rejects.toThrow('too late')
     expect(asked.server.requests).toHaveLength(0)
   })
 
-  test('more tool calls than any agent makes are refused', async () => {
+  test('rejects too many tool calls', async () => {
     const toolCalls = Array.from({ length: 129 }, () => ({ name: 'look_up', arguments: {} }))
     expect((await failure(ask({ toolCalls }, { stream }))).message).toContain('more than 128 tool calls')
   })
 
-  test('an answer longer than a run may have is refused', async () => {
+  test('rejects an answer or arguments that are too long', async () => {
     const text = Array.from({ length: 11 }, () => 'x'.repeat(1024 * 1024))
     expect((await failure(ask({ text }, { stream }))).message).toContain('longer than this service takes')
     const toolCalls = [{ name: 'look_up', arguments: 'x'.repeat(1024 * 1024 + 1) }]
@@ -208,7 +208,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
   })
 })
 
-describe('an answer in one piece', () => {
+describe('an answer without streaming', () => {
   test.each([
     ['{"choices": []}', 'it holds no choices'],
     ['{"choices": [{}]}', 'the choice has no message'],
@@ -216,18 +216,18 @@ describe('an answer in one piece', () => {
     ['[1, 2]', 'expected an object; got [1, 2]'],
     ['"text"', 'expected an object'],
     ['{"choices": [{"message": {"tool_calls": [{"function": {"arguments": "{}"}}]}}]}', 'a tool call has no name'],
-  ])('%s is no answer', async (body, problem) => {
+  ])('%s is rejected', async (body, problem) => {
     const asked = ask({ body })
     expect((await failure(asked)).message).toContain(problem)
     expect(asked.server.requests).toHaveLength(1)
   })
 
-  test('malformed JSON is asked for again', async () => {
+  test('malformed JSON is retried', async () => {
     expect((await ask([{ body: '{"choices": [{"mess' }, { body: '' }, { text: 'ok' }]).answer).content).toBe('ok')
     expect((await failure(ask({ body: '{"a' }))).message).toContain('is not JSON: {"a (asked 4 times)')
   })
 
-  test('what compatible servers leave out is made up for', async () => {
+  test('fields that compatible servers omit get defaults', async () => {
     const call = { function: { name: 'look_up', arguments: { a: 1 } } }
     const message = {
       content: [{ type: 'text', text: 'So: ' }, { text: 'this' }],
@@ -248,7 +248,7 @@ describe('an answer in one piece', () => {
     })
   })
 
-  test('no two tool calls of a conversation share an id, whatever the server says', async () => {
+  test('no two tool calls of a conversation share an id, whatever the server sends', async () => {
     const messages: ModelRequest['messages'] = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', content: null, toolCalls: [{ id: 'same', name: 'look_up', arguments: '{}' }] },
@@ -259,7 +259,7 @@ describe('an answer in one piece', () => {
     expect(toolCalls.map(({ id }) => id)).toEqual(['call_3_0', 'call_3_1'])
   })
 
-  test('a provider that cannot be reached is a failure that says so', async () => {
+  test('reports a provider that cannot be reached', async () => {
     const server = startModelServer()
     await server.stop()
     const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 1 })
@@ -276,7 +276,7 @@ describe('the request', () => {
     return server.requests[0]!.body
   }
 
-  test('holds nothing that was not asked for', async () => {
+  test('contains only what was requested', async () => {
     expect(await sent({})).toEqual({ model: 'gpt-test', messages: REQUEST.messages as never })
   })
 
@@ -317,7 +317,7 @@ describe('the request', () => {
     })
   })
 
-  test('a schema is strict only where OpenAI allows for it', async () => {
+  test('a schema is strict only where OpenAI allows it', async () => {
     const closed = {
       type: 'object',
       properties: { a: { type: 'string' } },
@@ -331,7 +331,7 @@ describe('the request', () => {
   })
 })
 
-describe('a server that cannot do everything', () => {
+describe('a server with limited support', () => {
   const refuse = (pattern: RegExp): Script => {
     return ({ body }) => {
       const field = Object.keys(body).find((name) => pattern.test(name))
@@ -341,7 +341,7 @@ describe('a server that cannot do everything', () => {
     }
   }
 
-  test('is asked without usage, with the other limit and with the schema in words, and that is remembered', async () => {
+  test('gets no stream_options, the other token limit and the schema as a prompt, and this is remembered', async () => {
     const { server, answer } = ask(refuse(/stream_options|max_tokens|response_format/), {
       stream: true,
       maxOutputTokens: 5,
@@ -354,7 +354,7 @@ describe('a server that cannot do everything', () => {
     expect(server.requests).toHaveLength(4)
   })
 
-  test('is asked right at once the next time', async () => {
+  test('gets a supported request at once the next time', async () => {
     const server = startModelServer(refuse(/stream_options/))
     const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 1 })
     const request = { ...REQUEST, onText: () => {} }
@@ -362,7 +362,7 @@ describe('a server that cannot do everything', () => {
     expect(server.requests.map(({ body }) => 'stream_options' in body)).toEqual([true, false, false, false])
   })
 
-  test('and one schema that is refused leaves the others strict', async () => {
+  test('one rejected schema leaves the others strict', async () => {
     const closed = (name: string) => ({
       type: 'object',
       properties: { [name]: { type: 'string' } },

@@ -9,7 +9,7 @@ function parse(text: string): PriceTable {
   return result.prices
 }
 
-test('known models have a price, and so have their dated snapshots', () => {
+test('known models and their dated snapshots have a price', () => {
   const prices = createPrices()
   expect(prices.costUsd('gpt-4o', { inputTokens: 1000, outputTokens: 100 })).toBeCloseTo(0.0035, 10)
   expect(prices.costUsd('gpt-4o-2024-08-06', MILLION)).toBe(12.5)
@@ -17,12 +17,12 @@ test('known models have a price, and so have their dated snapshots', () => {
   expect(prices.costUsd('gpt-4o', { inputTokens: 0, outputTokens: 0 })).toBe(0)
 })
 
-test('the price of an unknown model is not known, and is not taken for 0', () => {
+test('the cost of an unknown model is null, not 0', () => {
   for (const model of ['', 'llama3', 'gpt-4o-audio', 'constructor', '__proto__', 'gpt-4o-2024-08'])
     expect(createPrices().costUsd(model, MILLION)).toBeNull()
 })
 
-test('the operator wins over the list, a full name over a beginning, and a longer beginning over a shorter', () => {
+test("the operator's prices take precedence, then a full name, then the longest prefix", () => {
   const prices = createPrices(
     parse(
       '{"gpt-*": {"input": 1, "output": 1}, "gpt-4o*": {"input": 2, "output": 2}, "gpt-4o": {"input": 3, "output": 3}}',
@@ -51,6 +51,6 @@ test.each([
   '{"x": {"input": 1, "output": 1, "cached": 1}}',
   '{"": {"input": 1, "output": 1}}',
   '{"a*b": {"input": 1, "output": 1}}',
-])('MODEL_PRICES=%s is refused with what it must be', (text) => {
+])('rejects MODEL_PRICES=%s and says what it must be', (text) => {
   expect(parseModelPrices(text)).toEqual({ problem: expect.stringMatching(/^must be a JSON object like/) })
 })
