@@ -33,7 +33,7 @@ function expectInvalid(answer: Answer, message: string): void {
 }
 
 describe('POST /api/v1/agents', () => {
-  test('an external agent needs a name and gets the defaults', async () => {
+  test('creates an external agent from a name, with defaults', async () => {
     const { status, data } = await create({ name: 'worker' })
     expect(status).toBe(200)
     expect(data).toEqual({
@@ -61,7 +61,7 @@ describe('POST /api/v1/agents', () => {
     expect((await get(data.agent_id.toUpperCase())).data).toEqual(data)
   })
 
-  test('a hosted agent needs model and prompt and gets the defaults', async () => {
+  test('creates a hosted agent from a model and a prompt, with defaults', async () => {
     const { data } = await create(HOSTED)
     expect(data).toMatchObject({
       ...HOSTED,
@@ -77,7 +77,7 @@ describe('POST /api/v1/agents', () => {
     })
   })
 
-  test('every field comes back as it was sent', async () => {
+  test('returns every field as it was sent', async () => {
     const external = {
       name: 'é🙂',
       description: 'd',
@@ -112,7 +112,7 @@ describe('POST /api/v1/agents', () => {
     expect((await get(data.agent_id)).data).toEqual(data)
   })
 
-  test('metadata is free-form: it comes back value for value', async () => {
+  test('stores free-form metadata without changing any value', async () => {
     const metadata = '{"n":12345678901234567890,"f":1.0,"__proto__":{"x":1},"z":"\\u0000","s":"\\ud800"}'
     const { text, data } = await create(`{"name":"m","metadata":${metadata}}`)
     expect(text).toContain(`"metadata":${metadata}`)
@@ -160,12 +160,12 @@ describe('POST /api/v1/agents', () => {
     ['timeout_seconds', 1],
     ['budget_usd', 1],
   ]
-  test.each(hostedOnly)('%s is refused on an external agent, created or edited', async (field, value) => {
+  test.each(hostedOnly)('rejects %s on an external agent, on create and on edit', async (field, value) => {
     expectInvalid(await create({ name: 'a', [field]: value }), `${field}: only a hosted agent has this`)
     expectInvalid(await patch(await app.newAgent(), { [field]: value }), `${field}: only a hosted agent has this`)
   })
 
-  test('repeated with its Idempotency-Key, or after its answer was lost, it makes one agent', async () => {
+  test('creates one agent when a request is retried with the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'one-agent' }
     const first = await create({ name: 'once' }, headers)
     expect((await create({ name: 'once' }, headers)).text).toBe(first.text)
@@ -250,7 +250,7 @@ describe('output_schema', () => {
     expectInvalid(await create({ ...HOSTED, output_schema }), message)
   })
 
-  test('takes what the drafts allow, keywords it does not know included', async () => {
+  test('accepts valid JSON Schema, unknown keywords included', async () => {
     const output_schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $defs: { money: { type: 'number', minimum: 0, multipleOf: 0.01 } },
@@ -269,7 +269,7 @@ describe('output_schema', () => {
 })
 
 describe('GET /api/v1/agents', () => {
-  test('filters by status and runtime type; newest first, in pages, without archived ones', async () => {
+  test('filters by status and runtime type, sorts newest first, paginates and omits archived agents', async () => {
     const { key } = await app.newWorkspace()
     const ids: string[] = []
     for (const body of [{ name: '0' }, { ...HOSTED, name: '1' }, { name: '2', status: 'paused' }, { name: '3' }])
@@ -293,7 +293,7 @@ describe('GET /api/v1/agents', () => {
 })
 
 describe('PATCH /api/v1/agents/:agentId', () => {
-  test('version rises with each edit that changes something, and only then', async () => {
+  test('increments version only when an edit changes something', async () => {
     const { data } = await create({ name: 'a', metadata: { a: 1 } })
     app.clock.aheadMs += 1_000
     for (const body of [{}, { name: 'a' }, { description: null }, { metadata: { a: 1 }, status: 'active' }])
@@ -312,7 +312,7 @@ describe('PATCH /api/v1/agents/:agentId', () => {
     expect((await get(data.agent_id)).data).toMatchObject({ version: 3, metadata: { a: 2 }, name: 'b' })
   })
 
-  test('every hosted field can be edited, and null clears what may be null', async () => {
+  test('edits every hosted field, and null clears nullable fields', async () => {
     const { data } = await create(HOSTED)
     const edit = {
       description: 'd',
@@ -351,7 +351,7 @@ describe('PATCH /api/v1/agents/:agentId', () => {
       expectInvalid(await patch(data.agent_id, { [field]: null }), `${field}: expected`)
   })
 
-  test('edits at the same time all count', async () => {
+  test('applies all concurrent edits', async () => {
     const id = await app.newAgent()
     await Promise.all(Array.from({ length: 8 }, (_, i) => patch(id, { name: `name ${i}` })))
     expect((await get(id)).data.version).toBe(9)
@@ -363,7 +363,7 @@ describe('PATCH /api/v1/agents/:agentId', () => {
       expectInvalid(await patch(id, { runtime_type }), 'runtime_type: cannot be changed')
   })
 
-  test('is checked like a creation', async () => {
+  test('validates an edit like a create', async () => {
     const { data } = await create(HOSTED)
     expectInvalid(await patch(data.agent_id, { tools: [{}] }), 'tools[0].type: expected')
     expectInvalid(await patch(data.agent_id, { output_schema: { type: 'x' } }), 'output_schema.type: expected')
@@ -374,7 +374,7 @@ describe('PATCH /api/v1/agents/:agentId', () => {
 })
 
 describe('DELETE /api/v1/agents/:agentId', () => {
-  test('archives: the agent is gone, its keys die, and no new one is made', async () => {
+  test('archives the agent, revokes its keys and creates no new ones', async () => {
     const id = await app.newAgent()
     const [one, other] = [await app.newAgentKey(id), await app.newAgentKey(id)]
     const bystander = await app.newAgentKey(await app.newAgent())
@@ -394,7 +394,7 @@ describe('DELETE /api/v1/agents/:agentId', () => {
     expect(rows[0]!.status).toBe('archived')
   })
 
-  test('keys made while the agent is archived do not survive it', async () => {
+  test('a key created while its agent is being archived does not work afterwards', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await app.newAgent()
       const [made] = await Promise.all([
@@ -408,8 +408,8 @@ describe('DELETE /api/v1/agents/:agentId', () => {
   })
 })
 
-describe('tenants', () => {
-  test('an agent of another workspace does not exist', async () => {
+describe('tenant isolation', () => {
+  test('an agent of another workspace is NOT_FOUND', async () => {
     const tenant = await app.newWorkspace()
     const id = await app.newAgent({}, tenant.key)
     const agent = await app.newAgentKey(id, tenant.key)
@@ -421,7 +421,7 @@ describe('tenants', () => {
     expect(text).not.toContain(id)
   })
 
-  test('an id that is no UUID is refused by place', async () => {
+  test('an invalid UUID is rejected, naming the path parameter', async () => {
     expectInvalid(await get('42'), 'path.agentId: expected a UUID')
   })
 })

@@ -9,12 +9,12 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 import type { ToolServerCall } from '../support/tool-server.ts'
 
-/** Decisions on approvals that meet each other, a run under way, its end, and restarts. */
+/** Approval decisions that race with each other, with a running or ending run, and with restarts. */
 
 let service: TestService
 let sql: Sql
-/** Calls of `slow` are answered once this is called. */
-let letGo = () => {}
+/** Answers the waiting calls of `slow`. */
+let releaseCalls = () => {}
 const gates: (() => void)[] = []
 const backends: Backends = startBackends((call: ToolServerCall) => {
   if (call.tool !== 'slow') return { took: call.input }
@@ -25,7 +25,7 @@ beforeAll(async () => {
   service = await startTestService(backends.env)
   sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 2 })
   atEnd(() => sql.end({ timeout: 1 }))
-  letGo = () => {
+  releaseCalls = () => {
     for (const open of gates.splice(0)) open()
   }
 })
@@ -33,14 +33,14 @@ beforeAll(async () => {
 const tools = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
 const careful = (turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }], settings: object = {}) =>
   backends.agent(service, turns, { tools: tools(), ...settings })
-const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, place = service) =>
-  place.api('POST', `/api/v1/approvals/${id}/${decision}`, body)
-const approvalsOf = async (runId: string, place = service) =>
-  (await place.api('GET', `/api/v1/approvals?run_id=${runId}`)).data.items
+const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, instance = service) =>
+  instance.api('POST', `/api/v1/approvals/${id}/${decision}`, body)
+const approvalsOf = async (runId: string, instance = service) =>
+  (await instance.api('GET', `/api/v1/approvals?run_id=${runId}`)).data.items
 const cancel = (runId: string) => service.api('POST', `/api/v1/runs/${runId}/cancel`, { reason: 'enough' })
 
 describe('a second decision', () => {
-  test('is CONFLICT and names the first', async () => {
+  test('is CONFLICT, and the error names the first decision', async () => {
     const agent = await careful()
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
@@ -53,7 +53,7 @@ describe('a second decision', () => {
     }
   })
 
-  test('at the same moment loses: one wins, the call is made once or not at all', async () => {
+  test('loses when decisions are concurrent: one wins, and the call is made at most once', async () => {
     const agent = await careful()
     for (let round = 0; round < 10; round++) {
       const before = backends.tools.of('pay').length
@@ -72,7 +72,7 @@ describe('a second decision', () => {
   })
 })
 
-test('a decision while other calls of the turn are under way takes effect without a pause', async () => {
+test('a decision made while other calls of the same model turn are running takes effect without a pause', async () => {
   const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
   const run = (await agent.invoke({ background: true })).data.run_id
   const approval = await eventually(async () => (await approvalsOf(run))[0] ?? false)
@@ -80,7 +80,7 @@ test('a decision while other calls of the turn are under way takes effect withou
   const paid = backends.tools.of('pay').length
   const deciding = decide(approval.approval_id, 'approve', { edited_input: { n: 5 } })
   await eventually(async () => (await approvalsOf(run))[0].status === 'approved')
-  letGo()
+  releaseCalls()
   const { status, data } = await deciding
   expect([status, data.output]).toEqual([200, { text: 'both' }])
   expect(backends.tools.of('pay').slice(paid)).toMatchObject([{ input: { n: 5 } }])
@@ -89,8 +89,8 @@ test('a decision while other calls of the turn are under way takes effect withou
   expect(types).not.toContain('run.paused')
 })
 
-describe('a run that ends takes its pauses with it', () => {
-  test('cancelled while it waits: the approval is cancelled, and cannot be decided any more', async () => {
+describe('a run that ends cancels its pauses', () => {
+  test('cancelling a waiting run cancels its approval, which can no longer be decided', async () => {
     const agent = await careful()
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
@@ -104,7 +104,7 @@ describe('a run that ends takes its pauses with it', () => {
     })
   })
 
-  test('cancelled and approved at the same moment: it is either decided or cancelled, and the run is over', async () => {
+  test('when cancel and approve race, the approval is either decided or cancelled, and the run ends', async () => {
     const agent = await careful()
     for (let round = 0; round < 10; round++) {
       const { data } = await agent.invoke()
@@ -119,7 +119,7 @@ describe('a run that ends takes its pauses with it', () => {
     }
   })
 
-  test('cancelled while it is driven: the call under way is given up, what waits is cancelled', async () => {
+  test('cancelling a running run aborts its tool call and cancels pending approvals', async () => {
     const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
     const invoking = agent.invoke()
     await eventually(() => gates.length > 0)
@@ -131,10 +131,10 @@ describe('a run that ends takes its pauses with it', () => {
     const { status, data } = await invoking
     expect([status, data.status, data.error_message]).toEqual([200, 'cancelled', 'enough'])
     expect((await approvalsOf(approval.run_id))[0].status).toBe('cancelled')
-    letGo()
+    releaseCalls()
   })
 
-  test('cancelled in the moment in which it asks: nothing is left pending', async () => {
+  test('cancelling a run while it requests an approval leaves nothing pending', async () => {
     const agent = await careful()
     const runs: string[] = []
     for (let round = 0; round < 20; round++) {
@@ -152,49 +152,49 @@ describe('a run that ends takes its pauses with it', () => {
     }
   })
 
-  test('cancelled while it waits in line', async () => {
-    const place = await startTestService({ ...backends.env, HOSTED_RUNS_AT_ONCE: '1' })
-    const slow = await backends.agent(place, [callTurn(['slow', { n: 1 }]), { text: 'done' }], { tools: tools() })
+  test('cancels a queued run, which never starts', async () => {
+    const instance = await startTestService({ ...backends.env, HOSTED_RUNS_AT_ONCE: '1' })
+    const slow = await backends.agent(instance, [callTurn(['slow', { n: 1 }]), { text: 'done' }], { tools: tools() })
     const first = (await slow.invoke({ background: true })).data.run_id
     await eventually(() => gates.length > 0)
     const second = await slow.invoke({ background: true })
     expect([second.status, second.data.status]).toEqual([202, 'queued'])
     const path = `/api/v1/runs/${second.data.run_id}`
-    expect((await place.api('GET', path)).data.status).toBe('queued')
-    expect((await place.api('POST', `${path}/cancel`)).data.status).toBe('cancelled')
-    letGo()
-    await untilStatus(place, first, 'completed')
-    expect((await place.api('GET', path)).data).toMatchObject({ status: 'cancelled', started_at: null })
+    expect((await instance.api('GET', path)).data.status).toBe('queued')
+    expect((await instance.api('POST', `${path}/cancel`)).data.status).toBe('cancelled')
+    releaseCalls()
+    await untilStatus(instance, first, 'completed')
+    expect((await instance.api('GET', path)).data).toMatchObject({ status: 'cancelled', started_at: null })
     expect(slow.requests()).toHaveLength(2)
-    await place.stop()
+    await instance.stop()
   })
 })
 
-describe('time', () => {
-  test('a pause that nobody decides on expires: never a rejection, and the run is timed_out', async () => {
-    const place = await startTestService({ ...backends.env, PAUSE_EXPIRES_SECONDS: '1' })
-    const agent = await backends.agent(place, [callTurn(['pay', { n: 1 }], ['pay', { n: 2 }])], { tools: tools() })
+describe('expiry and timeouts', () => {
+  test('an undecided pause expires, is not treated as rejected, and the run is timed_out', async () => {
+    const instance = await startTestService({ ...backends.env, PAUSE_EXPIRES_SECONDS: '1' })
+    const agent = await backends.agent(instance, [callTurn(['pay', { n: 1 }], ['pay', { n: 2 }])], { tools: tools() })
     const before = backends.tools.of('pay').length
     const { data } = await agent.invoke()
     const { approval_id, expires_at } = data.awaiting_approval
     expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(0)
-    const run = await untilStatus(place, data.run_id, 'timed_out')
+    const run = await untilStatus(instance, data.run_id, 'timed_out')
     expect(run).toMatchObject({ pending: null, error_message: 'nobody approved in time' })
     expect(run.error_detail).toEqual({ reason: 'approval_expired', approval_id })
-    const statuses = (await approvalsOf(data.run_id, place)).map(({ status }: { status: string }) => status)
+    const statuses = (await approvalsOf(data.run_id, instance)).map(({ status }: { status: string }) => status)
     expect(statuses.sort()).toEqual(['cancelled', 'expired'])
-    const late = await decide(approval_id, 'approve', {}, place)
+    const late = await decide(approval_id, 'approve', {}, instance)
     expect(late.error).toEqual({
       code: 'CONFLICT',
       message: `this has expired at ${expires_at}: nobody decided in time`,
     })
     expect(backends.tools.of('pay')).toHaveLength(before)
-    const events = await eventsOf(place, data.run_id, 'run.timed_out')
+    const events = await eventsOf(instance, data.run_id, 'run.timed_out')
     expect(events.map(({ type }) => type)).not.toContain('approval.decided')
-    await place.stop()
+    await instance.stop()
   })
 
-  test('what expires is closed to decisions at once, before anybody has noticed', async () => {
+  test('an expired approval cannot be decided, even before the expiry is processed', async () => {
     const agent = await careful()
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
@@ -203,10 +203,10 @@ describe('time', () => {
     await untilStatus(service, data.run_id, 'timed_out')
   })
 
-  test('waiting for a person does not use up timeout_seconds', async () => {
+  test('time spent waiting for a person does not count towards timeout_seconds', async () => {
     const agent = await careful(undefined, { timeout_seconds: 1 })
     const { data } = await agent.invoke()
-    // As if it had waited for a day.
+    // Simulates a wait of one day.
     await sql`update runs set started_at = started_at - interval '1 day' where run_id = ${data.run_id}`
     await eventually(async () => {
       const [{ used_ms: used }] = await sql<[{ used_ms: number }]>`
@@ -219,7 +219,7 @@ describe('time', () => {
   })
 })
 
-test('pauses survive a restart of the service, and so do what was shown and what was said', async () => {
+test('pauses survive a restart, with the inputs shown and the decisions made so far', async () => {
   const first = await startTestService(backends.env)
   const agent = await backends.agent(first, [callTurn(['pay', { n: 1 }], ['pay', { n: 2 }]), { text: 'kept' }], {
     tools: tools(),
@@ -249,7 +249,7 @@ test('pauses survive a restart of the service, and so do what was shown and what
   await again.stop()
 })
 
-test('feeds show that a run waits, for what, and that it goes on', async () => {
+test('feeds show that a run pauses, what it waits for, and that it resumes', async () => {
   const agent = await careful()
   const feed = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)
   const { data } = await agent.invoke()

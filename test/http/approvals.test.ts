@@ -3,7 +3,7 @@ import { newTenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
 
-/** Approvals of calls (docs/specification.md#pauses), over HTTP, with a real model server and a real tool server. */
+/** Approvals of tool calls (docs/specification.md#pauses), over HTTP, with test servers for the model and the tools. */
 
 let rig: HostedRig
 beforeAll(async () => {
@@ -14,19 +14,19 @@ const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, o
   rig.service.api('POST', `/api/v1/approvals/${id}/${decision}`, body, options)
 const read = async (id: string) => (await rig.service.api('GET', `/api/v1/approvals/${id}`)).data
 
-/** An agent with one tool that needs an approval, which it calls once. */
+/** An agent that calls its one tool once; the tool requires approval. */
 const careful = (settings: object = {}, turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }]) =>
   rig.agent(rig.service, turns, { tools: [rig.tools.tool('pay', { requires_approval: true })], ...settings })
 
-/** Invokes, and expects to be told of an approval. */
+/** Invokes the agent and expects the run to wait for an approval. */
 async function paused(agent: Awaited<ReturnType<typeof careful>>, body: object = {}) {
   const { status, data } = await agent.invoke(body)
   expect([status, data.status]).toEqual([202, 'awaiting_approval'])
   return { runId: data.run_id as string, approvalId: data.awaiting_approval.approval_id as string, data }
 }
 
-describe('a call that needs an approval', () => {
-  test('is not made; the caller is told what waits, and so are the run, its events and the feed', async () => {
+describe('a tool call that requires approval', () => {
+  test('is not made: the response, the run and its events show the pending approval', async () => {
     const agent = await careful()
     const before = rig.tools.of('pay').length
     const { runId, approvalId, data } = await paused(agent)
@@ -68,7 +68,7 @@ describe('a call that needs an approval', () => {
     expect(items.map((item: { approval_id: string }) => item.approval_id)).toEqual([approvalId])
   })
 
-  test('runs on exactly what was shown once it is approved; the events say who decided', async () => {
+  test('runs with exactly the input shown once approved, and the events record who decided', async () => {
     const agent = await careful()
     const { runId, approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
@@ -103,7 +103,7 @@ describe('a call that needs an approval', () => {
     expect((await rig.service.api('GET', `/api/v1/runs/${runId}`)).data.pending).toBeNull()
   })
 
-  test('is not made when it is rejected: the model is told so with the comment, and the run goes on', async () => {
+  test('is not made when rejected: the model gets the comment and the run continues', async () => {
     const agent = await careful()
     const { approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
@@ -114,7 +114,7 @@ describe('a call that needs an approval', () => {
     expect(await read(approvalId)).toMatchObject({ status: 'rejected', comment: 'too much money' })
   })
 
-  test('runs on exactly what a person has made of its arguments, and both are on record', async () => {
+  test('runs with the edited input, and both inputs are recorded', async () => {
     const agent = await careful()
     const { runId, approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
@@ -129,7 +129,7 @@ describe('a call that needs an approval', () => {
     expect(events.find(({ type }) => type === 'tool.call.started')!.payload.input).toEqual({ n: 3 })
   })
 
-  test('takes only arguments that its tool takes, and stays pending otherwise', async () => {
+  test('rejects an edited input that does not match the tool schema, and stays pending', async () => {
     const { approvalId } = await paused(await careful())
     const { status, error } = await decide(approvalId, 'approve', { edited_input: { n: 'three' } })
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
@@ -148,7 +148,7 @@ describe('a call that needs an approval', () => {
     ['{"n": 1, "n": 100}', 'n: the member is there twice'],
     ['{"n": 1, "of": [{"a": 1, "\\u0061": 2}]}', 'of[0].a: the member is there twice'],
     ['{"n": 1, "of": "\\ud83d"}', 'of: text with a lone surrogate'],
-  ])('takes nothing that its tool would be handed as something else: %s', async (edited, message) => {
+  ])('rejects an edited input that the tool would not receive exactly: %s', async (edited, message) => {
     const { approvalId } = await paused(await careful())
     const body = `{"edited_input": ${edited}}`
     const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
@@ -157,7 +157,7 @@ describe('a call that needs an approval', () => {
     expect((await read(approvalId)).status).toBe('pending')
   })
 
-  test('takes no body that says twice what it is to run on', async () => {
+  test('rejects a body with a duplicate edited_input', async () => {
     const { approvalId } = await paused(await careful())
     const body = '{"edited_input": {"n": 1}, "edited_input": {"n": 100}}'
     const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
@@ -166,7 +166,7 @@ describe('a call that needs an approval', () => {
     expect((await read(approvalId)).status).toBe('pending')
   })
 
-  test('is not asked for, and not made, when the model wrote what its tool would be handed as something else', async () => {
+  test('is neither requested nor made when the tool would not receive the arguments exactly', async () => {
     for (const args of ['{"n": 1e400}', '{"n": 9223372036854775807}', '{"n": 1, "n": 100}']) {
       const turn = { toolCalls: [{ name: 'pay', arguments: args, id: 'a' }] }
       const agent = await careful({}, [turn, { text: 'sorry' }])
@@ -177,7 +177,7 @@ describe('a call that needs an approval', () => {
     }
   })
 
-  test('is made as it was shown, whatever becomes of the agent in between', async () => {
+  test('is made as it was shown, even if the agent is edited in between', async () => {
     const agent = await careful()
     const { approvalId } = await paused(agent)
     const other = rig.tools.tool('pay', { url: 'http://127.0.0.1:1/steal', requires_approval: false })
@@ -191,8 +191,8 @@ describe('a call that needs an approval', () => {
   })
 })
 
-describe('several calls of one turn', () => {
-  test('each have an approval of their own; the run goes on when all are decided, and only then', async () => {
+describe('several calls in one model turn', () => {
+  test('each have their own approval, and the run resumes only when all are decided', async () => {
     const tools = [rig.tools.tool('pay', { requires_approval: true }), rig.tools.tool('free')]
     const agent = await rig.agent(
       rig.service,
@@ -202,7 +202,7 @@ describe('several calls of one turn', () => {
     const before = rig.tools.of('pay').length
     const free = rig.tools.of('free').length
     const { runId, approvalId } = await paused(agent)
-    // What needs no approval is done before anybody is waited for.
+    // Calls that need no approval run before the pause.
     expect(rig.tools.of('free').slice(free)).toMatchObject([{ input: { n: 2 } }])
     const first = await decide(approvalId, 'approve')
     expect([first.status, first.data.status]).toEqual([202, 'awaiting_approval'])
@@ -222,7 +222,7 @@ describe('several calls of one turn', () => {
     ])
   })
 
-  test('may be decided in any order', async () => {
+  test('can be decided in any order', async () => {
     const agent = await careful({}, [callTurn(['pay', { n: 1 }], ['pay', { n: 3 }]), { text: 'all done' }])
     const { runId, approvalId } = await paused(agent)
     const { items } = (await rig.service.api('GET', `/api/v1/approvals?run_id=${runId}`)).data
@@ -233,8 +233,8 @@ describe('several calls of one turn', () => {
   })
 })
 
-describe('how the decision is answered', () => {
-  test('with stream, the output goes on where the caller saw it pause', async () => {
+describe('response modes of a decision', () => {
+  test('with stream, the output continues where it paused', async () => {
     const turns = [{ text: 'I shall pay. ', ...callTurn(['pay', { n: 7 }]) }, { text: 'It is paid.' }]
     const agent = await careful({}, turns)
     const stream = await agent.stream({})
@@ -256,7 +256,7 @@ describe('how the decision is answered', () => {
     expect(new Set([...seen, ...frames].map(({ id }) => id)).size).toBe(seen.length + frames.length)
   })
 
-  test('with background, at once', async () => {
+  test('with background, it returns immediately', async () => {
     const agent = await careful()
     const { runId, approvalId } = await paused(agent)
     const { status, data } = await decide(approvalId, 'approve', { background: true })
@@ -265,14 +265,14 @@ describe('how the decision is answered', () => {
     expect((await untilStatus(rig.service, runId, 'completed')).output).toEqual({ text: 'paid' })
   })
 
-  test('stream and background together are refused, and nothing is decided', async () => {
+  test('stream combined with background is rejected, and nothing is decided', async () => {
     const { approvalId } = await paused(await careful())
     const { status, error } = await decide(approvalId, 'approve', { background: true, stream: true })
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
     expect((await read(approvalId)).status).toBe('pending')
   })
 
-  test('a repeat with the same Idempotency-Key gets the first answer again', async () => {
+  test('a retry with the same Idempotency-Key replays the first response', async () => {
     const { approvalId } = await paused(await careful())
     const headers = { 'idempotency-key': crypto.randomUUID() }
     const first = await decide(approvalId, 'approve', {}, { headers })
@@ -282,8 +282,8 @@ describe('how the decision is answered', () => {
   })
 })
 
-describe('who may decide', () => {
-  test('another workspace finds no such approval; the key of another agent is forbidden', async () => {
+describe('access', () => {
+  test('another workspace gets NOT_FOUND, and a key of another agent gets FORBIDDEN', async () => {
     const { approvalId, runId } = await paused(await careful())
     const tenant = await newTenant(rig.service)
     const sibling = await careful()
@@ -309,7 +309,7 @@ describe('who may decide', () => {
     })
   })
 
-  test('an agent key lists its own agent’s only, and may not ask for others', async () => {
+  test('an agent key lists only the approvals of its own agent', async () => {
     const agent = await careful()
     const other = await careful()
     const { approvalId } = await paused(agent)
@@ -320,7 +320,7 @@ describe('who may decide', () => {
     expect((await list(`?agent_id=${other.agentId}`)).error!.code).toBe('FORBIDDEN')
   })
 
-  test('the list has pages, newest first, and filters', async () => {
+  test('the list filters, paginates and sorts newest first', async () => {
     const agent = await careful()
     const made: string[] = []
     for (let i = 0; i < 3; i++) made.unshift((await paused(agent)).approvalId)

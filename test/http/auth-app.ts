@@ -21,7 +21,7 @@ import { WorkspaceStore } from '../../src/workspaces/store.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Keys, workspaces and agents as a process of the service has them, on a real port and a real Postgres. */
+/** The routes of keys, workspaces and agents as the service has them, on a real port and a real Postgres. */
 
 export interface AuthAppOptions {
   readonly databaseUrl?: string
@@ -30,7 +30,7 @@ export interface AuthAppOptions {
   readonly ring?: Partial<KeyRingDeps>
   readonly bodyBytesInFlight?: number
   readonly operatorAttempts?: Partial<FailureLimitOptions>
-  /** Carries out `POST /ingest`. */
+  /** Called by the handler of `POST /ingest`. */
   readonly onIngest?: () => Promise<void>
 }
 
@@ -60,7 +60,7 @@ const UNLIMITED: RateLimits = {
 const BODY_TIMEOUT_MS = 30_000
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
 
-/** Time as the tests want it: the real one, moved. */
+/** The real clock, shifted by `aheadMs`. */
 export class MovableClock implements Clock {
   aheadMs = 0
   now(): number {
@@ -98,7 +98,7 @@ export async function authApp(options: AuthAppOptions = {}) {
     .use(keyRoutes({ guards, keys }))
     .use(agentRoutes({ guards, agents: new AgentStore({ sql, ring, clock }) }))
     .use(workspaceRoutes({ guards, workspaces: new WorkspaceStore({ sql, ring, clock }), keys }))
-    // Stand in for the routes of other modules behind the same guards.
+    // Stand-ins for routes of other modules behind the same guards.
     .use((root) =>
       root.group('/ingest', (group) =>
         group.use(guards.ingest).post('', async ({ caller }) => {
@@ -128,7 +128,7 @@ export async function authApp(options: AuthAppOptions = {}) {
     return { status: response.status, headers: response.headers, text, ...JSON.parse(text) }
   }
 
-  /** The first workspace and its key; only in the first app on a database. */
+  /** The bootstrapped workspace and its key; empty for any further app on the same database. */
   const owner = { workspaceId: bootstrapped.workspaceId ?? '', key: bootstrapped.freshKey ?? '' }
 
   return {
@@ -162,7 +162,7 @@ export async function authApp(options: AuthAppOptions = {}) {
 
 export type AuthApp = Awaited<ReturnType<typeof authApp>>
 
-/** `[status, code]` of an answer: what most tests of a refusal compare. */
+/** Status and error code of an answer, for example `403 FORBIDDEN`. */
 export function verdict(answer: Answer): string {
   return answer.error === null ? `${answer.status}` : `${answer.status} ${answer.error.code}`
 }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../src/keys/token.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Who is let in, and in which order a request is judged (docs/specification.md#order-of-checks). */
+/** Authentication, and the order of checks on a request (docs/specification.md#order-of-checks). */
 
 let app: AuthApp
 let agent: { key: string; keyId: string }
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 
 describe('the key', () => {
-  test('missing, malformed, mistyped or unknown: UNAUTHENTICATED, with a message that helps', async () => {
+  test('a missing, malformed, mistyped or unknown key is UNAUTHENTICATED, with a helpful message', async () => {
     const mistyped = app.owner.key.slice(0, -1) + (app.owner.key.endsWith('a') ? 'b' : 'a')
     const cases: [Record<string, string>, string][] = [
       [{}, 'send a key: Authorization: Bearer <key>'],
@@ -35,14 +35,14 @@ describe('the key', () => {
     }
   })
 
-  test('its scheme is taken in any case, as HTTP has it', async () => {
+  test('the Bearer scheme is case-insensitive', async () => {
     for (const scheme of ['bearer', 'BEARER', 'Bearer '])
       expect(
         (await app.call('GET', '/reading', { headers: { authorization: `${scheme} ${app.owner.key}` } })).status,
       ).toBe(200)
   })
 
-  test('tells the handler who is calling', async () => {
+  test('identifies the caller to the handler', async () => {
     const { data } = await app.call('GET', '/reading', { key: agent.key })
     expect(data).toEqual({
       keyId: agent.keyId,
@@ -52,7 +52,7 @@ describe('the key', () => {
     })
   })
 
-  test('expired: UNAUTHENTICATED from that moment on', async () => {
+  test('an expired key is UNAUTHENTICATED', async () => {
     const { key } = await app.newKey({ expires_at: new Date(app.clock.now() + 10_000).toISOString() })
     expect((await app.call('GET', '/reading', { key })).status).toBe(200)
     app.clock.aheadMs += 10_001
@@ -62,14 +62,14 @@ describe('the key', () => {
 })
 
 describe('the type of key', () => {
-  test('ingest takes an agent key only', async () => {
+  test('ingest accepts only an agent key', async () => {
     expect((await app.call('POST', '/ingest', { key: agent.key })).status).toBe(200)
     const answer = await app.call('POST', '/ingest', { key: app.owner.key })
     expect(verdict(answer)).toBe('403 FORBIDDEN')
     expect(answer.error?.message).toContain('agent key')
   })
 
-  test('management takes a workspace key only', async () => {
+  test('management accepts only a workspace key', async () => {
     const id = crypto.randomUUID()
     const routes = [
       ['POST', '/api/v1/keys'],
@@ -89,7 +89,7 @@ describe('the type of key', () => {
     }
   })
 
-  test('reading takes either', async () => {
+  test('reads accept both', async () => {
     for (const key of [agent.key, app.owner.key]) expect((await app.call('GET', '/reading', { key })).status).toBe(200)
   })
 })
@@ -97,7 +97,7 @@ describe('the type of key', () => {
 describe('the order of checks', () => {
   const rubbish = '{"a":'
 
-  test('key before content, scope before content, size before all', async () => {
+  test('checks size before the key, and key and scope before content', async () => {
     const path = '/api/v1/keys'
     expect(verdict(await app.call('POST', path, { body: rubbish }))).toBe('401 UNAUTHENTICATED')
     expect(verdict(await app.call('POST', path, { key: agent.key, body: rubbish }))).toBe('403 FORBIDDEN')
@@ -111,7 +111,7 @@ describe('the order of checks', () => {
     )
   })
 
-  test('rate before content, scope before rate; every authenticated answer tells the budget', async () => {
+  test('checks scope before rate and rate before content; authenticated responses carry rate limit headers', async () => {
     const limited = await authApp({ rateLimits: { readsPerMinute: 2 } })
     const { key } = limited.owner
     const first = await limited.call('POST', '/api/v1/keys', { key, body: { name: 'k' } })

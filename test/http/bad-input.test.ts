@@ -4,14 +4,14 @@ import { converse, errorOf, post, startHttpApp } from '../support/http-app.ts'
 const app = startHttpApp()
 const ID = '0197f3a0-0000-7000-8000-000000000001'
 
-/** The message that a body is refused with. */
-async function refusal(body: unknown, path = '/echo'): Promise<string> {
+/** The error message for an invalid body. */
+async function rejection(body: unknown, path = '/echo'): Promise<string> {
   const error = await errorOf(await post(app.url + path, body))
   expect(error).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' })
   return error.message
 }
 
-describe('a refused body names the place and what was expected', () => {
+describe('an invalid body is rejected, naming the field and what was expected', () => {
   const cases: [string, unknown, string][] = [
     ['a missing field', {}, 'name: required'],
     ['a missing nested field', { name: 'a', task: {} }, 'task.id: required'],
@@ -36,7 +36,7 @@ describe('a refused body names the place and what was expected', () => {
     ['text for a free-form object', { name: 'a', input: 'x' }, 'input: expected a JSON object; got "x"'],
     ['null for a free-form object', { name: 'a', input: null }, 'input: expected a JSON object; got null'],
     [
-      'a value that is none of the listed',
+      'a value outside an enum',
       { name: 'a', events: [{ type: 'x' }, { type: 'y', level: 'warning' }] },
       'events[1].level: expected one of debug, info, warn, error; got "warning"',
     ],
@@ -46,14 +46,14 @@ describe('a refused body names the place and what was expected', () => {
       'events[0].occurred_at: expected an RFC 3339 timestamp of the years 1900 to 2299; got "2026-02-30T00:00:00Z"',
     ],
     ['a non-array', { name: 'a', events: {} }, 'events: expected an array of at most 10 items; got an object'],
-    ['an element of the wrong kind', { name: 'a', events: [7] }, 'events[0]: expected an object; got 7'],
+    ['an element of the wrong type', { name: 'a', events: [7] }, 'events[0]: expected an object; got 7'],
     [
       'too many items',
       { name: 'a', events: Array(11).fill({ type: 'x' }) },
       'events: expected an array of at most 10 items; got an array',
     ],
-    ['an unknown field with a likely meaning', { name: 'a', inptu: {} }, 'inptu: unknown field; did you mean "input"?'],
-    ['a field in another notation', { name: 'a', 'In-put': {} }, 'In-put: unknown field; did you mean "input"?'],
+    ['an unknown field close to a known one', { name: 'a', inptu: {} }, 'inptu: unknown field; did you mean "input"?'],
+    ['a known field spelled In-put', { name: 'a', 'In-put': {} }, 'In-put: unknown field; did you mean "input"?'],
     ['a misspelt required field', { nmae: 'a' }, 'nmae: unknown field; did you mean "name"?'],
     [
       'a nested misspelling',
@@ -66,7 +66,7 @@ describe('a refused body names the place and what was expected', () => {
       'zzz: unknown field; expected only name, task, count, budget, input, events',
     ],
     [
-      'a strange name',
+      'a name that needs quoting',
       { name: 'a', 'a b/c~"': 1 },
       '["a b/c~\\""]: unknown field; expected only name, task, count, budget, input, events',
     ],
@@ -80,23 +80,23 @@ describe('a refused body names the place and what was expected', () => {
     ['null', 'null', 'body: expected a JSON object; got null'],
   ]
   test.each(cases)('%s', async (_what, body, message) => {
-    expect(await refusal(body)).toBe(message)
+    expect(await rejection(body)).toBe(message)
   })
 
-  test('a long value is shown cut', async () => {
-    const message = await refusal({ name: 'a', task: { id: '😀'.repeat(5_000) } })
+  test('truncates a long value in the message', async () => {
+    const message = await rejection({ name: 'a', task: { id: '😀'.repeat(5_000) } })
     expect(message).toStartWith('task.id: expected a UUID; got "😀😀')
     expect(message).toEndWith('😀"…')
     expect(message.length).toBeLessThan(120)
   })
 
-  test('text is counted in characters, not in UTF-16 units', async () => {
+  test('counts text length in characters, not in UTF-16 code units', async () => {
     expect((await post(`${app.url}/echo`, { name: '😀'.repeat(10) })).status).toBe(200)
-    expect(await refusal({ name: '😀'.repeat(11) })).toStartWith('name: expected at most 10 characters')
+    expect(await rejection({ name: '😀'.repeat(11) })).toStartWith('name: expected at most 10 characters')
   })
 })
 
-describe('a refused query or path names the parameter', () => {
+describe('an invalid query or path is rejected, naming the parameter', () => {
   const limit = 'query.limit: expected an integer from 1 to 200; got'
   const cases: [string, string][] = [
     ['/things?limit=0', `${limit} "0"`],
@@ -114,7 +114,7 @@ describe('a refused query or path names the parameter', () => {
     expect(await errorOf(await fetch(app.url + path))).toEqual({ status: 400, code: 'VALIDATION_ERROR', message })
   })
 
-  test('a good query arrives as numbers and text', async () => {
+  test('a valid query is parsed into numbers and text', async () => {
     const response = await fetch(`${app.url}/things?limit=20&from=2026-01-31T09:30:00%2B02:00`)
     expect(await response.json()).toEqual({ data: { limit: 20, from: '2026-01-31T09:30:00+02:00' }, error: null })
   })
@@ -127,7 +127,7 @@ describe('a refused query or path names the parameter', () => {
     '//things',
     '/things?%ff=%zz&a[b]=c&__proto__=x',
     '/%00',
-  ])('odd paths never break anything: %s', async (path) => {
+  ])('an odd path gets a regular response: %s', async (path) => {
     const { text } = await converse(app.port, [`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`])
     expect(text).toMatch(/^HTTP\/1.1 (200|400|404) /)
     expect(text).toMatch(
@@ -136,7 +136,7 @@ describe('a refused query or path names the parameter', () => {
   })
 })
 
-describe('a body that is no JSON', () => {
+describe('a body that is not JSON', () => {
   test.each([
     ['{"name":', 'body: not valid JSON: expected a value at line 1 column 9; the body ends there'],
     ["{'name':1}", `body: not valid JSON: expected a member name or '}' at line 1 column 2; got "'"`],
@@ -145,20 +145,20 @@ describe('a body that is no JSON', () => {
     [' ', 'body: not valid JSON: expected a value at line 1 column 2; the body ends there'],
     ['{}{}', 'body: not valid JSON: expected the end of the body at line 1 column 3; got "{"'],
   ])('%s', async (body, message) => {
-    expect(await refusal(body)).toBe(message)
+    expect(await rejection(body)).toBe(message)
   })
 
-  test('nesting past the limit is refused, in known fields and in free-form ones', async () => {
+  test('rejects nesting past the limit, in typed and in free-form fields', async () => {
     for (const deep of [`{"name":${'['.repeat(5_000)}`, `{"name":"a","input":${'{"a":'.repeat(5_000)}`])
-      expect(await refusal(deep)).toContain('expected less nesting at line 1')
+      expect(await rejection(deep)).toContain('expected less nesting at line 1')
   })
 
-  test('deep nesting in an unknown field is refused too', async () => {
-    expect(await refusal(`{"zzz":${'[['.repeat(2_000)}${']]'.repeat(2_000)}}`)).toContain('less nesting')
+  test('rejects deep nesting in an unknown field', async () => {
+    expect(await rejection(`{"zzz":${'[['.repeat(2_000)}${']]'.repeat(2_000)}}`)).toContain('less nesting')
   })
 })
 
-test('a large refused body costs about what a large accepted one does', async () => {
+test('rejecting a large body costs about as much CPU as accepting one', async () => {
   const large = startHttpApp({ limits: { body_bytes: 12 << 20, json_depth: 16 } })
   const input = { text: 'a "quoted" word '.repeat(650_000) }
   const time = async (body: string) => {

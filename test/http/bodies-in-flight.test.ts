@@ -8,8 +8,8 @@ import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
 /**
- * Bodies that take their time, and what they may cost (docs/specification.md#order-of-checks: the key is judged before
- * the body is read).
+ * Slow bodies and the memory they may use (docs/specification.md#order-of-checks: the key is checked before the body is
+ * read).
  */
 
 const MIB = 1 << 20
@@ -24,7 +24,7 @@ function head(path: string, key: string | undefined, length: number | 'chunked')
 const answered = { isEnough: (text: string) => text.includes('\r\n\r\n') }
 const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1])
 
-/** Sends `length` less one bytes of a body, and then nothing more until told to. */
+/** Sends all but the last byte of a body of `length` bytes; `finish` sends that byte. */
 async function stall(app: AuthApp, key: string, length: number) {
   const socket: Socket = connect(portOf(app), '127.0.0.1')
   atEnd(async () => void socket.destroy())
@@ -44,7 +44,7 @@ async function stall(app: AuthApp, key: string, length: number) {
 }
 
 describe('without a key', () => {
-  test('300 bodies that never end are answered 401 at once', async () => {
+  test('300 bodies that never complete get 401 immediately', async () => {
     const app = await authApp()
     const almost = Buffer.alloc(MIB - 1, ' ')
     const answers = await Promise.all(
@@ -58,7 +58,7 @@ describe('without a key', () => {
     ['a key of the wrong type', (app: AuthApp) => app.owner.key, '/ingest', 403],
     ['a wrong operator token', () => 'no-operator-token', '/api/v1/workspaces', 401],
     ['a key where the operator token belongs', (app: AuthApp) => app.owner.key, '/api/v1/workspaces', 401],
-  ] as const)('%s is judged before the body has come', async (_name, keyOf, path, status) => {
+  ] as const)('rejects %s before the body has arrived', async (_name, keyOf, path, status) => {
     const app = await authApp()
     for (const length of [1000, 'chunked'] as const) {
       const { text } = await converse(portOf(app), [head(path, keyOf(app), length)], answered)
@@ -66,14 +66,14 @@ describe('without a key', () => {
     }
   })
 
-  test('a body that says it is too long is 413 all the same', async () => {
+  test('a declared length over the limit is 413', async () => {
     const app = await authApp()
     const { text } = await converse(portOf(app), [head('/ingest', undefined, 2 * MIB)], answered)
     expect(statusOf(text)).toBe(413)
   })
 })
 
-test('a key that is revoked while its body is on the way is refused', async () => {
+test('rejects a key that is revoked while its body is arriving', async () => {
   let carriedOut = 0
   const app = await authApp({ onIngest: async () => void carriedOut++ })
   const agent = await app.newAgentKey(await app.newAgent())
@@ -88,7 +88,7 @@ test('a key that is revoked while its body is on the way is refused', async () =
 })
 
 describe('bytes in flight', () => {
-  /** Four bodies of the largest size, two of one workspace. */
+  /** An app with room for four bodies of the maximum size, two per workspace. */
   async function smallApp(onIngest?: () => Promise<void>) {
     const app = await authApp({ bodyBytesInFlight: 4 * MIB, ...(onIngest && { onIngest }) })
     const other = await app.newWorkspace()
@@ -97,7 +97,7 @@ describe('bytes in flight', () => {
   }
   const send = (app: AuthApp, key: string, headers = {}) => app.call('POST', '/ingest', { key, body: {}, headers })
 
-  test('past the share of a workspace its calls are 503 with Retry-After, and those of others are not', async () => {
+  test('a workspace over its share gets 503 with Retry-After, and other workspaces are not affected', async () => {
     const { app, ours, theirs } = await smallApp()
     const stalled = [await stall(app, ours, MIB), await stall(app, ours, MIB)]
     const refused = await eventually(async () => {
@@ -113,7 +113,7 @@ describe('bytes in flight', () => {
     expect((await send(app, ours)).status).toBe(200)
   })
 
-  test('past the bound of all, every call with a body is 503, but none without a body and none without a key', async () => {
+  test('over the total limit, authenticated calls with a body get 503; calls without a body or a valid key do not', async () => {
     const { app, ours, theirs } = await smallApp()
     const stalled = await Promise.all([ours, ours, theirs, theirs].map((key) => stall(app, key, MIB)))
     await eventually(async () => (await send(app, theirs)).status === 503)
@@ -126,14 +126,14 @@ describe('bytes in flight', () => {
     await eventually(async () => (await send(app, theirs)).status === 200)
   })
 
-  test('a body counts until its call is answered, and by what it inflates to', async () => {
+  test('a body counts by its decompressed size until its call is answered', async () => {
     const entered = Promise.withResolvers<void>()
     const proceed = Promise.withResolvers<void>()
     const { app, ours } = await smallApp(() => {
       entered.resolve()
       return proceed.promise
     })
-    // Past the share with what it inflates to, far below it as it is sent.
+    // Compressed far below the share; two of them decompressed exceed it.
     const large = (bytes: number) => gzipSync('{}'.padEnd(bytes))
     const post = (body: Uint8Array) =>
       fetch(`${app.base}/ingest`, {
@@ -149,7 +149,7 @@ describe('bytes in flight', () => {
     expect((await post(large(MIB))).status).toBe(200)
   })
 
-  test('a body of unknown length counts as it comes', async () => {
+  test('a body of unknown length counts as it arrives', async () => {
     const { app, ours } = await smallApp()
     const calls = [0, 1].map(() => stall(app, ours, MIB - 10_000))
     await Promise.all(calls)

@@ -14,7 +14,7 @@ function bodyOf(bytes: number): Uint8Array {
   return encode(frame.replace('""', `"${'y'.repeat(bytes - frame.length)}"`))
 }
 
-/** A body whose length is not announced. */
+/** A body without a Content-Length. */
 function chunked(bytes: Uint8Array): ReadableStream {
   return new ReadableStream({
     start(controller) {
@@ -24,12 +24,12 @@ function chunked(bytes: Uint8Array): ReadableStream {
   })
 }
 
-function refusalOf(response: Response) {
+function rejectionOf(response: Response) {
   return errorOf(response).then(({ code, message }) => `${code} ${message}`)
 }
 
 describe('size', () => {
-  test('a body of the limit passes, one byte more does not', async () => {
+  test('accepts a body at the limit and rejects one byte more', async () => {
     expect((await post(url, bodyOf(LIMIT))).status).toBe(200)
     const response = await post(url, bodyOf(LIMIT + 1))
     expect(await errorOf(response)).toEqual({
@@ -40,36 +40,36 @@ describe('size', () => {
     expect(response.headers.get('x-request-id')).not.toBeNull()
   })
 
-  test('the same holds for a body of unknown length', async () => {
+  test('the limit applies to a body of unknown length', async () => {
     const send = (bytes: number) => fetch(url, { method: 'POST', body: chunked(bodyOf(bytes)) })
     expect((await send(LIMIT)).status).toBe(200)
     expect((await errorOf(await send(LIMIT + 1))).code).toBe('PAYLOAD_TOO_LARGE')
   })
 
-  test('the connection survives a body that is only a little too large', async () => {
+  test('keeps the connection open after a body slightly over the limit', async () => {
     const response = await post(url, bodyOf(LIMIT * 2))
     expect([response.status, response.headers.get('connection')]).toEqual([413, null])
   })
 
-  test('an 11 MiB body against the default limit of 10 MiB', async () => {
+  test('rejects an 11 MiB body under the default limit of 10 MiB', async () => {
     const large = startHttpApp({ limits: { body_bytes: 10 << 20, json_depth: 16 } })
     const response = await post(`${large.url}/echo`, bodyOf(11 << 20))
     expect((await errorOf(response)).code).toBe('PAYLOAD_TOO_LARGE')
-    const unannounced = await fetch(`${large.url}/echo`, { method: 'POST', body: chunked(bodyOf(11 << 20)) })
-    expect((await errorOf(unannounced)).code).toBe('PAYLOAD_TOO_LARGE')
+    const withoutLength = await fetch(`${large.url}/echo`, { method: 'POST', body: chunked(bodyOf(11 << 20)) })
+    expect((await errorOf(withoutLength)).code).toBe('PAYLOAD_TOO_LARGE')
     expect((await post(`${large.url}/echo`, bodyOf(10 << 20))).status).toBe(200)
   })
 })
 
 describe('Content-Type', () => {
   test.each(['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf8"', ''])(
-    'takes %p',
+    'accepts %p',
     async (type) => {
       expect((await fetch(url, { method: 'POST', body: thing, headers: { 'content-type': type } })).status).toBe(200)
     },
   )
 
-  test('takes none at all', async () => {
+  test('accepts a request without Content-Type', async () => {
     expect((await fetch(url, { method: 'POST', body: chunked(thing) })).status).toBe(200)
   })
 
@@ -79,14 +79,14 @@ describe('Content-Type', () => {
     'application/json; charset=latin1',
     'application/jsonp',
     '*/*',
-  ])('refuses %s', async (type) => {
+  ])('rejects %s', async (type) => {
     const response = await fetch(url, { method: 'POST', body: thing, headers: { 'content-type': type } })
-    expect(await refusalOf(response)).toBe(
+    expect(await rejectionOf(response)).toBe(
       `VALIDATION_ERROR header Content-Type: expected application/json in UTF-8; got ${JSON.stringify(type)}`,
     )
   })
 
-  test('does not matter without a body', async () => {
+  test('is ignored without a body', async () => {
     const response = await fetch(`${app.url}/revoke`, { method: 'POST', headers: { 'content-type': 'text/plain' } })
     expect(response.status).toBe(200)
   })
@@ -99,25 +99,25 @@ describe('Content-Encoding', () => {
     ['GZIP', gzipSync(thing)],
     ['zstd', Bun.zstdCompressSync(thing)],
     ['identity', thing],
-  ])('%s', async (encoding, bytes) => {
+  ])('accepts %s', async (encoding, bytes) => {
     const response = await post(url, bytes, { 'content-encoding': encoding })
     expect(await response.json()).toEqual({ data: { name: 'a' }, error: null })
   })
 
-  test.each(['br', 'deflate', 'gzip, gzip', 'compress'])('%s is refused', async (encoding) => {
-    expect(await refusalOf(await post(url, thing, { 'content-encoding': encoding }))).toBe(
+  test.each(['br', 'deflate', 'gzip, gzip', 'compress'])('rejects %s', async (encoding) => {
+    expect(await rejectionOf(await post(url, thing, { 'content-encoding': encoding }))).toBe(
       `VALIDATION_ERROR header Content-Encoding: expected gzip, zstd or identity; got "${encoding}"`,
     )
   })
 
-  test.each(['gzip', 'zstd'])('the limit holds for the inflated size: %s', async (encoding) => {
+  test.each(['gzip', 'zstd'])('the limit applies to the decompressed size: %s', async (encoding) => {
     const compress = (bytes: Uint8Array) => (encoding === 'gzip' ? gzipSync(bytes) : Bun.zstdCompressSync(bytes))
     expect((await post(url, compress(bodyOf(LIMIT)), { 'content-encoding': encoding })).status).toBe(200)
     const response = await post(url, compress(bodyOf(LIMIT + 1)), { 'content-encoding': encoding })
     expect((await errorOf(response)).code).toBe('PAYLOAD_TOO_LARGE')
   })
 
-  test.each(['gzip', 'zstd'])('a bomb is given up at the limit, not after: %s', async (encoding) => {
+  test.each(['gzip', 'zstd'])('stops decompressing a bomb at the limit: %s', async (encoding) => {
     const zeros = new Uint8Array(256 << 20)
     const bomb = encoding === 'gzip' ? gzipSync(zeros.subarray(0, 60 << 20)) : Bun.zstdCompressSync(zeros)
     expect(bomb.length).toBeLessThanOrEqual(LIMIT)
@@ -126,7 +126,7 @@ describe('Content-Encoding', () => {
       Array.from({ length: 20 }, () => post(url, bomb, { 'content-encoding': encoding })),
     )
     for (const response of responses) expect(response.status).toBe(413)
-    // Inflated as a whole they would take more than a gigabyte, whenever memory is collected.
+    // Fully decompressed they would take more than a gigabyte, whenever garbage collection runs.
     expect(process.memoryUsage.rss() - before).toBeLessThan(512 << 20)
   })
 
@@ -135,14 +135,14 @@ describe('Content-Encoding', () => {
     ['gzip', gzipSync(thing).subarray(0, 20)],
     ['gzip', new Uint8Array([0x1f, 0x8b])],
     ['zstd', encode('{"name":"a"}')],
-  ])('rubbish is refused: %s', async (encoding, bytes) => {
-    expect(await refusalOf(await post(url, bytes, { 'content-encoding': encoding }))).toBe(
+  ])('rejects invalid %s data', async (encoding, bytes) => {
+    expect(await rejectionOf(await post(url, bytes, { 'content-encoding': encoding }))).toBe(
       `VALIDATION_ERROR body: not valid ${encoding} data`,
     )
   })
 })
 
-describe('text', () => {
+describe('text encoding', () => {
   const cases: [string, Uint8Array, string][] = [
     [
       'invalid UTF-8',
@@ -151,27 +151,31 @@ describe('text', () => {
     ],
     ['an encoded surrogate', new Uint8Array([...encode('{"name":"'), 0xed, 0xa0, 0x80]), 'not valid UTF-8 at byte 9'],
     ['an overlong sequence', new Uint8Array([...encode('{"name":"é'), 0xc0, 0xaf]), 'not valid UTF-8 at byte 11'],
-    ['a sequence cut off', new Uint8Array([...encode('{"name":"é'), 0xf0, 0x9f]), 'not valid UTF-8 at byte 11'],
+    ['a truncated sequence', new Uint8Array([...encode('{"name":"é'), 0xf0, 0x9f]), 'not valid UTF-8 at byte 11'],
     [
       'a byte order mark',
       new Uint8Array([0xef, 0xbb, 0xbf, ...thing]),
       'expected JSON without a byte order mark (EF BB BF) before it',
     ],
-    ['UTF-16 with a mark', new Uint8Array([0xff, 0xfe, 0x7b, 0]), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
+    [
+      'UTF-16 with a byte order mark',
+      new Uint8Array([0xff, 0xfe, 0x7b, 0]),
+      'expected UTF-8; this looks like UTF-16 or UTF-32',
+    ],
     ['UTF-16', Buffer.from('{"name":"a"}', 'utf16le'), 'expected UTF-8; this looks like UTF-16 or UTF-32'],
     [
-      'UTF-16, big end first',
+      'big-endian UTF-16',
       Buffer.from('{"name":"a"}', 'utf16le').swap16(),
       'expected UTF-8; this looks like UTF-16 or UTF-32',
     ],
   ]
-  test.each(cases)('%s is refused', async (_what, bytes, message) => {
-    expect(await refusalOf(await post(url, bytes))).toBe(`VALIDATION_ERROR body: ${message}`)
+  test.each(cases)('rejects %s', async (_what, bytes, message) => {
+    expect(await rejectionOf(await post(url, bytes))).toBe(`VALIDATION_ERROR body: ${message}`)
   })
 })
 
-test('an absent body counts as {}', async () => {
+test('treats a missing body as {}', async () => {
   const revoked = await fetch(`${app.url}/revoke`, { method: 'POST' })
   expect(await revoked.json()).toEqual({ data: { revoked: true }, error: null })
-  expect(await refusalOf(await fetch(url, { method: 'POST' }))).toBe('VALIDATION_ERROR name: required')
+  expect(await rejectionOf(await fetch(url, { method: 'POST' }))).toBe('VALIDATION_ERROR name: required')
 })

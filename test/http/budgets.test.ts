@@ -7,8 +7,8 @@ import type { Turn } from '../support/model-server.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 
 /**
- * `budget_usd` covers a run and the runs that carry out its calls (docs/specification.md#budgets). A token costs a tenth
- * of a cent.
+ * `budget_usd` covers a run and the child runs of its agent tools (docs/specification.md#budgets). A token costs a tenth of
+ * a cent.
  */
 
 let rig: HostedRig
@@ -23,7 +23,7 @@ const ask = (agent: ScriptedAgent, name = 'ask') => ({
   description: 'Asks.',
   agent_id: agent.agentId,
 })
-/** A turn with so many calls of an agent. */
+/** A model turn with `count` calls of an agent tool. */
 const asking = (count: number, usage: readonly [number, number] = [5, 5]): Turn => ({
   ...callTurn(...Array.from({ length: count }, (_, n) => ['ask', { message: `question ${n}` }] as const)),
   usage,
@@ -32,12 +32,12 @@ const runOf = async (runId: string) => (await rig.service.api('GET', `/api/v1/ru
 const childrenOf = async (runId: string) =>
   (await rig.service.api('GET', `/api/v1/runs/${runId}/children?limit=200`)).data.items
 
-/** Its model costs 5 cents a question, and notes how many questions it is asked at once. */
-async function clerk(place: Parameters<HostedRig['agent']>[0] = rig.service, settings: object = {}) {
+/** A child agent whose model call costs 5 cents; it counts its concurrent model calls. */
+async function clerk(instance: Parameters<HostedRig['agent']>[0] = rig.service, settings: object = {}) {
   const seen = { atOnce: 0, most: 0 }
   const gates: (() => void)[] = []
   const agent = await rig.agent(
-    place,
+    instance,
     async () => {
       seen.most = Math.max(seen.most, ++seen.atOnce)
       await new Promise<void>((resolve) => gates.push(resolve))
@@ -46,30 +46,30 @@ async function clerk(place: Parameters<HostedRig['agent']>[0] = rig.service, set
     },
     settings,
   )
-  const letGo = () => {
+  const releaseCalls = () => {
     for (const open of gates.splice(0)) open()
   }
-  /** Answers whatever is asked until the call is over. */
+  /** Answers model calls until `call` settles. */
   async function serve<T>(call: Promise<T>): Promise<T> {
     let isOver = false
     void call.finally(() => {
       isOver = true
     })
     await eventually(() => {
-      letGo()
+      releaseCalls()
       return isOver
     })
     return call
   }
-  return { agent, seen, gates, letGo, serve }
+  return { agent, seen, gates, releaseCalls, serve }
 }
 
 describe('a budget', () => {
-  test('covers the runs that carry out the calls, one after the other', async () => {
+  test('covers child runs that run one after the other', async () => {
     const { agent: child, serve } = await clerk()
     const parent = await rig.agent(rig.service, [asking(1)], { budget_usd: 0.1, tools: [ask(child)] })
     const { data } = await serve(parent.invoke())
-    // 1 + 5 + 1 + 5 cents; a third question of the parent would come on top of 12.
+    // 1 + 5 + 1 + 5 cents; the third model call of the parent would add to 12.
     expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'budget_exceeded', budget_usd: 0.1 } })
     expect(data.error_message).toBe('the run would exceed its budget of 0.1 USD (budget_usd)')
     expect(data.error_detail.spent_usd).toBeCloseTo(0.13)
@@ -81,12 +81,12 @@ describe('a budget', () => {
     ])
   })
 
-  test('covers runs at once: no more than its last call passes it, and the others are told whose budget it is', async () => {
+  test('covers concurrent child runs: at most one call exceeds it, and the others fail naming the budget', async () => {
     const { agent: child, seen, serve } = await clerk()
     const parent = await rig.agent(rig.service, [asking(16)], { budget_usd: 0.1, tools: [ask(child)] })
     const { data } = await serve(parent.invoke())
     expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'budget_exceeded', budget_usd: 0.1 } })
-    // What a call may come to does not fit beside another one.
+    // The most that two calls may cost together exceeds the budget, so they do not overlap.
     expect([seen.most, child.requests().length]).toEqual([1, 2])
     const children = await childrenOf(data.run_id)
     expect(children).toHaveLength(16)
@@ -103,29 +103,29 @@ describe('a budget', () => {
     }
   })
 
-  test('with room for all of them lets runs work at once', async () => {
-    const { agent: child, seen, gates, letGo } = await clerk(rig.service, { max_output_tokens: 100 })
+  test('lets child runs work concurrently when it has room for all of them', async () => {
+    const { agent: child, seen, gates, releaseCalls } = await clerk(rig.service, { max_output_tokens: 100 })
     const parent = await rig.agent(rig.service, [asking(5), { text: 'done' }], { budget_usd: 10, tools: [ask(child)] })
     const invoking = parent.invoke()
     await eventually(() => gates.length === 5)
-    letGo()
+    releaseCalls()
     expect((await invoking).data).toMatchObject({ status: 'completed', output: { text: 'done' } })
     expect(seen.most).toBe(5)
   })
 
-  test('covers runs below those below', async () => {
+  test('covers grandchild runs', async () => {
     const { agent: last, serve } = await clerk()
     const middle = await rig.agent(rig.service, [asking(2), { text: 'from below' }], { tools: [ask(last)] })
     const top = await rig.agent(rig.service, [asking(3)], { budget_usd: 0.13, tools: [ask(middle)] })
     const { data } = await serve(top.invoke())
     expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'budget_exceeded', budget_usd: 0.13 } })
-    // By no more than its last call.
+    // Exceeded by no more than the last call.
     const cents = top.requests().length + middle.requests().length + 5 * last.requests().length
     expect(cents).toBeGreaterThan(13)
     expect(cents).toBeLessThanOrEqual(13 + 5)
   })
 
-  test('of a run below holds beside that of the run above, whichever is passed first', async () => {
+  test('of a child run applies together with that of its parent, whichever is exceeded first', async () => {
     const { agent: modest, serve } = await clerk(rig.service, { budget_usd: 0.02 })
     const rich = await rig.agent(rig.service, [asking(1), { text: 'done' }], { budget_usd: 5, tools: [ask(modest)] })
     const { data } = await serve(rich.invoke())
@@ -143,16 +143,16 @@ describe('a budget', () => {
     expect(spender.requests()).toHaveLength(1)
   })
 
-  test('is no concern of runs that callers have begun below it, which carry out none of its calls', async () => {
+  test('does not cover child runs that callers started with parent_run_id', async () => {
     const parent = await rig.agent(rig.service, [{ text: 'done', usage: [5, 5] }], { budget_usd: 0.05 })
     const { data } = await parent.invoke()
     const free = await rig.agent(rig.service, [{ text: 'done', usage: [500, 500] }])
     expect((await free.invoke({ parent_run_id: data.run_id })).data.status).toBe('completed')
   })
 
-  test('makes no run wait for ever for one that was let go of', async () => {
+  test('a released run does not block runs that wait for the budget', async () => {
     const tenant = await newTenant(rig.service)
-    const { agent: child, gates, letGo } = await clerk(tenant)
+    const { agent: child, gates, releaseCalls } = await clerk(tenant)
     const parent = await rig.agent(tenant, [asking(2), { text: 'done' }], { budget_usd: 0.2, tools: [ask(child)] })
     const { data } = await parent.invoke({ background: true })
     await eventually(() => gates.length === 1)
@@ -162,9 +162,9 @@ describe('a budget', () => {
     await setStatus('suspended')
     await eventually(() => rig.model.aborted > aborted)
     await setStatus('active')
-    letGo()
+    releaseCalls()
     await eventually(async () => {
-      letGo()
+      releaseCalls()
       return (await tenant.api('GET', `/api/v1/runs/${data.run_id}`)).data.status !== 'running'
     })
     expect((await untilStatus(tenant, data.run_id, 'completed')).output).toEqual({ text: 'done' })

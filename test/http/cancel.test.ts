@@ -21,12 +21,12 @@ describe('cancel', () => {
     expect(data.completed_at).toBe(answer.data.completed_at)
   })
 
-  test('needs no body, and takes the agent’s own key', async () => {
+  test("needs no body and accepts a key of the run's agent", async () => {
     expect((await cancel(await app.start())).data.status).toBe('cancelled')
     expect((await cancel(await app.start(), {}, app.agent.key)).data.status).toBe('cancelled')
   })
 
-  test('again answers already; after another ending CONFLICT; a later report is CONFLICT', async () => {
+  test('is idempotent; cancelling a completed run and completing a cancelled one are CONFLICT', async () => {
     const run = await app.start()
     const first = await cancel(run)
     expect((await cancel(run, { reason: 'again' })).data).toEqual({ ...first.data, already: true })
@@ -40,7 +40,7 @@ describe('cancel', () => {
     })
   })
 
-  test('moves a run from every live state', async () => {
+  test('cancels a run from every live status', async () => {
     for (const status of ['queued', 'running', 'awaiting_approval', 'awaiting_input']) {
       const run = await app.start()
       await app.sql`update runs set status = ${status}, started_at = ${status === 'queued' ? null : new Date()} where run_id = ${run}`
@@ -50,7 +50,7 @@ describe('cancel', () => {
     }
   })
 
-  test('another agent’s key is FORBIDDEN, another workspace’s NOT_FOUND', async () => {
+  test('a key of another agent is FORBIDDEN, a key of another workspace NOT_FOUND', async () => {
     const run = await app.start()
     const sibling = await app.newAgent(app.workspace.workspaceId)
     expect(verdict(await cancel(run, {}, sibling.key))).toBe('403 FORBIDDEN')

@@ -10,7 +10,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** What the official client's own integration suite asks of a server, by the classes of what failed there once. */
+/** Behaviour that the integration suite of the official client expects of a server; each group failed there once. */
 
 let service: TestService
 let client: ClickHouseClient
@@ -20,7 +20,7 @@ beforeAll(async () => {
   client = connect()
 })
 
-describe('tables of system that make numbers', () => {
+describe('system tables', () => {
   test.each<[string, Record<string, unknown>[]]>([
     ['SELECT * FROM system.numbers LIMIT 3;', [{ number: 0 }, { number: 1 }, { number: 2 }]],
     ['SELECT number FROM system.numbers_mt LIMIT 1;;;;;', [{ number: 0 }]],
@@ -41,7 +41,7 @@ describe('tables of system that make numbers', () => {
     expect(await rows(query)).toEqual(expected)
   })
 
-  test('system may be the database of a client', async () => {
+  test('a client can select system as its database', async () => {
     const system = connect({ database: 'system' })
     expect(await rows('SELECT * FROM numbers LIMIT 2', system)).toEqual([{ number: 0 }, { number: 1 }])
     expect(await rows('SELECT * FROM numbers(1)', system)).toEqual([{ number: 0 }])
@@ -63,7 +63,7 @@ describe('tables of system that make numbers', () => {
   })
 
   test.each(['system.parts', 'system.query_log', 'system.processes', 'system.users', 'information_schema.tables'])(
-    '%s stays refused',
+    '%s is rejected',
     async (table) => {
       expect(await failure(rows(`SELECT * FROM ${table}`))).toMatchObject({ code: '497', type: 'ACCESS_DENIED' })
     },
@@ -71,7 +71,7 @@ describe('tables of system that make numbers', () => {
 })
 
 describe('settings', () => {
-  test('each that system.settings lists is taken at the value that it has', async () => {
+  test('every setting in system.settings is accepted with its current value', async () => {
     const settings = await rows('SELECT name, value FROM system.settings')
     expect(settings.length).toBeGreaterThan(40)
     expect(settings).toContainEqual({ name: 'date_time_output_format', value: 'simple' })
@@ -81,7 +81,7 @@ describe('settings', () => {
     }
   })
 
-  test('limit and offset hold for the result, not for what it is made of', async () => {
+  test('limit and offset apply to the result, not to subqueries', async () => {
     const asked = async (query: string, clickhouse_settings: ClickHouseSettings) =>
       (await client.query({ query, format: 'CSV', clickhouse_settings })).text()
     expect(await asked('SELECT number FROM system.numbers LIMIT 5', { limit: '2' })).toBe('0\n1\n')
@@ -95,9 +95,9 @@ describe('settings', () => {
     ['allow_experimental_json_type', '1'],
     ['allow_experimental_variant_type', '1'],
     ['allow_experimental_dynamic_type', '0'],
-    // What holds anyway changes nothing.
+    // A value that already applies changes nothing.
     ['flatten_nested', '1'],
-  ])('%s = %s is passed over', async (name, value) => {
+  ])('%s = %s is ignored', async (name, value) => {
     expect(await (await ask('SELECT 1', { [name]: value })).text()).toBe('1\n')
   })
 
@@ -111,20 +111,20 @@ describe('settings', () => {
     ['additional_table_filters', '{}', '164'],
     ['additional_table_filters', '', '164'],
     ['query_plan_remove_redundant_sorting', '1', '164'],
-  ])('%s = %s is refused with code %s', async (name, value, code) => {
+  ])('%s = %s is rejected with code %s', async (name, value, code) => {
     const response = await ask('SELECT 1', { [name]: value })
     expect(response.headers.get('x-clickhouse-exception-code')).toBe(code)
     expect(await response.text()).toContain(name)
   })
 })
 
-describe('a type given as a placeholder', () => {
+describe('a type passed as a query parameter', () => {
   const cast = (type: string, sql = "CAST('a', {e: String})") =>
     client
       .query({ query: `SELECT toTypeName(${sql}) AS x`, query_params: { e: type }, format: 'JSONEachRow' })
       .then((result) => result.json<{ x: string }>())
 
-  test('is a type, with quotes in it, too', async () => {
+  test('works as a type, even with quotes in it', async () => {
     expect(await cast("Enum('a' = 1, 'b' = 2)")).toEqual([{ x: "Enum8('a' = 1, 'b' = 2)" }])
     expect(await cast('Nullable(String)', "accurateCastOrNull('a', {e:String})")).toEqual([{ x: 'Nullable(String)' }])
     const asked = { query: "SELECT toTypeName(CAST('a', {e:String})) AS x", params: { e: "Enum('a' = 1)" } }
@@ -137,13 +137,13 @@ describe('a type given as a placeholder', () => {
     'Array(AggregateFunction(sum, UInt64))',
     '`Aggregate\\x46unction`(sum, UInt64)',
     'Aggregate\\\\x46unction(sum, UInt64)',
-  ])('%s is refused as in the query itself', async (type) => {
+  ])('%s is rejected, as it is in the query text', async (type) => {
     expect(await failure(cast(type))).toMatchObject({ code: '497' })
     const asked = { query: "SELECT CAST('a', {e:String}) AS x", params: { e: type } }
     expect((await service.api('POST', '/api/v1/query', asked)).error?.code).toBe('VALIDATION_ERROR')
   })
 
-  test('by hand, escaped or not, it is the same', async () => {
+  test('behaves the same over plain HTTP, escaped or not', async () => {
     const query = "SELECT toTypeName(CAST('a', {e:String}))"
     expect(await (await ask(query, { param_e: "Enum(\\'a\\' = 1)" })).text()).toBe("Enum8(\\'a\\' = 1)\n")
     for (const param_e of ['Aggregate\\x46unction(sum, Int8)', 'AggregateFunction(sum, Int8)', '\\\\x41'])
@@ -181,14 +181,14 @@ describe('errors', () => {
       'UNKNOWN_QUERY_PARAMETER',
       '`n` is not set',
     ],
-  ])('%s fails with what clients know it by', async (query, code, type, message) => {
+  ])('%s fails with the code, type and message of ClickHouse', async (query, code, type, message) => {
     const error = await failure(client.query({ query }).then((result) => result.text()))
     expect(error).toBeInstanceOf(ClickHouseError)
     expect(error).toMatchObject({ code, type, message: expect.stringContaining(message) })
     expect(String(error)).not.toMatch(/workspace_id|_scope|PREWHERE|test_|__table/)
   })
 
-  test('are compressed like answers, for clients that ask for it', async () => {
+  test('are compressed like results when the client asks for it', async () => {
     const headers = { 'accept-encoding': 'gzip' }
     const response = await ask('invalid', { enable_http_compression: '1' }, headers, { decompress: false })
     expect([response.status, response.headers.get('content-encoding')]).toEqual([400, 'gzip'])
@@ -198,8 +198,8 @@ describe('errors', () => {
   })
 })
 
-describe('the end of a JSON document', () => {
-  test('has the members that clients read, and tells nothing of what was read', async () => {
+describe('the trailer of a JSON result', () => {
+  test('has the members that clients read, and does not reveal how much was scanned', async () => {
     const result = await client.query({ query: 'SELECT number FROM system.numbers LIMIT 3', format: 'JSON' })
     expect(await result.json()).toEqual({
       meta: [{ name: 'number', type: 'UInt64' }],
@@ -210,7 +210,7 @@ describe('the end of a JSON document', () => {
     } as never)
   })
 
-  test('is whole for long and for empty documents, and for text of any kind', async () => {
+  test('is complete for long and for empty results, and for any text', async () => {
     for (const count of [0, 1, 100_000]) {
       const query = `SELECT number, 'ä€🚀 "rows": 5\n}\n' AS text FROM numbers(${count})`
       const json = await (await client.query({ query, format: 'JSONCompact' })).json<unknown[]>()

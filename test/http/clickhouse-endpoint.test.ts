@@ -18,8 +18,8 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { attacks, ORACLES } from './query-attacks.ts'
 
 /**
- * `/clickhouse/` as strangers use it: with ClickHouse's official client, and by hand. That nothing crosses a workspace is
- * tried with the same list as on the JSON endpoint.
+ * `/clickhouse/` through ClickHouse's official client and over plain HTTP. Tenant isolation is tested with the same attack
+ * list as on the JSON endpoint.
  */
 
 let service: TestService
@@ -43,7 +43,7 @@ beforeAll(async () => {
 })
 
 describe('with the official client', () => {
-  test.each(['/clickhouse', '/clickhouse/'])('ping, at %s', async (pathname) => {
+  test.each(['/clickhouse', '/clickhouse/'])('pings at %s', async (pathname) => {
     const other = connectAs(service.workspaceKey, { pathname })
     expect(await other.ping()).toMatchObject({ success: true })
     expect(await other.ping({ select: true })).toMatchObject({ success: true })
@@ -135,7 +135,7 @@ describe('with the official client', () => {
         ['1', '1'],
       ],
     ],
-  ] as const)('an answer in %s, which tells nothing of what was read', async (format, expected) => {
+  ] as const)('returns %s, and does not reveal how much was scanned', async (format, expected) => {
     const result = await client.query({ query: 'select number as n, toString(number) as s from numbers(2)', format })
     const answer = await result.json()
     expect(answer).toMatchObject(expected as object)
@@ -143,7 +143,7 @@ describe('with the official client', () => {
     expect(result.response_headers['x-clickhouse-summary']).toContain('"read_rows":"0"')
   })
 
-  test('our tables, by plain and by full names, and times as ClickHouse writes them', async () => {
+  test('reads our tables by short and qualified names, with times in ClickHouse format', async () => {
     const query = `select events.type as type, payload.word::String as word, occurred_at from default.events where default.events.run_id = {run:UUID}`
     expect(await rows(query, { run: runId })).toEqual([
       { type: 'llm.call', word: 'ours', occurred_at: '2026-01-31 09:30:00.123' },
@@ -151,9 +151,9 @@ describe('with the official client', () => {
     expect(await rows("select count() as n from runs where status = 'running'")).toEqual([{ n: 1 }])
   })
 
-  test('parameters are values', async () => {
+  test('binds query parameters as values', async () => {
     const params = { n: 5, s: "it's\t'x'\n", list: ['a', "b'"], long: 'x'.repeat(50_000) }
-    // Addresses of more than 16 KiB are refused.
+    // URLs of more than 16 KiB are rejected.
     const inBody = connectAs(service.workspaceKey, { use_multipart_params_auto: true })
     expect(
       await rows(
@@ -165,7 +165,7 @@ describe('with the official client', () => {
     expect(await failure(rows('select * from {t:Identifier}', { t: 'system.parts' }))).toMatchObject({ code: '497' })
   })
 
-  test('a long result as a stream, in JSON and in CSV', async () => {
+  test('streams a long result as JSON and CSV', async () => {
     let count = 0
     const json = await client.query({ query: 'select number from numbers(300000)', format: 'JSONEachRow' })
     for await (const chunk of json.stream()) count += chunk.length
@@ -175,7 +175,7 @@ describe('with the official client', () => {
     expect(count).toBe(600_001)
   })
 
-  test('an answer compressed, when asked for', async () => {
+  test('compresses the result on request', async () => {
     const zipped = connectAs(service.workspaceKey, { compression: { response: true, request: true } })
     expect(await rows('select number as n from numbers(2)', {}, zipped)).toEqual([{ n: 0 }, { n: 1 }])
     const response = await ask({ query: 'select 1', enable_http_compression: '1' }, { 'accept-encoding': 'gzip' })
@@ -195,7 +195,7 @@ describe('with the official client', () => {
     ['select length(range(400000000))', '241', 'MEMORY_LIMIT_EXCEEDED', '1 GiB'],
     ['select 1 format Template', '73', 'UNKNOWN_FORMAT', 'Template'],
     ['select 1; select 2', '62', 'SYNTAX_ERROR', 'Multi'],
-  ])('%s fails with the code and name it has in ClickHouse', async (query, code, type, message) => {
+  ])('%s fails with the error code and name of ClickHouse', async (query, code, type, message) => {
     const error = (await failure(client.exec({ query }))) as ClickHouseError
     expect(error).toBeInstanceOf(ClickHouseError)
     expect(error).toMatchObject({ code, type })
@@ -203,26 +203,26 @@ describe('with the official client', () => {
     expect(error.message).not.toMatch(/workspace_id|_scope|PREWHERE|test_/)
   })
 
-  test('insert and command are refused as in a read-only server', async () => {
+  test('rejects insert and command like a read-only server', async () => {
     const insert = client.insert({ table: 'events', values: [{ seq: 1 }], format: 'JSONEachRow' })
     expect(await failure(insert)).toMatchObject({ code: '164', type: 'READONLY' })
     for (const query of ['create table x (a Int8) engine = Memory', 'truncate table events', 'optimize table events'])
       expect(await failure(client.command({ query }))).toMatchObject({ code: '164', type: 'READONLY' })
   })
 
-  test('a failure in the middle of a stream is the same error', async () => {
+  test('reports a failure in the middle of a stream with its error code', async () => {
     const query = "select throwIf(number = 500000, 'too far') as x from numbers(1000000)"
     for (const other of [client, connectAs(service.workspaceKey, { compression: { response: true } })]) {
       const result = await other.query({ query, format: 'JSONEachRow' })
       const taken = failure(Array.fromAsync(result.stream()))
       expect(await taken).toMatchObject({ code: '395', message: expect.stringContaining('too far') })
     }
-    // Who takes it as one text sees that it has no end.
+    // A client that reads it as one text gets an error for the truncated response.
     const text = await client.query({ query, format: 'CSV' })
     expect(await failure(text.text())).toBeInstanceOf(Error)
   })
 
-  test('an abort ends the query long before its limit, and its place is free', async () => {
+  test('an abort stops the query and frees its slot', async () => {
     const gone = new AbortController()
     const query = 'select count() as of_endpoint from numbers(100000000000) where sipHash64(number) = 1'
     const slow = [1, 2, 3, 4].map(() => failure(client.query({ query, abort_signal: gone.signal })))
@@ -234,7 +234,7 @@ describe('with the official client', () => {
     expect(await rows('select 1 as a')).toEqual([{ a: 1 }])
   })
 
-  test('settings of the output are taken, others refused; limits may only be lowered', async () => {
+  test('accepts output settings and lower limits, and rejects other settings', async () => {
     const value = async (clickhouse_settings: ClickHouseSettings) => {
       const query = 'select toUInt64(5) as n'
       return (await client.query({ query, format: 'JSONEachRow', clickhouse_settings })).json()
@@ -265,7 +265,7 @@ describe('with the official client', () => {
     expect(await failure(brief)).toMatchObject({ code: '159', type: 'TIMEOUT_EXCEEDED' })
   })
 
-  test('a document, which the engine makes as a whole, has as many rows as a JSON answer may', async () => {
+  test('a format that cannot be streamed has the row limit of a JSON result', async () => {
     const text = async (query: string) => (await (await client.exec({ query })).stream.toArray()).join('')
     expect(await text('select 1 as a, 2 as b format Vertical')).toBe('Row 1:\n──────\na: 1\nb: 2\n')
     expect(await text('select number from numbers(1000) format Values')).toEndWith(',(999)')
@@ -276,7 +276,7 @@ describe('with the official client', () => {
   })
 })
 
-describe('what tools ask first', () => {
+describe('introspection queries of tools', () => {
   test.each([
     ['SELECT version()', ['version()']],
     ['SELECT version(), timezone()', ['version()', 'timezone()']],
@@ -303,7 +303,7 @@ describe('what tools ask first', () => {
     expect((await rows(query)).map(({ name }) => name)).toEqual(names)
   })
 
-  test('the columns of a table, and of all', async () => {
+  test('lists the columns of tables', async () => {
     const described = await rows('DESCRIBE TABLE default.tasks')
     expect(described.map(({ name, type }) => `${name} ${type}`).slice(0, 2)).toEqual(['task_id UUID', 'run_id UUID'])
     const query = "select name, type from system.columns where table = 'tasks' order by position"
@@ -313,18 +313,18 @@ describe('what tools ask first', () => {
   })
 })
 
-describe('by hand', () => {
+describe('over plain HTTP', () => {
   test.each([
     ['Basic', { authorization: () => `Basic ${btoa(`anyone:${service.workspaceKey}`)}` }],
     ['headers', { 'x-clickhouse-user': () => 'anyone', 'x-clickhouse-key': () => service.workspaceKey }],
     ['Bearer', { authorization: () => `Bearer ${service.workspaceKey}` }],
-  ])('the key may come as %s', async (_what, given) => {
+  ])('accepts the key as %s', async (_what, given) => {
     const headers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value()]))
     const response = await ask({ query: 'select 1' }, headers, false)
     expect([response.status, await response.text()]).toEqual([200, '1\n'])
   })
 
-  test('or in the address; the query there, in the body, or both', async () => {
+  test('accepts the key in the URL, and the query in the URL, the body, or both', async () => {
     expect(await text({ query: 'select 1', user: 'x', password: service.workspaceKey }, {}, false)).toBe('1\n')
     expect(await text({}, {}, true, 'select 2')).toBe('2\n')
     expect(await text({ query: 'select' }, {}, true, '3')).toBe('3\n')
@@ -334,7 +334,7 @@ describe('by hand', () => {
     expect(await text({ query: 'select 5 as n format CSVWithNames', default_format: 'JSON' })).toBe('"n"\n5\n')
   })
 
-  test('the answer has the headers that clients read', async () => {
+  test('sets the headers that clients read', async () => {
     const { headers } = await ask({ query: 'select 1', query_id: 'mine', default_format: 'JSONEachRow' })
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'application/x-ndjson; charset=UTF-8',
@@ -345,7 +345,7 @@ describe('by hand', () => {
     })
   })
 
-  test('no key, a wrong one and one of an agent are told apart', async () => {
+  test('distinguishes a missing or invalid key from an agent key', async () => {
     const answer = async (headers: Record<string, string>) => {
       const response = await ask({ query: 'select 1' }, headers, false)
       return [
@@ -359,7 +359,7 @@ describe('by hand', () => {
     expect(await answer({ 'x-clickhouse-key': agentKey })).toEqual([403, '497', 'Code: 497.'])
   })
 
-  test('what would change the meaning of a request is refused', async () => {
+  test('rejects unsupported parameters', async () => {
     const code = async (parameters: Record<string, string>) =>
       (await ask({ query: 'select 1', ...parameters })).headers.get('x-clickhouse-exception-code')
     expect(await code({ database: 'information_schema' })).toBe('81')
@@ -371,18 +371,18 @@ describe('by hand', () => {
     expect(long.headers.get('x-clickhouse-exception-code')).toBe('62')
   })
 
-  test('who asks nothing is told that somebody is there', async () => {
+  test('answers a request without a query with Ok.', async () => {
     for (const path of ['/clickhouse', '/clickhouse/', '/clickhouse/ping'])
       expect(await (await fetch(service.url + path)).text()).toBe('Ok.\n')
   })
 })
 
-describe('nothing of another tenant is reachable', () => {
-  /** Of the attacks, what is a fair question here; the answers are about the asker's own tables. */
-  const FAIR =
+describe('tenant isolation', () => {
+  /** Attacks that are legitimate queries on this endpoint; they return only the caller's own tables. */
+  const LEGITIMATE =
     /^select (version|currentUser|user|currentDatabase|hostName|displayName|uptime)\(\)$|^select \* from ([`"]?sys(t|\\x74)em[`"]? ?\. ?[`"]?(tables|settings|one)[`"]?|default\.events)$|^select 1 in system\.one$|^select count\(\) from system\.numbers limit 1$|^show (tables|databases)$|^desc(ribe table)? events$|^select 1 format CSV$/
 
-  test('the attack list is refused, or answered about what is ours', async () => {
+  test('rejects the attack list, or answers from our own tables', async () => {
     const loot = join(await temporaryDirectory(), 'loot')
     const all = attacks(engine.database, otherWorkspace, loot).flatMap(({ queries }) => queries)
     const answered: string[] = []
@@ -394,11 +394,11 @@ describe('nothing of another tenant is reachable', () => {
       expect(body, query).not.toMatch(/SECRET|workspace_id = | PREWHERE /)
       if (response.status === 200) expect(body, query).not.toContain(engine.database)
     })
-    expect(answered.filter((query) => !FAIR.test(query))).toEqual([])
+    expect(answered.filter((query) => !LEGITIMATE.test(query))).toEqual([])
     expect(await Bun.file(loot).exists()).toBe(false)
   })
 
-  test('errors, orders and aggregates tell nothing of rows that are not ours', async () => {
+  test('errors, sort orders and aggregates reveal nothing about rows of another tenant', async () => {
     for (const query of ORACLES) {
       const body = await (await askPatiently(query)).text()
       expect(body, query).not.toContain('SECRET')
@@ -406,7 +406,7 @@ describe('nothing of another tenant is reachable', () => {
     }
   })
 
-  test('nobody ends a query of another tenant by giving his the same id', async () => {
+  test("aborting a query does not stop another tenant's query with the same id", async () => {
     const gone = new AbortController()
     const query = 'select count() as of_endpoint from numbers(100000000000) where sipHash64(number) = 2'
     const theirs = ask({ query, query_id: 'same', password: otherKey }, {}, false).catch(() => {})
@@ -440,7 +440,7 @@ async function rows(query: string, query_params: Record<string, unknown> = {}, b
   return result.json<Record<string, unknown>>()
 }
 
-/** A request by hand. */
+/** A plain HTTP request. */
 function ask(parameters: Record<string, string>, headers: Record<string, string> = {}, withKey = true, body?: string) {
   return fetch(`${service.url}/clickhouse/?${new URLSearchParams(parameters)}`, {
     method: body === undefined ? 'GET' : 'POST',
@@ -453,7 +453,7 @@ async function text(...request: Parameters<typeof ask>): Promise<string> {
   return (await ask(...request)).text()
 }
 
-/** Many of these run at once; each waits for its turn. One of them counts without end, so all have a short limit. */
+/** Many of these run at once; each waits for a free slot. One of them counts endlessly, so all have a short limit. */
 async function askPatiently(query: string): Promise<Response> {
   return eventually(async () => {
     const response = await ask({ max_execution_time: '2' }, {}, true, query)
@@ -474,7 +474,7 @@ async function failure(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-/** An agent with a run, an event and a task, readable in SQL. */
+/** Reports a run with an event and a task for a new agent, and waits until SQL can read them. */
 async function report(key: string, word: string) {
   const call: TestService['api'] = (method, path, body, options) => service.api(method, path, body, { key, ...options })
   const agent = await newAgent(call, { name: word })

@@ -7,7 +7,7 @@ const app = startHttpApp()
 const get = (path: string, acceptEncoding: string) =>
   fetch(app.url + path, { headers: { 'accept-encoding': acceptEncoding }, decompress: false })
 
-test('a large answer is compressed as the client takes it', async () => {
+test('compresses a large response with an encoding the client accepts', async () => {
   const plain = await (await get('/large', 'identity')).text()
   expect(plain.length).toBeGreaterThan(10_000)
   const gzip = await get('/large', 'gzip, deflate, br')
@@ -20,7 +20,7 @@ test('a large answer is compressed as the client takes it', async () => {
   expect(Bun.zstdDecompressSync(zstandard).toString()).toBe(plain)
 })
 
-test('an answer is not compressed where that gains nothing or is not wanted', async () => {
+test('does not compress a small response or one the client does not want compressed', async () => {
   const small = await get('/things', 'gzip')
   expect([small.headers.get('content-encoding'), small.headers.get('vary')]).toEqual([null, null])
   const unwanted = await get('/large', 'br')
@@ -39,6 +39,6 @@ test.each([
   ['zstd;q=0, *', 'gzip'],
   ['identity, br', null],
   ['gzip;q=lots', null],
-])('Accept-Encoding %p gets %p', (header, encoding) => {
+])('Accept-Encoding %p selects %p', (header, encoding) => {
   expect(preferredEncoding(header)).toBe(encoding as ReturnType<typeof preferredEncoding>)
 })

@@ -16,14 +16,14 @@ async function expectHealthy(url = app.url): Promise<void> {
 }
 
 describe('a slow client', () => {
-  test('that sends half a body and stalls is answered and cut off', async () => {
+  test('that stalls halfway through its body gets an error and is disconnected', async () => {
     const { text, closed } = await converse(app.port, [`POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{"na`])
     expect(text).toStartWith('HTTP/1.1 400 ')
     expect(text).toEndWith(LATE)
     expect(closed).toBe(true)
   })
 
-  test('that drips one byte at a time has no more time than any other', async () => {
+  test('that sends one byte at a time gets no extra time', async () => {
     const drip = Array.from({ length: 10_000 }, () => ['a', 20]).flat()
     const { text, closed } = await converse(app.port, [
       `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 20000\r\n\r\n`,
@@ -33,7 +33,7 @@ describe('a slow client', () => {
     expect(closed).toBe(true)
   })
 
-  test('that drips chunks of a body without a length has not either', async () => {
+  test('that sends small chunks without a Content-Length gets no extra time', async () => {
     const drip = Array.from({ length: 10_000 }, () => ['1\r\na\r\n', 20]).flat()
     const { text, closed } = await converse(app.port, [
       `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`,
@@ -43,7 +43,7 @@ describe('a slow client', () => {
     expect(closed).toBe(true)
   })
 
-  test('does not hold up others: two hundred of them stall, a good one is served at once', async () => {
+  test('does not block others: a good request is served while two hundred stall', async () => {
     const patient = startHttpApp({ bodyTimeoutMs: 120_000 })
     const head = `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{`
     const stalled = Array.from({ length: 200 }, () => connect(patient.port, '127.0.0.1', () => {}))
@@ -56,7 +56,7 @@ describe('a slow client', () => {
   })
 })
 
-test('a client that goes away amid its body leaves nothing behind', async () => {
+test('a client that disconnects in the middle of its body causes no warning or error log', async () => {
   for (let i = 0; i < 20; i++) {
     const id = `gone-${i}`
     const socket = connect(app.port, '127.0.0.1')
@@ -65,11 +65,11 @@ test('a client that goes away amid its body leaves nothing behind', async () => 
     socket.resetAndDestroy()
   }
   await expectHealthy()
-  // A client's doing, so no error of ours.
+  // Caused by the client, so it is not an error of the service.
   expect(app.logged.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
 })
 
-test('pipelined requests are answered in order', async () => {
+test('answers pipelined requests in order', async () => {
   const requests = Array.from(
     { length: 20 },
     (_, i) => `POST /echo HTTP/1.1\r\n${HEAD}X-Request-Id: p${i}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
@@ -80,7 +80,7 @@ test('pipelined requests are answered in order', async () => {
   expect([...text.matchAll(/x-request-id: (\w+)/gi)].map(([, id]) => id)).toEqual(requests.map((_, i) => `p${i}`))
 })
 
-test('Expect: 100-continue is told to continue', async () => {
+test('answers Expect: 100-continue with 100 Continue', async () => {
   const { text } = await converse(
     app.port,
     [`POST /echo HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: ${BODY.length}\r\n\r\n`, 20, BODY],
@@ -89,7 +89,7 @@ test('Expect: 100-continue is told to continue', async () => {
   expect(text).toStartWith('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK')
 })
 
-test('a body announced far above the limit is refused before it is sent, and the connection closed', async () => {
+test('rejects a body with a Content-Length far over the limit before it is sent, and closes the connection', async () => {
   for (const length of [1_000_000, 20_000_000_000, Number.MAX_SAFE_INTEGER]) {
     const { text, closed } = await converse(app.port, [
       `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: ${length}\r\n\r\n`,
@@ -100,7 +100,7 @@ test('a body announced far above the limit is refused before it is sent, and the
   }
 })
 
-test('an endless body without a length is cut off at the limit', async () => {
+test('cuts off an endless body without a Content-Length at the limit', async () => {
   const chunk = `8000\r\n${'a'.repeat(0x8000)}\r\n`
   const { text, closed } = await converse(app.port, [
     `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`,
@@ -111,12 +111,12 @@ test('an endless body without a length is cut off at the limit', async () => {
   expect(closed).toBe(true)
 })
 
-describe('what is hardly HTTP', () => {
+describe('malformed HTTP', () => {
   test.each([
-    ['a Host that is none', 'GET /things HTTP/1.1\r\nHost: a b/ c\r\n\r\n'],
+    ['an invalid Host', 'GET /things HTTP/1.1\r\nHost: a b/ c\r\n\r\n'],
     ['HTTP/1.0 without a Host', 'GET /things HTTP/1.0\r\n\r\n'],
-    ['the same for an unknown route', 'GET /nope HTTP/1.0\r\n\r\n'],
-  ])('%s is answered with the envelope', async (_what, request) => {
+    ['HTTP/1.0 without a Host on an unknown route', 'GET /nope HTTP/1.0\r\n\r\n'],
+  ])('%s gets an error in the envelope', async (_what, request) => {
     const { text } = await converse(app.port, [request])
     expect(text).toStartWith('HTTP/1.1 400 ')
     expect(text).toEndWith(
@@ -132,21 +132,21 @@ describe('what is hardly HTTP', () => {
     ['HTTP/9.9', 'GET /things HTTP/9.9\r\nHost: x\r\n\r\n', 505],
     ['a negative length', `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: -1\r\n\r\n`, 400],
     [
-      'a length and chunks',
+      'both Content-Length and chunks',
       `POST /echo HTTP/1.1\r\n${HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
       400,
     ],
-    ['a chunk that is none', `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
+    ['an invalid chunk', `POST /echo HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
     ['a header of 300 KB', `GET /things HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(300_000)}\r\n\r\n`, 431],
     ['500 headers', `GET /things HTTP/1.1\r\nHost: x\r\n${'X: a\r\n'.repeat(500)}\r\n`, 431],
-  ])('%s is refused by status alone, and the connection closed', async (_what, request, status) => {
+  ])('%s is rejected with a status only, and the connection is closed', async (_what, request, status) => {
     const { text, closed } = await converse(app.port, [Buffer.from(request, 'latin1')])
     expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} .*\r\nConnection: close\r\n\r\n$`))
     expect(closed).toBe(true)
   })
 })
 
-test('two thousand connections at once are all served', async () => {
+test('serves two thousand concurrent connections', async () => {
   const answered = new Set<Socket>()
   const sockets = Array.from({ length: 2_000 }, () => {
     const socket = connect(app.port, '127.0.0.1')
@@ -170,7 +170,7 @@ test('two thousand connections at once are all served', async () => {
   await expectHealthy()
 })
 
-test('an error never shows where it came from', async () => {
+test('an error does not expose internal details or a stack trace', async () => {
   const response = await fetch(`${app.url}/crash`)
   const text = JSON.stringify(await errorOf(response))
   expect(text).not.toMatch(/internal detail|\.ts|stack|at /)
