@@ -1,19 +1,19 @@
 import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../columnar/client.ts'
-import { TENANT_WORKLOAD } from '../columnar/protocol.ts'
 import type { SinkProgress } from '../columnar/sink.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
 import { EngineTime, Penalties, QuerySlots } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
-import { refuseTypes, STATEMENT_BYTES_MAX } from './guard.ts'
+import { refuseTypes } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { callersError, createQueryParser, type QueryParser } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
 import { tooLarge, tooLong } from './problems.ts'
 import { openResultStream } from './result-stream.ts'
 import type { QueryAnswer, RunQuery } from './schema.ts'
-import { scopeDatabase, scopedStatement, workspaceFilters } from './views.ts'
+import { sessionSettings } from './session-settings.ts'
+import { scopeDatabase, scopedStatement } from './views.ts'
 
 /** Tenant SQL (docs/specification.md#sql). */
 export interface Analytics {
@@ -77,7 +77,6 @@ export interface AnalyticsDeps {
   readonly penalties?: Penalties
 }
 
-const DISK_BYTES_MAX = 2 * 2 ** 30
 /** The engine ends a query at its time limit or is restarted. If neither happens within this time, it is unavailable. */
 const PATIENCE_SECONDS = 8
 /** Bun's maximum. */
@@ -210,40 +209,3 @@ function hasMoreRows(error: unknown): boolean {
 }
 
 const MORE_ROWS = 'more rows than a document may have'
-
-/** Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps. */
-export function sessionSettings(
-  database: string,
-  workspaceId: string,
-  caps: Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'> = DEFAULT_QUERY_CAPS,
-): Record<string, string | number> {
-  return {
-    workload: TENANT_WORKLOAD,
-    readonly: 1,
-    additional_table_filters: workspaceFilters(database, workspaceId),
-    max_execution_time: caps.seconds,
-    max_memory_usage: caps.memoryBytes,
-    max_temporary_data_on_disk_size_for_query: DISK_BYTES_MAX,
-    max_result_bytes: caps.resultBytes,
-    result_overflow_mode: 'throw',
-    max_query_size: STATEMENT_BYTES_MAX,
-    // Keeps the order of the caller's query, although it becomes a subquery.
-    query_plan_remove_redundant_sorting: 0,
-    // Values read by a JSON path may have any type, and queries need to compare and group by them.
-    allow_suspicious_types_in_group_by: 1,
-    allow_suspicious_types_in_order_by: 1,
-    // {"a": 1, "a": 2} was accepted as a payload, so it must not break a query.
-    type_json_skip_duplicated_paths: 1,
-    // Text stays text: it becomes a date only if the query says so.
-    input_format_try_infer_dates: 0,
-    input_format_try_infer_datetimes: 0,
-    date_time_output_format: 'iso',
-    date_time_input_format: 'best_effort',
-    cast_string_to_date_time_mode: 'best_effort',
-  }
-}
-
-/** The names of these settings, which requests cannot change. */
-export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
-  Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
-)

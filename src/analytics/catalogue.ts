@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Count, Named } from '../http/schema.ts'
 import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'
-import { TABLES } from './views.ts'
+import { TABLES } from './tables.ts'
 
 /** The tables, columns and example queries, for people and for tools that write SQL (docs/specification.md#tables). */
 

@@ -1,7 +1,8 @@
 import { ClickHouseFailure, type Statement } from '../columnar/protocol.ts'
 import type { StreamQuery } from './analytics.ts'
-import { type EngineSetting, readSettings, takenSettings } from './clickhouse-settings.ts'
+import { readSettings, takenSettings } from './clickhouse-settings.ts'
 import { emulateServer } from './introspection.ts'
+import type { EngineSetting } from './parser.ts'
 
 /** Properties of the engine. */
 export interface KnownEngine {

@@ -1,13 +1,7 @@
 import { ClickHouseFailure } from '../columnar/protocol.ts'
-import { SESSION_SETTINGS, type StreamQuery } from './analytics.ts'
-
-/** A setting of the engine. */
-export interface EngineSetting {
-  readonly name: string
-  readonly type: string
-  readonly default: string
-  readonly isObsolete: boolean
-}
+import type { StreamQuery } from './analytics.ts'
+import type { EngineSetting } from './parser.ts'
+import { SESSION_SETTINGS } from './session-settings.ts'
 
 /** A setting that requests may give, with its default value. */
 export interface TakenSetting {

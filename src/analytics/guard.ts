@@ -5,6 +5,7 @@ import { type AstNode, readAst, setTableOf, textOf } from './ast.ts'
 import { unboundedCall } from './bounds.ts'
 import { isAllowedFunction, isAllowedTableFunction, isCallByName, takesFunction } from './functions.ts'
 import { jsonPathsOf } from './json-paths.ts'
+import { TABLES } from './tables.ts'
 import { NUMERIC_TYPE } from './typed-contexts.ts'
 import { withTypedPaths } from './typed-paths.ts'
 
@@ -270,9 +271,11 @@ export function refuseTypes(
   }
 }
 
+const TABLE_NAMES = new Intl.ListFormat('en-GB').format(Object.keys(TABLES))
+
 /** Allows only unqualified names: the scoped tables and the query's own WITH. No other table has such a name here. */
 function refuseTable(name: string): void {
-  if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed; the tables are events, runs and tasks`)
+  if (!/^\w+$/.test(name)) throw refusal(`the table ${name} is not allowed; the tables are ${TABLE_NAMES}`)
 }
 
 function refusal(problem: string): ApiError {

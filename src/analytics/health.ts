@@ -1,6 +1,6 @@
 import type { ColumnarClient } from '../columnar/client.ts'
 import { type Dependency, HealthProblem } from '../ops/health.ts'
-import { sessionSettings } from './analytics.ts'
+import { sessionSettings } from './session-settings.ts'
 import { scopeDatabase, scopedStatement } from './views.ts'
 
 export interface ColumnarHealthDeps {

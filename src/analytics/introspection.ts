@@ -1,7 +1,7 @@
 import type { TakenSetting } from './clickhouse-settings.ts'
 import { replaceUnquoted } from './quoting.ts'
 import { SYSTEM_TABLES, systemTable } from './system-tables.ts'
-import { TABLES } from './views.ts'
+import { TABLES } from './tables.ts'
 
 /** The server that a ClickHouse client sees. */
 export interface EmulatedServer {

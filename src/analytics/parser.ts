@@ -1,10 +1,17 @@
 import { type ColumnarClient, ColumnarError, ColumnarUnavailable } from '../columnar/client.ts'
 import type { QueryCaps } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
-import type { EngineSetting } from './clickhouse-settings.ts'
 import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from './guard.ts'
 import { atCharacters, explainFailure } from './problems.ts'
 import { Remembered } from './remembered.ts'
+
+/** A setting of the engine. */
+export interface EngineSetting {
+  readonly name: string
+  readonly type: string
+  readonly default: string
+  readonly isObsolete: boolean
+}
 
 /** What the engine says about the text of a query. Results are cached: they depend on the text alone. */
 export interface QueryParser {

@@ -1,6 +1,6 @@
 import type { TakenSetting } from './clickhouse-settings.ts'
 import { quote } from './quoting.ts'
-import { TABLES } from './views.ts'
+import { TABLES } from './tables.ts'
 
 /** The `system` tables that ClickHouse clients see: metadata of the tenant's tables, and tables of numbers. */
 

@@ -1,8 +1,8 @@
 import { type AstNode, readAst, textOf } from './ast.ts'
 import { JSON_COLUMNS } from './json-paths.ts'
 import { type SqlToken, selectElement, sqlTokens } from './sql-tokens.ts'
+import { TABLES } from './tables.ts'
 import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
-import { TABLES } from './views.ts'
 
 /** Prints the tree of a query in the engine's normal form: see {@link readAst}. */
 export type PrintTree = (text: string) => Promise<string>

@@ -1,7 +1,6 @@
 import type { ColumnarClient } from '../columnar/client.ts'
 import { readSinkPosition } from '../columnar/sink.ts'
 import type { Sql } from '../postgres/connect.ts'
-import type { Watermarks } from '../watermarks/watermarks.ts'
 
 /** The state of a journal's directory before anything is appended. */
 export interface FoundJournal {
@@ -26,7 +25,13 @@ export interface StartDeps {
   readonly dir: string
   readonly sql: Sql
   readonly columnar: ColumnarClient
-  readonly watermarks: Pick<Watermarks, 'checkJournal'>
+  readonly watermarks: JournalCheck
+}
+
+/** What other stores know about the journal. */
+export interface JournalCheck {
+  /** @returns where the positions must continue when the journal lacks some that another store has seen */
+  checkJournal(found: FoundJournal): Promise<Omit<StartDecision, 'newEpoch'> | undefined>
 }
 
 /**

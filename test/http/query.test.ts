@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createAnalytics } from '../../src/analytics/analytics.ts'
 import type { RunQuery } from '../../src/analytics/schema.ts'
-import { TABLES } from '../../src/analytics/views.ts'
+import { TABLES } from '../../src/analytics/tables.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { DEFAULT_QUERY_CAPS } from '../../src/config.ts'
 import type { ApiError } from '../../src/http/errors.ts'
@@ -155,6 +155,7 @@ describe('POST /api/v1/query', () => {
   test.each([
     ['select typ from events', "maybe you meant ['type']"],
     ['select * from nope', 'nope'],
+    ['select * from system.tables', 'the tables are events, runs, tasks and gaps'],
     ['select groupBitAnd(payload.a.b) from events', 'payload.tokens.in::Float64'],
     ['select toUInt8(payload.s) from events', "Cannot parse string 'ours' as UInt8"],
     ['select run_id, max(seq) from events', 'run_id'],

@@ -1,0 +1,43 @@
+import { TENANT_WORKLOAD } from '../columnar/protocol.ts'
+import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
+import { STATEMENT_BYTES_MAX } from './guard.ts'
+import { workspaceFilters } from './views.ts'
+
+const DISK_BYTES_MAX = 2 * 2 ** 30
+
+/** Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps. */
+export function sessionSettings(
+  database: string,
+  workspaceId: string,
+  caps: Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'> = DEFAULT_QUERY_CAPS,
+): Record<string, string | number> {
+  return {
+    workload: TENANT_WORKLOAD,
+    readonly: 1,
+    additional_table_filters: workspaceFilters(database, workspaceId),
+    max_execution_time: caps.seconds,
+    max_memory_usage: caps.memoryBytes,
+    max_temporary_data_on_disk_size_for_query: DISK_BYTES_MAX,
+    max_result_bytes: caps.resultBytes,
+    result_overflow_mode: 'throw',
+    max_query_size: STATEMENT_BYTES_MAX,
+    // Keeps the order of the caller's query, although it becomes a subquery.
+    query_plan_remove_redundant_sorting: 0,
+    // Values read by a JSON path may have any type, and queries need to compare and group by them.
+    allow_suspicious_types_in_group_by: 1,
+    allow_suspicious_types_in_order_by: 1,
+    // {"a": 1, "a": 2} was accepted as a payload, so it must not break a query.
+    type_json_skip_duplicated_paths: 1,
+    // Text stays text: it becomes a date only if the query says so.
+    input_format_try_infer_dates: 0,
+    input_format_try_infer_datetimes: 0,
+    date_time_output_format: 'iso',
+    date_time_input_format: 'best_effort',
+    cast_string_to_date_time_mode: 'best_effort',
+  }
+}
+
+/** The names of these settings, which requests cannot change. */
+export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
+  Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
+)
