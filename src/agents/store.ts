@@ -90,7 +90,7 @@ export class AgentStore {
   async archive(caller: Caller, agentId: string): Promise<ArchivedAgent> {
     const { ring, clock } = this.deps
     const now = new Date(clock.now())
-    const before = await ring.change({ scope: 'agent', id: agentId, dead: true }, async (tx) => {
+    const before = await ring.change({ scope: 'agent', id: agentId, invalidates: true }, async (tx) => {
       const [agent] = await tx<{ status: string }[]>`
         select status from agents where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} for update`
       if (agent === undefined) throw noAgent()

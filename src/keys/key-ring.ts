@@ -42,9 +42,9 @@ const ISSUED_HASHES_LOADED = 20_000
  * Why a caller is no longer valid: its key was revoked, its agent archived, or its workspace suspended. `unknown`: the
  * lease has ended, so its state is not known.
  */
-export type Death = CredentialChange['scope'] | 'unknown'
-/** Null if the caller is still valid. */
-export type DeathOf = (caller: Caller) => Death | null
+export type InvalidReason = CredentialChange['scope'] | 'unknown'
+/** Returns null if the caller is still valid. */
+export type InvalidReasonOf = (caller: Caller) => InvalidReason | null
 
 /** Result of one database lookup, with `generation` at the time when it began. */
 interface Found {
@@ -70,7 +70,7 @@ export class KeyRing {
   private readonly reader: Batcher<string, Credential | null>
   private readonly lease: CredentialLease
   private readonly uses: UseLog
-  private readonly listeners = new Set<(deathOf: DeathOf) => void>()
+  private readonly listeners = new Set<(reasonOf: InvalidReasonOf) => void>()
   private forgotten = 0
 
   constructor(private readonly deps: KeyRingDeps) {
@@ -155,13 +155,13 @@ export class KeyRing {
   }
 
   /**
-   * Whether the credential of an open feed is still valid: synchronous from the cache while the lease lasts, otherwise a
-   * promise. Unlike {@link onKeyDead} it takes expiry into account. It does not count as a use of the key.
+   * Returns the state of an open feed's credential: synchronously from the cache while the lease lasts, otherwise as a
+   * promise. Unlike {@link onKeysInvalidated} it takes expiry into account. It does not count as a use of the key.
    *
    * @param credential of the {@link FeedCaller}
    * @throws ApiError UNAVAILABLE (Postgres is needed and unavailable), as a rejection
    */
-  isAlive(credential: string): CredentialState | Promise<CredentialState> {
+  credentialState(credential: string): CredentialState | Promise<CredentialState> {
     const known = this.credentials.get(credential)
     if (known !== undefined && this.lease.fresh) return this.stateOf(known)
     return this.lookUp(credential).then((found) => this.stateOf(found))
@@ -183,7 +183,7 @@ export class KeyRing {
       })
     } catch (error) {
       // If the response to the commit was lost, the change may have been committed.
-      if (!(error instanceof ApiError)) this.forget([{ ...change, dead: false }])
+      if (!(error instanceof ApiError)) this.forget([{ ...change, invalidates: false }])
       throw unavailableOf(error) ?? error
     }
     this.forget([change])
@@ -192,11 +192,11 @@ export class KeyRing {
   }
 
   /**
-   * Calls `listener` when keys are revoked, in any process, so that their open connections can be closed. Does not report
-   * expiry of keys and feed tokens.
+   * Calls `listener` when keys become invalid, in any process, so that their open connections can be closed. Does not
+   * report that keys and feed tokens expire.
    * @returns a function that unsubscribes
    */
-  onKeyDead(listener: (deathOf: DeathOf) => void): () => void {
+  onKeysInvalidated(listener: (reasonOf: InvalidReasonOf) => void): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
@@ -224,8 +224,8 @@ export class KeyRing {
   }
 
   private stateOf(found: Credential | null): CredentialState {
-    if (found === null || found.revoked || found.expiresAt <= this.deps.clock.now()) return 'dead'
-    return found.suspended ? 'suspended' : 'alive'
+    if (found === null || found.revoked || found.expiresAt <= this.deps.clock.now()) return 'invalid'
+    return found.suspended ? 'suspended' : 'valid'
   }
 
   /**
@@ -286,17 +286,17 @@ export class KeyRing {
     const touched = matcherOf(changes)
     const stale = [...this.credentials.entries()].filter(([, { caller }]) => touched(caller) !== null)
     for (const [hash] of stale) this.credentials.delete(hash)
-    const deaths = changes.filter((change) => change.dead)
-    if (deaths.length > 0) this.tell(matcherOf(deaths))
+    const invalidating = changes.filter((change) => change.invalidates)
+    if (invalidating.length > 0) this.tell(matcherOf(invalidating))
   }
 
-  private tell(deathOf: DeathOf): void {
-    for (const listener of this.listeners) listener(deathOf)
+  private tell(reasonOf: InvalidReasonOf): void {
+    for (const listener of this.listeners) listener(reasonOf)
   }
 }
 
 /** The narrowest scope of the changes that affect a caller; null if none does. */
-function matcherOf(changes: readonly CredentialChange[]): DeathOf {
+function matcherOf(changes: readonly CredentialChange[]): InvalidReasonOf {
   const ids = new Set(changes.map((change) => `${change.scope}:${change.id}`))
   return ({ keyId, agentId, workspaceId }) => {
     if (ids.has(`key:${keyId}`)) return 'key'

@@ -3,12 +3,12 @@ import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql, TransactionSql } from '../postgres/connect.ts'
 
-/** A change that invalidates cached keys: one key, the keys of an agent, or those of a workspace. */
+/** A change of credentials, after which caches must read them again: one key, the keys of an agent or of a workspace. */
 export interface CredentialChange {
   readonly scope: 'key' | 'agent' | 'workspace'
   readonly id: string
-  /** Whether the keys in scope are no longer valid, so that open connections must be closed too. */
-  readonly dead: boolean
+  /** Whether the keys in scope are no longer valid, so that their open connections must be closed, too. */
+  readonly invalidates: boolean
 }
 
 export interface LeaseDeps {
@@ -106,7 +106,7 @@ export class CredentialLease {
     this.until = deps.exclusive ? Number.POSITIVE_INFINITY : 0
   }
 
-  /** Whether the cache may be trusted now. */
+  /** Whether the lease is held now, so that the cache may be trusted. */
   get fresh(): boolean {
     return performance.now() < this.until
   }
@@ -156,7 +156,7 @@ export class CredentialLease {
     await sql`lock table credential_changes in exclusive mode`
     await sql`delete from credential_changes where change_id <= (select min(applied) from instances)`
     const [row] = await sql<{ change_id: number }[]>`
-      insert into credential_changes (scope, id, dead) values (${change.scope}, ${change.id}, ${change.dead})
+      insert into credential_changes (scope, id, dead) values (${change.scope}, ${change.id}, ${change.invalidates})
       returning change_id`
     return row!.change_id
   }
@@ -200,7 +200,7 @@ export class CredentialLease {
 
   private readChanges() {
     return this.deps.heartbeat<(CredentialChange & { change_id: number })[]>`
-      select change_id, scope, id, dead from credential_changes where change_id > ${this.applied} order by change_id`
+      select change_id, scope, id, dead as invalidates from credential_changes where change_id > ${this.applied} order by change_id`
   }
 
   private async beat(round: number): Promise<void> {

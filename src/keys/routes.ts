@@ -33,7 +33,7 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         tags,
         operationId: 'createWorkspaceKey',
         summary: 'Create a workspace key',
-        description: 'The key is shown this once.',
+        description: 'The key is shown only in this answer.',
       },
     })
     .get('/keys', ({ caller, query }) => keys.list(caller, query), {
@@ -43,7 +43,7 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         tags,
         operationId: 'listKeys',
         summary: 'List keys',
-        description: 'Newest first, of the workspace and of its agents; never the keys themselves.',
+        description: 'Keys of the workspace and of its agents, newest first, without their secrets.',
       },
     })
     .post(
@@ -57,7 +57,7 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
           tags,
           operationId: 'createAgentKey',
           summary: 'Create an agent key',
-          description: 'The key is shown this once.',
+          description: 'The key is shown only in this answer.',
         },
       },
     )
@@ -70,8 +70,7 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         operationId: 'revokeKey',
         summary: 'Revoke a key',
         description:
-          'No process accepts the key once this has answered. Its feed tokens stop working and its open feeds are ' +
-          'closed.',
+          'Once this call has answered, no process accepts the key or its feed tokens. Its open feeds are closed.',
       },
     })
     .post(
@@ -85,7 +84,7 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
           tags,
           operationId: 'rotateKey',
           summary: 'Rotate a key',
-          description: 'Makes a new key in the place of this one, which stops working after the grace period.',
+          description: 'Creates a new key that replaces this one, which becomes invalid after the grace period.',
         },
       },
     )

@@ -13,50 +13,43 @@ import {
   Uuid,
 } from '../http/schema.ts'
 
-/** The authenticated caller. It determines what a request may access. */
+/** The authenticated caller, which determines what a request may access. */
 export interface Caller {
   readonly keyId: string
   readonly type: 'agent' | 'workspace'
   readonly workspaceId: string
-  /** The one agent an agent key speaks for, or a feed token is limited to; null for a workspace key. */
+  /** The agent of an agent key, or the agent that a feed token is limited to; null for a workspace key. */
   readonly agentId: string | null
 }
 
 /**
- * Who opens a feed, with a key or with a feed token, and how much of the workspace it may see
+ * The client of a feed, authenticated by a key or a feed token, and how much of the workspace it may see
  * (docs/specification.md#feed-tokens).
  */
 export interface FeedCaller {
-  /**
-   * Of the key, or of the feed token's key; `agentId` is narrowed as below, so that what judges callers judges this
-   * one.
-   */
+  /** The caller of the key, or of the feed token's key. Its `agentId` is limited as below. */
   readonly caller: Caller
   /** Sees this agent's activity only; null for every agent's. */
   readonly agentId: string | null
   /** Sees this run's activity only; null for every run's. */
   readonly runId: string | null
-  /** What `KeyRing.isAlive` takes for as long as the feed is open. Not a secret: SHA-256, in base64. */
+  /** Identifies the credential to `KeyRing.credentialState`. Not a secret: SHA-256, in base64. */
   readonly credential: string
 }
 
-/**
- * Whether what an open feed came with is still good: `dead` ends it as a dead key does, `suspended` as a forbidden one.
- */
-export type CredentialState = 'alive' | 'dead' | 'suspended'
-
-/** What of a key goes over the wire (docs/specification.md#managing-keys). */
+/** The state of an open feed's credential. `suspended`: the key is valid, but its workspace is suspended. */
+export type CredentialState = 'valid' | 'invalid' | 'suspended'
 
 const KEY_NAME_LENGTH_MAX = 200
 const GRACE_SECONDS_MAX = 86_400
 
-/** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
+/** Elysia would otherwise replace a missing optional enum with its first value. */
 const NO_DEFAULT = { default: undefined }
 const KeyType = Named(
   'KeyType',
   t.UnionEnum(['agent', 'workspace'], {
     ...NO_DEFAULT,
-    description: 'An agent key speaks for one agent; a workspace key manages everything.',
+    description: 'An agent key acts for one agent; a workspace key manages the workspace.',
   }),
 )
 const KeyStatus = Named(
@@ -64,8 +57,8 @@ const KeyStatus = Named(
   t.UnionEnum(['active', 'revoked', 'expired'], { ...NO_DEFAULT, description: 'Only an active key is accepted.' }),
 )
 
-const KeyName = Text({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX, description: 'What people call the key.' })
-const ExpiresAt = Described(Nullable(TimestampIn), 'When the key stops working; null or absent: never.')
+const KeyName = Text({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX, description: 'The display name of the key.' })
+const ExpiresAt = Described(Nullable(TimestampIn), 'When the key expires; null or absent: never.')
 
 /** Body of `POST /api/v1/keys`. */
 export const CreateKey = Named('CreateKey', Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) }))
@@ -82,20 +75,20 @@ export type CreateAgentKey = typeof CreateAgentKey.static
 export const CreateOwnerKey = CreateAgentKey
 export type CreateOwnerKey = typeof CreateOwnerKey.static
 
-/** Body of `POST /api/v1/keys/:keyId/revoke`: nothing to say. */
-export const RevokeKey = Named('RevokeKey', Body({}, { description: 'Nothing: send `{}`.' }))
+/** Body of `POST /api/v1/keys/:keyId/revoke`: empty. */
+export const RevokeKey = Named('RevokeKey', Body({}, { description: 'Empty: send `{}`.' }))
 
 /** Body of `POST /api/v1/keys/:keyId/rotate`. */
 export const RotateKey = Named(
   'RotateKey',
   Body({
     grace_seconds: t.Optional(
-      // Not `t.Integer`, which takes the text of a number too.
+      // Not `t.Integer`, which also accepts numbers as strings.
       Type.Integer({
         minimum: 0,
         maximum: GRACE_SECONDS_MAX,
         default: 0,
-        description: 'How long the old key stays valid, so that its users can be moved over.',
+        description: 'How long the old key stays valid, so that clients can switch to the new one.',
       }),
     ),
   }),
@@ -103,30 +96,33 @@ export const RotateKey = Named(
 export type RotateKey = typeof RotateKey.static
 
 const keyFields = {
-  key_id: Described(Uuid, 'The key.'),
+  key_id: Described(Uuid, 'The id of the key.'),
   type: KeyType,
-  name: Described(Nullable(t.String()), 'What people call the key.'),
-  agent_id: Described(Nullable(Uuid), 'The one agent of an agent key; null for a workspace key.'),
-  prefix: t.String({ description: 'The first characters of the key, to recognise it by.' }),
-  last4: t.String({ description: 'Its last four.' }),
+  name: Described(Nullable(t.String()), 'The display name of the key.'),
+  agent_id: Described(Nullable(Uuid), 'The agent of an agent key; null for a workspace key.'),
+  prefix: t.String({ description: 'The first characters of the key, to recognise it.' }),
+  last4: t.String({ description: 'The last four characters of the key.' }),
   status: KeyStatus,
-  created_at: Described(Timestamp, 'When the key was made.'),
-  last_used_at: Described(Nullable(Timestamp), 'Trails the last use by some seconds; null: never used.'),
-  expires_at: Described(Nullable(Timestamp), 'When the key stops working; null: never.'),
-  revoked_at: Described(Nullable(Timestamp), 'When it was revoked.'),
-  replaced_by: Described(Nullable(Uuid), 'The key that rotation put in its place.'),
+  created_at: Described(Timestamp, 'When the key was created.'),
+  last_used_at: Described(
+    Nullable(Timestamp),
+    'When the key was last used, up to some seconds late; null: never used.',
+  ),
+  expires_at: Described(Nullable(Timestamp), 'When the key expires; null: never.'),
+  revoked_at: Described(Nullable(Timestamp), 'When the key was revoked; null: it is not.'),
+  replaced_by: Described(Nullable(Uuid), 'The key that replaced this one by rotation.'),
 }
 
-/** A key as it is listed: never the key itself. */
+/** A key as it is listed, without its secret. */
 export const KeyRecord = Named('Key', t.Object(keyFields, { description: 'A key, without its secret.' }))
 export type KeyRecord = typeof KeyRecord.static
 
-/** A key just made. */
+/** A new key, with its secret. */
 export const NewKey = Named(
   'NewKey',
   t.Object(
-    { ...keyFields, key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }) },
-    { description: 'A key just made.' },
+    { ...keyFields, key: t.String({ description: 'The secret: shown only now and not stored.' }) },
+    { description: 'A new key, with its secret.' },
   ),
 )
 export type NewKey = typeof NewKey.static
@@ -136,7 +132,7 @@ export const ListKeys = t.Object(
   {
     type: t.Optional(Described(KeyType, 'Keys of this type.')),
     agent_id: t.Optional(Described(Uuid, 'Keys of this agent.')),
-    status: t.Optional(Described(KeyStatus, 'Keys of this status.')),
+    status: t.Optional(Described(KeyStatus, 'Keys with this status.')),
     ...PageQuery,
   },
   { additionalProperties: false },
@@ -147,7 +143,7 @@ export const KeyPage = Page('KeyPage', KeyRecord)
 export type KeyPage = typeof KeyPage.static
 
 /** `:keyId` of a path. */
-export const KeyParams = t.Object({ keyId: Described(Uuid, 'The key.') })
+export const KeyParams = t.Object({ keyId: Described(Uuid, 'The id of the key.') })
 
 /** A row of `api_keys`, without the hash. */
 export interface KeyRow {
@@ -164,7 +160,7 @@ export interface KeyRow {
   readonly replaced_by: string | null
 }
 
-/** @param now Unix milliseconds: whether a key has expired depends on it */
+/** @param now Unix milliseconds, to determine whether the key has expired */
 export function toKeyRecord(row: KeyRow, now: number): KeyRecord {
   return {
     ...row,

@@ -1,30 +1,30 @@
-/** How the document names what a route takes; `guards.ts` is what enforces it. */
+/** The security schemes of the OpenAPI document; `guards.ts` enforces them. */
 export const SECURITY_SCHEMES = {
   agentKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'An agent key, `svc_agent_…`: reports for its agent, and reads what is its own.',
+    description: 'An agent key, `svc_agent_…`: reports for its agent, and reads the activity of that agent.',
   },
   workspaceKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A workspace key, `svc_ws_…`: manages the workspace and reads everything in it.',
+    description: 'A workspace key, `svc_ws_…`: manages the workspace and reads all of its data.',
   },
   operatorToken: {
     type: 'http',
     scheme: 'bearer',
-    description: 'The value of OPERATOR_TOKEN. Without one, the routes that take it answer NOT_FOUND.',
+    description: 'The value of OPERATOR_TOKEN. If it is not set, the routes that take it answer NOT_FOUND.',
   },
   feedToken: {
     type: 'apiKey',
     in: 'query',
     name: 'token',
-    description: 'A feed token, `svc_feed_…`, made by `POST /api/v1/feed-tokens`. It is taken as a bearer token too.',
+    description: 'A feed token, `svc_feed_…`, created by `POST /api/v1/feed-tokens`. Also accepted as a bearer token.',
   },
   clickHouseUser: {
     type: 'http',
     scheme: 'basic',
-    description: 'Any user, and a workspace key as the password.',
+    description: 'Any user name, with a workspace key as the password.',
   },
   clickHouseKey: {
     type: 'apiKey',
@@ -40,7 +40,7 @@ export const SECURITY_SCHEMES = {
   },
 } as const
 
-/** What a route's `detail.security` says: any one of these is enough. */
+/** Values of a route's `detail.security`: any one of the schemes is enough. */
 export const SECURITY = {
   agentKey: anyOf('agentKey'),
   workspaceKey: anyOf('workspaceKey'),

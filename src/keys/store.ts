@@ -28,6 +28,8 @@ export interface KeyStoreDeps {
   readonly clock: Clock
 }
 
+const CURSOR = cursorCodec(Uuid)
+
 /** The workspace of the caller, or the one that the operator names. */
 type Tenant = Pick<Caller, 'workspaceId'>
 
@@ -102,10 +104,10 @@ export class KeyStore {
     const { sql, clock } = this.deps
     const { type, agent_id, status, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const now = clock.now()
-    const live = sql`revoked_at is null and`
+    const notRevoked = sql`revoked_at is null and`
     const conditions = {
-      active: sql`and ${live} (expires_at is null or expires_at > ${new Date(now)})`,
-      expired: sql`and ${live} expires_at <= ${new Date(now)}`,
+      active: sql`and ${notRevoked} (expires_at is null or expires_at > ${new Date(now)})`,
+      expired: sql`and ${notRevoked} expires_at <= ${new Date(now)}`,
       revoked: sql`and revoked_at is not null`,
     }
     const rows = await sql<KeyRow[]>`
@@ -126,7 +128,7 @@ export class KeyStore {
   async revoke(caller: Tenant, keyId: string): Promise<KeyRecord> {
     const { ring, clock } = this.deps
     const now = clock.now()
-    return ring.change({ scope: 'key', id: keyId, dead: true }, async (tx) => {
+    return ring.change({ scope: 'key', id: keyId, invalidates: true }, async (tx) => {
       const [row] = await tx<KeyRow[]>`
         update api_keys set revoked_at = coalesce(revoked_at, ${new Date(now)})
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} returning ${columns(tx)}`
@@ -144,28 +146,31 @@ export class KeyStore {
     const now = clock.now()
     const newId = mint.uuid()
     const graceEnd = new Date(now + grace_seconds * 1000)
-    const { row, token } = await ring.change({ scope: 'key', id: keyId, dead: grace_seconds === 0 }, async (tx) => {
-      const [old] = await tx<KeyRow[]>`
+    const { row, token } = await ring.change(
+      { scope: 'key', id: keyId, invalidates: grace_seconds === 0 },
+      async (tx) => {
+        const [old] = await tx<KeyRow[]>`
         select ${columns(tx)} from api_keys
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} for update`
-      if (old === undefined) throw noKey()
-      // A retry after the response was lost mints the same id.
-      if (old.replaced_by !== newId) refuseRotation(old, now)
-      const token = mintToken(old.type)
-      const row = await insertKey(tx, token, {
-        key_id: newId,
-        workspace_id: caller.workspaceId,
-        agent_id: old.agent_id,
-        name: old.name,
-        created_at: new Date(now),
-        expires_at: old.expires_at,
-      })
-      await tx`
+        if (old === undefined) throw noKey()
+        // A retry after the response was lost mints the same id.
+        if (old.replaced_by !== newId) refuseRotation(old, now)
+        const token = mintToken(old.type)
+        const row = await insertKey(tx, token, {
+          key_id: newId,
+          workspace_id: caller.workspaceId,
+          agent_id: old.agent_id,
+          name: old.name,
+          created_at: new Date(now),
+          expires_at: old.expires_at,
+        })
+        await tx`
         update api_keys set replaced_by = ${newId},
           ${grace_seconds === 0 ? tx`revoked_at = ${graceEnd}` : tx`expires_at = least(expires_at, ${graceEnd})`}
         where workspace_id = ${caller.workspaceId} and key_id = ${keyId} and replaced_by is null`
-      return { row, token }
-    })
+        return { row, token }
+      },
+    )
     return this.newKey(row, token)
   }
 
@@ -182,8 +187,6 @@ export class KeyStore {
     return new Date(at)
   }
 }
-
-const CURSOR = cursorCodec(Uuid)
 
 export interface KeyToInsert {
   readonly key_id: string

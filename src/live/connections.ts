@@ -1,5 +1,5 @@
 import { ApiError } from '../http/errors.ts'
-import type { DeathOf, KeyRing } from '../keys/key-ring.ts'
+import type { InvalidReasonOf, KeyRing } from '../keys/key-ring.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import type { Log } from '../log.ts'
 import { Loops } from '../ops/supervise.ts'
@@ -33,7 +33,7 @@ export interface ConnectionLimits {
 }
 
 export interface ConnectionsDeps {
-  readonly ring: Pick<KeyRing, 'isAlive' | 'onKeyDead'>
+  readonly ring: Pick<KeyRing, 'credentialState' | 'onKeysInvalidated'>
   readonly limits: ConnectionLimits
   readonly log: Log
   /** Supervises the periodic check of open feeds. */
@@ -73,7 +73,7 @@ export class Connections {
   constructor(private readonly deps: ConnectionsDeps) {
     const { log, loops = new Loops(log) } = deps
     this.endTicking = loops.repeat('open feeds', TICK_MS, async () => this.tick())
-    this.forgetRing = deps.ring.onKeyDead((deathOf) => this.closeDead(deathOf))
+    this.forgetRing = deps.ring.onKeysInvalidated((reasonOf) => this.closeInvalid(reasonOf))
   }
 
   get size(): number {
@@ -138,10 +138,10 @@ export class Connections {
   /** Runs `then` in the same tick in which the credential is known to be valid. */
   private async whileAlive<T>({ credential }: FeedCaller, then: () => T): Promise<T> {
     for (let attempt = 0; attempt < CHECKS_MAX; attempt++) {
-      const state = this.deps.ring.isAlive(credential)
-      if (state === 'alive') return then()
+      const state = this.deps.ring.credentialState(credential)
+      if (state === 'valid') return then()
       const known = await state
-      if (known !== 'alive') throw refusalOf(known === 'dead' ? 'key_dead' : 'forbidden')
+      if (known !== 'valid') throw refusalOf(known === 'invalid' ? 'key_dead' : 'forbidden')
     }
     throw refusalOf('unavailable')
   }
@@ -184,10 +184,10 @@ export class Connections {
     for (const connection of [...this.open]) connection.end('shutdown')
   }
 
-  private closeDead(deathOf: DeathOf): void {
+  private closeInvalid(reasonOf: InvalidReasonOf): void {
     for (const each of [...this.open, ...this.held]) {
-      const death = deathOf(each.caller.caller)
-      if (death !== null) each.end(REASON_OF[death])
+      const reason = reasonOf(each.caller.caller)
+      if (reason !== null) each.end(REASON_OF[reason])
     }
   }
 
@@ -219,9 +219,9 @@ export class Connections {
 
   private async reasonToEnd(credential: string): Promise<CloseReason | null> {
     try {
-      const state = await this.deps.ring.isAlive(credential)
-      if (state === 'alive') return null
-      return state === 'dead' ? 'key_dead' : 'forbidden'
+      const state = await this.deps.ring.credentialState(credential)
+      if (state === 'valid') return null
+      return state === 'invalid' ? 'key_dead' : 'forbidden'
     } catch (error) {
       if (!(error instanceof ApiError)) this.deps.log.warn('live feeds: a key could not be checked', { error })
       return 'unavailable'

@@ -112,7 +112,7 @@ function toAnswer({ workspace_id, events, runs, tasks, agents, keys }: ErasureRo
 /** After this no process accepts the workspace's keys, and it cannot be reactivated. */
 async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise<void> {
   const now = new Date(clock.now())
-  await ring.change({ scope: 'workspace', id: workspaceId, dead: true }, async (tx) => {
+  await ring.change({ scope: 'workspace', id: workspaceId, invalidates: true }, async (tx) => {
     const [workspace] = await tx`
       update workspaces set status = 'suspended', is_erasing = true, updated_at = ${now}
       where workspace_id = ${workspaceId} returning workspace_id`
@@ -154,7 +154,7 @@ async function finish({ sql, ring, clock, columnar }: ErasureDeps, workspaceId: 
     await tx`update erasures set erased_at = coalesce(erased_at, ${now}) where workspace_id = ${workspaceId}`
   }
   // Removes its keys, which are cached as suspended, from the caches.
-  await ring.change({ scope: 'workspace', id: workspaceId, dead: true }, end)
+  await ring.change({ scope: 'workspace', id: workspaceId, invalidates: true }, end)
 }
 
 function refusalOf(error: unknown, stopping: AbortSignal): unknown {

@@ -33,7 +33,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
         tags,
         operationId: 'createWorkspace',
         summary: 'Create a workspace',
-        description: 'The answer holds its first workspace key, which is shown this once.',
+        description: 'The answer holds its first workspace key, which is shown only in this answer.',
       },
     })
     .get('', ({ query }) => workspaces.list(query), {
@@ -57,7 +57,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
           tags,
           operationId: 'createOwnerKey',
           summary: 'Create a workspace key for its owner',
-          description: 'For an owner who has lost theirs. The key is shown this once.',
+          description: 'For an owner who has lost theirs. The key is shown only in this answer.',
         },
       },
     )

@@ -60,7 +60,7 @@ export const NewWorkspace = Named(
     {
       ...workspaceFields,
       key_id: Described(Uuid, 'Its first workspace key.'),
-      key: t.String({ description: 'The key itself: shown this once, stored nowhere.' }),
+      key: t.String({ description: 'The secret: shown only now and not stored.' }),
     },
     { description: 'A workspace just made, with its first key.' },
   ),

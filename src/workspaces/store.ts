@@ -58,7 +58,7 @@ export class WorkspaceStore {
     const { sql, ring } = this.deps
     const { status } = edit
     if (status === undefined) return this.update(sql, workspaceId, edit)
-    return ring.change({ scope: 'workspace', id: workspaceId, dead: status === 'suspended' }, (tx) =>
+    return ring.change({ scope: 'workspace', id: workspaceId, invalidates: status === 'suspended' }, (tx) =>
       this.update(tx, workspaceId, edit),
     )
   }

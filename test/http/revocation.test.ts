@@ -260,7 +260,7 @@ describe('when a process cannot reach Postgres', () => {
     const { key, keyId } = await a.newKey()
     expect(await reads(b, key)).toBe('200')
     let closed = 0
-    b.ring.onKeyDead((isDead) => {
+    b.ring.onKeysInvalidated((isDead) => {
       if (isDead({ keyId, type: 'workspace', workspaceId: a.owner.workspaceId, agentId: null })) closed++
     })
     await a.sql`delete from instances`

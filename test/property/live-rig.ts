@@ -37,7 +37,7 @@ export interface Rig {
 const SLOW_CONSUMER_MS = 60_000
 const LIMITS = { connections: 10_000, connectionsPerWorkspace: 10_000 }
 /** Keys are tested elsewhere: whoever comes says whose activity it wants to see. */
-const KEYS = { isAlive: () => 'alive' as const, onKeyDead: () => () => {} }
+const KEYS = { credentialState: () => 'valid' as const, onKeysInvalidated: () => () => {} }
 
 /**
  * Live feeds without the rest of the service: the real journal, sink, ClickHouse, hub and connections on a real port, but in

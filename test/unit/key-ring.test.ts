@@ -158,15 +158,15 @@ describe('key ring', () => {
     const open = [await ring.authenticate(a.key), await ring.authenticate(b.key)]
     const dead: string[] = []
     const deaths: unknown[] = []
-    const unsubscribe = ring.onKeyDead((deathOf) => {
-      dead.push(...open.filter(deathOf).map((caller) => caller.keyId))
-      deaths.push(...open.map(deathOf))
+    const unsubscribe = ring.onKeysInvalidated((reasonOf) => {
+      dead.push(...open.filter(reasonOf).map((caller) => caller.keyId))
+      deaths.push(...open.map(reasonOf))
     })
     await store.rotate(owner, a.key_id, { grace_seconds: 60 }, mint)
     expect(dead).toEqual([])
     await store.revoke(owner, a.key_id)
     expect(dead).toEqual([a.key_id])
-    await ring.change({ scope: 'workspace', id: owner.workspaceId, dead: true }, async () => {})
+    await ring.change({ scope: 'workspace', id: owner.workspaceId, invalidates: true }, async () => {})
     expect(dead).toEqual([a.key_id, a.key_id, b.key_id])
     expect(deaths).toEqual(['key', null, 'workspace', 'workspace'])
     unsubscribe()
@@ -270,13 +270,13 @@ describe('feed credentials', () => {
     const not = async (state: string) => {
       const others: string[] = []
       for (const [name, credential] of Object.entries(feeds))
-        if ((await ring.isAlive(credential)) !== state) others.push(name)
+        if ((await ring.credentialState(credential)) !== state) others.push(name)
       return others.sort()
     }
     const gone: string[] = []
     const expectGone = async (...names: string[]) => {
       gone.push(...names)
-      expect(await not('alive')).toEqual([...gone].sort())
+      expect(await not('valid')).toEqual([...gone].sort())
     }
     await expectGone()
     await store.revoke(owner, keys.revoked.key_id)
@@ -291,11 +291,11 @@ describe('feed credentials', () => {
     await expectGone('graced key', 'token of graced')
     clock.aheadMs = 91_000
     await expectGone('expiring key', 'token of expiring')
-    for (const name of gone) expect(await ring.isAlive(feeds[name]!)).toBe('dead')
+    for (const name of gone) expect(await ring.credentialState(feeds[name]!)).toBe('invalid')
 
     const suspend = (status: string) =>
       ring.change(
-        { scope: 'workspace', id: owner.workspaceId, dead: status === 'suspended' },
+        { scope: 'workspace', id: owner.workspaceId, invalidates: status === 'suspended' },
         (tx) => tx`update workspaces set status = ${status} where workspace_id = ${owner.workspaceId}`,
       )
     await suspend('suspended')
@@ -324,13 +324,13 @@ describe('feed credentials', () => {
       exclusive: true,
     })
     await later.start()
-    expect(await later.isAlive(credential)).toBe('alive')
+    expect(await later.credentialState(credential)).toBe('valid')
     const before = counted.statements
-    for (let i = 0; i < 1_000; i++) expect(later.isAlive(credential)).toBe('alive')
+    for (let i = 0; i < 1_000; i++) expect(later.credentialState(credential)).toBe('valid')
     expect(counted.statements).toBe(before)
     await later.stop()
     expect(await sql`select last_used_at from api_keys where key_id = ${key_id}`).toEqual([used!] as never)
-    expect(await refusal(() => later.isAlive(credential))).toStartWith('UNAVAILABLE')
+    expect(await refusal(() => later.credentialState(credential))).toStartWith('UNAVAILABLE')
   })
 
   test('are looked up again after eviction, and dead once deleted from Postgres', async () => {
@@ -338,9 +338,9 @@ describe('feed credentials', () => {
     const tokens = await Promise.all(Array.from({ length: 10 }, () => newToken()))
     const credentials: string[] = []
     for (const token of tokens) credentials.push((await ring.authenticateFeed(token)).credential)
-    for (const credential of credentials) expect(await ring.isAlive(credential)).toBe('alive')
+    for (const credential of credentials) expect(await ring.credentialState(credential)).toBe('valid')
     await sql`delete from feed_tokens`
-    expect(await ring.isAlive(credentials[0]!)).toBe('dead')
+    expect(await ring.credentialState(credentials[0]!)).toBe('invalid')
   })
 
   test('answer UNAVAILABLE when Postgres is needed and down', async () => {
@@ -348,7 +348,7 @@ describe('feed credentials', () => {
     atEnd(() => nowhere.end({ timeout: 0 }))
     const { ring } = await ringOnDatabase({ sql: nowhere })
     const { text, hash } = mintToken('feed')
-    expect(await refusal(() => ring.isAlive(hash.toString('base64')))).toStartWith('UNAVAILABLE')
+    expect(await refusal(() => ring.credentialState(hash.toString('base64')))).toStartWith('UNAVAILABLE')
     expect(await refusal(() => ring.authenticateFeed(text))).toStartWith('UNAVAILABLE')
   })
 
@@ -357,7 +357,9 @@ describe('feed credentials', () => {
     const [a, b] = await Promise.all([newKey(), newKey()])
     const open = await Promise.all([a, b].map(async ({ key }) => ring.authenticateFeed(await newToken({}, key))))
     const dead: string[] = []
-    ring.onKeyDead((deathOf) => dead.push(...open.filter(({ caller }) => deathOf(caller)).map((it) => it.credential)))
+    ring.onKeysInvalidated((reasonOf) =>
+      dead.push(...open.filter(({ caller }) => reasonOf(caller)).map((it) => it.credential)),
+    )
     await store.revoke(owner, a.key_id)
     expect(dead).toEqual([open[0]!.credential])
   })
