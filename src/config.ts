@@ -94,7 +94,7 @@ export interface HostedConfig {
   readonly queuedRuns: number
   /** Longest time that invoke waits for a run. */
   readonly waitMs: number
-  /** How long a person may take to decide; null: for ever. */
+  /** How long a person may take to decide; null: forever. */
   readonly pauseMs: number | null
 }
 
@@ -122,7 +122,7 @@ export interface Config {
   readonly journalMaxBytes: number
   /** How long loaded journal segments are kept for feeds that resume, and how much of them. */
   readonly journalKeepBytes: number
-  /** How long events are kept; undefined: for ever. A workspace may have a shorter limit of its own. */
+  /** How long events are kept; undefined: forever. A workspace may have a shorter limit of its own. */
   readonly eventRetentionDays: number | undefined
   /** Web pages that may open feeds; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined

@@ -2,7 +2,7 @@ import { invalid } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
 import { shown } from '../http/validation-message.ts'
 
-type Check = (value: unknown, place: string) => void
+type Check = (value: unknown, path: string) => void
 
 const TYPES = new Set(['null', 'boolean', 'object', 'array', 'number', 'integer', 'string'])
 
@@ -14,96 +14,96 @@ const TYPES = new Set(['null', 'boolean', 'object', 'array', 'number', 'integer'
  * for a misspelt type.
  *
  * @param value a JSON object
- * @param place its path in the request
+ * @param path where the schema is in the request
  * @throws ApiError VALIDATION_ERROR naming the keyword
  */
-export function checkJsonSchema(value: Record<string, unknown>, place: string): void {
-  schema(value, place)
+export function checkJsonSchema(value: Record<string, unknown>, path: string): void {
+  schema(value, path)
   if (value.type !== undefined && value.type !== 'object')
-    throw invalid(`${place}.type`, `expected "object" at the root of the schema; got ${shown(value.type)}`)
+    throw invalid(`${path}.type`, `expected "object" at the root of the schema; got ${shown(value.type)}`)
 }
 
-const schema: Check = (value, place) => {
+const schema: Check = (value, path) => {
   if (typeof value === 'boolean') return
-  if (!isObject(value)) throw invalid(place, `expected a JSON Schema, an object or a boolean; got ${shown(value)}`)
+  if (!isObject(value)) throw invalid(path, `expected a JSON Schema, an object or a boolean; got ${shown(value)}`)
   for (const [keyword, argument] of Object.entries(value))
-    if (Object.hasOwn(KEYWORDS, keyword)) KEYWORDS[keyword]!(argument, `${place}.${keyword}`)
+    if (Object.hasOwn(KEYWORDS, keyword)) KEYWORDS[keyword]!(argument, `${path}.${keyword}`)
 }
 
-const schemas: Check = (value, place) => {
-  if (!Array.isArray(value) || value.length === 0) throw expected('a non-empty array of schemas', value, place)
+const schemas: Check = (value, path) => {
+  if (!Array.isArray(value) || value.length === 0) throw expected('a non-empty array of schemas', value, path)
   value.forEach((item, index) => {
-    schema(item, `${place}[${index}]`)
+    schema(item, `${path}[${index}]`)
   })
 }
 
-const schemaMap: Check = (value, place) => {
-  if (!isObject(value)) throw expected('an object of schemas', value, place)
-  for (const [name, item] of Object.entries(value)) schema(item, placeOf(place, name))
+const schemaMap: Check = (value, path) => {
+  if (!isObject(value)) throw expected('an object of schemas', value, path)
+  for (const [name, item] of Object.entries(value)) schema(item, pathOf(path, name))
 }
 
-const patternMap: Check = (value, place) => {
-  schemaMap(value, place)
-  for (const name of Object.keys(value as object)) pattern(name, placeOf(place, name))
+const patternMap: Check = (value, path) => {
+  schemaMap(value, path)
+  for (const name of Object.keys(value as object)) pattern(name, pathOf(path, name))
 }
 
-/** As `dependencies` of older drafts: a schema or names of properties. */
-const dependencyMap: Check = (value, place) => {
-  if (!isObject(value)) throw expected('an object', value, place)
+/** `dependencies` of older drafts: a schema or names of properties. */
+const dependencyMap: Check = (value, path) => {
+  if (!isObject(value)) throw expected('an object', value, path)
   for (const [name, item] of Object.entries(value))
-    if (Array.isArray(item)) names(item, placeOf(place, name))
-    else schema(item, placeOf(place, name))
+    if (Array.isArray(item)) names(item, pathOf(path, name))
+    else schema(item, pathOf(path, name))
 }
 
-const schemaOrSchemas: Check = (value, place) => (Array.isArray(value) ? schemas(value, place) : schema(value, place))
+const schemaOrSchemas: Check = (value, path) => (Array.isArray(value) ? schemas(value, path) : schema(value, path))
 
-const typeNames: Check = (value, place) => {
+const typeNames: Check = (value, path) => {
   const given = Array.isArray(value) ? value : [value]
   const isRight = given.length > 0 && given.every((name) => TYPES.has(name)) && new Set(given).size === given.length
-  if (!isRight) throw expected(`one or several of ${[...TYPES].join(', ')}`, value, place)
+  if (!isRight) throw expected(`one or several of ${[...TYPES].join(', ')}`, value, path)
 }
 
-const names: Check = (value, place) => {
+const names: Check = (value, path) => {
   const isRight =
     Array.isArray(value) && value.every((name) => typeof name === 'string') && new Set(value).size === value.length
-  if (!isRight) throw expected('an array of different strings', value, place)
+  if (!isRight) throw expected('an array of different strings', value, path)
 }
 
-const namesMap: Check = (value, place) => {
-  if (!isObject(value)) throw expected('an object', value, place)
-  for (const [name, item] of Object.entries(value)) names(item, placeOf(place, name))
+const namesMap: Check = (value, path) => {
+  if (!isObject(value)) throw expected('an object', value, path)
+  for (const [name, item] of Object.entries(value)) names(item, pathOf(path, name))
 }
 
-const values: Check = (value, place) => {
-  if (!Array.isArray(value) || value.length === 0) throw expected('a non-empty array', value, place)
+const values: Check = (value, path) => {
+  if (!Array.isArray(value) || value.length === 0) throw expected('a non-empty array', value, path)
 }
 
-const text: Check = (value, place) => {
-  if (typeof value !== 'string') throw expected('a string', value, place)
+const text: Check = (value, path) => {
+  if (typeof value !== 'string') throw expected('a string', value, path)
 }
 
-const flag: Check = (value, place) => {
-  if (typeof value !== 'boolean') throw expected('true or false', value, place)
+const flag: Check = (value, path) => {
+  if (typeof value !== 'boolean') throw expected('true or false', value, path)
 }
 
-const amount: Check = (value, place) => {
-  if (!Number.isFinite(value)) throw expected('a number', value, place)
+const amount: Check = (value, path) => {
+  if (!Number.isFinite(value)) throw expected('a number', value, path)
 }
 
-const positive: Check = (value, place) => {
-  if (!Number.isFinite(value) || (value as number) <= 0) throw expected('a number above 0', value, place)
+const positive: Check = (value, path) => {
+  if (!Number.isFinite(value) || (value as number) <= 0) throw expected('a number above 0', value, path)
 }
 
-const size: Check = (value, place) => {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw expected('an integer of at least 0', value, place)
+const size: Check = (value, path) => {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw expected('an integer of at least 0', value, path)
 }
 
-const pattern: Check = (value, place) => {
-  text(value, place)
+const pattern: Check = (value, path) => {
+  text(value, path)
   try {
     new RegExp(value as string, 'u')
   } catch {
-    throw expected('a regular expression (ECMA-262)', value, place)
+    throw expected('a regular expression (ECMA-262)', value, path)
   }
 }
 
@@ -161,10 +161,10 @@ const KEYWORDS: Record<string, Check> = {
   writeOnly: flag,
 }
 
-function expected(what: string, value: unknown, place: string) {
-  return invalid(place, `expected ${what}; got ${shown(value)}`)
+function expected(what: string, value: unknown, path: string) {
+  return invalid(path, `expected ${what}; got ${shown(value)}`)
 }
 
-function placeOf(place: string, name: string): string {
-  return /^[\w$-]{1,80}$/.test(name) ? `${place}.${name}` : `${place}[${shown(name)}]`
+function pathOf(path: string, name: string): string {
+  return /^[\w$-]{1,80}$/.test(name) ? `${path}.${name}` : `${path}[${shown(name)}]`
 }

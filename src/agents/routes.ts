@@ -35,7 +35,7 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
         tags,
         operationId: 'listAgents',
         summary: 'List the agents of the workspace',
-        description: 'Newest first. Archived agents are not listed. Conditions are joined by AND.',
+        description: 'Newest first. Archived agents are not listed. Conditions are combined with AND.',
       },
     })
     .get('/:agentId', ({ caller, params }) => agents.get(caller, params.agentId), {
@@ -45,7 +45,7 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
         tags,
         operationId: 'getAgent',
         summary: 'Read an agent',
-        description: 'Answers NOT_FOUND for an archived agent.',
+        description: 'Returns NOT_FOUND for an archived agent.',
       },
     })
     .patch('/:agentId', ({ caller, params, body }) => agents.edit(caller, params.agentId, body), {
@@ -57,7 +57,7 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
         operationId: 'editAgent',
         summary: 'Edit an agent',
         description:
-          'Changes the fields that are given; null clears what may be null. Runs that have begun keep the version ' +
+          'Changes the fields that are given; null clears a nullable field. Runs that have started keep the version ' +
           'that they started with.',
       },
     })

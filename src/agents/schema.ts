@@ -15,7 +15,7 @@ import {
 } from '../http/schema.ts'
 import { Tools } from './tools.ts'
 
-/** What of an agent goes over the wire (docs/specification.md#agents). */
+/** The wire format of agents (docs/specification.md#agents). */
 
 const NAME_LENGTH_MAX = 200
 const DESCRIPTION_LENGTH_MAX = 10_000
@@ -28,13 +28,13 @@ const TIMEOUT_SECONDS_MAX = 86_400
 const BUDGET_USD_MAX = 1_000_000
 const STALE_AFTER_SECONDS_MAX = 365 * 86_400
 
-/** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
+/** For enums: Elysia would fill a missing optional one with its first value, hence the explicit default. */
 const NO_DEFAULT = { default: undefined }
 const RuntimeType = Named(
   'RuntimeType',
   t.UnionEnum(['hosted', 'external'], {
     ...NO_DEFAULT,
-    description: 'The service runs a hosted agent; an external one reports. Fixed at creation; default external.',
+    description: 'The service runs hosted agents; external ones report to it. Fixed at creation; default external.',
   }),
 )
 const AgentStatus = Named(
@@ -45,20 +45,20 @@ const AgentStatus = Named(
   }),
 )
 
-/** What every agent has, and may be edited. */
+/** Editable fields of every agent. */
 const common = {
-  name: Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'What people call the agent.' }),
+  name: Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'The display name of the agent.' }),
   description: Nullable(Text({ maxLength: DESCRIPTION_LENGTH_MAX, description: 'What the agent is for.' })),
   status: AgentStatus,
-  metadata: Described(FreeForm, 'Whatever you want to keep with the agent.'),
+  metadata: Described(FreeForm, 'Any data to store with the agent.'),
 }
 
-/** What only a hosted agent has. Its integers are not `t.Integer`, which takes the text of a number too. */
+/** Fields of hosted agents only. Its integers are not `t.Integer`, which also accepts numeric strings. */
 const hosted = {
   model: Text({
     minLength: 1,
     maxLength: MODEL_LENGTH_MAX,
-    description: 'The name of the model, as its provider calls it.',
+    description: "The provider's name of the model.",
   }),
   prompt: Text({
     minLength: 1,
@@ -67,7 +67,7 @@ const hosted = {
   }),
   tools: Tools,
   output_schema: Nullable(
-    t.Record(t.String(), t.Unknown(), { description: 'A JSON Schema that the output of a run has to match.' }),
+    t.Record(t.String(), t.Unknown(), { description: 'A JSON Schema that the output of a run must match.' }),
   ),
   allow_input_requests: t.Boolean({ description: 'Lets the model ask its caller a question. Default false.' }),
   temperature: Nullable(
@@ -77,31 +77,31 @@ const hosted = {
     Type.Integer({
       minimum: 1,
       maximum: OUTPUT_TOKENS_MAX,
-      description: "Longest answer of one model call; null: the model's default.",
+      description: "Maximum length of one answer of the model; null: the model's default.",
     }),
   ),
   max_steps: Type.Integer({ minimum: 1, maximum: STEPS_MAX, description: 'Model calls a run may make. Default 20.' }),
   timeout_seconds: Type.Integer({
     minimum: 1,
     maximum: TIMEOUT_SECONDS_MAX,
-    description: 'Longest that a run may take, without the time that it waits for a person. Default 300.',
+    description: 'Maximum duration of a run, not counting time spent waiting for a person. Default 300.',
   }),
   budget_usd: Nullable(
     t.Number({
       exclusiveMinimum: 0,
       maximum: BUDGET_USD_MAX,
-      description: 'A run that would pass it fails. It covers the runs that carry out its calls, too.',
+      description: 'A run that would exceed it fails. Child runs count towards it.',
     }),
   ),
 }
 
-/** What only an external agent has. */
+/** Fields of external agents only. */
 const external = {
   stale_after_seconds: Nullable(
     Type.Integer({
       minimum: 1,
       maximum: STALE_AFTER_SECONDS_MAX,
-      description: 'A run silent for so long is timed_out; null: never.',
+      description: 'A run that is silent for this long is timed_out; null: never.',
     }),
   ),
 }
@@ -118,24 +118,24 @@ export const CreateAgent = Named(
 )
 export type CreateAgent = typeof CreateAgent.static
 
-/** Body of `PATCH /api/v1/agents/:agentId`: what is to change. Null clears what may be null. */
+/** Body of `PATCH /api/v1/agents/:agentId`: the fields to change. Null clears a nullable field. */
 export const EditAgent = Named(
   'EditAgent',
   Body({
     ...editable,
-    // Known here only so that it can be refused with a reason.
-    runtime_type: t.Optional(t.Unknown({ description: 'Refused: fixed at creation.' })),
+    // Listed only so that the error can say why it is rejected.
+    runtime_type: t.Optional(t.Unknown({ description: 'Rejected: fixed at creation.' })),
   }),
 )
 export type EditAgent = typeof EditAgent.static
 
-/** An agent as clients read it. Fields that its runtime type does not have are null. */
+/** An agent as clients see it. Fields that its runtime type does not have are null. */
 export const AgentRecord = Named(
   'Agent',
   t.Object(
     {
       agent_id: Described(Uuid, 'The agent.'),
-      name: t.String({ description: 'What people call the agent.' }),
+      name: t.String({ description: 'The display name of the agent.' }),
       description: Described(Nullable(t.String()), 'What the agent is for.'),
       runtime_type: RuntimeType,
       status: AgentStatus,
@@ -144,26 +144,29 @@ export const AgentRecord = Named(
       tools: Described(Nullable(JsonText(Tools)), 'What the model can call.'),
       output_schema: Described(
         Nullable(JsonText({ type: 'object', additionalProperties: true })),
-        'A JSON Schema that the output of a run has to match.',
+        'A JSON Schema that the output of a run must match.',
       ),
       allow_input_requests: Described(Nullable(t.Boolean()), 'Whether the model may ask its caller a question.'),
       temperature: Described(Nullable(t.Number()), "Sampling temperature; null: the model's default."),
-      max_output_tokens: Described(Nullable(Type.Integer()), 'Longest answer of one model call, in tokens.'),
+      max_output_tokens: Described(Nullable(Type.Integer()), 'Maximum length of one answer of the model, in tokens.'),
       max_steps: Described(Nullable(Type.Integer()), 'Model calls that a run may make.'),
-      timeout_seconds: Described(Nullable(Type.Integer()), 'Longest that a run may take.'),
-      budget_usd: Described(Nullable(t.Number()), 'The most that a run may cost, in US dollars; null: no limit.'),
-      stale_after_seconds: Described(Nullable(Type.Integer()), 'A run silent for so long is timed_out; null: never.'),
-      metadata: Described(FreeForm, 'Whatever you keep with the agent.'),
-      version: Type.Integer({ minimum: 1, description: 'Rises with each edit that changes something.' }),
+      timeout_seconds: Described(Nullable(Type.Integer()), 'Maximum duration of a run.'),
+      budget_usd: Described(Nullable(t.Number()), 'Maximum cost of a run, in US dollars; null: no limit.'),
+      stale_after_seconds: Described(
+        Nullable(Type.Integer()),
+        'A run that is silent for this long is timed_out; null: never.',
+      ),
+      metadata: Described(FreeForm, 'Data stored with the agent.'),
+      version: Type.Integer({ minimum: 1, description: 'Incremented by each edit that changes something.' }),
       created_at: Described(Timestamp, 'When the agent was created.'),
-      updated_at: Described(Timestamp, 'When it was edited last.'),
+      updated_at: Described(Timestamp, 'When it was last edited.'),
     },
     { description: 'An agent. Fields that its runtime type does not have are null.' },
   ),
 )
 export type AgentRecord = typeof AgentRecord.static
 
-/** Answer of `DELETE /api/v1/agents/:agentId`. */
+/** Response of `DELETE /api/v1/agents/:agentId`. */
 export const ArchivedAgent = Named(
   'ArchivedAgent',
   t.Object({
@@ -173,7 +176,7 @@ export const ArchivedAgent = Named(
 )
 export type ArchivedAgent = typeof ArchivedAgent.static
 
-/** Query of `GET /api/v1/agents`. Conditions are joined by AND. Archived agents are not listed. */
+/** Query of `GET /api/v1/agents`. Conditions are combined with AND. Archived agents are not listed. */
 export const ListAgents = t.Object(
   { status: t.Optional(AgentStatus), runtime_type: t.Optional(RuntimeType), ...PageQuery },
   { additionalProperties: false },

@@ -58,7 +58,7 @@ export function settingsOf(body: CreateAgent): Settings {
 }
 
 /**
- * The settings after an edit; the very object that was given if the edit changes nothing.
+ * The settings after an edit; the same object if the edit changes nothing.
  * @throws ApiError VALIDATION_ERROR as in {@link settingsOf}, and for any `runtime_type`
  */
 export function edited(settings: Settings, { runtime_type, ...edit }: EditAgent): Settings {
@@ -79,7 +79,7 @@ function checkFields(body: Partial<CreateAgent>, runtimeType: Settings['runtime_
   const [foreign, owner] = runtimeType === 'hosted' ? [EXTERNAL_FIELDS, 'an external'] : [HOSTED_FIELDS, 'a hosted']
   for (const field of foreign)
     if (body[field] !== undefined && body[field] !== null)
-      throw invalid(field, `only ${owner} agent has this; the runtime_type of this one is ${runtimeType}`)
+      throw invalid(field, `only ${owner} agent has this; this agent's runtime_type is ${runtimeType}`)
   if (body.tools !== undefined) checkTools(body.tools)
   if (body.output_schema !== undefined && body.output_schema !== null)
     checkJsonSchema(body.output_schema, 'output_schema')

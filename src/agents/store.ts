@@ -24,7 +24,7 @@ export interface AgentStoreDeps {
   readonly clock: Clock
 }
 
-/** Agents of a workspace (docs/specification.md#agents). An archived agent is in none of the answers. */
+/** Agents of a workspace (docs/specification.md#agents). Archived agents are in none of the results. */
 export class AgentStore {
   constructor(private readonly deps: AgentStoreDeps) {}
 

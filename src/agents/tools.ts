@@ -6,10 +6,7 @@ import { Body, Described, Named, Text, Uuid } from '../http/schema.ts'
 import { type Finding, shown, validationMessage } from '../http/validation-message.ts'
 import { checkJsonSchema } from './json-schema.ts'
 
-/**
- * Tools of a hosted agent (docs/specification.md#tools), as they are defined; carrying them out is another module's
- * work.
- */
+/** Tools of a hosted agent (docs/specification.md#tools), as they are defined; `hosted/tools/` executes them. */
 
 const TOOLS_MAX = 128
 const DESCRIPTION_LENGTH_MAX = 10_000
@@ -17,7 +14,7 @@ const URL_LENGTH_MAX = 4_000
 const HEADERS_MAX = 50
 const HEADER_LENGTH_MAX = 8_000
 const ALLOWED_TOOLS_MAX = 500
-/** What model providers take as the name of a function. */
+/** What model providers accept as the name of a function. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
 /** Built in, for agents with `allow_input_requests`. */
 const RESERVED_NAME = 'request_input'
@@ -28,10 +25,10 @@ const common = {
   name: Text({
     minLength: 1,
     maxLength: 64,
-    description: 'Letters, digits, `_` and `-`; unlike every other of the agent.',
+    description: 'Letters, digits, `_` and `-`; unique among the tools of the agent.',
   }),
   description: Text({ maxLength: DESCRIPTION_LENGTH_MAX, description: 'Tells the model what the tool is for.' }),
-  requires_approval: t.Optional(t.Boolean({ description: 'A person has to approve each call. Default false.' })),
+  requires_approval: t.Optional(t.Boolean({ description: 'A person must approve each call. Default false.' })),
 }
 const Url = Text({ minLength: 1, maxLength: URL_LENGTH_MAX, description: 'http or https.' })
 const Headers = t.Record(t.String(), Text({ maxLength: HEADER_LENGTH_MAX }), {
@@ -70,7 +67,7 @@ const McpTool = Named(
     allowed_tools: t.Optional(
       t.Array(Text({ minLength: 1, maxLength: 200 }), {
         maxItems: ALLOWED_TOOLS_MAX,
-        description: 'Names of the tools that the model may call; all of them unless given.',
+        description: 'Names of the tools that the model may call; default all.',
       }),
     ),
     headers: t.Optional(Headers),
@@ -85,7 +82,9 @@ export type Tool = HttpTool | AgentTool | McpTool
 
 TypeRegistry.Set('Tools', (_schema, value) => Array.isArray(value) && value.length <= TOOLS_MAX)
 
-/** Only the array is checked with the body; {@link checkTools} does the rest, because a union's errors help nobody. */
+/**
+ * Only the array is checked with the body; {@link checkTools} does the rest, because errors of a union are not helpful.
+ */
 export const Tools = Type.Unsafe<readonly unknown[]>({
   [Kind]: 'Tools',
   type: 'array',
@@ -94,62 +93,61 @@ export const Tools = Type.Unsafe<readonly unknown[]>({
   items: { anyOf: Object.values(SCHEMA_OF) },
 })
 
-/** @throws ApiError VALIDATION_ERROR naming the place, as in `tools[1].url` */
+/** @throws ApiError VALIDATION_ERROR with the path, as in `tools[1].url` */
 export function checkTools(tools: readonly unknown[]): readonly Tool[] {
   const names = new Set<string>()
   tools.forEach((tool, index) => {
-    const place = `tools[${index}]`
+    const path = `tools[${index}]`
     const checked = checkShape(tool, index, tools)
     if (!TOOL_NAME.test(checked.name))
-      throw invalid(`${place}.name`, `expected 1 to 64 letters, digits, "_" or "-"; got ${shown(checked.name)}`)
-    if (checked.name === RESERVED_NAME)
-      throw invalid(`${place}.name`, `${RESERVED_NAME} is the name of a built-in tool`)
-    if (names.has(checked.name)) throw invalid(`${place}.name`, `another tool is called ${shown(checked.name)} already`)
+      throw invalid(`${path}.name`, `expected 1 to 64 letters, digits, "_" or "-"; got ${shown(checked.name)}`)
+    if (checked.name === RESERVED_NAME) throw invalid(`${path}.name`, `${RESERVED_NAME} is the name of a built-in tool`)
+    if (names.has(checked.name)) throw invalid(`${path}.name`, `another tool is already called ${shown(checked.name)}`)
     names.add(checked.name)
-    checkMeaning(checked, place)
+    checkMeaning(checked, path)
   })
   return tools as readonly Tool[]
 }
 
 function checkShape(tool: unknown, index: number, tools: readonly unknown[]): Tool {
-  const place = `tools[${index}]`
+  const path = `tools[${index}]`
   if (typeof tool !== 'object' || tool === null || Array.isArray(tool))
-    throw invalid(place, `expected an object; got ${shown(tool)}`)
+    throw invalid(path, `expected an object; got ${shown(tool)}`)
   const { type } = tool as { type?: unknown }
   if (type !== 'http' && type !== 'agent' && type !== 'mcp')
-    throw invalid(`${place}.type`, `expected one of http, agent, mcp; got ${shown(type)}`)
+    throw invalid(`${path}.type`, `expected one of http, agent, mcp; got ${shown(type)}`)
   const finding = Value.Errors(SCHEMA_OF[type], tool).First() as Finding | undefined
   if (finding === undefined) return tool as Tool
   const valueError = { ...finding, path: `/tools/${index}${finding.path}` }
   throw new ApiError('VALIDATION_ERROR', validationMessage({ type: 'body', value: { tools }, valueError }))
 }
 
-function checkMeaning(tool: Tool, place: string): void {
+function checkMeaning(tool: Tool, path: string): void {
   if (tool.type === 'http') {
-    checkUrl(tool.url, `${place}.url`)
-    checkHeaders(tool.headers, `${place}.headers`)
-    checkJsonSchema(tool.parameters, `${place}.parameters`)
+    checkUrl(tool.url, `${path}.url`)
+    checkHeaders(tool.headers, `${path}.headers`)
+    checkJsonSchema(tool.parameters, `${path}.parameters`)
   }
   if (tool.type === 'mcp') {
-    checkUrl(tool.server_url, `${place}.server_url`)
-    checkHeaders(tool.headers, `${place}.headers`)
+    checkUrl(tool.server_url, `${path}.server_url`)
+    checkHeaders(tool.headers, `${path}.headers`)
   }
 }
 
-/** Where the address leads is judged when it is called: names change what they stand for. */
-function checkUrl(text: string, place: string): void {
+/** The address behind the host name is checked at call time, because names may resolve differently later. */
+function checkUrl(text: string, path: string): void {
   const url = URL.parse(text)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw invalid(place, `expected an http or https URL; got ${shown(text)}`)
+    throw invalid(path, `expected an http or https URL; got ${shown(text)}`)
   if (url.username !== '' || url.password !== '')
-    throw invalid(place, 'expected a URL without a user name or password; send credentials in headers')
+    throw invalid(path, 'expected a URL without a user name or password; send credentials in headers')
 }
 
-function checkHeaders(headers: Record<string, string> | undefined, place: string): void {
+function checkHeaders(headers: Record<string, string> | undefined, path: string): void {
   for (const [name, value] of Object.entries(headers ?? {})) {
-    if (!HEADER_NAME.test(name)) throw invalid(place, `expected names of HTTP headers; got ${shown(name)}`)
+    if (!HEADER_NAME.test(name)) throw invalid(path, `expected names of HTTP headers; got ${shown(name)}`)
     // The value may be a secret: the message does not repeat it.
     if (!HEADER_VALUE.test(value))
-      throw invalid(`${place}[${shown(name)}]`, 'expected the value of an HTTP header, on one line')
+      throw invalid(`${path}[${shown(name)}]`, 'expected the value of an HTTP header, on one line')
   }
 }

@@ -301,9 +301,9 @@ export class EventScan {
 
   /** Records the first problem of the current event; unless the call is `partial`, it fails immediately. */
   private fail(field: string, problem: string): void {
-    const place = `events[${this.seenIndex}]${field}`
-    if (!this.partial) throw invalid(place, problem)
-    this.problem ??= `${place}: ${problem}`
+    const path = `events[${this.seenIndex}]${field}`
+    if (!this.partial) throw invalid(path, problem)
+    this.problem ??= `${path}: ${problem}`
   }
 
   /** The text at these offsets, truncated for a message. */

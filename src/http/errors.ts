@@ -49,7 +49,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Shorthand for VALIDATION_ERROR. `place` is a path into the request, such as `events[3].level`. */
-export function invalid(place: string, problem: string): ApiError {
-  return new ApiError('VALIDATION_ERROR', place === '' ? problem : `${place}: ${problem}`)
+/** Shorthand for VALIDATION_ERROR. `path` points into the request, such as `events[3].level`. */
+export function invalid(path: string, problem: string): ApiError {
+  return new ApiError('VALIDATION_ERROR', path === '' ? problem : `${path}: ${problem}`)
 }

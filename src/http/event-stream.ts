@@ -15,7 +15,7 @@ export interface EventStreamOwner {
 export interface EventStreamLimits {
   /** How long the queue may stay full before the client is cut off. */
   readonly slowConsumerMs: number
-  /** A sign of life follows so long after what was last sent. */
+  /** A heartbeat is sent this long after the last write. */
   readonly heartbeatMs: number
 }
 
@@ -80,7 +80,7 @@ export class BoundedEventStream {
     if (this.release()) this.controller.close()
   }
 
-  /** Breaks the response off. The queue is discarded: nobody may ever read it. */
+  /** Aborts the response and discards the queue, because the client may never read it. */
   cut(error: unknown = new Error('the client does not read')): void {
     if (this.release()) this.controller.error(error)
   }

@@ -68,8 +68,9 @@ export interface Idempotency {
    */
   begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }>
   /**
-   * A `beforeHandle` hook for POST routes: replays the stored response, or sets `context.mint` and `context.reservation`,
-   * which the envelope layer settles when the response is known. Without the header it costs one header lookup.
+   * A `beforeHandle` hook for POST routes: replays the stored response, or sets `context.mint` and
+   * `context.reservation`, which the envelope layer settles when the response is known. Requests without the header
+   * cost one header lookup.
    */
   beforeHandle(context: IdempotencyContext): Promise<Response | undefined>
   /**

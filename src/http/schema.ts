@@ -11,29 +11,29 @@ import { parseTimestamp } from './timestamp.ts'
 
 const COMPONENT = Symbol('component')
 
-/** A schema with the name that it has in the document, and in clients made from it. */
+/** Gives a schema its name in the OpenAPI document, and so in generated clients. */
 export function Named<T extends TSchema>(name: string, schema: T): T {
   return { ...schema, [COMPONENT]: { name, schema } }
 }
 
-/** The name of a schema and the schema as it was named; undefined for a schema that is written out where it is used. */
+/** The name of a schema and the schema as it was named; undefined for a schema without a name, which is inlined. */
 export function componentOf(schema: object): { readonly name: string; readonly schema: TSchema } | undefined {
   return (schema as { [COMPONENT]?: { name: string; schema: TSchema } })[COMPONENT]
 }
 
-/** The same schema, with what its value means in this place. */
+/** The same schema with a description of what its value means here. */
 export function Described<T extends TSchema>(schema: T, description: string): T {
   return { ...schema, description }
 }
 
-/** An integer of an answer that is never negative. Unlike Elysia's `t.Integer`, it is no text in the document. */
+/** A non-negative integer in a response. Elysia's `t.Integer` would be documented as `string | integer`. */
 export function Count(description: string) {
   return Type.Integer({ minimum: 0, description })
 }
 
 const UUID_PATTERN = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
 
-/** Any RFC 9562 UUID, in either case. Lower it before it is stored or compared. */
+/** Any RFC 9562 UUID, in either case. Convert it to lower case before it is stored or compared. */
 export const Uuid = t.String({ pattern: UUID_PATTERN, format: 'uuid', title: 'uuid' })
 
 /** A timestamp as we send it: `2026-01-31T09:30:00.123Z`. */
@@ -41,7 +41,7 @@ export const Timestamp = t.String({ title: 'timestamp', examples: ['2026-01-31T0
 
 TypeRegistry.Set('TimestampIn', (_schema, value) => typeof value === 'string' && parseTimestamp(value) !== null)
 
-/** A timestamp of a caller's: any RFC 3339. {@link parseTimestamp} reads it, and is certain to succeed. */
+/** A timestamp from a caller: any RFC 3339. {@link parseTimestamp} never fails on it. */
 export const TimestampIn = Type.Unsafe<string>({
   [Kind]: 'TimestampIn',
   type: 'string',
@@ -51,12 +51,12 @@ export const TimestampIn = Type.Unsafe<string>({
 
 TypeRegistry.Set('FreeForm', (_schema, value) => value instanceof RawJson && value.text.startsWith('{'))
 
-/** Any JSON object of the caller's, kept as sent (see {@link RawJson}). */
+/** Any JSON object from a caller, kept as sent (see {@link RawJson}). */
 export const FreeForm = Type.Unsafe<RawJson>({ [Kind]: 'FreeForm', type: 'object', additionalProperties: true })
 
 TypeRegistry.Set('JsonText', (_schema, value) => value instanceof RawJson)
 
-/** JSON that is stored and sent as text; `schema` tells readers of the documentation what is in it. */
+/** JSON that is stored and sent as text; `schema` documents its content. */
 export function JsonText(schema: object) {
   return Type.Unsafe<RawJson>({ ...schema, [Kind]: 'JsonText' })
 }
@@ -74,16 +74,18 @@ TypeRegistry.Set<TextOptions>(
 )
 
 /**
- * Text of a caller's that Postgres keeps: no NUL (Postgres refuses it), no lone surrogate (it has no UTF-8 form), and a
- * length within bounds.
+ * Text from a caller that Postgres can store: no NUL (Postgres refuses it), no lone surrogate (it has no UTF-8 form),
+ * and a length within bounds.
  */
 export function Text(options: TextOptions) {
   return Type.Unsafe<string>({ ...options, [Kind]: 'Text', type: 'string', title: 'text' })
 }
 
-/** What keeps `text` from being a {@link Text} of these options, as a validation message ends; null if nothing does. */
+/**
+ * Why `text` is not a valid {@link Text} of these options, worded as the end of a validation message; null if it is.
+ */
 export function textProblem(text: string, { minLength = 0, maxLength }: TextOptions): string | null {
-  // A code point is one or two units, so most texts are judged without being counted.
+  // A code point is one or two units, so most texts need not be counted.
   if (text.length > maxLength && (text.length > 2 * maxLength || codePoints(text) > maxLength))
     return `expected at most ${maxLength} characters`
   if (text.length < 2 * minLength && codePoints(text) < minLength)
@@ -101,7 +103,7 @@ interface IntOptions {
 
 TypeRegistry.Set<IntOptions>('Int', (schema, value) => isIntWithin(value, schema))
 
-/** An integer of a body. Unlike Elysia's `t.Integer`, which also takes `"5"`, it takes only numbers. */
+/** An integer in a request body. Unlike Elysia's `t.Integer`, which also takes `"5"`, it takes only numbers. */
 export function Int(options: IntOptions) {
   return Type.Unsafe<number>({ ...options, [Kind]: 'Int', type: 'integer' })
 }
@@ -111,10 +113,10 @@ TypeRegistry.Set<IntOptions>('QueryInt', (schema, value) =>
   isIntWithin(typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value, schema),
 )
 
-/** A moment inside a list's cursor, Unix milliseconds: within what every store can hold. */
+/** A timestamp in a list's cursor, Unix milliseconds, within the range of every store. */
 export const CursorMs = Int({ minimum: 0, maximum: Date.UTC(2300, 0, 1) - 1 })
 
-/** An integer of a query string. Unlike Elysia's coercion, a refusal tells which parameter it was. */
+/** An integer in a query string. Unlike with Elysia's coercion, the error names the parameter. */
 export function QueryInt(options: IntOptions) {
   return Type.Transform(Type.Unsafe<number>({ ...options, [Kind]: 'QueryInt', type: 'integer' }))
     .Decode(Number)
@@ -136,8 +138,8 @@ export function Body<T extends Record<string, TSchema>>(properties: T, options: 
 
 /** `?limit=&cursor=` of every list (docs/specification.md#lists). */
 export const PageQuery = {
-  limit: t.Optional(QueryInt({ minimum: 1, maximum: 200, description: 'Items on a page; 50 unless given.' })),
-  cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the page before.' })),
+  limit: t.Optional(QueryInt({ minimum: 1, maximum: 200, description: 'Items per page; default 50.' })),
+  cursor: t.Optional(t.String({ maxLength: 500, description: '`next_cursor` of the previous page.' })),
 }
 
 /** A page of a list: newest first unless `order` says otherwise, `next_cursor` null at the end. */

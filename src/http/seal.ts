@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { ApiError } from './errors.ts'
 
-/** What a text is encrypted with. A reader of the database, who lacks the secret, cannot decrypt it. */
+/** The key that a text is encrypted with. Whoever reads the database lacks the secret, so cannot decrypt it. */
 export interface SealKey {
   /** High entropy: an API key. */
   readonly secret: string

@@ -26,7 +26,7 @@ export interface Finding {
 
 const SHOWN_CHARACTERS_MAX = 80
 /** Prefix of a field's path, per part of the request. Fields of the body have none. */
-const PLACE_OF: Record<string, string> = {
+const PREFIX_OF: Record<string, string> = {
   body: '',
   query: 'query',
   params: 'path',
@@ -45,11 +45,11 @@ export function validationMessage(failure: ValidationFailure): string {
   const { valueError } = failure
   if (valueError === undefined) return `${failure.type}: not valid`
   const finding = innermost(valueError)
-  const place = placeOf(PLACE_OF[failure.type] ?? '', finding.path)
+  const path = pathOf(PREFIX_OF[failure.type] ?? '', finding.path)
   if (finding.type === ValueErrorType.ObjectAdditionalProperties)
-    return unknownField(place, finding.path, finding.schema)
-  if (finding.type === ValueErrorType.ObjectRequiredProperty) return misspelt(failure, finding) ?? `${place}: required`
-  return `${place === '' ? failure.type : place}: ${expectation(finding)}; got ${shown(finding.value)}`
+    return unknownField(path, finding.path, finding.schema)
+  if (finding.type === ValueErrorType.ObjectRequiredProperty) return misspelt(failure, finding) ?? `${path}: required`
+  return `${path === '' ? failure.type : path}: ${expectation(finding)}; got ${shown(finding.value)}`
 }
 
 /** Descends into the variant of a union that the value was meant for, if only one fits. */
@@ -120,14 +120,14 @@ function range(min: number | undefined, max: number | undefined, unit: string): 
 }
 
 /** `events[3].level` from `/events/3/level`. A name that is not an identifier is quoted. */
-function placeOf(prefix: string, pointer: string): string {
-  let place = prefix
+function pathOf(prefix: string, pointer: string): string {
+  let path = prefix
   for (const segment of segmentsOf(pointer)) {
-    if (/^\d+$/.test(segment)) place += `[${segment}]`
-    else if (/^[\w$-]{1,80}$/.test(segment)) place += place === '' ? segment : `.${segment}`
-    else place += `[${shown(segment)}]`
+    if (/^\d+$/.test(segment)) path += `[${segment}]`
+    else if (/^[\w$-]{1,80}$/.test(segment)) path += path === '' ? segment : `.${segment}`
+    else path += `[${shown(segment)}]`
   }
-  return place
+  return path
 }
 
 function segmentsOf(pointer: string): string[] {
@@ -146,18 +146,18 @@ function misspelt(failure: ValidationFailure, finding: Finding): string | null {
   if (typeof parent !== 'object' || parent === null || parent instanceof RawJson) return null
   for (const name in parent) {
     if (!isSimilar(name, missing)) continue
-    const place = placeOf(PLACE_OF[failure.type] ?? '', `${finding.path.slice(0, -missing.length)}${name}`)
-    return `${place}: unknown field; did you mean ${JSON.stringify(missing)}?`
+    const path = pathOf(PREFIX_OF[failure.type] ?? '', `${finding.path.slice(0, -missing.length)}${name}`)
+    return `${path}: unknown field; did you mean ${JSON.stringify(missing)}?`
   }
   return null
 }
 
-function unknownField(place: string, pointer: string, schema: TSchema): string {
+function unknownField(path: string, pointer: string, schema: TSchema): string {
   const name = segmentsOf(pointer).at(-1) ?? ''
   const known = Object.keys(schema.properties ?? {})
   const meant = known.find((candidate) => isSimilar(name, candidate))
-  if (meant !== undefined) return `${place}: unknown field; did you mean ${JSON.stringify(meant)}?`
-  return `${place}: unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`
+  if (meant !== undefined) return `${path}: unknown field; did you mean ${JSON.stringify(meant)}?`
+  return `${path}: unknown field; expected ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}`
 }
 
 /** At most two edits, swapped letters, or another notation (`runId`, `run-id`). Equal names are not similar. */

@@ -53,14 +53,14 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * Parses a filter. A field is one value or a list, of which any may match; fields are combined with AND. A condition on a
  * field that a kind of activity does not have excludes that kind.
  *
- * @param place where the fields are in the request, for error messages: `filter`, `query`
+ * @param path where the fields are in the request, for error messages: `filter`, `query`
  * @throws ApiError VALIDATION_ERROR that names the field; FORBIDDEN for an agent or run outside `scope`
  */
-export function parseFilter(input: FilterInput, place: string, scope: Scope): Filter {
+export function parseFilter(input: FilterInput, path: string, scope: Scope): Filter {
   for (const name of Object.keys(input))
     if (!FILTER_FIELDS.includes(name as Field))
-      throw invalid(`${place}.${name}`, `unknown field; expected one of ${FILTER_FIELDS.join(', ')}`)
-  const read = (field: Field, check: Check) => values(input[field], `${place}.${field}`, check)
+      throw invalid(`${path}.${name}`, `unknown field; expected one of ${FILTER_FIELDS.join(', ')}`)
+  const read = (field: Field, check: Check) => values(input[field], `${path}.${field}`, check)
   const levels = read('level', oneOf(LEVELS))
   const statuses = read('status', oneOf(STATUSES))
   const tags = read('tag', text(TAG_LENGTH_MAX))
@@ -69,7 +69,7 @@ export function parseFilter(input: FilterInput, place: string, scope: Scope): Fi
   const fields = {
     agentIds: scoped(read('agent_id', uuid), scope.agentId, 'agent'),
     runIds: scoped(read('run_id', uuid), scope.runId, 'run'),
-    kinds: kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, place),
+    kinds: kindsOf(read('kind', oneOf(KINDS)) as ActivityKind[] | undefined, conditions, path),
     types,
     level: levels && Math.min(...levels.map((level) => LEVELS.indexOf(level as (typeof LEVELS)[number]) + 1)),
     statuses,
@@ -91,16 +91,16 @@ export function matchesType(types: readonly string[], type: string): boolean {
   return types.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type))
 }
 
-type Check = (value: string, place: string) => string
+type Check = (value: string, path: string) => string
 
 /** Returns the values sorted and without duplicates, so that equivalent filters have equal keys. */
-function values(input: unknown, place: string, check: Check): string[] | undefined {
+function values(input: unknown, path: string, check: Check): string[] | undefined {
   if (input === undefined || input === null) return undefined
   const list = Array.isArray(input) ? input : [input]
-  if (list.length === 0) throw invalid(place, 'expected at least one value; omit the field to match everything')
-  if (list.length > VALUES_MAX) throw invalid(place, `expected at most ${VALUES_MAX} values`)
+  if (list.length === 0) throw invalid(path, 'expected at least one value; omit the field to match everything')
+  if (list.length > VALUES_MAX) throw invalid(path, `expected at most ${VALUES_MAX} values`)
   const checked = list.map((value, index) => {
-    const at = Array.isArray(input) ? `${place}[${index}]` : place
+    const at = Array.isArray(input) ? `${path}[${index}]` : path
     if (typeof value !== 'string') throw invalid(at, 'expected text')
     return check(value, at)
   })
@@ -108,34 +108,34 @@ function values(input: unknown, place: string, check: Check): string[] | undefin
 }
 
 function oneOf(words: readonly string[]): Check {
-  return (value, place) => {
+  return (value, path) => {
     if (words.includes(value)) return value
-    throw invalid(place, `expected one of ${words.join(', ')}; got ${JSON.stringify(value.slice(0, 100))}`)
+    throw invalid(path, `expected one of ${words.join(', ')}; got ${JSON.stringify(value.slice(0, 100))}`)
   }
 }
 
-function uuid(value: string, place: string): string {
+function uuid(value: string, path: string): string {
   if (UUID.test(value)) return value.toLowerCase()
-  throw invalid(place, 'expected a uuid')
+  throw invalid(path, 'expected a uuid')
 }
 
 function text(lengthMax: number): Check {
-  return (value, place) => {
+  return (value, path) => {
     if (value.length > 0 && value.length <= lengthMax) return value
-    throw invalid(place, `expected 1 to ${lengthMax} characters`)
+    throw invalid(path, `expected 1 to ${lengthMax} characters`)
   }
 }
 
-function eventType(value: string, place: string): string {
+function eventType(value: string, path: string): string {
   const star = value.indexOf('*')
-  if (star >= 0 && star !== value.length - 1) throw invalid(place, 'a * is allowed only at the end')
-  return text(TYPE_LENGTH_MAX)(value, place)
+  if (star >= 0 && star !== value.length - 1) throw invalid(path, 'a * is allowed only at the end')
+  return text(TYPE_LENGTH_MAX)(value, path)
 }
 
 function kindsOf(
   asked: readonly ActivityKind[] | undefined,
   conditions: Partial<Record<Field, readonly string[] | undefined>>,
-  place: string,
+  path: string,
 ): ActivityKind[] {
   // In a fixed order, so that equivalent filters have equal keys.
   let kinds = KINDS.filter((kind) => asked?.includes(kind) ?? true)
@@ -143,7 +143,7 @@ function kindsOf(
   for (const field of used) kinds = kinds.filter((kind) => KINDS_WITH[field]?.includes(kind))
   if (kinds.length > 0) return kinds
   const names = [...(asked === undefined ? [] : ['kind']), ...used]
-  throw invalid(place, `nothing can match: no kind of activity satisfies ${names.join(' and ')} together`)
+  throw invalid(path, `nothing can match: no kind of activity satisfies ${names.join(' and ')} together`)
 }
 
 function scoped(asked: string[] | undefined, allowed: string | null, what: string): string[] | undefined {

@@ -96,9 +96,9 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
 }
 
 async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
-  const { fields, after, place } = readQuery(request, FILTER_FIELDS)
+  const { fields, after, path } = readQuery(request, FILTER_FIELDS)
   const filter = parseFilter(fields, 'query', feed)
-  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, place)
+  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, path)
   return respond(live, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
 }
 
@@ -109,9 +109,9 @@ async function streamRun(
   runId: string,
   keepOpen: () => void,
 ): Promise<Response> {
-  const { after, place } = readQuery(request, [])
+  const { after, path } = readQuery(request, [])
   // Taken before the status is read: a run that ends later does so after this position.
-  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, place)
+  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, path)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))
   const filter = parseFilter({ run_id: runId }, 'path', feed)
   if (isOver) await live.flushChanges()
@@ -132,7 +132,7 @@ interface StreamRequest {
   readonly fields: FilterInput
   readonly after: string | undefined
   /** Where `after` was given, for error messages. */
-  readonly place: string
+  readonly path: string
 }
 
 /** Parses the raw query: Elysia would split values at commas and keep only one of several. */
@@ -146,6 +146,6 @@ function readQuery(request: Request, known: readonly string[]): StreamRequest {
     fields[name] = searchParams.getAll(name)
   }
   const lastEventId = request.headers.get('last-event-id')
-  if (lastEventId !== null) return { fields, after: lastEventId, place: 'header Last-Event-ID' }
-  return { fields, after: searchParams.get('after') ?? undefined, place: 'query.after' }
+  if (lastEventId !== null) return { fields, after: lastEventId, path: 'header Last-Event-ID' }
+  return { fields, after: searchParams.get('after') ?? undefined, path: 'query.after' }
 }

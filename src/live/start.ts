@@ -22,11 +22,11 @@ export function startOf(
   journal: Pick<Journal, 'epoch' | 'endSeq'>,
   retentionWatermark: number,
   cursor: string | undefined,
-  place: string,
+  path: string,
 ): Start {
   if (cursor === undefined) return { afterSeq: journal.endSeq, isLost: false }
   const parsed = parseCursor(cursor)
-  if (parsed === null) throw invalid(place, 'expected the cursor of an activity, or 0 for the oldest retained activity')
+  if (parsed === null) throw invalid(path, 'expected the cursor of an activity, or 0 for the oldest retained activity')
   if (parsed.epoch !== null && parsed.epoch !== journal.epoch) return { afterSeq: retentionWatermark, isLost: true }
   // The journal went back to an earlier state, for example after a restore from a backup.
   if (parsed.seq > journal.endSeq) return { afterSeq: journal.endSeq, isLost: true }

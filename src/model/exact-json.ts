@@ -6,7 +6,7 @@
 
 export interface Inexact {
   /** As in `items[2].price`, the root before it. */
-  readonly place: string
+  readonly path: string
   readonly problem: string
 }
 
@@ -26,11 +26,11 @@ const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 /**
  * The first part of a JSON text that would reach a tool as something else; undefined if there is none.
  * @param text valid JSON
- * @param root what places begin with
+ * @param root the start of each path
  */
 export function inexactIn(text: string, root = ''): Inexact | undefined {
   const open: Open[] = []
-  const found = (problem: string): Inexact => ({ place: placeOf(open, root), problem })
+  const found = (problem: string): Inexact => ({ path: pathOf(open, root), problem })
   let isName = false
   for (let at = nextAt(text, 0); at < text.length; at = nextAt(text, at)) {
     const char = text[at]
@@ -96,7 +96,7 @@ function numberProblem(number: string): string | undefined {
 }
 
 /**
- * The value of a number as its sign, its digits and the place of the last one: alike for all spellings of the value.
+ * The value of a number as its sign, its digits and the position of the last one: equal for all spellings of the value.
  */
 function decimalOf(number: string): string {
   const [, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(number)!
@@ -117,7 +117,7 @@ function shortened(text: string): string {
 }
 
 /** Well-formed, and short unless the text is nested deeply. */
-function placeOf(open: readonly Open[], root: string): string {
+function pathOf(open: readonly Open[], root: string): string {
   const path = open
     .map(({ names, name, index }) => (names === undefined ? `[${index}]` : `.${shortened(name)}`))
     .join('')

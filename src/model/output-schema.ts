@@ -103,7 +103,7 @@ export function createSchemaChecks(): SchemaChecks {
 
 function inexactProblem(text: string): string | undefined {
   const inexact = inexactIn(text)
-  return inexact && cut(`${inexact.place}: ${inexact.problem}`)
+  return inexact && cut(`${inexact.path}: ${inexact.problem}`)
 }
 
 function objectProblem(value: unknown): string | undefined {

@@ -3,8 +3,8 @@ import { ApiError } from '../http/errors.ts'
 import type { Caller } from '../keys/schema.ts'
 
 /**
- * The run, if the caller may read it: any for a workspace key, its own agent's for an agent key.
- * @param run as the directory has it for the caller's workspace
+ * The run, if the caller may read it. A workspace key may read any run, an agent key only its own agent's.
+ * @param run as found in the caller's workspace
  * @throws ApiError NOT_FOUND for no run, FORBIDDEN for another agent's (docs/specification.md#key-scope)
  */
 export function readable(caller: Caller, run: RunRef | null): RunRef {

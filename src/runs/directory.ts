@@ -6,7 +6,7 @@ import type { Sql } from '../postgres/connect.ts'
 
 export interface RunDirectory {
   /**
-   * The run's immutable facts, at once when they are cached; null when the workspace has no such run.
+   * The run's immutable facts, synchronously when they are cached; null when the workspace has no such run.
    * @param runId in lower case
    */
   find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null>

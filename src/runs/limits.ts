@@ -5,23 +5,23 @@ import { textProblem } from '../http/schema.ts'
 import { shown } from '../http/validation-message.ts'
 
 /**
- * The configured limits of a request, which no schema can know. Places are paths into the request, as in `task.name`
+ * The configured limits of a request, which no schema can know. `path` is a path into the request, such as `task.name`
  * (docs/specification.md#request-limits).
  */
 
 /** @throws ApiError VALIDATION_ERROR for text that is too long or that Postgres would refuse */
-export function checkText(place: string, text: string | undefined, maxLength: number, minLength = 0): void {
+export function checkText(path: string, text: string | undefined, maxLength: number, minLength = 0): void {
   if (text === undefined) return
   const problem = textProblem(text, { minLength, maxLength })
-  if (problem !== null) throw invalid(place, `${problem}; got ${shown(text)}`)
+  if (problem !== null) throw invalid(path, `${problem}; got ${shown(text)}`)
 }
 
 /** @throws ApiError PAYLOAD_TOO_LARGE for JSON of more than `bytesMax` bytes */
-export function checkSize(place: string, value: RawJson | undefined, bytesMax: number): void {
+export function checkSize(path: string, value: RawJson | undefined, bytesMax: number): void {
   if (value === undefined) return
   const bytes = Buffer.byteLength(value.text)
   if (bytes <= bytesMax) return
-  throw new ApiError('PAYLOAD_TOO_LARGE', `${place}: expected at most ${bytesMax} bytes; got ${bytes}`)
+  throw new ApiError('PAYLOAD_TOO_LARGE', `${path}: expected at most ${bytesMax} bytes; got ${bytes}`)
 }
 
 /** @throws ApiError VALIDATION_ERROR */

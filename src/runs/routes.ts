@@ -41,7 +41,8 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
         tags,
         operationId: 'startRun',
         summary: 'Start a run',
-        description: 'Only for external agents. With a `run_id` of your own a start can be repeated safely.',
+        description:
+          'Only for external agents. With a `run_id` chosen by the caller, the request can be retried safely.',
         errors: ['NOT_FOUND'],
       },
     })
@@ -52,7 +53,7 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
         tags,
         operationId: 'completeRun',
         summary: 'Complete a run',
-        description: 'A repeat answers `already: true`. A run that ended in another way is CONFLICT.',
+        description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
         errors: ['NOT_FOUND'],
       },
     })
@@ -63,7 +64,7 @@ function ingestRoutes({ guards, runs }: RunRoutesDeps) {
         tags,
         operationId: 'failRun',
         summary: 'Fail a run',
-        description: 'A repeat answers `already: true`. A run that ended in another way is CONFLICT.',
+        description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
         errors: ['NOT_FOUND'],
       },
     })
@@ -80,7 +81,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         tags,
         operationId: 'listRuns',
         summary: 'List runs',
-        description: 'Conditions are joined by AND. `from` is included, `to` is not; both bound `created_at`.',
+        description: 'Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`.',
       },
     })
     .get('/runs/:runId', ({ caller, params }) => runs.get(caller, params.runId), {
@@ -90,7 +91,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         tags,
         operationId: 'getRun',
         summary: 'Read a run',
-        description: 'The run as it stands now, with its input and output.',
+        description: 'The current state of the run, with its input and output.',
       },
     })
     .get(
@@ -105,7 +106,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
           operationId: 'listEvents',
           summary: 'Read the events of a run',
           description:
-            'Holds every event acknowledged before the call. Unlike other lists it is read forwards: `next_cursor` is ' +
+            'Includes every event acknowledged before the call. Unlike other lists, oldest first: `next_cursor` is ' +
             'the `after_seq` of the next page. `level` is a minimum, `type` takes a trailing `*`.',
         },
       },
@@ -118,7 +119,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         tags,
         operationId: 'listChildren',
         summary: 'List the child runs of a run',
-        description: 'Those that name it as their parent, newest first.',
+        description: 'The runs that name it as their parent, newest first.',
       },
     })
     .post('/runs/:runId/cancel', ({ caller, params, body }) => runs.cancel(caller, params.runId, body), {
@@ -129,7 +130,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         tags,
         operationId: 'cancelRun',
         summary: 'Cancel a run',
-        description: 'A repeat answers `already: true`. A run that ended in another way is CONFLICT.',
+        description: 'A repeat returns `already: true`. A run that ended with another status is a CONFLICT.',
       },
     })
 }

@@ -45,7 +45,7 @@ export const RUN_ROW_COLUMNS = `
   r.event_count, r.last_event_at, r.pending`
 
 /**
- * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as the outbox carries it.
+ * SQL text: the journal's `RunRow` of a row `r` of `runs` and its agent's name `a.name`, as stored in the outbox.
  *
  * Free-form members are JSON *strings* with the caller's text. As objects, Postgres could not extract them again
  * (it refuses to look into JSON with `\u0000` or a lone surrogate in it) and JSON.parse would round their numbers.

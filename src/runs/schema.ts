@@ -22,7 +22,7 @@ import { RUN_STATUSES } from './state.ts'
 
 /** Wire types of runs (docs/specification.md#runs). */
 
-/** A choice of words. Elysia would fill a missing optional one with the first word, hence the explicit default. */
+/** For enums: Elysia would fill a missing optional one with its first value, hence the explicit default. */
 const NO_DEFAULT = { default: undefined }
 
 const TRIGGER_TYPES = ['manual', 'scheduled', 'webhook', 'sdk'] as const
@@ -41,24 +41,24 @@ export const RunStatus = Named(
 )
 
 const RunId = Described(Uuid, 'The run.')
-const Output = Described(FreeForm, 'What the run produced.')
+const Output = Described(FreeForm, 'The output of the run.')
 
 /** Body of `POST /api/ingest/v1/run/start`. */
 export const StartRun = Named(
   'StartRun',
   Body({
-    agent_id: Described(Uuid, 'The agent that runs: the one of the key.'),
+    agent_id: Described(Uuid, 'The agent of the run, which must be the agent of the key.'),
     trigger_type: t.Optional(t.UnionEnum(TRIGGER_TYPES, { default: 'sdk', description: 'What started the run.' })),
-    input: t.Optional(Described(FreeForm, 'What the run was given. `{}` unless given.')),
+    input: t.Optional(Described(FreeForm, 'The input of the run. Default `{}`.')),
     external_run_id: t.Optional(t.String({ description: "The caller's own name for the run." })),
     parent_run_id: t.Optional(Described(Uuid, 'The run of the same workspace that started this one.')),
-    tags: t.Optional(t.Array(t.String(), { description: 'Words to find the run by.' })),
-    metadata: t.Optional(Described(FreeForm, 'Anything else to keep with the run. `{}` unless given.')),
+    tags: t.Optional(t.Array(t.String(), { description: 'Labels to find the run by.' })),
+    metadata: t.Optional(Described(FreeForm, 'Any other data to store with the run. Default `{}`.')),
     run_id: t.Optional(
       Described(
         Uuid,
         'Chosen by the caller, so that a start can be repeated safely: a repeat with the same body returns the same ' +
-          'run, another body is CONFLICT. Bodies are the same when their fields are, free-form ones byte for byte.',
+          'run, another body is a CONFLICT. Free-form fields are compared byte for byte.',
       ),
     ),
   }),
@@ -78,7 +78,7 @@ export const FailRun = Named(
   Body({
     run_id: RunId,
     error_message: t.String({ description: 'What went wrong, in one sentence.' }),
-    error_detail: t.Optional(Described(FreeForm, 'Anything else about the failure. `{}` unless given.')),
+    error_detail: t.Optional(Described(FreeForm, 'Details of the failure. Default `{}`.')),
   }),
 )
 export type FailRun = typeof FailRun.static
@@ -86,11 +86,11 @@ export type FailRun = typeof FailRun.static
 /** Body of `POST /api/v1/runs/:runId/cancel`. */
 export const CancelRun = Named(
   'CancelRun',
-  Body({ reason: t.Optional(t.String({ description: 'Kept as the error_message of the run.' })) }),
+  Body({ reason: t.Optional(t.String({ description: 'Stored as the error_message of the run.' })) }),
 )
 export type CancelRun = typeof CancelRun.static
 
-/** Answer of run/complete, run/fail and cancel. */
+/** Response of run/complete, run/fail and cancel. */
 export const RunEnded = Named(
   'RunEnded',
   t.Object({
@@ -107,18 +107,18 @@ export const Usage = Named(
   'Usage',
   t.Object(
     {
-      input_tokens: Count('Tokens that models read.'),
-      output_tokens: Count('Tokens that models wrote.'),
+      input_tokens: Count('Input tokens of all model calls.'),
+      output_tokens: Count('Output tokens of all model calls.'),
       total_tokens: Count('The sum of both.'),
     },
-    { description: 'Tokens that the model calls of the run used.' },
+    { description: 'Token usage of the model calls of the run.' },
   ),
 )
 
 const waitingRun = Described(Uuid, 'The run that waits: this one, or one that it started.')
 export const PauseExpiry = Described(Nullable(Timestamp), 'When it expires; null: never.')
 export const QuestionOptions = t.Optional(
-  t.Array(t.String(), { description: 'Suggested answers; absent when the model gave none.' }),
+  t.Array(t.String(), { description: 'Suggested answers; absent if the model gave none.' }),
 )
 
 /** What a hosted run waits for. */
@@ -157,49 +157,50 @@ const runFields = {
   parent_run_id: Described(Nullable(Uuid), 'The run that started this one.'),
   session_id: Described(Nullable(Uuid), 'The session that the run belongs to. Hosted agents only.'),
   external_user_id: Described(Nullable(t.String()), "The caller's own name for the user."),
-  tags: t.Array(t.String(), { description: 'Words to find the run by.' }),
-  metadata: Described(FreeForm, 'Whatever the caller keeps with the run.'),
+  tags: t.Array(t.String(), { description: 'Labels to find the run by.' }),
+  metadata: Described(FreeForm, 'Data that the caller stores with the run.'),
 }
 const runContent = {
-  input: Described(FreeForm, 'What the run was given.'),
-  output: Described(Nullable(FreeForm), 'What the run produced; null unless it completed.'),
+  input: Described(FreeForm, 'The input of the run.'),
+  output: Described(Nullable(FreeForm), 'The output of the run; null unless it completed.'),
 }
 const runProgress = {
   error_message: Described(Nullable(t.String()), 'Why the run failed, was cancelled or timed out.'),
-  error_detail: Described(Nullable(FreeForm), 'More about the failure.'),
+  error_detail: Described(Nullable(FreeForm), 'Details of the failure.'),
   created_at: Described(Timestamp, 'When the run was created.'),
   started_at: Described(Nullable(Timestamp), 'When it first ran; null while it is queued.'),
-  completed_at: Described(Nullable(Timestamp), 'When it ended; null while it has not.'),
+  completed_at: Described(Nullable(Timestamp), 'When it ended; null until then.'),
   duration_ms: Nullable(Count('From started_at to completed_at.')),
   usage: Usage,
   cost_usd: t.Number({ minimum: 0, description: 'What its model calls cost, in US dollars.' }),
   event_count: Count('Events reported so far. Trails the last accepted event by about a second.'),
   last_event_at: Described(Nullable(Timestamp), 'When the service received the last event.'),
-  pending: Described(Nullable(JsonText(PendingPause)), 'What the run waits for; null while it waits for nothing.'),
+  pending: Described(Nullable(JsonText(PendingPause)), 'What the run waits for; null if it is not waiting.'),
 }
 
-/** A run as clients read it. */
+/** A run as clients see it. */
 export const RunRecord = Named(
   'Run',
   t.Object({ ...runFields, ...runContent, ...runProgress }, { description: 'One execution of an agent.' }),
 )
 export type RunRecord = typeof RunRecord.static
 
-/** A run as feeds tell it. */
+/** A run as feeds show it. */
 export const RunOfFeed = Named(
   'RunOfFeed',
   t.Object({ ...runFields, ...runProgress }, { description: 'A run, without its `input` and `output`.' }),
 )
 
 /**
- * Query of `GET /api/v1/runs`. Conditions are joined by AND; `from` is included, `to` is not, both bound `created_at`.
+ * Query of `GET /api/v1/runs`. Conditions are combined with AND; `from` (inclusive) and `to` (exclusive) bound
+ * `created_at`.
  */
 export const ListRuns = t.Object(
   {
     status: t.Optional(Described(RunStatus, 'Runs of this status.')),
     agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
-    trigger_type: t.Optional(Described(TriggerType, 'Runs started by this.')),
-    external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs that their caller named so.' })),
+    trigger_type: t.Optional(Described(TriggerType, 'Runs with this trigger.')),
+    external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs with this external_run_id.' })),
     parent_run_id: t.Optional(Described(Uuid, 'Runs that this run started.')),
     session_id: t.Optional(Described(Uuid, 'Runs of this session.')),
     tag: t.Optional(Text({ maxLength: 2_000, description: 'Runs that have this tag.' })),
@@ -214,14 +215,14 @@ export type ListRuns = typeof ListRuns.static
 /** Query of `GET /api/v1/runs/:runId/children`. */
 export const ListChildren = t.Object(PageQuery, { additionalProperties: false })
 
-/** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` tells whether more follow. */
+/** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` says whether more follow. */
 export const RunPage = Page('RunPage', RunRecord)
 export type RunPage = typeof RunPage.static
 
 /** Query of `GET /api/v1/runs/:runId/events`. */
 export const ListEvents = t.Object(
   {
-    type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one and `*`.' })),
+    type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one followed by `*`.' })),
     level: t.Optional(Described(EventLevel, 'This level or a higher one.')),
     after_seq: t.Optional(QueryInt({ minimum: 0, maximum: SEQ_MAX, description: 'Only events after this `seq`.' })),
     ...PageQuery,
@@ -231,24 +232,24 @@ export const ListEvents = t.Object(
 export type ListEvents = typeof ListEvents.static
 
 const eventFields = {
-  id: t.String({ description: "The caller's id of the event, unique in its run, or a ULID of the service's." }),
+  id: t.String({ description: "The caller's id of the event, unique in its run, or a ULID that the service made." }),
   seq: Type.Integer({ minimum: 1, description: 'Its position in the order of acceptance.' }),
-  type: t.String({ description: 'What kind of event it is, such as `llm.call`.' }),
+  type: t.String({ description: 'The type of the event, such as `llm.call`.' }),
   level: EventLevel,
-  payload: Described(FreeForm, 'What the event says, as it was sent.'),
-  occurred_at: Described(Timestamp, 'When it happened, as the caller says.'),
+  payload: Described(FreeForm, 'The content of the event, as it was sent.'),
+  occurred_at: Described(Timestamp, 'When it happened, according to the caller.'),
 }
-/** An event as clients read it (docs/specification.md#events). */
+/** An event as clients see it (docs/specification.md#events). */
 export const EventRecord = Named(
   'Event',
   t.Object(
     { ...eventFields, received_at: Described(Timestamp, 'When the service accepted it.') },
-    { description: 'Something that a run reported.' },
+    { description: 'An event of a run.' },
   ),
 )
 export type EventRecord = typeof EventRecord.static
 
-/** An event as feeds tell it: the activity around it says when it was received. */
+/** An event as feeds show it: the enclosing activity says when it was received. */
 export const EventOfFeed = Named(
   'EventOfFeed',
   t.Object(eventFields, { description: 'An event, without `received_at`.' }),

@@ -83,7 +83,7 @@ async function timeOut(sql: Sql, now: number): Promise<number> {
         )
       order by r.workspace_id, r.run_id limit ${RUNS_PER_STATEMENT}
       for no key update of r skip locked
-    ), moved as (
+    ), changed as (
       update runs r set
         status = 'timed_out', completed_at = greatest(${new Date(now)}::timestamptz, r.started_at),
         error_message = 'silent for more than ' || s.stale_after_seconds || ' s: no event, no task, no change of state'
@@ -94,8 +94,8 @@ async function timeOut(sql: Sql, now: number): Promise<number> {
     ), logged as (
       insert into outbox (workspace_id, kind, body)
       select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
-      from moved r join agents a on a.agent_id = r.agent_id
+      from changed r join agents a on a.agent_id = r.agent_id
     )
-    select from moved`
+    select from changed`
   return rows.length
 }

@@ -35,8 +35,8 @@ const RUNS_PER_WRITE_MAX = 5_000
 
 /**
  * Keeps `event_count` and `last_event_at` of runs: a consumer of the journal that commits its counts together with its
- * position, so each event is counted exactly once, whatever dies when. Reads nothing and writes nothing while no events
- * come.
+ * position, so each event is counted exactly once, even across crashes. It reads and writes nothing while there are no
+ * events.
  */
 export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps

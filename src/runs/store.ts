@@ -48,7 +48,7 @@ const PAGE_BYTES_MAX = 8 << 20
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
 /**
- * Runs as callers start, end and read them (docs/specification.md#runs). Errors are ApiErrors with the codes named
+ * Starts, ends and reads runs for callers (docs/specification.md#runs). Errors are ApiErrors with the codes named
  * there.
  */
 export function createRunStore({ sql, clock, limits, directory, cancelHosted, onChange }: RunStoreDeps) {
@@ -173,7 +173,7 @@ interface RunResult {
 const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: null }
 
 /**
- * Within the workspace another agent's key is refused; that an agent exists elsewhere must not show
+ * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that nobody learns of agents elsewhere
  * (docs/specification.md#key-scope).
  */
 async function refusalOfAgent(sql: Sql, caller: Caller, agentId: string): Promise<ApiError> {
@@ -233,7 +233,7 @@ function after(sql: Sql, [createdAt, runId]: readonly [number, string]) {
   return sql`and (r.created_at, r.run_id) < (${new Date(createdAt)}, ${runId}::uuid)`
 }
 
-/** The schema has let only timestamps through. */
+/** Never fails: the schema accepts only timestamps. */
 function timeOf(timestamp: string): Date {
   return new Date(parseTimestamp(timestamp) ?? Number.NaN)
 }

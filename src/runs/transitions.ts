@@ -47,7 +47,7 @@ interface TransitionOutcome {
 
 /**
  * Locks the rows in order of workspace and run_id first, so that two statements on the same runs cannot deadlock.
- * `completed_at` is never before `started_at`, whatever the clocks say.
+ * `completed_at` is never before `started_at`, even if the clocks disagree.
  */
 async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<readonly TransitionOutcome[]> {
   return sql<TransitionOutcome[]>`

@@ -26,7 +26,8 @@ function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
         operationId: 'reportTask',
         summary: 'Create or update a task',
         errors: ['NOT_FOUND'],
-        description: 'Fields left out of a later call keep their value. A report out of order changes nothing.',
+        description:
+          'Fields omitted from a later call keep their value. A report that arrives out of order changes nothing.',
       },
     })
 }

@@ -2,9 +2,9 @@ import { t } from 'elysia'
 import { Body, Described, FreeForm, Named, Nullable, Page, PageQuery, Timestamp, Uuid } from '../http/schema.ts'
 import { TASK_STATUSES } from './state.ts'
 
-/** What of a task goes over the wire (docs/specification.md#tasks). */
+/** The wire format of tasks (docs/specification.md#tasks). */
 
-// Elysia would fill a missing optional word with the first one, hence the explicit default.
+// Elysia would fill a missing optional enum with its first value, hence the explicit default.
 const TaskStatus = Named(
   'TaskStatus',
   t.UnionEnum(TASK_STATUSES, {
@@ -20,48 +20,50 @@ export const ReportTask = Named(
     run_id: Described(Uuid, 'The run that the task belongs to.'),
     task: Body(
       {
-        id: Described(Uuid, 'Chosen by the caller: names the task in later calls.'),
-        name: t.String({ description: 'What the task is about.' }),
+        id: Described(Uuid, 'Chosen by the caller; identifies the task in later calls.'),
+        name: t.String({ description: 'The name of the task.' }),
         status: TaskStatus,
-        input: t.Optional(Described(FreeForm, 'What the task was given.')),
-        output: t.Optional(Described(FreeForm, 'What the task produced.')),
+        input: t.Optional(Described(FreeForm, 'The input of the task.')),
+        output: t.Optional(Described(FreeForm, 'The output of the task.')),
         error_message: t.Optional(t.String({ description: 'Why it failed.' })),
-        parent_task_id: t.Optional(Described(Uuid, 'The task of the same run that it is a part of.')),
+        parent_task_id: t.Optional(Described(Uuid, 'The task of the same run that this one is part of.')),
       },
-      { description: 'The task as it stands now.' },
+      { description: 'The current state of the task.' },
     ),
   }),
 )
 export type ReportTask = typeof ReportTask.static
 
-/** Answer of `POST /api/ingest/v1/tasks`. */
+/** Response of `POST /api/ingest/v1/tasks`. */
 export const TaskReported = Named(
   'TaskReported',
   t.Object({
     task_id: Described(Uuid, 'The task.'),
-    status: Described(TaskStatus, 'As it stands after the call.'),
+    status: Described(TaskStatus, 'The status after the call.'),
     created: t.Boolean({ description: 'This call reported the task for the first time.' }),
-    applied: t.Boolean({ description: 'False for a step backwards or out of a terminal status: nothing has changed.' }),
+    applied: t.Boolean({
+      description: 'False if the transition is not legal (backwards, or out of a final status): nothing changed.',
+    }),
   }),
 )
 export type TaskReported = typeof TaskReported.static
 
-/** A task as clients read it. */
+/** A task as clients see it. */
 export const TaskRecord = Named(
   'Task',
   t.Object(
     {
       id: Described(Uuid, 'The id that the caller chose.'),
-      run_id: Described(Uuid, 'The run it belongs to.'),
+      run_id: Described(Uuid, 'The run that it belongs to.'),
       agent_id: Described(Uuid, 'The agent of that run.'),
-      parent_task_id: Described(Nullable(Uuid), 'The task it is a part of.'),
-      name: t.String({ description: 'What the task is about.' }),
+      parent_task_id: Described(Nullable(Uuid), 'The task that it is part of.'),
+      name: t.String({ description: 'The name of the task.' }),
       status: TaskStatus,
-      input: Described(Nullable(FreeForm), 'What the task was given.'),
-      output: Described(Nullable(FreeForm), 'What the task produced.'),
+      input: Described(Nullable(FreeForm), 'The input of the task.'),
+      output: Described(Nullable(FreeForm), 'The output of the task.'),
       error_message: Described(Nullable(t.String()), 'Why it failed.'),
-      created_at: Described(Timestamp, 'When it was reported first.'),
-      updated_at: Described(Timestamp, 'When it changed last.'),
+      created_at: Described(Timestamp, 'When it was first reported.'),
+      updated_at: Described(Timestamp, 'When it last changed.'),
     },
     { description: 'A step of a run.' },
   ),
@@ -72,6 +74,6 @@ export type TaskRecord = typeof TaskRecord.static
 export const ListTasks = t.Object(PageQuery, { additionalProperties: false })
 export type ListTasks = typeof ListTasks.static
 
-/** Newest first. A page ends early when its tasks together pass 8 MiB; `next_cursor` tells whether more follow. */
+/** Newest first. A page ends early when its tasks together pass 8 MiB; `next_cursor` says whether more follow. */
 export const TaskPage = Page('TaskPage', TaskRecord)
 export type TaskPage = typeof TaskPage.static

@@ -4,8 +4,8 @@ export const TASK_STATUSES = ['pending', 'running', 'completed', 'failed', 'skip
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
 /**
- * Where a report may take a task from each status. A task may skip steps. Repeating the status is legal, it updates the
- * other fields (docs/specification.md#tasks). Everything else is a report that arrived out of order.
+ * The legal transitions from each status. A task may skip statuses. Repeating the status is legal and updates the other
+ * fields (docs/specification.md#tasks). Any other report has arrived out of order.
  */
 export const NEXT: Record<TaskStatus, readonly TaskStatus[]> = {
   pending: ['pending', 'running', 'completed', 'failed', 'skipped'],

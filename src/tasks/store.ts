@@ -28,7 +28,7 @@ const PAGE_BYTES_MAX = 8 << 20
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
-/** Tasks of runs as callers report and read them (docs/specification.md#tasks). */
+/** Reports and reads tasks of runs for callers (docs/specification.md#tasks). */
 export function createTaskStore({ sql, clock, limits, directory, onChange }: TaskStoreDeps) {
   const upserts = createTaskUpserts(sql)
 

@@ -85,7 +85,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     const other = await rig.service.api('POST', `/api/v1/approvals/${id}/reject`, { comment: 'no', background: true })
     expect(other.status).toBe(202)
     await press('Approve')
-    await until(`document.querySelector('.pauses .problem').textContent.includes('was rejected already')`)
+    await until(`document.querySelector('.pauses .problem').textContent.includes('was already rejected')`)
     await until(`/^Rejected .*: no$/.test(document.querySelector('.verdict').textContent)`)
   })
 

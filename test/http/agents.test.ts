@@ -186,7 +186,7 @@ describe('tools', () => {
     [[httpTool({ name: undefined })], 'tools[0].name: required'],
     [[httpTool({ name: 'a b' })], 'tools[0].name: expected 1 to 64 letters'],
     [[httpTool({ name: 'x'.repeat(65) })], 'tools[0].name: expected at most 64 characters'],
-    [[httpTool(), httpTool()], 'tools[1].name: another tool is called "look_up" already'],
+    [[httpTool(), httpTool()], 'tools[1].name: another tool is already called "look_up"'],
     [[httpTool({ name: 'request_input' })], 'tools[0].name: request_input is the name of a built-in tool'],
     [[httpTool({ description: undefined })], 'tools[0].description: required'],
     [[httpTool({ requires_approval: 'yes' })], 'tools[0].requires_approval: expected true or false'],

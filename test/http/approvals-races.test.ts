@@ -49,7 +49,7 @@ describe('a second decision', () => {
     for (const second of ['approve', 'reject'] as const) {
       const { status, error } = await decide(approval_id, second)
       expect([status, error!.code]).toEqual([409, 'CONFLICT'])
-      expect(error!.message).toBe(`this was rejected already at ${decided_at}, with key ${decided_by}`)
+      expect(error!.message).toBe(`this was already rejected at ${decided_at}, with key ${decided_by}`)
     }
   })
 
@@ -186,7 +186,7 @@ describe('expiry and timeouts', () => {
     const late = await decide(approval_id, 'approve', {}, instance)
     expect(late.error).toEqual({
       code: 'CONFLICT',
-      message: `this has expired at ${expires_at}: nobody decided in time`,
+      message: `this expired at ${expires_at}: nobody decided in time`,
     })
     expect(backends.tools.of('pay')).toHaveLength(before)
     const events = await eventsOf(instance, data.run_id, 'run.timed_out')

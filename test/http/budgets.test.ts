@@ -131,7 +131,7 @@ describe('a budget', () => {
     const { data } = await serve(rich.invoke())
     expect(data.status).toBe('completed')
     expect(toldOf(rich.requests().at(-1))).toEqual([
-      { error: 'the run of the agent has ended as failed: the run has exceeded its budget of 0.02 USD (budget_usd)' },
+      { error: "the agent's run ended as failed: the run has exceeded its budget of 0.02 USD (budget_usd)" },
     ])
     const { agent: spender, serve: serveOther } = await clerk(rig.service, { budget_usd: 5 })
     const poor = await rig.agent(rig.service, [asking(3), { text: 'done' }], {

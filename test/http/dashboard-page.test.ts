@@ -91,7 +91,7 @@ test('the form to invoke asks for just what the prompt of the agent needs', () =
   expect(names).toEqual(['CUSTOMER', 'language', 'a.b-c'])
   const filled = (given: readonly string[]) => {
     const variables = Object.fromEntries(given.map((name) => [name, 'x']))
-    return fillPrompt(prompt, { variables, place: 'prompt_variables', lengthMax: 100 })
+    return fillPrompt(prompt, { variables, path: 'prompt_variables', lengthMax: 100 })
   }
   expect(filled(names)).toBe('You help x in x, x; {{not this}} {{}} x')
   for (const name of names) expect(() => filled(names.filter((each) => each !== name))).toThrow(name)

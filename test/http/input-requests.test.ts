@@ -83,7 +83,7 @@ describe('a question', () => {
       if (status === 409)
         expect(error).toEqual({
           code: 'CONFLICT',
-          message: `this was answered already at ${decided_at}, with key ${decided_by}`,
+          message: `this was already answered at ${decided_at}, with key ${decided_by}`,
         })
   })
 

@@ -127,12 +127,12 @@ describe('a prompt', () => {
     const asking = await newHostedAgent(service, { prompt: 'Help {{NAME}} of {{ COMPANY }}; {{not one}} {{}} {NAME}' })
     const codeOf = (prompt_variables?: object) => refused(() => asking.invoke({ prompt_variables }))
     expect(await codeOf()).toBe(
-      '400 VALIDATION_ERROR prompt_variables.NAME: required: the prompt of the agent has the placeholder {{NAME}}',
+      "400 VALIDATION_ERROR prompt_variables.NAME: required: the agent's prompt has the placeholder {{NAME}}",
     )
     const verbose = await newHostedAgent(service, { prompt: `{{${'X'.repeat(100_000)}}}` })
     expect((await refused(() => verbose.invoke())).length).toBeLessThan(600)
     expect(await codeOf({ NAME: 'A', company: 'B' })).toBe(
-      '400 VALIDATION_ERROR prompt_variables.COMPANY: required: the prompt of the agent has the placeholder {{COMPANY}}',
+      "400 VALIDATION_ERROR prompt_variables.COMPANY: required: the agent's prompt has the placeholder {{COMPANY}}",
     )
   })
 
@@ -146,7 +146,7 @@ describe('a prompt', () => {
     )
     for (const { status, error } of answers)
       expect(`${status} ${error!.code} ${error!.message}`).toBe(
-        '400 VALIDATION_ERROR prompt_variables: the prompt of the agent, filled with them, may have at most 1000000 characters',
+        "400 VALIDATION_ERROR prompt_variables: the agent's prompt, filled in, may have at most 1000000 characters",
       )
     expect(process.memoryUsage.rss() - before).toBeLessThan(1_000_000_000)
   })
@@ -171,7 +171,7 @@ describe('an agent', () => {
   test('that is not hosted cannot be invoked', async () => {
     const { agentId } = await newAgent(service.api)
     expect(await refused(() => invoke(agentId))).toBe(
-      '400 VALIDATION_ERROR only hosted agents can be invoked; the runtime_type of this one is external',
+      "400 VALIDATION_ERROR only hosted agents can be invoked; this agent's runtime_type is external",
     )
   })
 
@@ -259,7 +259,7 @@ test('without a model configured the caller is told whom to ask', async () => {
   const hosted = await newHostedAgent(without)
   const { status, error, headers } = await hosted.invoke()
   expect(`${status} ${error!.code} ${error!.message}`).toBe(
-    '503 UNAVAILABLE no model can be reached: the operator has to set OPENAI_API_KEY or OPENAI_BASE_URL',
+    '503 UNAVAILABLE no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
   )
   expect(headers.get('retry-after')).not.toBeNull()
   expect((await hosted.invoke({ start_session: true, session_id: NO_ID })).status).toBe(400)

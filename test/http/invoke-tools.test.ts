@@ -181,7 +181,7 @@ describe('an agent as a tool', () => {
     script({ parent: [toolCall('ask', { message: 'x' }), { text: 'No luck.' }], child: [{ status: 400 }] })
     expect((await parent.invoke()).data.output).toEqual({ text: 'No luck.' })
     expect(toldLast()).toBe(
-      '{"error":"the run of the agent has ended as failed: the model provider answered 400: The script of the test wants this error (scripted_error)"}',
+      `{"error":"the agent's run ended as failed: the model provider answered 400: The script of the test wants this error (scripted_error)"}`,
     )
     await service.api('PATCH', `/api/v1/agents/${child.agentId}`, { status: 'paused' })
     expect((await parent.invoke()).data.status).toBe('completed')
@@ -202,9 +202,7 @@ describe('an agent as a tool', () => {
     const parent = await parentOf(await newHostedAgent(service, { prompt: '{{A}}'.repeat(100_000) }))
     script({ parent: [toolCall('ask', { message: 'x', A: 'x'.repeat(20_000) }), {}] })
     await parent.invoke()
-    expect(toldLast()).toBe(
-      '{"error":"arguments: the prompt of the agent, filled with them, may have at most 1000000 characters"}',
-    )
+    expect(toldLast()).toBe(`{"error":"arguments: the agent's prompt, filled in, may have at most 1000000 characters"}`)
   })
 
   test('that calls itself ends at a depth, and every run above it is answered', async () => {
@@ -264,7 +262,7 @@ describe('an agent as a tool', () => {
     })
     await service.api('POST', `/api/v1/runs/${below.run_id}/cancel`, { reason: 'enough' })
     expect((await waiting).data.output).toEqual({ text: 'Never mind.' })
-    expect(toldLast()).toBe('{"error":"the run of the agent has ended as cancelled: enough"}')
+    expect(toldLast()).toBe(`{"error":"the agent's run ended as cancelled: enough"}`)
   })
 
   test('ends when the run that called it runs out of time', async () => {

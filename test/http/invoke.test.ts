@@ -340,7 +340,7 @@ test('the document names the three outcomes of an invocation, and the frames of 
       each.$ref.split('/').at(-1),
     )
   expect(answers(200)).toEqual(['RunCompleted', 'RunFailed'])
-  expect(answers(202)).toEqual(['AwaitingApproval', 'AwaitingInput', 'RunGoesOn'])
+  expect(answers(202)).toEqual(['AwaitingApproval', 'AwaitingInput', 'RunContinues'])
   const { required } = components.schemas.RunCompleted
   expect(required).toEqual(['run_id', 'status', 'output', 'session_id', 'usage'])
   expect(Object.keys(components.schemas.InvokeAgent.properties)).toEqual([

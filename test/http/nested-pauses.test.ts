@@ -246,7 +246,7 @@ test('a pause of a child that expires ends the child; its parent is told and goe
   await sql`update pauses set expires_at = now() where pause_id = ${data.awaiting_approval.approval_id}`
   expect((await untilStatus(service, data.run_id, 'completed')).output).toEqual({ text: 'all done' })
   expect(toldOf(above.requests().at(-1))).toEqual([
-    { error: 'the run of the agent has ended as timed_out: nobody approved in time' },
+    { error: "the agent's run ended as timed_out: nobody approved in time" },
   ])
 })
 

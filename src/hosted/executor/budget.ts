@@ -36,7 +36,7 @@ const OUTPUT_TOKENS_GUESS = 1_000
 const CHARACTERS_PER_TOKEN = 3
 
 /**
- * The budgets that a run has to obey (docs/specification.md#budgets: `budget_usd`): its own and those of its ancestors.
+ * The budgets that apply to a run (docs/specification.md#budgets: `budget_usd`): its own and those of its ancestors.
  * Each budget covers its run and all descendants.
  *
  * Before each model call the spent amounts are summed. Where runs share a budget, a call first reserves its estimated
@@ -67,7 +67,7 @@ export class RunBudget {
   }
 
   /**
-   * Whether the model may be called once more. Waits for other calls when the budget is reserved. Null: it may.
+   * Whether the model may be called once more: null if it may. Waits for other calls while they reserve the budget.
    * @throws OwnershipLost; the signal's reason
    */
   async admit(progress: RunProgress, signal: AbortSignal): Promise<Overrun | null> {
@@ -118,7 +118,7 @@ export class RunBudget {
     })
   }
 
-  /** The total that each budget has to cover so far, in order. Nobody else can reserve until the transaction ends. */
+  /** The total that each budget has to cover so far, in order. No other call can reserve until the transaction ends. */
   private async lockedSums(tx: TransactionSql): Promise<Sum[]> {
     const { workspaceId, runId, rootRunId } = this.run
     await tx`

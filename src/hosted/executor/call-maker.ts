@@ -12,12 +12,12 @@ import type { Toolbox, ToolboxEntry } from '../tools/toolbox.ts'
 import { finishedEvent, startedEvent } from './step-events.ts'
 import { failure } from './tool-calls.ts'
 
-/** Runs that carry out calls of other runs. */
+/** Child runs: each carries out a call of its parent. */
 export interface Children {
   /**
    * Makes sure that the call's run exists. An existing run continues.
    * @returns why there is none, for the model
-   * @throws OwnershipLost when the parent may not start runs any more
+   * @throws OwnershipLost when the parent may no longer start runs
    */
   begin(parent: HostedRun, call: Call, agentId: string): Promise<{ readonly problem: string } | null>
   /** Resolves once the run has ended or paused. Rejects when the signal aborts. */
@@ -37,15 +37,15 @@ export interface CallMakerDeps {
   readonly toolbox: Toolbox
   readonly signal: AbortSignal
   readonly usedMs: () => number
-  /** Retries while the database is away. */
+  /** Retries while the database is unavailable. */
   readonly store: <T>(write: () => Promise<T>) => Promise<T>
   readonly onChange: () => void
 }
 
-/** How many calls of one step are made at the same time. */
+/** How many calls of one step are made concurrently. */
 const AT_ONCE = 16
 
-/** Makes the calls of a step that can be made. Each is made at most once, unless its tool is repeatable. */
+/** Makes the calls of a step that wait for no person. Each is made at most once, unless its tool is repeatable. */
 export class CallMaker {
   private storing: Promise<unknown> = Promise.resolve()
 
@@ -117,7 +117,7 @@ export class CallMaker {
     if (outcome.kind === 'released') throw new Error(`run ${call.childRunId} was released by its executor`)
     if (outcome.status === 'completed') return this.finish(call, 'finished', outcome.output!, tookMs)
     const why = outcome.errorMessage ?? outcome.status
-    await this.finish(call, 'failed', failure(`the run of the agent has ended as ${outcome.status}: ${why}`), tookMs)
+    await this.finish(call, 'failed', failure(`the agent's run ended as ${outcome.status}: ${why}`), tookMs)
   }
 
   private finishWith(call: Call, outcome: ToolOutcome, tookMs: number): Promise<void> {

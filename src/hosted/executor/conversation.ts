@@ -14,7 +14,8 @@ export function conversationOf({ run, history, steps, calls }: RunProgress): Mod
   for (const { step, content, toolCalls, remark } of steps) {
     messages.push({ role: 'assistant', content, ...(toolCalls.length > 0 && { toolCalls }) })
     for (const call of calls) {
-      if (call.step === step) messages.push({ role: 'tool', toolCallId: call.toolCallId, content: told(call.output) })
+      if (call.step === step)
+        messages.push({ role: 'tool', toolCallId: call.toolCallId, content: contentOf(call.output) })
     }
     if (remark !== null) messages.push({ role: 'user', content: remark })
   }
@@ -22,7 +23,7 @@ export function conversationOf({ run, history, steps, calls }: RunProgress): Mod
 }
 
 /** A string as it is, any other value as JSON. */
-function told(output: RawJson | null): string {
+function contentOf(output: RawJson | null): string {
   if (output === null) return ''
   const value = output.text.startsWith('"') ? output.parse() : output.text
   return value as string

@@ -29,7 +29,7 @@ export interface ExecutorDeps extends BudgetDeps {
   readonly schemas: SchemaChecks
   readonly tools: ToolboxDeps
   readonly children: Children
-  /** How long a pause lasts before it expires; null: for ever. */
+  /** How long a pause lasts before it expires; null: forever. */
   readonly pauseMs: number | null
   readonly outputBytesMax: number
   /** Called after each commit that has written to the outbox. */
@@ -46,9 +46,9 @@ const REPAIRS_MAX = 2
 const STORE_RETRY_MS = 200
 
 /**
- * Executes a hosted run from where its rows say it stands, until it ends or waits for a person: call the model, store
- * the answer, make the calls, store their results. What is stored is never done again, so that a process may die at any
- * point and another one continue.
+ * Executes a hosted run from its stored state until it ends or waits for a person: call the model, store the answer,
+ * make the calls, store their results. What is stored is never repeated, so a process may die at any point and another
+ * one continues.
  */
 export class Executor {
   readonly output: OutputLog
@@ -124,7 +124,7 @@ export class Executor {
     return this.pause()
   }
 
-  /** Everything that can be done is done; the remaining calls wait for people. */
+  /** Pauses the run: all other calls are done, and the remaining ones wait for people. */
   private async pause(): Promise<RunOutcome | null> {
     const { sql, owner, clock, onChange } = this.deps
     const { run } = this.progress
@@ -351,7 +351,7 @@ export class Executor {
     return this.toolbox
   }
 
-  /** Retries for as long as the run may take: a short database outage must not cost an answer of the model. */
+  /** Retries until the run's deadline: a short database outage must not lose an answer of the model. */
   private async store<T>(write: () => Promise<T>): Promise<T> {
     for (;;) {
       try {

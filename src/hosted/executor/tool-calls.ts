@@ -7,7 +7,7 @@ import type { OutputLog } from '../output/output-log.ts'
 import type { Call, Pause } from '../store/rows.ts'
 import type { Toolbox } from '../tools/toolbox.ts'
 
-export interface TurnOptions {
+export interface StepOptions {
   readonly step: number
   readonly toolbox: Toolbox
   readonly schemas: SchemaChecks
@@ -17,8 +17,8 @@ export interface TurnOptions {
   readonly expiresAt: Date | null
 }
 
-/** The calls that an answer requests: each started, held for a person, or failed already. */
-export function callsOf(answer: ModelAnswer, options: TurnOptions): { calls: Call[]; pauses: Pause[] } {
+/** The calls that an answer requests: each started, held for a person, or already failed. */
+export function callsOf(answer: ModelAnswer, options: StepOptions): { calls: Call[]; pauses: Pause[] } {
   const calls: Call[] = []
   const pauses: Pause[] = []
   answer.toolCalls.forEach((asked, position) => {
@@ -29,7 +29,7 @@ export function callsOf(answer: ModelAnswer, options: TurnOptions): { calls: Cal
   return { calls, pauses }
 }
 
-function callOf(asked: ModelToolCall, position: number, options: TurnOptions): { call: Call; pause: Pause | null } {
+function callOf(asked: ModelToolCall, position: number, options: StepOptions): { call: Call; pause: Pause | null } {
   const { step, toolbox, schemas, log, expiresAt } = options
   const base = {
     callId: mint.uuid(),
@@ -85,7 +85,7 @@ export function attemptName(): string {
   return mint.ulid().slice(-8).toLowerCase()
 }
 
-/** Text without what Postgres refuses: models write anything. */
+/** Text without the characters that Postgres refuses: a model may write anything. */
 export function storable(text: string): string {
   return text.includes('\0') || !text.isWellFormed() ? text.toWellFormed().replaceAll('\0', '\uFFFD') : text
 }

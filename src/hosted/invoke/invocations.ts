@@ -13,7 +13,7 @@ import type { Children } from '../executor/call-maker.ts'
 import { storable } from '../executor/tool-calls.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type BeginResult, beginRun, type NewHostedRun } from '../store/begin.ts'
-import { endRun, NOTHING_MORE } from '../store/end.ts'
+import { endRun, WITHOUT_ANSWER } from '../store/end.ts'
 import { findRun, loadProgress } from '../store/load.ts'
 import type { Call, HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
@@ -43,7 +43,7 @@ export interface Invoked {
   readonly workspaceId: string
   readonly runId: string
   readonly sessionId: string | null
-  /** An earlier attempt of the same call has invoked it. */
+  /** An earlier attempt of the same request has invoked it. */
   readonly isRepeat: boolean
   readonly outcome: Promise<RunOutcome> | null
 }
@@ -65,11 +65,11 @@ export function createInvocations(deps: InvocationsDeps) {
     if (agent === null) throw new ApiError('NOT_FOUND', 'agent does not exist')
     checkAgent(agent, body)
     const variables = body.prompt_variables ?? {}
-    const system = fillPrompt(agent.prompt, { variables, place: 'prompt_variables', lengthMax: limits.prompt_length })
+    const system = fillPrompt(agent.prompt, { variables, path: 'prompt_variables', lengthMax: limits.prompt_length })
     if (!deps.hasModel)
       throw new ApiError(
         'UNAVAILABLE',
-        'no model can be reached: the operator has to set OPENAI_API_KEY or OPENAI_BASE_URL',
+        'no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
       )
     await checkTools(agent, workspaceId)
     const input = body.input ?? EMPTY_OBJECT
@@ -106,7 +106,7 @@ export function createInvocations(deps: InvocationsDeps) {
   async function checkTools(agent: HostedAgentRow, workspaceId: string): Promise<void> {
     const { tools, outputSchema } = plannedAgent(agent)
     const problem = outputSchema === null ? undefined : schemas.schemaProblem(outputSchema)
-    if (problem !== undefined) throw invalid('output_schema', `of the agent cannot be used: ${problem}`)
+    if (problem !== undefined) throw invalid('output_schema', `the agent's schema cannot be used: ${problem}`)
     for (const tool of tools) {
       if (!('headers' in tool) || !JSON.stringify(tool.headers).includes('{{secret:')) continue
       try {
@@ -170,7 +170,7 @@ export function createInvocations(deps: InvocationsDeps) {
       const variables = stringsOf(call.input)
       let system: string
       try {
-        system = fillPrompt(agent.prompt, { variables, place: 'arguments', lengthMax: limits.prompt_length })
+        system = fillPrompt(agent.prompt, { variables, path: 'arguments', lengthMax: limits.prompt_length })
       } catch (error) {
         return { problem: (error as Error).message }
       }
@@ -232,7 +232,7 @@ export function createInvocations(deps: InvocationsDeps) {
     if (run === null) return false
     const at = clock.now()
     const ended = await endRun(sql, run, null, {
-      ...NOTHING_MORE,
+      ...WITHOUT_ANSWER,
       status: 'cancelled',
       errorMessage: reason,
       at,
@@ -277,10 +277,7 @@ function checkBody(body: InvokeAgent, limits: Limits): void {
 
 function checkAgent(agent: HostedAgentRow, body: InvokeAgent): void {
   if (agent.runtime_type !== 'hosted')
-    throw new ApiError(
-      'VALIDATION_ERROR',
-      'only hosted agents can be invoked; the runtime_type of this one is external',
-    )
+    throw new ApiError('VALIDATION_ERROR', "only hosted agents can be invoked; this agent's runtime_type is external")
   if (agent.status === 'paused')
     throw new ApiError('VALIDATION_ERROR', 'the agent is paused: set its status to active before it is invoked')
   if (body.stream === true && agent.output_schema !== null)

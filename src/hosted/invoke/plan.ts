@@ -3,8 +3,8 @@ import type { Tool } from '../../agents/tools.ts'
 import type { RawJson } from '../../http/raw-json.ts'
 
 /**
- * What a hosted run is to do: everything that determines it, fixed when it is invoked, so that an edit of the agent or
- * a restart changes nothing. Stored as JSON.
+ * Everything that determines what a hosted run does, fixed when it is invoked, so that neither an edit of the agent nor
+ * a restart changes it. Stored as JSON.
  */
 export interface RunPlan {
   readonly agent: PlannedAgent
@@ -18,7 +18,10 @@ export interface RunPlan {
   readonly isStreamed: boolean
   /** How many ancestors it has. */
   readonly depth: number
-  /** The budgets of its ancestors, the outermost first. Absent in plans from before budgets covered descendants. */
+  /**
+   * The budgets of its ancestors, the outermost first. Absent in plans that were stored before budgets covered
+   * descendants.
+   */
   readonly budgetsAbove?: readonly Budget[]
 }
 

@@ -15,7 +15,7 @@ export function placeholdersOf(prompt: string): string[] {
 export interface Filling {
   readonly variables: Readonly<Record<string, string>>
   /** The part of the request that holds the variables, for error messages. */
-  readonly place: string
+  readonly path: string
   /** How many characters the filled prompt may have. */
   readonly lengthMax: number
 }
@@ -29,22 +29,22 @@ export interface Filling {
  *
  * @throws ApiError VALIDATION_ERROR naming a placeholder without a variable, or the limit
  */
-export function fillPrompt(prompt: string, { variables, place, lengthMax }: Filling): string {
-  const units = filledUnits(prompt, variables, place)
+export function fillPrompt(prompt: string, { variables, path, lengthMax }: Filling): string {
+  const units = filledUnits(prompt, variables, path)
   // A character has one or two UTF-16 units, so most prompts need not be counted exactly.
   const filled = units > 2 * lengthMax ? null : prompt.replace(PLACEHOLDER, (_whole, name: string) => variables[name]!)
   if (filled === null || (units > lengthMax && codePoints(filled) > lengthMax))
-    throw invalid(place, `the prompt of the agent, filled with them, may have at most ${lengthMax} characters`)
+    throw invalid(path, `the agent's prompt, filled in, may have at most ${lengthMax} characters`)
   return filled
 }
 
 /** UTF-16 units of the filled prompt. */
-function filledUnits(prompt: string, variables: Filling['variables'], place: string): number {
+function filledUnits(prompt: string, variables: Filling['variables'], path: string): number {
   let units = prompt.length
   for (const [whole, name] of prompt.matchAll(PLACEHOLDER)) {
     if (!Object.hasOwn(variables, name!)) {
       const shown = name!.slice(0, NAME_SHOWN_MAX)
-      throw invalid(`${place}.${shown}`, `required: the prompt of the agent has the placeholder {{${shown}}}`)
+      throw invalid(`${path}.${shown}`, `required: the agent's prompt has the placeholder {{${shown}}}`)
     }
     units += variables[name!]!.length - whole.length
   }

@@ -50,10 +50,10 @@ export function createResponder(deps: ResponderDeps) {
   const stopping = close.signal
 
   /**
-   * Starts a run and responds in the mode that the caller asked for. Room for a stream is reserved first: what cannot
-   * be answered must not be started.
+   * Starts a run and responds in the mode that the caller asked for. Capacity for a stream is reserved first: a run
+   * whose response cannot be sent must not be started.
    * @throws ApiError what `start` throws; UNAVAILABLE, RATE_LIMITED when no stream can be opened; UNAUTHENTICATED,
-   *   FORBIDDEN when the key dies while its caller waits
+   *   FORBIDDEN when the key is revoked or expires while its caller waits
    */
   async function respond(workspaceId: string, mode: ResponseMode, start: () => Promise<StartedRun>) {
     const room = mode.stream === true ? connections.reserve(workspaceId) : undefined
@@ -82,13 +82,16 @@ export function createResponder(deps: ResponderDeps) {
     return data
   }
 
-  /** Waits up to `waitMs`; then the caller is told where the run stands. The death of its key ends the wait at once. */
+  /**
+   * Waits up to `waitMs`, then responds with the current state of the run. The wait ends at once when the key becomes
+   * invalid.
+   */
   async function settled(run: StartedRun, mode: ResponseMode) {
     const wait = new AbortController()
     const stopWaiting = () => wait.abort()
     let ended: CloseReason | undefined
     const end = (reason: CloseReason) => {
-      // A short database outage must not cost anyone the response: the key is checked again before it is sent.
+      // A short database outage must not lose the response: the key is checked again before it is sent.
       if (reason === 'unavailable') return
       ended ??= reason
       stopWaiting()
@@ -138,8 +141,8 @@ export function createResponder(deps: ResponderDeps) {
   }
 
   /**
-   * Answers all waiting callers with where their runs stand: the process is stopping, and their runs continue after its
-   * next start.
+   * Responds to all waiting callers with the current state of their runs: the process is stopping, and the runs
+   * continue after its next start.
    */
   function release(): void {
     close.abort()

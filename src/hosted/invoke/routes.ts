@@ -70,8 +70,8 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
         operationId: 'streamRunOutput',
         summary: 'Follow the output of a hosted run',
         description:
-          'Begins after the frame of `Last-Event-ID` or `after`, or at the beginning; the run may be over. Ends ' +
-          'itself when the run ends or waits for a person.',
+          'Starts after the frame of `Last-Event-ID` or `after`, or at the beginning; the run may be over. The stream ' +
+          'closes when the run ends or waits for a person.',
         responses: { 200: OUTPUT_STREAM },
       },
     },

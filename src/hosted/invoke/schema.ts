@@ -11,21 +11,21 @@ const VARIABLES_MAX = 500
 const HistoryMessage = Named(
   'HistoryMessage',
   Body({
-    role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Who said it.' }),
-    content: Text({ maxLength: MESSAGE_LENGTH_MAX, description: 'What was said.' }),
+    role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Author of the message.' }),
+    content: Text({ maxLength: MESSAGE_LENGTH_MAX, description: 'Text of the message.' }),
   }),
 )
 
 /** Members of every request that starts or resumes a run. */
 export const answering = {
-  stream: t.Optional(t.Boolean({ description: 'Answers with an event stream.' })),
-  background: t.Optional(t.Boolean({ description: 'Answers 202 at once; the run continues by itself.' })),
+  stream: t.Optional(t.Boolean({ description: 'Responds with an event stream.' })),
+  background: t.Optional(t.Boolean({ description: 'Responds 202 at once; the run continues in the background.' })),
 }
 
 /** Body of `POST /api/v1/agents/:agentId/invoke`. */
 const invokeAgent = Body({
   input: t.Optional(
-    Described(FreeForm, 'What the model is asked: `message`, if that is text, else the whole object as JSON.'),
+    Described(FreeForm, 'The user message: `message` if it is a string, else the whole object as JSON.'),
   ),
   prompt_variables: t.Optional(
     t.Record(t.String(), Text({ maxLength: MESSAGE_LENGTH_MAX }), {
@@ -34,10 +34,10 @@ const invokeAgent = Body({
     }),
   ),
   session_id: t.Optional(Described(Uuid, 'Continues this session. Cannot be combined with start_session or history.')),
-  start_session: t.Optional(t.Boolean({ description: 'Begins a session; its id is in the answer.' })),
+  start_session: t.Optional(t.Boolean({ description: 'Starts a session; the response has its id.' })),
   external_user_id: t.Optional(t.String({ description: 'Only together with session_id or start_session.' })),
   history: t.Optional(
-    t.Array(HistoryMessage, { maxItems: HISTORY_MAX, description: 'What was said before, the oldest first.' }),
+    t.Array(HistoryMessage, { maxItems: HISTORY_MAX, description: 'Earlier messages, oldest first.' }),
   ),
   parent_run_id: t.Optional(Described(Uuid, 'The run of the same workspace that started this one.')),
   ...answering,
@@ -63,7 +63,7 @@ export const RunCompleted = Named(
   ),
 )
 
-/** A run that ended otherwise while its caller waited. */
+/** A run that ended in another way while its caller waited. */
 export const RunFailed = Named(
   'RunFailed',
   t.Object(
@@ -73,10 +73,10 @@ export const RunFailed = Named(
       output: NoOutput,
       session_id: SessionId,
       error_message: Described(Nullable(t.String()), 'What went wrong.'),
-      error_detail: Described(Nullable(FreeForm), 'More about it; `reason` names the cause.'),
+      error_detail: Described(Nullable(FreeForm), 'Details; `reason` names the cause.'),
       usage: Usage,
     },
-    { description: 'The run is over, without an output.' },
+    { description: 'The run ended without an output.' },
   ),
 )
 
@@ -123,8 +123,8 @@ export const AwaitingInput = Named(
 )
 
 /** A run that continues without its caller. */
-export const RunGoesOn = Named(
-  'RunGoesOn',
+export const RunContinues = Named(
+  'RunContinues',
   t.Object(
     { run_id: RunId, status: RunStatus, output: NoOutput, session_id: SessionId },
     { description: 'The run continues without its caller.' },
@@ -134,7 +134,7 @@ export const RunGoesOn = Named(
 /** The responses to a request that starts or resumes a run, by HTTP status. */
 export const RunResponses = {
   200: t.Union([RunCompleted, RunFailed], { description: 'The run is over.' }),
-  202: t.Union([AwaitingApproval, AwaitingInput, RunGoesOn], {
+  202: t.Union([AwaitingApproval, AwaitingInput, RunContinues], {
     description: 'The run waits for a person, or continues in the background.',
   }),
 }
@@ -144,14 +144,14 @@ export type RunResponse =
   | typeof RunFailed.static
   | typeof AwaitingApproval.static
   | typeof AwaitingInput.static
-  | typeof RunGoesOn.static
+  | typeof RunContinues.static
 
 /**
  * Query of `GET /api/v1/runs/:runId/output-stream`; `after` is for clients that cannot send the header `Last-Event-ID`.
  */
 export const OutputStreamQuery = t.Object(
   {
-    after: t.Optional(t.String({ maxLength: 100, description: 'The `id` of the last frame that was seen.' })),
+    after: t.Optional(t.String({ maxLength: 100, description: 'The `id` of the last frame received.' })),
     token: t.Optional(t.String({ description: 'A feed token, for browsers; instead of the Authorization header.' })),
   },
   { additionalProperties: false },

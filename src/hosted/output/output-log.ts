@@ -2,12 +2,12 @@ import { encodeJson } from '../../http/raw-json.ts'
 import type { Call, PendingPause, RunOutcome, RunProgress } from '../store/rows.ts'
 
 /**
- * What a hosted run puts out, in order, for streams that may start anywhere (docs/specification.md#output-streams).
- * Everything in it follows from the stored steps and calls, so it is the same after a restart; only the text of an
- * answer in progress exists nowhere else.
+ * The output of a hosted run, in order, for streams that may start at any position
+ * (docs/specification.md#output-streams). Everything in it follows from the stored steps and calls, so it is the same
+ * after a restart; only the text of an answer in progress exists nowhere else.
  *
- * The id of a frame has three members: step, part (0 text, 1 tools and pauses, 2 the end) and place. In part 1 the
- * place is the frame's number; in text it is the count of characters so far, and a fourth member names the attempt:
+ * The id of a frame has three members: step, part (0 text, 1 tools and pauses, 2 the end) and offset. In part 1 the
+ * offset is the frame's number; in part 0 it is the number of characters so far, and a fourth member names the attempt:
  * after a crash the model may write something else.
  */
 
@@ -24,7 +24,7 @@ export interface FrameItem {
   readonly kind: 'frame'
   readonly step: number
   readonly part: 1 | 2
-  readonly place: number
+  readonly offset: number
   readonly event: 'tool' | 'done' | 'error' | 'awaiting_approval' | 'awaiting_input'
   /** JSON text. */
   readonly data: string
@@ -39,13 +39,13 @@ export class OutputLog {
 
   constructor(readonly runId: string) {}
 
-  /** What a run has put out so far, from its rows. */
+  /** The output of a run so far, from its rows. */
   static of({ run, steps, calls }: Pick<RunProgress, 'run' | 'steps' | 'calls'>): OutputLog {
     const log = new OutputLog(run.runId)
     for (const { step, attempt, content } of steps) {
       log.items.push({ kind: 'text', step, attempt, content: content ?? '' })
       const frames = calls.filter((call) => call.step === step).flatMap((call) => toolItems(run.runId, call))
-      log.items.push(...frames.sort((a, b) => a.place - b.place))
+      log.items.push(...frames.sort((a, b) => a.offset - b.offset))
     }
     for (const { startedFrame, finishedFrame } of calls)
       log.frames = Math.max(log.frames, startedFrame ?? 0, finishedFrame ?? 0)
@@ -78,7 +78,7 @@ export class OutputLog {
     const last = this.items.at(-1)
     if (last?.kind !== 'text') return
     last.content += delta
-    this.tell()
+    this.notify()
   }
 
   addCall(call: Call, phase: 'started' | 'over'): void {
@@ -86,7 +86,7 @@ export class OutputLog {
     const item = phase === 'started' ? started : finished
     if (item === undefined) return
     this.items.push(item)
-    this.tell()
+    this.notify()
   }
 
   /** Appends the final frame, if the outcome has one, and closes the log. */
@@ -94,7 +94,7 @@ export class OutputLog {
     const item = outcomeItem(this, outcome, sessionId)
     if (item !== null) this.items.push(item)
     this.isClosed = true
-    this.tell()
+    this.notify()
   }
 
   listen(listener: () => void): () => void {
@@ -102,7 +102,7 @@ export class OutputLog {
     return () => this.listeners.delete(listener)
   }
 
-  private tell(): void {
+  private notify(): void {
     for (const listener of this.listeners) listener()
   }
 }
@@ -110,11 +110,11 @@ export class OutputLog {
 /** The frames that a call has so far. With `both`, the first one stands for the start even if it has no number. */
 function toolItems(runId: string, call: Call, both = false): FrameItem[] {
   const about = { run_id: runId, tool_call_id: call.toolCallId, name: call.tool }
-  const item = (place: number, data: object): FrameItem => ({
+  const item = (offset: number, data: object): FrameItem => ({
     kind: 'frame',
     step: call.step,
     part: 1,
-    place,
+    offset,
     event: 'tool',
     data: encodeJson({ ...about, ...data }),
   })
@@ -138,7 +138,7 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
     kind: 'frame',
     step: log.lastStep,
     part: 2,
-    place: 0,
+    offset: 0,
     event,
     data: encodeJson({ run_id, ...data }),
   })
@@ -152,7 +152,7 @@ function outcomeItem(log: OutputLog, outcome: RunOutcome, sessionId: string | nu
   return end('error', { code, message: outcome.errorMessage ?? status, status, usage })
 }
 
-/** Has the same place as the last frame: what follows the decision comes after it. */
+/** Has the offset of the last frame, so that every frame after the decision has a higher one. */
 function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
   const last = log.items.at(-1)
   const { id, type, run_id: _waiting, ...asked } = pending
@@ -160,7 +160,7 @@ function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
     kind: 'frame',
     step: log.lastStep,
     part: 1,
-    place: last?.kind === 'frame' && last.part === 1 ? last.place : 0,
+    offset: last?.kind === 'frame' && last.part === 1 ? last.offset : 0,
     event: type === 'approval' ? 'awaiting_approval' : 'awaiting_input',
     data: encodeJson({ run_id: log.runId, [type === 'approval' ? 'approval_id' : 'request_id']: id, ...asked }),
   }
@@ -170,26 +170,26 @@ function pauseItem(log: OutputLog, pending: PendingPause): FrameItem {
 export interface OutputPosition {
   readonly step: number
   readonly part: number
-  readonly place: number
+  readonly offset: number
   readonly attempt: string | undefined
 }
 
-export const OUTPUT_START: OutputPosition = { step: 0, part: 0, place: 0, attempt: undefined }
+export const OUTPUT_START: OutputPosition = { step: 0, part: 0, offset: 0, attempt: undefined }
 
 const ID = /^(\d{1,9})\.([012])\.(\d{1,12})(?:\.(\w{1,20}))?$/
 
 /** Null for a text that is not the id of a frame. */
 export function parseOutputId(text: string): OutputPosition | null {
-  const [, step, part, place, attempt] = ID.exec(text) ?? []
-  return step === undefined ? null : { step: Number(step), part: Number(part), place: Number(place), attempt }
+  const [, step, part, offset, attempt] = ID.exec(text) ?? []
+  return step === undefined ? null : { step: Number(step), part: Number(part), offset: Number(offset), attempt }
 }
 
 /** The position of a reader who has seen everything that is in the log now. */
 export function endOf(log: OutputLog): OutputPosition {
   const last = log.items.at(-1)
   if (last === undefined) return OUTPUT_START
-  if (last.kind === 'text') return { step: last.step, part: 0, place: last.content.length, attempt: last.attempt }
-  return { step: last.step, part: last.part, place: last.place, attempt: undefined }
+  if (last.kind === 'text') return { step: last.step, part: 0, offset: last.content.length, attempt: last.attempt }
+  return { step: last.step, part: last.part, offset: last.offset, attempt: undefined }
 }
 
 /** What follows a position in the log as SSE text, and the position after it. */
@@ -203,20 +203,20 @@ export function framesAfter(
     if (item.kind === 'text') {
       if (item.step < position.step || (item.step === position.step && position.part > 0)) continue
       const isKnown = item.step === position.step
-      const seen = isKnown && item.attempt === position.attempt ? position.place : 0
-      // Text that no longer counts is taken back, even if nothing replaces it.
-      const isTakenBack = isKnown && seen === 0 && position.place > 0
+      const seen = isKnown && item.attempt === position.attempt ? position.offset : 0
+      // Text of an abandoned attempt is retracted, even if nothing replaces it.
+      const isTakenBack = isKnown && seen === 0 && position.offset > 0
       if (item.content.length > seen || isTakenBack) {
         const delta = item.content.slice(seen)
         const data = encodeJson({ run_id: log.runId, delta, step: item.step, offset: seen })
-        position = { step: item.step, part: 0, place: item.content.length, attempt: item.attempt }
+        position = { step: item.step, part: 0, offset: item.content.length, attempt: item.attempt }
         text += frame(`${item.step}.0.${item.content.length}.${item.attempt}`, 'chunk', data)
       }
       continue
     }
     if (isSeen(item, position)) continue
-    position = { step: item.step, part: item.part, place: item.place, attempt: undefined }
-    text += frame(`${item.step}.${item.part}.${item.place}`, item.event, item.data)
+    position = { step: item.step, part: item.part, offset: item.offset, attempt: undefined }
+    text += frame(`${item.step}.${item.part}.${item.offset}`, item.event, item.data)
   }
   // Also true for a reader who has already seen the end.
   const last = log.items.at(-1)
@@ -224,11 +224,11 @@ export function framesAfter(
 }
 
 function isSeen(item: FrameItem, position: OutputPosition): boolean {
-  // Nobody may miss the end, not even a reader who has seen text of a step that was never stored.
+  // No reader may miss the end, not even one that has seen text of a step that was never stored.
   if (item.part === 2) return position.part === 2
   if (item.step !== position.step) return item.step < position.step
   const isPause = item.event === 'awaiting_approval' || item.event === 'awaiting_input'
-  return item.part < position.part || (item.part === position.part && item.place <= position.place && !isPause)
+  return item.part < position.part || (item.part === position.part && item.offset <= position.offset && !isPause)
 }
 
 /** JSON text of callers may contain line breaks, which SSE data must not. */

@@ -23,9 +23,9 @@ export interface OutputStreamOptions {
 }
 
 /**
- * The output of a hosted run as an event stream (docs/specification.md#output-streams): first what the run has put out
- * after a position, then what follows, until the run ends or waits for a person. A client that leaves does not affect
- * the run. A client that reads slowly gets everything that has accumulated in one piece.
+ * The output of a hosted run as an event stream (docs/specification.md#output-streams): first the stored output after a
+ * position, then new output, until the run ends or waits for a person. A client that leaves does not affect the run. A
+ * slow client gets everything that has accumulated in one write.
  */
 export class OutputStream implements Connection {
   readonly caller: FeedCaller
@@ -67,7 +67,7 @@ export class OutputStream implements Connection {
     this.stream.tick(now)
   }
 
-  /** Sends what there is, unless the queue is full: then it is called again once there is room. */
+  /** Sends all new output, unless the queue is full: then it is called again once there is room. */
   private flush(): void {
     if (this.log === undefined || this.stream.isEnded || this.stream.isFull) return
     const { text, position, isOver } = framesAfter(this.log, this.position)

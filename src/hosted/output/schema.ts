@@ -16,7 +16,7 @@ export const OUTPUT_FRAMES = {
         delta: t.String({ description: 'The text that follows.' }),
         step: Count('The model call that it belongs to, from 1.'),
         offset: Count(
-          'Characters of this step before `delta`. A smaller one than expected takes back what was said from there on.',
+          'Characters of this step before `delta`. If it is smaller than expected, the text from there on is retracted.',
         ),
       },
       { description: 'Text that the model writes.' },
@@ -31,10 +31,10 @@ export const OUTPUT_FRAMES = {
         name: t.String({ description: 'The tool.' }),
         phase: t.UnionEnum(['started', 'finished', 'failed'], {
           default: undefined,
-          description: 'How far the call is.',
+          description: 'State of the call.',
         }),
         input: t.Optional(Described(FreeForm, 'The arguments; with `started`.')),
-        output: t.Optional(t.Unknown({ description: 'What the tool answered; with `finished` and `failed`.' })),
+        output: t.Optional(t.Unknown({ description: 'The result of the tool; with `finished` and `failed`.' })),
         duration_ms: t.Optional(Count('How long the call took.')),
       },
       { description: 'A call of a tool.' },
@@ -66,8 +66,8 @@ export const OUTPUT_FRAMES = {
     t.Object(
       {
         run_id,
-        code: t.String({ description: 'Why, in a word: the `reason` of `error_detail`, or the status.' }),
-        message: t.String({ description: 'Why, in a sentence.' }),
+        code: t.String({ description: 'The `reason` of `error_detail`, or the status.' }),
+        message: t.String({ description: 'What went wrong, in one sentence.' }),
         status: Described(RunStatus, 'How the run ended.'),
         usage: Usage,
       },
@@ -76,7 +76,7 @@ export const OUTPUT_FRAMES = {
   ),
 }
 
-/** The 200 of a route that answers with an output stream. */
+/** The 200 response of a route that returns an output stream. */
 export const OUTPUT_STREAM = {
   description: 'Frames with `id`, `event` and `data`; `x-event-stream` has the schema of the data of each event.',
   content: { 'text/event-stream': { schema: { type: 'string' as const }, 'x-event-stream': OUTPUT_FRAMES } },

@@ -4,7 +4,7 @@ import type { RunIdentity } from '../../ids.ts'
 import type { Log } from '../../log.ts'
 import { Loops } from '../../ops/supervise.ts'
 import { inTransaction, type Sql } from '../../postgres/connect.ts'
-import { endLocked, lockToEnd, NOTHING_MORE, type RunEnd } from '../store/end.ts'
+import { endLocked, lockToEnd, type RunEnd, WITHOUT_ANSWER } from '../store/end.ts'
 import { findRun } from '../store/load.ts'
 import type { HostedRunRef } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
@@ -15,7 +15,7 @@ export interface PauseExpiryDeps {
   readonly patrol: Sql
   readonly clock: Clock
   readonly log: Log
-  /** Where the watch is supervised together with others. */
+  /** Supervises the polling loop. */
   readonly loops?: Loops | undefined
   readonly onChange: () => void
   /** Called for runs that have ended because nobody decided. */
@@ -27,7 +27,7 @@ const AT_ONCE = 100
 
 /**
  * Ends runs whose pause has expired: the pause is `expired`, which is not a rejection, and the run `timed_out`.
- * @returns ends the watch
+ * @returns stops the polling
  */
 export function startPauseExpiry(deps: PauseExpiryDeps): () => Promise<void> {
   const { loops = new Loops(deps.log) } = deps
@@ -50,7 +50,7 @@ interface DuePause extends RunIdentity {
   readonly type: 'approval' | 'input'
 }
 
-/** In one transaction: a pause that expired while its run went on would leave the run waiting for ever. */
+/** In one transaction: if the pause expired but its run did not end, the run would wait forever. */
 async function expire({ sql, clock, onChange, onEnded }: PauseExpiryDeps, pause: DuePause): Promise<void> {
   const run = await findRun(sql, pause)
   if (run === null) return
@@ -75,5 +75,5 @@ function endingOf(run: HostedRunRef, { pauseId, type }: DuePause, at: number): R
   })
   const payload = { error_message: errorMessage, error_detail: errorDetail }
   const events = [systemEvent(run, at, 'run.timed_out', payload, 'error')]
-  return { ...NOTHING_MORE, status: 'timed_out', errorMessage, errorDetail, at, events }
+  return { ...WITHOUT_ANSWER, status: 'timed_out', errorMessage, errorDetail, at, events }
 }

@@ -28,7 +28,7 @@ import type { Decision } from './store.ts'
 export interface PauseRoutesDeps {
   readonly guards: Guards
   readonly pauses: Pick<import('./store.ts').Pauses, 'list' | 'get'>
-  /** Decides, and answers like invoke. */
+  /** Stores the decision and responds like invoke. */
   readonly resume: (
     caller: Caller,
     type: PauseRow['type'],
@@ -74,7 +74,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           tags,
           operationId: 'getApproval',
           summary: 'Read an approval',
-          description: 'Shows the tool and the arguments that wait, and the decision once there is one.',
+          description: 'The tool and arguments that wait for approval, and the decision once there is one.',
         },
       },
     )
@@ -98,7 +98,7 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           summary: 'Approve a call',
           description:
             'The call runs on exactly the arguments that were shown, or on `edited_input`. The run continues, and ' +
-            'the answer is that of invoke. A second decision is CONFLICT.',
+            'the response is that of invoke. A second decision is a CONFLICT.',
         },
       },
     )
@@ -121,8 +121,8 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           operationId: 'rejectCall',
           summary: 'Reject a call',
           description:
-            'The call is not made; the model is told so, with the comment. The run continues, and the answer is ' +
-            'that of invoke. A second decision is CONFLICT.',
+            'The call is not made, and the model receives the comment. The run continues, and the response is ' +
+            'that of invoke. A second decision is a CONFLICT.',
         },
       },
     )
@@ -159,7 +159,7 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           tags,
           operationId: 'getInputRequest',
           summary: 'Read an input request',
-          description: 'Shows the question, and the answer once there is one.',
+          description: 'The question, and the answer once there is one.',
         },
       },
     )
@@ -182,7 +182,7 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
           operationId: 'answerInputRequest',
           summary: 'Answer an input request',
           description:
-            'The run continues with the answer, and the answer of this call is that of invoke. A second answer is ' +
+            'The run continues with the answer, and the response is that of invoke. A second answer is a ' +
             'CONFLICT.',
         },
       },

@@ -16,7 +16,7 @@ import { PauseExpiry, QuestionOptions } from '../../runs/schema.ts'
 import { answering } from '../invoke/schema.ts'
 import type { PauseStatus } from '../state.ts'
 
-/** What of approvals and input requests goes over the wire (docs/specification.md#pauses). */
+/** The wire format of approvals and input requests (docs/specification.md#pauses). */
 
 const NO_DEFAULT = { default: undefined }
 const COMMENT_LENGTH_MAX = 10_000
@@ -37,7 +37,12 @@ const InputRequestStatus = Named(
   }),
 )
 const Comment = t.Optional(
-  Nullable(Text({ maxLength: COMMENT_LENGTH_MAX, description: 'Why; kept, and told to the model after a rejection.' })),
+  Nullable(
+    Text({
+      maxLength: COMMENT_LENGTH_MAX,
+      description: 'The reason; stored, and passed to the model after a rejection.',
+    }),
+  ),
 )
 
 /** Body of `POST /api/v1/approvals/:approvalId/approve`. */
@@ -59,7 +64,7 @@ export type Reject = typeof Reject.static
 export const AnswerInput = Named(
   'AnswerInput',
   Body({
-    answer: Text({ minLength: 1, maxLength: ANSWER_LENGTH_MAX, description: 'What the model is told.' }),
+    answer: Text({ minLength: 1, maxLength: ANSWER_LENGTH_MAX, description: 'The answer for the model.' }),
     ...answering,
   }),
 )
@@ -85,7 +90,7 @@ export const ApprovalRecord = Named(
       tool: t.String({ description: 'The tool to be called.' }),
       input: Described(FreeForm, 'The arguments of the call.'),
       edited_input: Described(Nullable(FreeForm), 'The arguments that it was approved with instead.'),
-      comment: Described(Nullable(t.String()), 'What the person who decided had to say.'),
+      comment: Described(Nullable(t.String()), 'The comment of the person who decided.'),
     },
     { description: 'A tool call that needs a person to approve it.' },
   ),
@@ -101,7 +106,7 @@ export const InputRequestRecord = Named(
       status: InputRequestStatus,
       question: t.String({ description: 'What the model asks.' }),
       options: QuestionOptions,
-      answer: Described(Nullable(t.String()), 'What the model was told.'),
+      answer: Described(Nullable(t.String()), 'The answer that the model received.'),
     },
     { description: 'A question of a model to its caller.' },
   ),
@@ -109,19 +114,19 @@ export const InputRequestRecord = Named(
 export type InputRequestRecord = typeof InputRequestRecord.static
 
 const where = {
-  run_id: t.Optional(Described(Uuid, 'Those that this run waits for.')),
-  agent_id: t.Optional(Described(Uuid, 'Those of this agent.')),
+  run_id: t.Optional(Described(Uuid, 'Only those that this run waits for.')),
+  agent_id: t.Optional(Described(Uuid, 'Only those of this agent.')),
 }
 
 /** Query of `GET /api/v1/approvals`. */
 export const ListApprovals = t.Object(
-  { status: t.Optional(Described(ApprovalStatus, 'Those of this status.')), ...where, ...PageQuery },
+  { status: t.Optional(Described(ApprovalStatus, 'Only those with this status.')), ...where, ...PageQuery },
   { additionalProperties: false },
 )
 
 /** Query of `GET /api/v1/input-requests`. */
 export const ListInputRequests = t.Object(
-  { status: t.Optional(Described(InputRequestStatus, 'Those of this status.')), ...where, ...PageQuery },
+  { status: t.Optional(Described(InputRequestStatus, 'Only those with this status.')), ...where, ...PageQuery },
   { additionalProperties: false },
 )
 export type ListPauses = typeof ListApprovals.static | typeof ListInputRequests.static
@@ -131,7 +136,7 @@ export const InputRequestPage = Page('InputRequestPage', InputRequestRecord)
 export const ApprovalParams = t.Object({ approvalId: Described(Uuid, 'The approval.') })
 export const InputRequestParams = t.Object({ requestId: Described(Uuid, 'The input request.') })
 
-/** A row of `pauses`, with what is needed of its run. */
+/** A row of `pauses`, with the columns needed of its run. */
 export interface PauseRow {
   readonly pause_id: string
   readonly run_id: string

@@ -24,11 +24,11 @@ export interface PausesDeps {
   readonly clock: Clock
   readonly limits: Limits
   readonly schemas: SchemaChecks
-  /** Called after each commit that has put something into the outbox. */
+  /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
 }
 
-/** What a person says to a run that waits. */
+/** A person's decision about a pause. */
 export type Decision =
   | { readonly status: 'approved'; readonly comment: string | null; readonly editedInput: RawJson | null }
   | { readonly status: 'rejected'; readonly comment: string | null }
@@ -46,7 +46,7 @@ export class Pauses {
     const { status, run_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId)
-      throw new ApiError('FORBIDDEN', 'this key sees what the runs of its own agent wait for')
+      throw new ApiError('FORBIDDEN', 'an agent key can only read pauses of its own agent')
     const rows = await sql<PauseRow[]>`
       ${selected(sql)} where p.workspace_id = ${caller.workspaceId} and p.type = ${type}
         ${status === undefined ? sql`` : sql`and p.status = ${status}`}
@@ -65,7 +65,7 @@ export class Pauses {
     if (row === undefined)
       throw new ApiError('NOT_FOUND', `${type === 'approval' ? 'approval' : 'input request'} does not exist`)
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
-      throw new ApiError('FORBIDDEN', 'this belongs to a run of another agent than this key')
+      throw new ApiError('FORBIDDEN', 'this belongs to a run of a different agent than this key')
     return row
   }
 
@@ -102,13 +102,13 @@ export class Pauses {
     onChange()
   }
 
-  /** What a person makes of the arguments has to be what the tool takes, as far as that is known here. */
+  /** Arguments that a person has edited must match the parameters of the tool, where these are known. */
   private async checkEdited(workspaceId: string, pause: PauseRow, edited: RawJson | null): Promise<void> {
     if (edited === null) return
     const { sql, limits, schemas } = this.deps
     checkSize('edited_input', edited, limits.run_input_bytes)
     const inexact = inexactIn(edited.text, 'edited_input')
-    if (inexact !== undefined) throw invalid(inexact.place, inexact.problem)
+    if (inexact !== undefined) throw invalid(inexact.path, inexact.problem)
     const [row] = await sql<{ plan: RawJson }[]>`
       select plan from hosted_runs where workspace_id = ${workspaceId} and run_id = ${pause.run_id}`
     const { agent } = (row?.plan.parse() ?? { agent: { tools: [] } }) as Pick<RunPlan, 'agent'>
@@ -132,7 +132,7 @@ export function answeredAbout(
   return { workspaceId, runId: pause.root_run_id, sessionId: pause.root_session_id }
 }
 
-/** Each pause's runs are found by their key: joined, the planner may read all of the workspace instead. */
+/** Looks up the run of each pause by its key: for a join, the planner may read the whole workspace instead. */
 function selected(sql: Sql) {
   return sql`
     select p.pause_id, p.run_id, h.root_run_id, root.agent_id as root_agent_id, root.session_id as root_session_id, p.agent_id, p.call_id, p.type, p.status, p.tool, p.input, p.edited_input,
@@ -144,7 +144,10 @@ function selected(sql: Sql) {
     ) root`
 }
 
-/** What the decision means for the call: it runs on exactly what was shown, or on what the person made of it. */
+/**
+ * Applies the decision to the call: it runs on exactly the arguments that were shown, or on those that the person
+ * edited.
+ */
 async function apply(tx: TransactionSql, workspaceId: string, pause: PauseRow, decision: Decision): Promise<void> {
   const { call_id } = pause
   if (decision.status === 'approved') {
@@ -179,8 +182,8 @@ function decisionEvent(caller: Caller, pause: PauseRow, decision: Decision, at: 
 
 function alreadyDecided({ status, decided_at, decided_by, expires_at }: PauseRow, now: number): ApiError {
   if (status === 'expired' || (status === 'pending' && expires_at !== null && expires_at.getTime() <= now))
-    return new ApiError('CONFLICT', `this has expired at ${expires_at?.toISOString()}: nobody decided in time`)
+    return new ApiError('CONFLICT', `this expired at ${expires_at?.toISOString()}: nobody decided in time`)
   if (status === 'cancelled') return new ApiError('CONFLICT', 'this was cancelled: its run is over')
   const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`
-  return new ApiError('CONFLICT', `this was ${status} already${when}, with key ${decided_by}`)
+  return new ApiError('CONFLICT', `this was already ${status}${when}, with key ${decided_by}`)
 }

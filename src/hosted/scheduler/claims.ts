@@ -74,14 +74,14 @@ export async function claimQueued(
         ) as i (workspace_id, run_id)
         where h.workspace_id = i.workspace_id and h.run_id = i.run_id
         returning h.workspace_id, h.run_id
-      ), moved as (
+      ), changed as (
         update runs r set status = 'running', started_at = coalesce(r.started_at, ${new Date(at)}), pending = null
         from ours
         where r.workspace_id = ours.workspace_id and r.run_id = ours.run_id
           and r.status in ('queued', 'awaiting_approval', 'awaiting_input')
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
-      ${insertOutbox(tx, [], 'first', 'moved')}`
+      ${insertOutbox(tx, [], 'first', 'changed')}`
     const begun = queued.filter((run) => run.isFirst)
     for (const run of begun) await tx`with it as (select 1) ${insertOutbox(tx, eventsOf(run), 'none', 'it')}`
     return [...queued]

@@ -67,7 +67,7 @@ export class Scheduler {
     this.slots = new Slots(deps.runsAtOnce, deps.runsAtOncePerWorkspace)
   }
 
-  /** Takes over what earlier processes have left, and keeps polling. */
+  /** Takes over the runs that earlier processes have left, and keeps polling. */
   start(): void {
     const { loops = new Loops(this.log) } = this.deps
     this.stopPolling = loops.repeat('hosted runs', POLL_MS, () => this.poll(), { atOnce: true })
@@ -273,7 +273,7 @@ export class Scheduler {
     for (const [key, execution] of before)
       if (!unattended.has(key) && this.executions.get(key) === execution) this.stopRun(execution.run)
     for (const key of unattended.keys()) if (this.executions.has(key)) unattended.delete(key)
-    // At first sight a run may just be starting; one that is found again and again is left to the next process.
+    // A run seen here for the first time may just be starting; one that is seen repeatedly is left to the next process.
     const seen = new Map([...unattended.keys()].map((key) => [key, (this.unattended.get(key) ?? 0) + 1]))
     for (const [key, times] of this.unattended) if (!seen.has(key) && this.executions.has(key)) seen.set(key, times)
     this.unattended = seen

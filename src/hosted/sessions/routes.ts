@@ -40,7 +40,7 @@ export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
         tags,
         operationId: 'getSession',
         summary: 'Read a session',
-        description: 'Shows how long the session is and which run continues it now.',
+        description: 'Includes the number of messages and the run that continues the session now.',
       },
     })
     .get(

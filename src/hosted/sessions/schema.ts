@@ -2,19 +2,19 @@ import { Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { Count, Described, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../../http/schema.ts'
 
-/** What of sessions goes over the wire (docs/specification.md#sessions). */
+/** The wire format of sessions (docs/specification.md#sessions). */
 
 export const SessionRecord = Named(
   'Session',
   t.Object(
     {
       session_id: Described(Uuid, 'The session.'),
-      agent_id: Described(Uuid, 'The agent that it is with.'),
+      agent_id: Described(Uuid, 'The agent of the session.'),
       external_user_id: Described(Nullable(t.String()), "The caller's own name for the user."),
       message_count: Count('Messages so far.'),
       active_run_id: Described(Nullable(Uuid), 'The run that may continue the session now; others wait.'),
-      created_at: Described(Timestamp, 'When it began.'),
-      updated_at: Described(Timestamp, 'When it changed last.'),
+      created_at: Described(Timestamp, 'When the session started.'),
+      updated_at: Described(Timestamp, 'When the session last changed.'),
     },
     { description: 'A conversation with a hosted agent.' },
   ),
@@ -25,9 +25,9 @@ export const MessageRecord = Named(
   'Message',
   t.Object(
     {
-      position: Type.Integer({ minimum: 1, description: 'Its place in the session, from 1.' }),
-      role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Who said it.' }),
-      content: t.String({ description: 'What was said.' }),
+      position: Type.Integer({ minimum: 1, description: 'Its position in the session, from 1.' }),
+      role: t.UnionEnum(['user', 'assistant'], { default: undefined, description: 'Author of the message.' }),
+      content: t.String({ description: 'Text of the message.' }),
       run_id: Described(Uuid, 'The run that it belongs to.'),
       created_at: Described(Timestamp, 'When it was stored.'),
     },
@@ -65,7 +65,7 @@ export const DeletedSession = Named(
   'DeletedSession',
   t.Object({
     session_id: Described(Uuid, 'The session.'),
-    deleted: t.Literal(true, { description: 'It is gone.' }),
+    deleted: t.Literal(true, { description: 'Always true.' }),
   }),
 )
 export type DeletedSession = typeof DeletedSession.static

@@ -23,7 +23,7 @@ export interface SessionsDeps {
 }
 
 const CURSOR = cursorCodec(Uuid)
-/** What the column can hold. */
+/** The maximum of the column's type. */
 const POSITION_MAX = 2 ** 31 - 1
 const MESSAGE_CURSOR = cursorCodec(Int({ minimum: 0, maximum: POSITION_MAX }))
 
@@ -37,7 +37,7 @@ export class Sessions {
     const { external_user_id, limit = PAGE_LIMIT_DEFAULT, cursor } = query
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId)
-      throw new ApiError('FORBIDDEN', 'this key reads the sessions of its own agent only')
+      throw new ApiError('FORBIDDEN', 'an agent key can only read sessions of its own agent')
     const rows = await sql<SessionRow[]>`
       select ${columns(sql)} from sessions where workspace_id = ${caller.workspaceId}
         ${agentId === null ? sql`` : sql`and agent_id = ${agentId}`}
@@ -56,7 +56,7 @@ export class Sessions {
       where session_id = ${sessionId} and workspace_id = ${caller.workspaceId}`
     if (row === undefined) throw new ApiError('NOT_FOUND', 'session does not exist')
     if (caller.agentId !== null && caller.agentId !== row.agent_id)
-      throw new ApiError('FORBIDDEN', 'this session belongs to another agent than this key')
+      throw new ApiError('FORBIDDEN', 'this session belongs to a different agent than this key')
     return toSessionRecord(row)
   }
 
@@ -81,7 +81,7 @@ export class Sessions {
     const { sql } = this.deps
     const { workspaceId } = caller
     await this.get(caller, sessionId)
-    // The session is deleted last: a run that waits for a deleted session would wait for ever.
+    // The session is deleted last: a run that waits for a deleted session would wait forever.
     for (;;) {
       const waiting = await inTransaction(sql, async (tx) => {
         await tx`select from sessions where workspace_id = ${workspaceId} and session_id = ${sessionId} for update`

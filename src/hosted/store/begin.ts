@@ -28,7 +28,7 @@ export interface NewHostedRun extends HostedRun {
 export type BeginResult = Extract<HostedPhase, 'driven' | 'queued' | 'waiting'> | 'exists'
 
 /**
- * Creates the run of an invocation: its row, its first event, and its place in the session.
+ * Creates the run of an invocation: its row, its first event, and its turn in the session.
  *
  * @param events stored if this process executes the run at once; otherwise the process that claims it writes them
  * @throws ApiError NOT_FOUND for a parent or session that does not exist in the workspace or for the agent,
@@ -124,7 +124,7 @@ async function insertRun(
       where workspace_id = ${run.workspaceId} and run_id = ${run.parentRunId} and owner = ${run.owner}
         and phase = 'driven'
       for share
-    ), moved as (
+    ), changed as (
       insert into runs as r (
         run_id, workspace_id, agent_id, agent_version, runtime_type, status, trigger_type, parent_run_id, session_id,
         external_user_id, metadata, input, created_at, started_at
@@ -143,11 +143,11 @@ async function insertRun(
       select run_id, workspace_id, agent_id, ${run.rootRunId}::uuid, ${run.parentCallId}::uuid, session_id,
         ${run.plan}::json, ${phase}, ${isDriven ? run.owner : null}::uuid, ${at},
         ${budgets.length === 0 ? null : budgets}::uuid[]
-      from moved
+      from changed
     ), logged as (
-      ${insertOutbox(sql, isDriven ? events : [], 'first', 'moved')}
+      ${insertOutbox(sql, isDriven ? events : [], 'first', 'changed')}
     )
-    select (select found from parent) as parent_found, exists (select from moved) as inserted,
+    select (select found from parent) as parent_found, exists (select from changed) as inserted,
       (
         select runtime_type from runs where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
       ) as existing`

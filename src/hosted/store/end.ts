@@ -104,7 +104,7 @@ async function endDescendants(
   const ended: RunIdentity[] = []
   for (const child of children) {
     await updateRun(tx, child, null, {
-      ...NOTHING_MORE,
+      ...WITHOUT_ANSWER,
       status: 'cancelled',
       errorMessage: reason,
       at,
@@ -116,7 +116,7 @@ async function endDescendants(
 }
 
 /** For a run that ends without an answer of the model: no output, no cost. */
-export const NOTHING_MORE = {
+export const WITHOUT_ANSWER = {
   output: null,
   errorDetail: null,
   step: null,
@@ -153,7 +153,7 @@ async function updateRun(
       returning workspace_id
     ), stored as (
       ${insertStep(sql, runId, last, at, 'over')}
-    ), moved as (
+    ), changed as (
       update runs r set status = ${status}, output = ${ending.output}::json, error_message = ${ending.errorMessage},
         error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
         input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
@@ -166,9 +166,9 @@ async function updateRun(
       update pauses set status = 'cancelled', decided_at = ${at}
       where workspace_id = ${workspaceId} and run_id = ${runId} and status = 'pending' and exists (select from over)
     ), logged as (
-      ${insertOutbox(sql, ending.events, 'last', 'moved')}
+      ${insertOutbox(sql, ending.events, 'last', 'changed')}
     )
-    select input_tokens as "inputTokens", output_tokens as "outputTokens" from moved`
+    select input_tokens as "inputTokens", output_tokens as "outputTokens" from changed`
   return ended ?? null
 }
 

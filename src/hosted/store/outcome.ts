@@ -16,7 +16,7 @@ interface OutcomeRow {
   readonly output_tokens: number
 }
 
-/** How a hosted run stands; null when it does not exist. */
+/** The current state of a hosted run; null when it does not exist. */
 export async function readOutcome(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<RunOutcome | null> {
   const [row] = await sql<OutcomeRow[]>`
     select r.status, h.phase, r.output, r.error_message, r.error_detail, r.pending, r.input_tokens, r.output_tokens

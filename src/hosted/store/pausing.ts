@@ -22,7 +22,7 @@ export interface PauseDetails {
 }
 
 /**
- * Pauses a run whose open calls all wait: for a person, or for a child that does.
+ * Pauses a run whose open calls all wait for a person, or for a child run that does.
  *
  * @returns what it waits for; `decided` when a decision has arrived in the meantime, so that the run can continue; null
  *   when this process no longer owns the run
@@ -47,13 +47,13 @@ export async function pauseRun(
         update hosted_runs set phase = 'paused', owner = null, used_ms = ${details.usedMs}
         where workspace_id = ${run.workspaceId} and run_id = ${run.runId}
         returning run_id
-      ), moved as (
+      ), changed as (
         update runs r set status = ${statusOf(pending)}, pending = ${json(pending)}::json
         where r.workspace_id = ${run.workspaceId} and r.run_id = ${run.runId} and r.status = 'running'
           and exists (select from paused)
         returning ${tx.unsafe(RUN_ROW_COLUMNS)}
       )
-      ${insertOutbox(tx, events, 'last', 'moved')}`
+      ${insertOutbox(tx, events, 'last', 'changed')}`
     return pending
   })
 }
@@ -121,13 +121,13 @@ export async function wake(tx: TransactionSql, { workspaceId, runs }: AncestorCh
   await tx`
     with awake as (
       update hosted_runs set phase = 'queued' where workspace_id = ${workspaceId} and run_id = any(${paused}::uuid[])
-    ), moved as (
+    ), changed as (
       update runs r set status = 'running', pending = null
       where r.workspace_id = ${workspaceId} and r.run_id = any(${paused}::uuid[])
         and r.status in ('awaiting_approval', 'awaiting_input')
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
-    ${insertOutbox(tx, [], 'first', 'moved')}`
+    ${insertOutbox(tx, [], 'first', 'changed')}`
 }
 
 /**
@@ -141,20 +141,20 @@ export async function showNext(
   next: PendingPause,
 ): Promise<void> {
   await tx`
-    with moved as (
+    with changed as (
       update runs r set status = ${statusOf(next)}, pending = ${json(next)}::json
       where r.workspace_id = ${workspaceId} and r.run_id = any(${runs.map(({ run_id }) => run_id)}::uuid[])
         and r.status in ('awaiting_approval', 'awaiting_input') and left(r.pending::text, 80) like ${`%"id":"${decidedId}"%`}
       returning ${tx.unsafe(RUN_ROW_COLUMNS)}
     )
-    ${insertOutbox(tx, [], 'first', 'moved')}`
+    ${insertOutbox(tx, [], 'first', 'changed')}`
 }
 
 function statusOf({ type }: PendingPause): RunStatus {
   return type === 'approval' ? 'awaiting_approval' : 'awaiting_input'
 }
 
-/** Free-form members stay the text that they are. */
+/** Free-form members keep their text. */
 function json(pending: PendingPause): RawJson {
   return new RawJson(encodeJson(pending))
 }

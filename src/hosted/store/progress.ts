@@ -3,9 +3,8 @@ import type { SystemEventRow } from '../../journal/rows.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { type Call, type HostedRun, insertOutbox, insertStep, type Pause, type Step } from './rows.ts'
 
-/**
- * What an executor stores as it proceeds. Every statement applies only while this process owns the run: a process that
- * was presumed dead, and whose run another one has claimed, changes nothing and is told so.
+/** What an executor stores as it proceeds. Every statement applies only while this process owns the run: a process that
+ * was presumed dead, and whose run another one has claimed, changes nothing and gets {@link OwnershipLost}.
  */
 
 /** Another process owns the run now, or it has ended. */

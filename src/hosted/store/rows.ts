@@ -20,7 +20,7 @@ export interface HostedRun extends RunIdentity {
   readonly plan: RunPlan
 }
 
-/** What is needed of a run to end it. */
+/** The part of a run that is needed to end it. */
 export type HostedRunRef = Pick<HostedRun, 'runId' | 'workspaceId' | 'agentId' | 'parentCallId' | 'sessionId'>
 
 /** One answer of the model. */
@@ -31,7 +31,7 @@ export interface Step {
   readonly attempt: string
   readonly content: string | null
   readonly toolCalls: readonly ModelToolCall[]
-  /** What the model was told about an answer that could not be accepted. */
+  /** The message to the model about an answer that could not be accepted. */
   readonly remark: string | null
   readonly inputTokens: number
   readonly outputTokens: number
@@ -87,7 +87,7 @@ export interface RunProgress {
   readonly spentUsd: number
 }
 
-/** How a run stood when its executor stopped. */
+/** The state of a run when its executor stopped. */
 export type RunOutcome =
   | {
       readonly kind: 'ended'
@@ -130,13 +130,13 @@ export function pendingOf(runId: string, pause: Pause): PendingPause {
   return { type: 'input', id: pause.pauseId, run_id: runId, question: pause.question!, ...options, expires_at }
 }
 
-/** Reads a stored `pending`; the arguments of a call stay the text that they are. */
+/** Reads a stored `pending`; the arguments of a call keep their text. */
 export function parsePending(stored: RawJson): PendingPause {
   return parseJson(new TextEncoder().encode(stored.text), Number.POSITIVE_INFINITY) as PendingPause
 }
 
 /**
- * SQL: inserts the outbox rows of one change in the order in which feeds show them: the run as the CTE `moved` left it,
+ * SQL: inserts the outbox rows of one change in the order in which feeds show them: the run as the CTE `changed` left it,
  * before or after the events.
  *
  * @param events of one workspace
@@ -149,18 +149,18 @@ export function insertOutbox(
   run: 'first' | 'last' | 'none',
   guard: string,
 ) {
-  const place = run === 'first' ? 0 : events.length + 1
-  const moved = sql`
+  const position = run === 'first' ? 0 : events.length + 1
+  const changed = sql`
     union all
-    select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}, ${place}::bigint
-    from moved r join agents a on a.agent_id = r.agent_id`
+    select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}, ${position}::bigint
+    from changed r join agents a on a.agent_id = r.agent_id`
   return sql`
     insert into outbox (workspace_id, kind, body)
     select x.workspace_id, x.kind, x.body from (
       select ${events[0]?.workspace_id ?? null}::uuid as workspace_id, 'event' as kind, e.body, e.n
       from unnest(${events.map((event) => new RawJson(encodeJson(event)))}::json[]) with ordinality as e (body, n)
       where exists (select from ${sql.unsafe(guard)})
-      ${run === 'none' ? sql`` : moved}
+      ${run === 'none' ? sql`` : changed}
     ) x order by x.n`
 }
 

@@ -23,8 +23,8 @@ const DEFAULT_HEADERS = { accept: 'application/json, text/*;q=0.9, */*;q=0.5', '
 /** Proxies and servers drop or refuse a body of these methods (RFC 9110, 9.3.1 and 9.3.5). */
 const WITHOUT_BODY = new Set(['GET', 'DELETE'])
 const JSON_TYPE = /^application\/(.+\+)?json$/
-/** Content types of servers that do not declare one. */
-const UNTOLD = new Set(['', 'application/octet-stream'])
+/** Content types of responses that do not declare their real one. */
+const UNDECLARED = new Set(['', 'application/octet-stream'])
 const TEXT_TYPE =
   /^text\/|^application\/(.+\+)?(xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|graphql|x-www-form-urlencoded)$/
 
@@ -32,7 +32,7 @@ const TEXT_TYPE =
  * A tool that the service calls over HTTP with the model's arguments (docs/specification.md#tools): as a JSON body, or,
  * for GET and DELETE, as query parameters. Secrets that were sent with the call are redacted from the result.
  *
- * A call throws only the signal's reason, or the error of a store of ours that is unavailable.
+ * A call throws only the signal's reason, or an error of our own when one of our stores is unavailable.
  */
 export function httpTool(definition: HttpTool, deps: HttpToolDeps): CallableTool {
   const { name, description, parameters, method, headers = {}, requires_approval = false } = definition
@@ -123,7 +123,7 @@ function outputOf(bytes: Uint8Array, contentType: string, { redact }: FilledHead
   if (JSON_TYPE.test(type)) {
     const value = parsed(decoded(bytes, 'utf-8'))
     if (value !== undefined && !isDeeper(value, JSON_DEPTH_MAX)) return jsonOutput(value, redact)
-  } else if (UNTOLD.has(type) ? !isUtf8(bytes) : !TEXT_TYPE.test(type)) {
+  } else if (UNDECLARED.has(type) ? !isUtf8(bytes) : !TEXT_TYPE.test(type)) {
     return `[a body of type ${type === '' ? 'unknown' : redact(type)} and ${bytes.byteLength} bytes, which is not shown]`
   }
   if (bytes.includes(0)) return `[a binary body of ${bytes.byteLength} bytes, which is not shown]`

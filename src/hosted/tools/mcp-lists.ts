@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts'
 const TTL_MS = 60_000
 const LISTS_MAX = 256
 
-/** As the server describes them, secrets taken out. */
+/** As the server describes them, with secrets redacted. */
 export type McpToolList = readonly Tool[]
 
 /**

@@ -16,7 +16,7 @@ export interface McpTimeouts {
   readonly requestMs: number
   /** How long closing the session may take. */
   readonly closeMs: number
-  /** A session that has not been used for so long is closed. */
+  /** A session that has not been used for this long is closed. */
   readonly idleMs: number
 }
 
@@ -63,7 +63,7 @@ export class McpSessions {
 
   /**
    * @param schema of the result
-   * @throws the reason of `signal` or of the life as soon as one of them aborts: the server is told, not waited for.
+   * @throws the reason of `signal` or `life` as soon as one of them aborts; the server is notified, but not waited for.
    *   Otherwise what the SDK or the egress throws; `failureText` puts it into words.
    */
   async request<T extends AnySchema>(request: ClientRequest, schema: T, signal: AbortSignal): Promise<SchemaOutput<T>> {
@@ -82,7 +82,7 @@ export class McpSessions {
     } finally {
       for (const cause of causes) cause.removeEventListener('abort', abort)
       this.requests -= 1
-      if (this.requests === 0) this.rest()
+      if (this.requests === 0) this.closeWhenIdle()
     }
   }
 
@@ -95,7 +95,7 @@ export class McpSessions {
     session?.then((opened) => closeSession(opened, this.server.timeouts)).catch(() => {})
   }
 
-  private rest(): void {
+  private closeWhenIdle(): void {
     this.idle = setTimeout(this.close, this.server.timeouts.idleMs)
     this.idle.unref()
   }
@@ -115,7 +115,7 @@ export class McpSessions {
     try {
       return await client.request(request, schema, options)
     } catch (error) {
-      if (!isOld || !isForgotten(error)) throw error
+      if (!isOld || !isSessionUnknown(error)) throw error
     }
     // The server has restarted or dropped the session. It has not processed the request, so the request may be sent
     // again.
@@ -160,8 +160,8 @@ async function closeSession({ client, transport }: Session, { closeMs }: McpTime
   await client.close()
 }
 
-/** Servers must answer 404 for a session they do not know; many answer 400. */
-function isForgotten(error: unknown): boolean {
+/** Whether the server no longer knows the session. It should answer 404; many answer 400. */
+function isSessionUnknown(error: unknown): boolean {
   if (!(error instanceof StreamableHTTPError)) return false
   return error.code === 404 || (error.code === 400 && /session/i.test(error.message))
 }

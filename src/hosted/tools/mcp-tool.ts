@@ -37,11 +37,11 @@ export class McpUnavailable extends Error {
 }
 
 /**
- * The tools of an MCP server (streamable HTTP) as the agent loop calls them: all, or those in `allowed_tools`. Names
- * that the server does not know are ignored, and so are tools that run only as protocol tasks. A tool keeps the
- * server's name, with characters other than letters, digits, `_` and `-` replaced; {@link prefixed} distinguishes tools
- * of two servers with the same name. The listing is at most a minute old (`McpLists`); no connection is opened before
- * the first call.
+ * The tools of an MCP server (streamable HTTP) as the executor calls them: all, or those in `allowed_tools`. Names that
+ * the server does not know are ignored, and so are tools that run only as protocol tasks. A tool keeps the server's
+ * name, with characters other than letters, digits, `_` and `-` replaced; {@link prefixed} distinguishes tools of two
+ * servers with the same name. The listing is at most a minute old (`McpLists`); no connection is opened before the
+ * first call.
  *
  * @throws McpUnavailable; the reason of `deps.signal` once that aborts
  */

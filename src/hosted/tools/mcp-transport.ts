@@ -45,7 +45,10 @@ export class McpTransport implements Transport {
   onmessage?: Transport['onmessage']
   private readonly inner: StreamableHTTPClientTransport
   private readonly exchanges = new Map<RequestId, Exchange>()
-  /** The SDK does not say which request a fetch belongs to, and requests run concurrently: the async context tells. */
+  /**
+   * The SDK does not say which request a fetch belongs to, and requests run concurrently, so the async context carries
+   * it.
+   */
   private readonly current = new AsyncLocalStorage<Exchange | undefined>()
 
   /** @param headers sent along with everything */
@@ -155,7 +158,7 @@ export class McpTransport implements Transport {
       this.fail(exchange, 'the connection broke off and could not be resumed')
   }
 
-  /** Fails a request that the server will not answer any more. */
+  /** Fails a request that the server will no longer answer. */
   private fail(exchange: Exchange, message: string): void {
     if (this.exchanges.get(exchange.id) !== exchange) return
     this.end(exchange.id)

@@ -1,4 +1,4 @@
-/** A tool for the agent loop, whatever carries it out (docs/specification.md#tools). */
+/** A tool as the executor calls it, whatever its type (docs/specification.md#tools). */
 export interface CallableTool {
   /** The name that the model uses. */
   readonly name: string

@@ -52,7 +52,9 @@ export function knownParameters(tool: Tool): Record<string, unknown> | undefined
 
 const AGENT_PARAMETERS = {
   type: 'object',
-  properties: { message: { type: 'string', description: 'What the agent is asked, with all that it needs to know.' } },
+  properties: {
+    message: { type: 'string', description: 'The request to the agent, with all the context that it needs.' },
+  },
   required: ['message'],
 }
 
