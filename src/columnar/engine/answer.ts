@@ -20,7 +20,7 @@ import {
 } from '../protocol.ts'
 import type { Engine } from './chdb.ts'
 import type { Lanes } from './lanes.ts'
-import { QueryDeadline } from './query-deadline.ts'
+import { QueryDeadline, type StuckAfter } from './query-deadline.ts'
 import { failureOf, type Job, type Lane } from './session.ts'
 import type { Statements } from './statements.ts'
 import { createStitcher } from './stitch.ts'
@@ -33,6 +33,7 @@ export interface AnswerContext {
   /** Directory for the data of inserts while they run. */
   readonly uploads: string
   readonly password: string
+  readonly tenantStuckAfter: StuckAfter
   readonly log: Log
 }
 
@@ -68,16 +69,15 @@ function laneOf({ hasData, settings }: Statement): Lane {
   return hasData ? 'load' : 'service'
 }
 
-function deadlineOf(statement: Statement, { engine, statements }: AnswerContext): QueryDeadline {
+function deadlineOf(statement: Statement, { engine, statements, tenantStuckAfter }: AnswerContext): QueryDeadline {
   const { queryId, quotaKey } = statement
   return new QueryDeadline(
     () => engine.kill(queryId),
-    laneOf(statement) === 'tenant' ? TENANT_STUCK_AFTER : SERVICE_STUCK_AFTER,
+    laneOf(statement) === 'tenant' ? tenantStuckAfter : SERVICE_STUCK_AFTER,
     (wasBusy) => statements.stuck(quotaKey, wasBusy),
   )
 }
 
-const TENANT_STUCK_AFTER = { busyMs: 2_500, latestMs: 4_500 }
 /** The service's statements are known to end, and some wait for merges. */
 const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
 

@@ -8,6 +8,7 @@ import { openEngine } from './chdb.ts'
 import { createLanes } from './lanes.ts'
 import { linesOf } from './lines.ts'
 import { setProcessNice } from './nice.ts'
+import type { StuckAfter } from './query-deadline.ts'
 import { serverConfig } from './server-config.ts'
 import { Statements } from './statements.ts'
 
@@ -20,6 +21,8 @@ export interface ServerOptions {
   readonly logLevel: LogLevel
   /** Maximum concurrent statements of one quota key. */
   readonly statementsPerKey: number
+  /** When a tenant's statement is considered stuck after its cancellation. */
+  readonly tenantStuckAfter: StuckAfter
 }
 
 /** The first line on standard output: the engine is ready, or why it cannot start. */
@@ -76,7 +79,8 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ port: nu
     // Nothing gentler ends a process whose threads are busy. What was stored stays.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_ANSWERS_MS)
   })
-  const context = { engine, lanes, statements, uploads, password: options.password, log }
+  const { password, tenantStuckAfter } = options
+  const context = { engine, lanes, statements, uploads, password, tenantStuckAfter, log }
 
   const server = Bun.serve({
     hostname: '127.0.0.1',

@@ -8,6 +8,7 @@ import { StartError } from '../../ops/start-error.ts'
 import { type ColumnarBackend, DEFAULT_DATABASE } from '../backend.ts'
 import { POOL_THREADS } from './lanes.ts'
 import { linesOf } from './lines.ts'
+import type { StuckAfter } from './query-deadline.ts'
 import type { ServerOptions, ServerReady, ServerStuck } from './server.ts'
 
 export interface EmbeddedClickHouseOptions {
@@ -18,6 +19,8 @@ export interface EmbeddedClickHouseOptions {
   readonly logLevel?: LogLevel
   /** Maximum concurrent statements of one quota key (a workspace's id). */
   readonly statementsPerKey?: number
+  /** When a tenant's statement is considered stuck after its cancellation; the engine then restarts. */
+  readonly tenantStuckAfter?: StuckAfter
   /** Called when the engine restarts because a statement cannot be ended, with its quota key if it is a tenant's. */
   readonly onStuck?: (quotaKeys: readonly string[]) => void
 }
@@ -35,6 +38,7 @@ const RESTART_DELAY_MAX_MS = 5_000
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 8_000
 const STATEMENTS_PER_KEY = 3
+const TENANT_STUCK_AFTER = { busyMs: 2_500, latestMs: 4_500 }
 /** An engine that does not respond for this long is restarted. */
 const SILENCE_MAX_MS = 15_000
 const PING_INTERVAL_MS = 1_000
@@ -54,8 +58,10 @@ export async function startEmbeddedClickHouse(options: EmbeddedClickHouseOptions
   const directory = join(options.dataDir, 'clickhouse')
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
-  const { log, logLevel = 'warn', statementsPerKey = STATEMENTS_PER_KEY, onStuck = () => {} } = options
-  const start = (port: number) => startChild({ directory, port, password, logLevel, statementsPerKey }, onStuck)
+  const { log, logLevel = 'warn', statementsPerKey = STATEMENTS_PER_KEY } = options
+  const { tenantStuckAfter = TENANT_STUCK_AFTER, onStuck = () => {} } = options
+  const start = (port: number) =>
+    startChild({ directory, port, password, logLevel, statementsPerKey, tenantStuckAfter }, onStuck)
   return supervise(await startPatiently(start), start, password, log)
 }
 
