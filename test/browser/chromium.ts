@@ -6,21 +6,21 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
 const MAC = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
 
-/** Where this machine has a Chromium; null if it has none, and nothing in a browser can be tested here. */
+/** Finds the Chromium of this machine; null if there is none, and the browser tests are skipped. */
 export function findChromium(): string | null {
   const found = NAMES.map((name) => Bun.which(name)).find((path) => path !== null)
   return found ?? (existsSync(MAC) ? MAC : null)
 }
 
-/** A page in a headless browser of its own, driven through the DevTools protocol. */
+/** A page in its own headless browser, driven through the DevTools protocol. */
 export interface BrowserPage {
-  /** Answers once the page has loaded. */
+  /** Resolves once the page has loaded. */
   open(url: string): Promise<void>
   /** The value of an expression, awaited. Throws what the page throws. */
   evaluate<T>(expression: string): Promise<T>
   /** Any other command of the protocol. */
   send<T>(method: string, params?: object): Promise<T>
-  /** What the page has logged or thrown, and addresses that the browser has asked for. */
+  /** Messages logged and errors thrown by the page, and the URLs requested by the browser. */
   readonly complaints: string[]
   readonly requests: string[]
 }
@@ -39,7 +39,7 @@ const FLAGS = [
   '--remote-debugging-port=0',
 ]
 
-/** Ends with the tests. */
+/** Starts a browser that ends with the tests. */
 export async function launch(executable: string): Promise<BrowserPage> {
   const profile = await temporaryDirectory()
   const browser = Bun.spawn([executable, ...FLAGS, `--user-data-dir=${profile}`, 'about:blank'], {

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type BrowserPage, findChromium, launch } from './chromium.ts'
 
-/** The dashboard as its reader meets it: a real service, a real browser, real clicks. */
+/** The dashboard in a real browser, with a real service and real clicks. */
 
 const chromium = findChromium()
 const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
@@ -28,19 +28,19 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     await page.open(service.url)
   })
 
-  test('a refused key is told, and not kept', async () => {
-    for (const [key, told] of [
+  test('reports a rejected key and does not store it', async () => {
+    for (const [key, message] of [
       [agentKey, 'needs a workspace key'],
       ['svc_ws_wrong', 'refuses this key'],
       ['sch\u00f6n', 'not a key'],
     ] as const) {
       await enterKey(key)
-      await until(`document.querySelector('#key-problem').textContent.includes(${JSON.stringify(told)})`)
+      await until(`document.querySelector('#key-problem').textContent.includes(${JSON.stringify(message)})`)
       expect(await page.evaluate<number>('sessionStorage.length')).toBe(0)
     }
   })
 
-  test('a key opens the dashboard, and stays in this tab', async () => {
+  test('a key opens the dashboard, and is kept in this tab only', async () => {
     await enterKey(service.workspaceKey)
     await until(`document.querySelector('.run-list tbody tr')`)
     const kept = `[location.href, document.cookie, JSON.stringify(localStorage)].join()`
@@ -49,7 +49,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     await until(`!window.isOld && document.querySelector('.run-list tbody tr')`)
   })
 
-  test('a run shows its tasks and events, and what agents report stays text', async () => {
+  test('a run shows its tasks and events, and text of agents is never parsed as HTML', async () => {
     await click('.run-list a')
     await until(`document.querySelector('.events li') && document.querySelector('.tasks li')`)
     await click('.events summary')
@@ -62,11 +62,11 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     expect(await page.evaluate<unknown>('window.pwned ?? null')).toBeNull()
   })
 
-  test('a 64-bit integer is shown with all its digits', async () => {
+  test('shows a 64-bit integer with all its digits', async () => {
     expect(await page.evaluate<string>(`document.querySelector('.detail').textContent`)).toContain(`"big": ${BIG}`)
   })
 
-  test('a refresh brings new runs and leaves focus and elements alone', async () => {
+  test('a refresh adds new runs and keeps focus and elements', async () => {
     const row = `document.querySelector('.run-list a[href="#/runs/${runId}"]')`
     await page.evaluate(`void ((window.before = ${row}), window.before.focus())`)
     const added = await startRun('{}')
@@ -79,7 +79,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     )
   })
 
-  test('the live view shows what happens as it happens, filtered, as text', async () => {
+  test('the live view shows filtered events as they happen, as text', async () => {
     await page.evaluate(`void (location.hash = '#/live')`)
     await until(`document.querySelector('[aria-label=Live] [role=status]').textContent.startsWith('Live')`)
     const live = await startRun('{}')
@@ -97,7 +97,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     expect(await page.evaluate<number>(`document.querySelectorAll('.ticker li').length`)).toBe(1)
   })
 
-  test('SQL answers to Ctrl+Enter, and says what is wrong', async () => {
+  test('Ctrl+Enter runs the SQL, and errors are shown', async () => {
     await page.evaluate(`location.hash = '#/sql'`)
     await until(`!document.querySelector('.sql').hidden`)
     await query(`SELECT toUInt64(${BIG}) AS n, '${HOSTILE.replaceAll("'", "''")}' AS t`)
@@ -112,7 +112,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     const menu = `document.querySelector('.sql select')`
     const titles = await page.evaluate<string[]>(`[...${menu}.options].map((each) => each.textContent)`)
     expect(titles.length).toBeGreaterThan(12)
-    // The first is the menu's own name.
+    // The first entry is the menu's label.
     for (const index of [...titles.keys()].slice(1)) {
       await page.evaluate(`(${menu}.selectedIndex = ${index}, ${menu}.dispatchEvent(new Event('change')))`)
       await until(`!document.querySelector('.sql .primary').disabled`)
@@ -121,18 +121,18 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium on this mach
     expect(await page.evaluate<string>(`document.querySelector('.sql .actions input').value`)).toBe('{"hours":48}')
   })
 
-  test('the columns of the tables can be looked up', async () => {
+  test('shows the columns of the tables', async () => {
     const shown = await page.evaluate<string>(`document.querySelector('.sql details').textContent`)
     for (const each of ['events', 'gen_ai.usage.input_tokens', 'duration_ms', 'task_id']) expect(shown).toContain(each)
   })
 
-  test('nothing was asked of anyone but the service, and nothing went wrong on the page', () => {
+  test('requests nothing from other hosts, and logs no errors', () => {
     expect(page.requests.filter((url) => !url.startsWith(`${service.url}/`))).toEqual([])
-    // A browser logs each answer of status 400 and above; these were meant.
+    // A browser logs each response of status 400 and above; these are expected.
     expect(page.complaints.filter((complaint) => !/status of 40[01]/.test(complaint))).toEqual([])
   })
 
-  test('a key revoked meanwhile leads back to the prompt, and is forgotten', async () => {
+  test('a revoked key leads back to the prompt, and is removed', async () => {
     const { data } = await service.api('GET', '/api/v1/keys?type=workspace')
     await service.api('POST', `/api/v1/keys/${data.items[0].key_id}/revoke`, {})
     await page.evaluate(`location.hash = '#/runs'`)

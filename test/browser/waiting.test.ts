@@ -4,7 +4,7 @@ import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
 import { type BrowserPage, findChromium, launch } from './chromium.ts'
 
-/** People decide in the dashboard what hosted runs wait for, and invoke agents there: real services, a real browser. */
+/** People decide on pauses of hosted runs in the dashboard, and invoke agents there: real services, a real browser. */
 
 const chromium = findChromium()
 const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
@@ -43,7 +43,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await until(`document.querySelector('[aria-label=Live] [role=status]')?.textContent.startsWith('Live')`)
   })
 
-  test('an approval that is asked for is counted on the tab, and leads from its run to the exact arguments, as text', async () => {
+  test('a new approval is counted on the tab, and its run links to the exact arguments, as text', async () => {
     expect(await page.evaluate<boolean>(`document.querySelector('.badge').hidden`)).toBe(true)
     const { runId, id } = await paused()
     await until(`!document.querySelector('.badge').hidden && document.querySelector('.badge').textContent === '1'`)
@@ -57,7 +57,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     expect(await page.evaluate<string>(`document.querySelector('.pauses h2').textContent`)).toBe(HOSTILE)
   })
 
-  test('a call is approved with other arguments, once they are JSON; the row says what was decided', async () => {
+  test('approves a call with edited arguments once they are valid JSON, and shows the decision', async () => {
     const before = rig.tools.calls.length
     await press('Edit the arguments')
     await type('textarea', '{"n": 5')
@@ -68,16 +68,16 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await type('[placeholder]', HOSTILE)
     await press('Approve with these arguments')
     await until(`document.querySelector('.verdict').textContent.startsWith('Approved just now')`)
-    const said = await page.evaluate<string>(`document.querySelector('.pauses li').textContent`)
-    expect(said).toContain(`: ${HOSTILE}`)
-    expect(said).toContain('{\n  "n": 5\n}')
+    const card = await page.evaluate<string>(`document.querySelector('.pauses li').textContent`)
+    expect(card).toContain(`: ${HOSTILE}`)
+    expect(card).toContain('{\n  "n": 5\n}')
     expect(await page.evaluate<boolean>(`document.querySelector('.pauses fieldset').hidden`)).toBe(true)
     await eventually(() => rig.tools.calls.length > before)
     expect(rig.tools.calls.slice(before).map(({ input }) => input)).toEqual([{ n: 5 }])
     await until(`document.querySelector('.badge').hidden`)
   })
 
-  test('what somebody else has decided meanwhile is shown as what it is', async () => {
+  test('shows a decision that someone else has made in the meantime', async () => {
     const { id } = await paused()
     await go(`#/waiting/approvals/${id}`)
     await until(`document.querySelector('.pauses textarea')`)
@@ -89,13 +89,13 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await until(`/^Rejected .*: no$/.test(document.querySelector('.verdict').textContent)`)
   })
 
-  test('what an address names and is not there is told, and everything else that waits is shown', async () => {
+  test('reports an unknown approval in the URL, and shows everything else that waits', async () => {
     await go(`#/waiting/approvals/${crypto.randomUUID()}`)
     await until(`document.querySelector('.waiting [role=status]').textContent.includes('not in the workspace')`)
     await until(`document.querySelector('.waiting .empty').textContent && !document.querySelector('.pauses li')`)
   })
 
-  test('a question of a run below is found from the run above, and answered with an option', async () => {
+  test('a parent run links to the question of its child, which is answered with an option', async () => {
     const { data } = await parent.invoke({ input: { message: 'go' } })
     expect(data.status).toBe('awaiting_input')
     await go(`#/runs/${data.run_id}`)
@@ -110,7 +110,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     expect(answered.data.answer).toBe(HOSTILE)
   })
 
-  test('an agent is invoked with the variables of its prompt; its output comes as it is written, also after a pause', async () => {
+  test('invokes an agent with the variables of its prompt; output streams in, also after a pause', async () => {
     await go('#/agents')
     const button = `[...document.querySelectorAll('.agents tr')].find((row) => row.textContent.startsWith('speaker'))?.querySelector('button')`
     await until(button)
@@ -129,10 +129,10 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     expect(await page.evaluate<string>(transcript)).toMatch(/pay.*finished.*All is paid\.$/s)
   })
 
-  test('nothing of it became markup, and nothing went wrong on the page', async () => {
+  test('renders no text as HTML, and logs no errors', async () => {
     expect(await page.evaluate<number>(`document.querySelectorAll('img, body script').length`)).toBe(0)
     expect(await page.evaluate<unknown>('window.pwned ?? null')).toBeNull()
-    // A browser logs each answer of status 400 and above; the decision that came too late, and what is not there.
+    // A browser logs each response of status 400 and above; here a decision that came too late, and a missing approval.
     expect(page.complaints.filter((complaint) => !/status of 40[49]/.test(complaint))).toEqual([])
     expect(page.requests.filter((url) => url.includes('svc_ws_'))).toEqual([])
   })
@@ -147,7 +147,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     return page.evaluate(`void (location.hash = ${JSON.stringify(hash)})`)
   }
 
-  /** Into a field of the card at the top. */
+  /** Sets a field of the first card. */
   function type(selector: string, text: string): Promise<void> {
     const field = `document.querySelector(${JSON.stringify(`.pauses li ${selector}`)})`
     return page.evaluate(

@@ -12,20 +12,20 @@ import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** Answers that are taken as they come: what the service relies on of a ClickHouse, whichever it is. */
+/** Streamed answers: what the service relies on from any ClickHouse. */
 
 let url: string
 let client: ColumnarClient
 let directory: string
 
-/** For calls that nobody gives up. */
+/** For calls that are never aborted. */
 const { signal } = new AbortController()
-/** The kernel's queues of both connections, and what each end has in its hands. */
-const ON_ITS_WAY_MAX = 64 * 2 ** 20
+/** The kernel's queues of both connections, and the buffers at each end. */
+const IN_FLIGHT_BYTES_MAX = 64 * 2 ** 20
 
-/** Several blocks, the last of them not full. */
+/** Several blocks, the last one not full. */
 const ROWS = 200_000
-/** A name that a head of names must not be misread for. */
+/** A column name that a parser of the header could misread. */
 const NAME = '`a "b",\\tc`'
 const SOURCE = `select number as n, toString(number) as ${NAME}, if(number % 3 = 0, null, number) as z, [number, 1] as l from numbers(${ROWS})`
 const STRUCTURE = `n UInt64, ${NAME} String, z Nullable(UInt64), l Array(UInt64)`
@@ -35,7 +35,7 @@ beforeAll(async () => {
   directory = await temporaryDirectory()
 })
 
-describe('many blocks are one answer', () => {
+describe('joins many blocks into one answer', () => {
   test.each([
     'CSV',
     'CSVWithNames',
@@ -75,13 +75,13 @@ describe('many blocks are one answer', () => {
   })
 })
 
-describe('an answer that breaks off', () => {
-  test('fails before it begins, if there is nothing of it yet', async () => {
+describe('an answer that fails', () => {
+  test('rejects before the first byte if there is no output yet', async () => {
     expect(await failure(whole('select nope', 'CSV'))).toMatchObject({ type: 'UNKNOWN_IDENTIFIER' })
     expect(await failure(whole('select throwIf(number = 5) from numbers(10)', 'CSV'))).toMatchObject({ code: 395 })
   })
 
-  test.each(['CSV', 'Parquet'])('says why in the middle of %s', async (format) => {
+  test.each(['CSV', 'Parquet'])('reports the reason in the middle of %s', async (format) => {
     const { taken, error } = await takeAll(
       "select throwIf(number = 900000, 'too far') as x, number from numbers(1000000)",
       format,
@@ -91,7 +91,7 @@ describe('an answer that breaks off', () => {
     expect(error).toMatchObject({ code: 395, message: expect.stringContaining('too far') })
   })
 
-  test('past its size', async () => {
+  test('fails beyond its maximum size', async () => {
     const { taken, error } = await takeAll("select repeat('x', 1000) from numbers(100000)", 'CSV', {
       settings: { max_result_bytes: 20_000_000 },
     })
@@ -100,8 +100,8 @@ describe('an answer that breaks off', () => {
     expect(error).toMatchObject({ type: 'TOO_MANY_ROWS_OR_BYTES' })
   })
 
-  // The engine itself would lose the last blocks and call the answer whole.
-  test('past its time, however few blocks are left', async () => {
+  // The engine itself would drop the last blocks and report success.
+  test('fails beyond its deadline, however few blocks are left', async () => {
     for (const blocks of [4, 5, 6]) {
       const sql = `select number, repeat('x', 100) from numbers(${blocks * 65_409})`
       const settings = { max_execution_time: 0.3, max_block_size: 65_409 }
@@ -119,15 +119,15 @@ describe('an answer that breaks off', () => {
   })
 })
 
-test('a query whose answer nobody takes any more is ended', async () => {
-  const pieces = await open('select number as nobody_takes from numbers(100000000000)', 'CSV')
+test('a query whose reader stops is cancelled', async () => {
+  const pieces = await open('select number as abandoned from numbers(100000000000)', 'CSV')
   await pieces.next()
-  expect(await running('nobody_takes')).toBe(1)
+  expect(await running('abandoned')).toBe(1)
   await pieces.return()
-  await eventually(async () => (await running('nobody_takes')) === 0)
+  await eventually(async () => (await running('abandoned')) === 0)
 })
 
-test('a slow reader keeps neither the engine nor us busy: no more is fetched than is on its way, and others go on', async () => {
+test('a slow reader applies backpressure: buffering is bounded, and other queries continue', async () => {
   const proxy = await countingProxy(url)
   const throughProxy = createColumnarClient(remoteClickHouse(proxy.url))
   const pieces = await throughProxy.stream("select number, repeat('x', 1000) from numbers(500000)", 'CSV', { signal })
@@ -135,13 +135,13 @@ test('a slow reader keeps neither the engine nor us busy: no more is fetched tha
   for (let i = 5; i < 15; i++) {
     while (taken < i * 10_000_000) taken += (await pieces.next()).value?.length ?? 0
     expect(await client.query('select 1 as a')).toEqual([{ a: 1 }])
-    expect(proxy.passed() - taken).toBeLessThan(ON_ITS_WAY_MAX)
+    expect(proxy.passed() - taken).toBeLessThan(IN_FLIGHT_BYTES_MAX)
   }
   await pieces.return()
   await throughProxy.close()
 })
 
-test('planning a query, which runs its scalar subqueries, holds up nobody', async () => {
+test('planning a query, which runs its scalar subqueries, does not block other queries', async () => {
   const gone = new AbortController()
   const slow = failure(
     whole('select (select sum(sipHash64(number)) from numbers(100000000009)) as s', 'CSV', { signal: gone.signal }),
@@ -152,7 +152,7 @@ test('planning a query, which runs its scalar subqueries, holds up nobody', asyn
   expect(await slow).toMatchObject({ message: 'enough' })
 })
 
-test('totals, and statements that are no SELECT, are answers like any other', async () => {
+test('streams totals, and statements other than SELECT', async () => {
   const totals = await whole(
     'select number % 2 as n, count() as c from numbers(4) group by n with totals order by n',
     'CSV',
@@ -161,7 +161,7 @@ test('totals, and statements that are no SELECT, are answers like any other', as
   expect((await whole('show databases', 'CSV')).toString()).toContain('"system"')
 })
 
-test('parameters of every kind are values', async () => {
+test('passes parameters of every kind as values', async () => {
   const params = {
     s: "it's\ta \\ 'q'\n\r\0é",
     n: 2 ** 40,

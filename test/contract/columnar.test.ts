@@ -20,7 +20,7 @@ import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /**
- * What the service relies on of a ClickHouse, whichever it is. Runs on the embedded engine, and on the server of
+ * What the service relies on from any ClickHouse. Runs on the embedded engine, and on the server of
  * CLICKHOUSE_URL when that is set.
  */
 
@@ -42,7 +42,7 @@ describe('embedded ClickHouse', () => {
     await backend.stop()
   })
 
-  test('a killed engine comes back on the same address with every stored row, and still knows a repeated load', async () => {
+  test('a killed engine restarts on the same address with every stored row, and still deduplicates a repeated load', async () => {
     const client = createColumnarClient(backend, DATABASE)
     await client.command(
       'create table survivors (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
@@ -70,13 +70,13 @@ describe('embedded ClickHouse', () => {
     await client.close()
   })
 
-  test('refuses a wrong password', async () => {
-    const stranger = createColumnarClient({ ...backend, url: backend.url, password: 'wrong' }, DATABASE)
-    expect(await failure(stranger.query('select 1'))).toMatchObject({ code: 516, type: 'AUTHENTICATION_FAILED' })
-    await stranger.close()
+  test('rejects a wrong password', async () => {
+    const client = createColumnarClient({ ...backend, url: backend.url, password: 'wrong' }, DATABASE)
+    expect(await failure(client.query('select 1'))).toMatchObject({ code: 516, type: 'AUTHENTICATION_FAILED' })
+    await client.close()
   })
 
-  test('the password is neither in the arguments nor in the environment of the engine, nor is anything of ours', async () => {
+  test("keeps the password out of the engine's arguments and environment, and passes on no variables of the service", async () => {
     const read = (name: string) => readFile(`/proc/${backend.pid}/${name}`, 'utf8')
     const [args, environment] = await Promise.all([read('cmdline'), read('environ')])
     expect(args + environment).not.toContain(backend.password)
@@ -89,7 +89,7 @@ describe('embedded ClickHouse', () => {
     ).toEqual(['HOME', 'TZ', 'UV_THREADPOOL_SIZE'])
   })
 
-  test('writes no file for a query', async () => {
+  test('a query cannot write a file', async () => {
     const client = createColumnarClient(backend, DATABASE)
     const path = join(dataDir, 'stolen')
     expect(await failure(client.command(`select 1 into outfile '${path}'`))).toBeInstanceOf(ColumnarError)
@@ -106,7 +106,7 @@ describe('embedded ClickHouse', () => {
         failure(
           client.query('select sum(sipHash64(number)) from numbers(100000000000)', { settings, signal: stop.signal }),
         )
-      // Threads of the pool are lowered soon after they have come; the first query may have begun on one before.
+      // Threads of the pool get the low priority soon after they start; the first query may have started on one before that.
       const tenants: Promise<unknown>[] = []
       await eventually(
         () => {
@@ -125,7 +125,7 @@ describe('embedded ClickHouse', () => {
     },
   )
 
-  test('an engine whose service was killed ends by itself and lets go of its directory', async () => {
+  test('an engine whose service was killed exits by itself and releases its directory', async () => {
     const orphanDir = await temporaryDirectory()
     const script = `
       const { startEmbeddedClickHouse } = await import(${JSON.stringify(join(import.meta.dir, '../../src/columnar/engine/supervisor.ts'))})
@@ -171,7 +171,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select 1 as a, currentDatabase() as d')).toEqual([{ a: 1, d: DATABASE }])
   })
 
-  test('takes parameters of every kind as they are', async () => {
+  test('takes parameters of every kind as values', async () => {
     const params = { s: "it's\ta \\ 'q'\n", n: 2 ** 40, list: ['a', "b'c"], id: 'system' }
     const [row] = await client.query<Record<string, unknown>>(
       'select {s:String} as s, {n:UInt64} as n, {list:Array(String)} as list, (select count() > 0 from {id:Identifier}.one) as b',
@@ -185,7 +185,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select length({ids:Array(String)}) as n', { params: { ids } })).toEqual([{ n: 5_000 }])
   })
 
-  test('settings of a request end with it', async () => {
+  test('settings apply to one request only', async () => {
     const value = "select getSetting('max_block_size') as v"
     expect(await client.query(value, { settings: { max_block_size: 1234 } })).toEqual([{ v: 1234 }])
     expect(await client.query(value)).not.toEqual([{ v: 1234 }])
@@ -195,7 +195,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await client.command('create table yep (n Int8) engine = Memory')
   })
 
-  test('a filter setting reaches the tables it names', async () => {
+  test('a filter setting applies to the tables it names', async () => {
     await client.command('create table filtered (n UInt64) engine = MergeTree order by n')
     await client.insertNative('filtered', [numbersBlock(10)], 'f')
     const settings = { additional_table_filters: `{'${DATABASE}.filtered':'n = 3'}` }
@@ -216,7 +216,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     ).toBe('TIMEOUT_EXCEEDED')
   })
 
-  test('runs one statement a request', async () => {
+  test('runs one statement per request', async () => {
     await client.command('create table kept (n Int8) engine = Memory')
     for (const sql of [
       'select 1; drop table kept',
@@ -229,7 +229,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select count() as n from kept')).toEqual([{ n: 0 }])
   })
 
-  test('answers in the format that is asked for', async () => {
+  test('answers in the requested format', async () => {
     const sql = 'select number as n from numbers(2)'
     expect(await client.queryText(sql, 'JSONEachRow')).toBe('{"n":0}\n{"n":1}\n')
     expect(await client.statementText(sql)).toBe('0\n1\n')
@@ -269,7 +269,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await answer.text()).toBe('{"n":7}\n')
   })
 
-  test('a load repeated with its token changes nothing, whatever came between', async () => {
+  test('a load repeated with its token changes nothing, whatever was loaded in between', async () => {
     await client.command(
       'create table once (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
     )
@@ -282,12 +282,12 @@ function contract(open: () => Promise<ColumnarBackend>) {
       await client.insertNative('once', [numbersBlock(rows)], token)
     }
     expect(await client.query('select count() as n from once')).toEqual([{ n: 520 }])
-    // It is the token that counts: equal rows under another one are other rows.
+    // Only the token counts: equal rows under another token are different rows.
     await client.insertNative('once', [numbersBlock(500)], 'c')
     expect(await client.query('select count() as n from once')).toEqual([{ n: 1020 }])
   })
 
-  test('a load of many blocks in odd pieces is one part, stored whole or not at all', async () => {
+  test('a load of many blocks in odd pieces becomes one part, stored completely or not at all', async () => {
     await client.command(
       'create table pieces (n UInt64) engine = MergeTree order by n settings non_replicated_deduplication_window = 100',
     )
@@ -306,7 +306,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select count() as n from pieces')).toEqual([{ n: 3001 }])
   })
 
-  test('a load of blocks from several versions fills each table with those columns that it has', async () => {
+  test('a load of blocks from several versions fills each table with the columns it has', async () => {
     const settings = 'settings non_replicated_deduplication_window = 100'
     await client.command(`create table wide (n UInt64, m Nullable(UInt64)) engine = MergeTree order by n ${settings}`)
     await client.command(`create table narrow (m UInt64) engine = MergeTree order by m ${settings}`)
@@ -324,7 +324,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await client.query('select m from narrow order by m')).toEqual([0, 0, 0, 1, 2].map((m) => ({ m })))
   })
 
-  test('a client that goes away ends its query', async () => {
+  test('a client that disconnects ends its query', async () => {
     const abort = new AbortController()
     const sql = 'select sum(sipHash64(number)) from numbers(100000000000)'
     const query = client.query(sql, { signal: abort.signal })
@@ -339,7 +339,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     expect(await failure(client.query('select sleep(2)', { timeoutMs: 100 }))).toBeInstanceOf(ColumnarUnavailable)
   })
 
-  test('slow queries do not hold up short ones', async () => {
+  test('slow queries do not block short ones', async () => {
     const abort = new AbortController()
     const slow = Array.from({ length: 3 }, () =>
       failure(client.query('select sum(sipHash64(number)) from numbers(100000000000)', { signal: abort.signal })),
@@ -353,7 +353,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await Promise.all(slow)
   })
 
-  test('migrating again changes nothing, and a database of a newer version is refused', async () => {
+  test('a second migration changes nothing, and a database of a newer version is rejected', async () => {
     await migrateClickHouse(client, log)
     await client.command("insert into schema_migrations values ('9999_future.sql', now())")
     expect(String(await failure(migrateClickHouse(client, log)))).toContain('9999_future.sql')
@@ -363,14 +363,14 @@ function contract(open: () => Promise<ColumnarBackend>) {
   })
 }
 
-/** Nice values of the threads of a process that have such a name. */
+/** Nice values of the threads of a process whose names match. */
 function niceOf(pid: number, name: RegExp): number[] {
   return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
     try {
       const [, comm, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'))!
       return name.test(comm) ? [Number(rest.split(' ')[16])] : []
     } catch {
-      // It has ended meanwhile.
+      // The thread has ended in the meantime.
       return []
     }
   })

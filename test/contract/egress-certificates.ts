@@ -1,5 +1,5 @@
 /**
- * A certificate authority whose key is gone, and what it signed for the next hundred years; for tests of TLS only. Made with
+ * A certificate authority whose key was deleted, and certificates it signed for a hundred years; for TLS tests only. Made with
  * `openssl`: P-256, `subjectAltName` as named.
  */
 export const CA = `-----BEGIN CERTIFICATE-----

@@ -7,12 +7,12 @@ import { atEnd } from '../support/teardown.ts'
 import { A_TEST, ADDRESS, B_TEST, CA } from './egress-certificates.ts'
 import { egressOf, errorOf, rawServer, startCanary } from './egress-rig.ts'
 
-/** The address that was judged is the one that is connected to, and the name stays what TLS and `Host` are about. */
+/** The checked address is the one connected to, while TLS and `Host` keep using the name. */
 
 const KEPT = 'HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nkept'
 const LISTED = { 'a.test': ['127.0.0.1'], 'b.test': ['127.0.0.1'], 'c.test': ['127.0.0.1'] }
 
-/** Says by which name, and over which connection it was asked. */
+/** Answers with the host name and the connection of the request. */
 function namingServer(tls?: object) {
   let asked = 0
   const server = Bun.serve({
@@ -28,8 +28,8 @@ function namingServer(tls?: object) {
   return { port: server.port, asked: () => asked }
 }
 
-describe('a name that is bound anew', () => {
-  test('between judging and connecting does not lead anywhere else', async () => {
+describe('DNS rebinding', () => {
+  test('between check and connection has no effect', async () => {
     const canary = await startCanary()
     const server = await rawServer('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere', '127.0.0.2', canary.port)
     const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.1']
@@ -39,15 +39,15 @@ describe('a name that is bound anew', () => {
     expect(await (await fetch(url)).text()).toBe('here')
     expect(asked).toBe(1)
     expect(server.connections()).toBe(1)
-    // What it stands for now is judged with the next call.
+    // The new address is checked with the next call.
     expect(await errorOf(() => fetch(url))).toBeInstanceOf(EgressRefused)
     expect(asked).toBe(2)
     expect(canary.touched()).toBe(0)
   })
 
-  test('from a public address to the inside is refused; a mixed answer leaves the public ones', async () => {
+  test('from a public to an internal address is refused; of a mixed answer only public addresses remain', async () => {
     const answers = [['93.184.215.14'], ['127.0.0.1'], ['127.0.0.1', '93.184.215.14', '::1', '10.0.0.1']]
-    // The guard alone: a public address is not for tests to connect to.
+    // The guard alone: tests must not connect to a public address.
     const { options } = egressOf('', {}, { resolve: async () => answers.shift() ?? [] })
     const target = targetOf('http://rebound.test/')
     expect(await addressesOf(target, options)).toEqual(['93.184.215.14'])
@@ -55,7 +55,7 @@ describe('a name that is bound anew', () => {
     expect(await addressesOf(target, options)).toEqual(['93.184.215.14'])
   })
 
-  test('does not get a connection that was opened for another address', async () => {
+  test('does not reuse a connection that was opened for another address', async () => {
     const first = await rawServer(keepAlive, '127.0.0.2')
     const second = await rawServer(keepAlive, '127.0.0.3', first.port)
     const answers = ['127.0.0.2', '127.0.0.3', '127.0.0.2']
@@ -66,7 +66,7 @@ describe('a name that is bound anew', () => {
 })
 
 describe('a connection', () => {
-  test.each(['http', 'https'])('of %s is used again for the same name, and for no other', async (scheme) => {
+  test.each(['http', 'https'])('over %s is reused for the same name only', async (scheme) => {
     const server = namingServer(
       scheme === 'https' ? { tls: [serverOf('a.test', A_TEST), serverOf('b.test', B_TEST)] } : {},
     )
@@ -82,10 +82,10 @@ describe('a connection', () => {
     expect(a).not.toBe(b)
   })
 
-  test('that the server has closed meanwhile is replaced, where the request may be sent twice', async () => {
+  test('that the server has closed is replaced if the request may be sent twice', async () => {
     const server = await rawServer((socket) => {
       let requests = 0
-      // Takes a second request, and closes without an answer.
+      // Reads a second request and closes without a response.
       socket.on('data', () => (++requests === 1 ? socket.write(KEPT) : socket.destroy()))
     })
     const url = `http://a.test:${server.port}/`
@@ -104,17 +104,17 @@ describe('a connection', () => {
 describe('TLS', () => {
   const server = namingServer({ tls: [serverOf('a.test', A_TEST), serverOf('b.test', B_TEST)] })
 
-  test.each(['a.test', 'b.test', 'A.TEST'])('shows the certificate of %s, by its name', async (name) => {
+  test.each(['a.test', 'b.test', 'A.TEST'])('uses the certificate of %s, by its name', async (name) => {
     const { fetch } = egressOf('*.test', LISTED, { ca: CA })
     expect((await fetch(`https://${name}:${server.port}/`)).status).toBe(200)
   })
 
-  test('takes the name without the dot of the root', async () => {
+  test('accepts a name with a trailing dot', async () => {
     const { fetch } = egressOf('*.test', { 'a.test.': ['127.0.0.1'] }, { ca: CA })
     expect((await fetch(`https://a.test.:${server.port}/`)).status).toBe(200)
   })
 
-  test('refuses a certificate for another name, and sends nothing', async () => {
+  test('rejects a certificate for another name, and sends nothing', async () => {
     const { fetch } = egressOf('*.test', LISTED, { ca: CA })
     const asked = server.asked()
     const secret = { method: 'POST', body: 'secret', headers: { authorization: 'Bearer secret' } }
@@ -124,7 +124,7 @@ describe('TLS', () => {
     expect(failure.message).toBe('c.test has a certificate for another name')
   })
 
-  test('refuses an address whose certificate names a host, and takes one that names the address', async () => {
+  test('rejects an address whose certificate names a host, and accepts one that names the address', async () => {
     const { fetch } = egressOf('127.0.0.1', {}, { ca: CA })
     const failure = await errorOf(() => fetch(`https://127.0.0.1:${server.port}/`))
     expect(failure.message).toBe('127.0.0.1 has a certificate for another name')
@@ -132,14 +132,14 @@ describe('TLS', () => {
     expect((await fetch(`https://127.0.0.1:${own.port}/`)).status).toBe(200)
   })
 
-  test('refuses an authority that nobody trusts', async () => {
+  test('rejects an untrusted certificate authority', async () => {
     const { fetch } = egressOf('*.test', LISTED)
     const failure = await errorOf(() => fetch(`https://a.test:${server.port}/`))
     expect(failure.message).toBe('a.test has a certificate that no trusted authority has signed')
   })
 })
 
-test('proxies and lax certificates of the environment change nothing', async () => {
+test('ignores proxies and disabled certificate checks in the environment', async () => {
   const proxy = await rawServer('HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nproxied')
   const plain = namingServer()
   const secure = namingServer({ tls: A_TEST })
@@ -177,7 +177,7 @@ function serverOf(serverName: string, pair: typeof A_TEST) {
   return { serverName, ...pair }
 }
 
-/** Answers every request, and stays open. */
+/** Answers every request and keeps the connection open. */
 function keepAlive(socket: Socket): void {
   socket.on('data', () => socket.write(KEPT))
 }

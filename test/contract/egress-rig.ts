@@ -4,14 +4,14 @@ import { createEgress, type Egress, type EgressOptions } from '../../src/egress/
 import { addressesOf, targetOf } from '../../src/egress/guard.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** A server on loopback that speaks no protocol: it only sees what reaches it. */
+/** A server on loopback that speaks no protocol: it only counts connections. */
 export interface Canary {
   readonly port: number
   /** Connections since the start. */
   readonly touched: () => number
 }
 
-/** Listens on both loopback addresses, so that `::1` does not pass for safe because nothing is there. */
+/** Listens on both loopback addresses, so that `::1` does not seem safe only because nothing listens there. */
 export async function startCanary(): Promise<Canary> {
   let touched = 0
   const listen = (host: string, port: number) =>
@@ -30,7 +30,7 @@ export async function startCanary(): Promise<Canary> {
   return { port, touched: () => touched }
 }
 
-/** The address of a server whose every connection is handled by `answer`: with a text once it is asked, or as it likes. */
+/** A server whose connections are handled by `answer`: a text to send after the request, or a function. */
 export async function rawServer(answer: string | ((socket: net.Socket) => void), host = '127.0.0.1', port = 0) {
   let connections = 0
   const sockets = new Set<net.Socket>()
@@ -41,7 +41,7 @@ export async function rawServer(answer: string | ((socket: net.Socket) => void),
     socket.on('error', () => {})
     if (typeof answer === 'function') answer(socket)
     else socket.once('data', () => socket.end(answer))
-    // Whoever does not listen does not see the other side go, either.
+    // A socket that nothing reads from does not notice that the peer has closed it.
     socket.resume()
   })
   await new Promise<void>((resolve) => server.listen(port, host, resolve))
@@ -56,7 +56,7 @@ export async function rawServer(answer: string | ((socket: net.Socket) => void),
   }
 }
 
-/** A guard whose names stand for what a test says. Others do not resolve. */
+/** An egress guard that resolves names as the test says. Other names do not resolve. */
 export function egressOf(
   allow: string,
   names: Record<string, readonly string[]> = {},
@@ -66,7 +66,7 @@ export function egressOf(
   const resolve = async (host: string) => {
     asked.push(host)
     const addresses = names[host]
-    if (addresses === undefined) throw new Error(`no name ${host} here`)
+    if (addresses === undefined) throw new Error(`${host} does not resolve`)
     return addresses
   }
   const all: EgressOptions = { allow: parseEgressAllow(allow), resolve, timeoutMs: 5_000, ...options }
@@ -74,8 +74,8 @@ export function egressOf(
 }
 
 /**
- * What became of a fetch. The guard is asked alone first: should it let through what it must not, the test fails then and
- * there, and nothing is sent to whom the address belongs.
+ * The error of a fetch. The guard is asked alone first: if it allows what it must not, the test fails before
+ * anything is sent to the owner of the address.
  */
 export async function refusalOf(egress: Egress & { options: EgressOptions }, url: string): Promise<Error> {
   const guarded = await errorOf(async () => addressesOf(targetOf(url), egress.options))
@@ -91,5 +91,5 @@ export async function errorOf(work: () => Promise<unknown>): Promise<Error> {
   } catch (error) {
     return error as Error
   }
-  throw new Error(`was let through: ${answer}`)
+  throw new Error(`was allowed: ${answer}`)
 }

@@ -3,14 +3,14 @@ import { EgressFailed, EgressRefused } from '../../src/egress/errors.ts'
 import { egressOf, rawServer, refusalOf, startCanary } from './egress-rig.ts'
 
 /**
- * What tenants can aim at the inside (docs/specification.md#egress). Every attack goes through the real guard, with the
- * port of a server on loopback that must see nothing of it.
+ * Requests that tenants could aim at the internal network (docs/specification.md#egress). Every attack goes through the
+ * real guard, with the port of a loopback server that must see no connection.
  */
 
 const canary = await startCanary()
 const { port } = canary
 
-/** What names of the attacker's stand for. */
+/** The attacker's DNS records. */
 const NAMES: Record<string, string[]> = {
   localhost: ['127.0.0.1', '::1'],
   'localhost.': ['127.0.0.1'],
@@ -32,7 +32,7 @@ const NAMES: Record<string, string[]> = {
 }
 
 const HOSTS = [
-  // One address in the spellings that parsers of addresses take.
+  // One address in the spellings that address parsers accept.
   '127.0.0.1',
   '127.0.0.1.',
   '127.1',
@@ -54,7 +54,7 @@ const HOSTS = [
   '0',
   '0.0.0.0',
   '00.00',
-  // IPv6, and IPv4 within it.
+  // IPv6, and IPv4 inside it.
   '[::1]',
   '[0:0:0:0:0:0:0:1]',
   '[0000::0001]',
@@ -79,7 +79,7 @@ const HOSTS = [
   '[fd20:ce::254]',
   '[ff02::1]',
   '[2001:db8::1]',
-  // Networks and services of the inside.
+  // Internal networks and services.
   '10.0.0.1',
   '0xa000001',
   '172.16.0.1',
@@ -108,7 +108,7 @@ const HOSTS = [
   'loc\talhost',
 ]
 
-describe('a request to the inside is refused, and nothing of it arrives', () => {
+describe('refuses a request to an internal address, and connects to nothing', () => {
   test.each(HOSTS.map((host) => `http://${host}:${port}/`))('%s', async (url) => {
     const refusal = await refusalOf(egressOf('', NAMES), url)
     expect(refusal).toBeInstanceOf(EgressRefused)
@@ -117,7 +117,7 @@ describe('a request to the inside is refused, and nothing of it arrives', () => 
   })
 
   test.each([
-    // Who the URL is really meant for, and what else it may be.
+    // The real host of the URL, and schemes that are not HTTP.
     [`http://public.test@127.0.0.1:${port}/`, 'user name or password'],
     [`http://127.0.0.1:${port}@public.test/`, 'user name or password'],
     [`http://user:pass@localhost:${port}/`, 'user name or password'],
@@ -153,7 +153,7 @@ describe('a request to the inside is refused, and nothing of it arrives', () => 
   })
 })
 
-describe('what EGRESS_ALLOW lists', () => {
+describe('EGRESS_ALLOW', () => {
   const reached = async (allow: string, host: string) => {
     const server = await rawServer('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere')
     const names = { 'tools.internal': ['127.0.0.1'], 'a.corp.test': ['127.0.0.1'], localhost: ['::1', '127.0.0.1'] }
@@ -171,22 +171,22 @@ describe('what EGRESS_ALLOW lists', () => {
     ['127.0.0.1', '[::ffff:7f00:1]'],
     ['127.0.0.0/8', 'tools.internal'],
     ['127.0.0.1:PORT', 'tools.internal'],
-    // Of its two addresses only the listed one is used; and the first one that takes the connection.
+    // Of its two addresses only the listed one is used, then the first that accepts the connection.
     ['127.0.0.1', 'localhost'],
     ['localhost', 'localhost'],
-  ])('%s is reached as %s', async (allow, host) => {
+  ])('%s allows %s', async (allow, host) => {
     expect(await reached(allow, host)).toBe('here')
   })
 
   test.each([
-    // A name that is listed may stand for a server of the inside, but not for where clouds give out credentials.
+    // A listed name may resolve to an internal server, but not to where clouds hand out credentials.
     ['metadata.evil.test', 'metadata.evil.test', port],
     ['*.evil.test', 'metadata.evil.test', port],
     ['*.evil.test', 'link-local.evil.test', port],
     ['*.evil.test', 'zero.evil.test', port],
     ['*.evil.test', 'nat64.evil.test', port],
     ['metadata.google.internal', 'metadata.google.internal', port],
-    // Neither does a range that was listed for something else.
+    // Nor does a range that was listed for something else.
     ['10.0.0.0/8', 'loopback.evil.test', port],
     ['127.0.0.2', '127.0.0.1', port],
     ['127.0.0.1', 'loopback6.evil.test', port],
@@ -194,38 +194,38 @@ describe('what EGRESS_ALLOW lists', () => {
     ['::/0', 'loopback.evil.test', port],
     ['::/0', '[::ffff:127.0.0.1]', port],
     ['0.0.0.0/0', 'loopback6.evil.test', port],
-    // Another port, and names that only look alike.
+    // Another port, and names that only look similar.
     [`127.0.0.1:${port - 1}`, '127.0.0.1', port],
     [`loopback.evil.test:${port - 1}`, 'loopback.evil.test', port],
     ['*.loopback.evil.test', 'loopback.evil.test', port],
     ['evil.test', 'loopback.evil.test', port],
     ['back.evil.test', 'loopback.evil.test', port],
     ['localhost', '127.0.0.1', port],
-  ])('%s does not open the way to %s', async (allow, host) => {
+  ])('%s does not allow %s', async (allow, host) => {
     expect(await refusalOf(egressOf(allow, NAMES), `http://${host}:${port}/`)).toBeInstanceOf(EgressRefused)
     expect(canary.touched()).toBe(0)
   })
 
-  test('a listed range that public names point into is reached by any name', async () => {
+  test('any name that resolves into a listed range is allowed', async () => {
     const server = await rawServer('HTTP/1.1 204 No Content\r\n\r\n')
     const { fetch } = egressOf('127.0.0.0/8', NAMES)
     expect((await fetch(`http://127.0.0.1.nip.test:${server.port}/`)).status).toBe(204)
   })
 })
 
-test('a name that does not resolve is a failure that says so, and does not tell why', async () => {
+test('reports a name that does not resolve, without the reason', async () => {
   const failure = await refusalOf(egressOf('', NAMES), 'http://unknown.test/')
   expect(failure).toBeInstanceOf(EgressFailed)
   expect(failure.message).toBe('the name unknown.test does not resolve')
 })
 
-test('the resolver of the system is what names go through', async () => {
+test("uses the system's resolver by default", async () => {
   const egress = egressOf('', {}, { resolve: undefined })
   expect((await refusalOf(egress, `http://localhost:${port}/`)).message).toContain('localhost is not a public address')
   expect(canary.touched()).toBe(0)
 })
 
-describe('a redirect is not followed', () => {
+describe('does not follow a redirect', () => {
   test.each([301, 302, 303, 307, 308])('status %d', async (status) => {
     const location = `http://127.0.0.1:${port}/latest/meta-data`
     const server = await rawServer(`HTTP/1.1 ${status} Moved\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`)
@@ -237,7 +237,7 @@ describe('a redirect is not followed', () => {
     expect(canary.touched()).toBe(0)
   })
 
-  test('and neither is a page that asks for it', async () => {
+  test("or a page's refresh header", async () => {
     const server = await rawServer(
       `HTTP/1.1 200 OK\r\nrefresh: 0; url=http://127.0.0.1:${port}/\r\ncontent-length: 0\r\n\r\n`,
     )

@@ -63,13 +63,13 @@ beforeAll(async () => {
   await appendEvents(runs[0], 3, bigObject(300_000))
   expect(await sink.waitFor(journal.endSeq, 10_000)).toBe(true)
   await sink.stop(1_000)
-  // Another log was here before, whose positions are the same.
+  // ClickHouse also holds another journal with the same positions.
   const other = new EventBlock()
   for (const run of runs) other.add(batchOf(run, [{ type: 'step' }, { type: 'step' }]), NOW)
   await database.client.insertNative('events', other.build(1, NOW, 'other'), 'other', signal)
 })
 
-test('what ClickHouse replays is, byte for byte, what the journal gives, for any filter, stretch and size of page', async () => {
+test('a replay from ClickHouse equals the journal byte for byte, for any filter, range and page size', async () => {
   for (let trial = 0; trial < 50; trial++) {
     const run = random.pick(runs)
     const query = {
@@ -86,7 +86,7 @@ test('what ClickHouse replays is, byte for byte, what the journal gives, for any
   }
 })
 
-test('a page ends before it grows past its bound, and what is larger by itself comes alone', async () => {
+test('a page ends before its size limit, and an item above the limit gets its own page', async () => {
   const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: journal.endSeq, signal }
   const bytesMax = 700_000
   const sizes: number[][] = []
@@ -110,9 +110,9 @@ test('a page of small activities ends after 5,000', async () => {
   expect(items.map(({ seq }) => seq)).toEqual(Array.from({ length: 15_000 }, (_, i) => i + 1))
 })
 
-test('a thousand million positions without a match cost a few queries', async () => {
+test('skips a billion positions without a match in a few queries', async () => {
   let queries = 0
-  // Answered at once with no rows, as here: a slow query makes the next range smaller, and a machine may be slow.
+  // Answers at once, without rows: a slow query would make the next range smaller, and the machine may be slow.
   const counting = (() => {
     queries++
     return Promise.resolve([])
@@ -123,25 +123,25 @@ test('a thousand million positions without a match cost a few queries', async ()
   expect(queries).toBeLessThan(20)
 })
 
-test('without ClickHouse a replay is refused as unavailable, and one that is given up ends', async () => {
+test('a replay fails as unavailable without ClickHouse, and ends when it is aborted', async () => {
   const away = createColumnarClient({ ...database.backend, url: 'http://127.0.0.1:1' }, 'x')
   const query = { workspaceId, filter: filterOf({}), afterSeq: 0, untilSeq: 10, signal }
   const history = createHistory({ columnar: away, epoch: journal.epoch })
   await expect(history.read(query)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-  const givenUp = AbortSignal.abort(new Error('the client went away'))
-  await expect(historyOf().read({ ...query, signal: givenUp })).rejects.toThrow('the client went away')
+  const aborted = AbortSignal.abort(new Error('the client went away'))
+  await expect(historyOf().read({ ...query, signal: aborted })).rejects.toThrow('the client went away')
   await away.close()
 })
 
-test('an installation of before replays the last states it has, each once, and everything from then on', async () => {
+test('an upgraded installation replays the last states it has, each once, and every later change', async () => {
   const name = `test_upgrade_${process.pid}`
   const client = createColumnarClient(database.backend, name)
-  const before = join(await temporaryDirectory(), 'sql')
-  await mkdir(before)
+  const directory = join(await temporaryDirectory(), 'sql')
+  await mkdir(directory)
   const migrations = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
   const upTo = async (name: string) => {
-    await cp(join(migrations, name), join(before, name))
-    await migrateClickHouse(client, log, before)
+    await cp(join(migrations, name), join(directory, name))
+    await migrateClickHouse(client, log, directory)
   }
   await upTo('0001_init.sql')
   const [runBlock, taskBlock] = [RecordBlock.ofRuns(), RecordBlock.ofTasks()]
@@ -153,7 +153,7 @@ test('an installation of before replays the last states it has, each once, and e
   await client.insertNative('runs', runPieces, 'old-0-3', signal)
   await client.insertNative('tasks', taskPieces, 'old-0-3', signal)
   await upTo('0002_feed_history.sql')
-  // As after a crash between the second file and its record.
+  // As after a crash between running the second file and recording it.
   await client.command("alter table schema_migrations delete where name >= '0002' settings mutations_sync = 1")
   await migrateClickHouse(client, log)
   expect(
@@ -165,7 +165,7 @@ test('an installation of before replays the last states it has, each once, and e
     [2, 'run'],
     [3, 'task'],
   ])
-  // The batch had landed but not been noted when the old version ended: the sink sends it again, to all tables now.
+  // The old version ended after loading the batch but before recording it: the sink sends it again, now to all tables.
   for (const table of ['runs', 'run_changes']) await client.insertNative(table, runPieces, 'old-0-3', signal)
   for (const table of ['tasks', 'task_changes']) await client.insertNative(table, taskPieces, 'old-0-3', signal)
   expect((await history.read(query)).items.map(({ seq }) => seq)).toEqual([1, 2, 3])
@@ -177,7 +177,7 @@ function historyOf(bytesMax?: number): History {
   return createHistory({ columnar: database.client, epoch: journal.epoch, bytesMax })
 }
 
-/** Page after page, as far as `pagesMax` of them go. */
+/** Reads page after page, at most `pagesMax`. */
 async function readPages(
   history: History,
   query: HistoryQuery,
@@ -207,7 +207,7 @@ function filterOf(input: FilterInput) {
   return parseFilter(input, 'filter', { agentId: null, runId: null })
 }
 
-/** Of fields that can match together. */
+/** A filter of fields that can match together. */
 function randomFilter(run: RunRef) {
   const list = <T>(from: readonly T[]) => Array.from({ length: random.int(1, 3) }, () => random.pick(from))
   const maybe = (field: FilterInput) => (random.bool(0.3) ? field : {})
@@ -228,7 +228,7 @@ function randomFilter(run: RunRef) {
   })
 }
 
-/** @param payload of each; a random one if not given */
+/** @param payload of each event; random by default */
 function appendEvents(run: RunRef, count: number, payload?: string) {
   const events = Array.from({ length: count }, () => {
     const level = random.bool() ? `,"level":"${random.pick(LEVELS)}"` : ''
@@ -279,7 +279,7 @@ function randomRun(run: RunRef): RunRow {
     input_tokens: random.int(0, 2 ** 53 - 1),
     output_tokens: random.int(0, 1_000),
     cost_usd: random.pick([0, 0.1, 1e-9, 1 / 3, 1e21, random.next()]),
-    // What an earlier version wrote has neither.
+    // Rows of an earlier version have neither.
     ...(random.bool(0.7) && { event_count: random.int(0, 1e9), last_event_at: orNull(time) }),
   }
 }
@@ -309,7 +309,7 @@ function text(): string {
   return random.pick(['', 'plain', 'é😀"\\\n\t', '\u0001\u2028/', "it's", 'null', '\\N'])
 }
 
-/** Texts that parsing and printing would change. */
+/** Texts that parsing and serializing would change. */
 function json(): string {
   return random.pick([
     '{}',

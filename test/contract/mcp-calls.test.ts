@@ -5,19 +5,19 @@ import { eventually } from '../support/eventually.ts'
 import { callContext, mcpAgent } from '../support/mcp-agent.ts'
 import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 
-/** Calls of MCP tools that go well, or fail at the tool: sessions, results, secrets. */
+/** Calls of MCP tools that succeed, or fail in the tool: sessions, results, secrets. */
 
 const agent = await mcpAgent()
 
 describe('a call', () => {
   for (const kind of [{}, { isJson: true }, { isStateless: true }, { isResumable: true }])
-    test(`works with a server that is ${Object.keys(kind)[0] ?? 'as the SDK makes it'}`, async () => {
+    test(`works with a server that is ${Object.keys(kind)[0] ?? 'the SDK default'}`, async () => {
       const server = startMcpServer({ tools: [tool('t')], call: ({ input }) => textResult(`got ${input.x}`), ...kind })
       const [t] = await agent.list(server)
       expect(await t?.call({ x: 1 }, callContext())).toEqual({ ok: true, output: 'got 1' })
     })
 
-  test('carries its idempotency key', async () => {
+  test('sends its idempotency key', async () => {
     const keys: unknown[] = []
     const server = startMcpServer({
       tools: [tool('t')],
@@ -29,7 +29,7 @@ describe('a call', () => {
     expect(keys).toEqual([context.idempotencyKey])
   })
 
-  test('shares one session with all others of the run, side by side', async () => {
+  test('shares one session with concurrent calls of the run', async () => {
     const waiting: (() => void)[] = []
     const server = startMcpServer({
       tools: [tool('t')],
@@ -49,7 +49,7 @@ describe('a call', () => {
     expect(server.count('initialize')).toBe(2)
   })
 
-  test('finds its session again for the next call, and ends it with the run', async () => {
+  test('reuses its session for the next call, and ends it with the run', async () => {
     const server = startMcpServer({ tools: [tool('t')] })
     const run = new AbortController()
     const [t] = await agent.list(server, {}, { signal: run.signal })
@@ -65,7 +65,7 @@ describe('a call', () => {
     await expect(t?.call({}, callContext())).rejects.toThrow('over')
   })
 
-  test('that nothing follows leaves no session behind', async () => {
+  test('ends an idle session', async () => {
     const server = startMcpServer({ tools: [tool('t')] })
     const [t] = await agent.list(server, {}, { timeouts: { idleMs: 50 } })
     await t?.call({}, callContext())
@@ -73,7 +73,7 @@ describe('a call', () => {
     expect(await t?.call({}, callContext())).toMatchObject({ ok: true })
   })
 
-  test('is made again, once, when the server has forgotten the session', async () => {
+  test('is repeated once when the server has lost the session', async () => {
     const server = startMcpServer({ tools: [tool('t')] })
     const [t] = await agent.list(server)
     await t?.call({}, callContext())
@@ -84,7 +84,7 @@ describe('a call', () => {
     expect(await t?.call({}, callContext())).toMatchObject({ ok: false, error: expect.stringContaining('HTTP 404') })
   })
 
-  test('cannot be used to ask the model or its user for something', async () => {
+  test('gives the server no access to the model or the user', async () => {
     const server = startMcpServer({
       tools: [tool('t')],
       call: async ({ input, ask }) => {
@@ -109,7 +109,7 @@ describe('a result', () => {
     return t?.call({}, callContext())
   }
 
-  test('is the structured content, if there is some', async () => {
+  test('is the structured content if there is any', async () => {
     const structuredContent = { a: [1, { b: null }], ü: '\u2028' }
     expect(await resultOf({ content: [{ type: 'text', text: 'x' }], structuredContent })).toEqual({
       ok: true,
@@ -117,7 +117,7 @@ describe('a result', () => {
     })
   })
 
-  test('else its text, other content described', async () => {
+  test('is otherwise the text, with other content described', async () => {
     const outcome = await resultOf({
       content: [
         { type: 'text', text: 'one' },
@@ -143,7 +143,7 @@ describe('a result', () => {
     expect(await resultOf({ content: [] })).toEqual({ ok: true, output: '' })
   })
 
-  test('marked as an error is a failure, in the tool’s words', async () => {
+  test("marked as an error is a failure with the tool's message", async () => {
     expect(await resultOf({ isError: true, content: [{ type: 'text', text: 'no such city' }] })).toEqual({
       ok: false,
       error: 'no such city',
@@ -154,7 +154,7 @@ describe('a result', () => {
     })
   })
 
-  test('larger than 256 KiB is cut, and says so', async () => {
+  test('larger than 256 KiB is truncated and marked', async () => {
     for (const large of [
       { content: [{ type: 'text' as const, text: 'ü'.repeat(150_001) }] },
       { content: [], structuredContent: { text: 'ü'.repeat(150_000) } },
@@ -177,7 +177,7 @@ describe('a secret of the workspace', () => {
     return { workspaceId, definition: { headers: { authorization: 'Bearer {{secret:MCP_TOKEN}}' } } }
   }
 
-  test('reaches the server with every request, and comes back to nobody', async () => {
+  test('is sent with every request, and redacted in everything that comes back', async () => {
     const { workspaceId, definition } = await withSecret()
     const server = startMcpServer({
       tools: [tool('t', { description: `call with ${VALUE}` })],
@@ -201,7 +201,7 @@ describe('a secret of the workspace', () => {
     for (const { headers } of server.seen) expect(headers.get('authorization')).toBe(`Bearer ${VALUE}`)
   })
 
-  test('is struck out of what a refusing server writes', async () => {
+  test('is redacted in the error text of a server', async () => {
     const { workspaceId, definition } = await withSecret()
     const server = startMcpServer({
       tools: [tool('t')],
@@ -212,7 +212,7 @@ describe('a secret of the workspace', () => {
     expect(String(await listing.catch(String))).not.toContain('sk-')
   })
 
-  test('that does not exist fails the listing, before anything is sent', async () => {
+  test('that does not exist fails the listing before anything is sent', async () => {
     const server = startMcpServer({ tools: [tool('t')] })
     const listing = agent.list(server, { headers: { authorization: '{{secret:NO_SUCH}}' } })
     await expect(listing).rejects.toThrow(/^MCP server 127\.0\.0\.1:\d+ of tool server: secret NO_SUCH does not exist/)

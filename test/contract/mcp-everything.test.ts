@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { callContext, mcpAgent, named } from '../support/mcp-agent.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Against `@modelcontextprotocol/server-everything`, a server that nobody here wrote, as a process of its own. */
+/** Tests against `@modelcontextprotocol/server-everything`, a third-party server, in its own process. */
 
 const SERVER = join(import.meta.dir, '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 
@@ -36,7 +36,7 @@ async function collect(stream: ReadableStream<Uint8Array>): Promise<void> {
   for await (const chunk of stream) output += decoder.decode(chunk)
 }
 
-/** The server takes its port from the environment and does not say which it got. */
+/** The server takes its port from the environment and does not report it. */
 async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
@@ -45,33 +45,33 @@ async function freePort(): Promise<number> {
   return port
 }
 
-test('its tools are listed with descriptions and schemas', () => {
+test('lists its tools with descriptions and schemas', () => {
   const echo = named(tools, 'echo')
   expect(echo.description).toBe('Echoes back the input string')
   expect(echo.parameters).toMatchObject({ type: 'object', properties: { message: { type: 'string' } } })
   expect(echo.requiresApproval).toBe(false)
 })
 
-test('what only reads may be repeated, what toggles may not', () => {
+test('read-only tools are repeatable, others are not', () => {
   expect(named(tools, 'echo').isRepeatable).toBe(true)
   expect(named(tools, 'toggle-simulated-logging').isRepeatable).toBe(false)
 })
 
-test('text comes back as text', async () => {
+test('returns text as text', async () => {
   expect(await named(tools, 'echo').call({ message: 'hello' }, callContext())).toEqual({
     ok: true,
     output: 'Echo: hello',
   })
 })
 
-test('structured content comes back as it is', async () => {
+test('returns structured content unchanged', async () => {
   expect(await named(tools, 'get-structured-content').call({ location: 'Chicago' }, callContext())).toEqual({
     ok: true,
     output: { temperature: 36, conditions: 'Light rain / drizzle', humidity: 82 },
   })
 })
 
-test('a picture is described, not dumped', async () => {
+test('describes an image instead of including it', async () => {
   const outcome = await named(tools, 'get-tiny-image').call({}, callContext())
   expect(outcome).toEqual({
     ok: true,
@@ -80,7 +80,7 @@ test('a picture is described, not dumped', async () => {
   })
 })
 
-test('a text resource comes with its text, a link with its address', async () => {
+test('returns the text of a resource and the address of a link', async () => {
   const resource = { resourceType: 'Text', resourceId: 1 }
   const embedded = await named(tools, 'get-resource-reference').call(resource, callContext())
   expect(embedded).toMatchObject({ ok: true, output: expect.stringContaining('Resource 1: This is a plaintext') })
@@ -88,7 +88,7 @@ test('a text resource comes with its text, a link with its address', async () =>
   expect(links).toMatchObject({ ok: true, output: expect.stringContaining('[link to demo://resource/dynamic/') })
 })
 
-test('wrong arguments are an outcome that says what is wrong', async () => {
+test('reports wrong arguments', async () => {
   const outcome = await named(tools, 'get-sum').call({ a: 1, b: 'two' }, callContext())
   expect(outcome).toMatchObject({ ok: false, error: expect.stringContaining('expected number, received string') })
 })
@@ -98,7 +98,7 @@ test('progress keeps a long call alive', async () => {
   expect(outcome).toMatchObject({ ok: true, output: expect.stringContaining('completed') })
 })
 
-test('an abort throws its reason at once', async () => {
+test('throws the reason of an abort at once', async () => {
   const stop = new AbortController()
   const call = named(tools, 'trigger-long-running-operation').call(
     { duration: 600, steps: 1 },
@@ -108,7 +108,7 @@ test('an abort throws its reason at once', async () => {
   await expect(call).rejects.toThrow('run was cancelled')
 })
 
-test('the session of the listing and that of the calls are ended', async () => {
+test('ends the sessions of the listing and of the calls', async () => {
   life.abort()
   await eventually(() => output.split('Received session termination request').length === 3)
   expect(output.split('Session initialized with ID').length).toBe(3)

@@ -6,11 +6,11 @@ import { callContext, type ListOptions, mcpAgent } from '../support/mcp-agent.ts
 import { type McpServerOptions, startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** MCP servers that are down, slow, broken, hostile or no MCP servers: always a clear word, nothing left open. */
+/** MCP servers that are down, slow, broken, hostile or not MCP servers: always a clear error, and nothing left open. */
 
 const agent = await mcpAgent()
 const never = new Promise<never>(() => {})
-const HASTY = { openMs: 150, silenceMs: 150, closeMs: 100 }
+const SHORT_TIMEOUTS = { openMs: 150, silenceMs: 150, closeMs: 100 }
 
 function rpc(id: number, result: unknown): Response {
   return Response.json({ jsonrpc: '2.0', id, result })
@@ -37,7 +37,7 @@ const initialized = {
   serverInfo: { name: 's', version: '1' },
 }
 
-describe('listing fails, and says why, with', () => {
+describe('listing fails with a clear error for', () => {
   type Answer = NonNullable<McpServerOptions['intercept']>
   const onList = (answer: () => Response | Promise<Response>): Answer => {
     return (method) => (method === 'tools/list' ? answer() : undefined)
@@ -51,12 +51,12 @@ describe('listing fails, and says why, with', () => {
     ['a missing page', /answers HTTP 404$/, () => new Response('<h1>Not found</h1>', { status: 404 })],
     ['a wrong key', /refuses the credentials in the headers \(HTTP 401\)/, () => new Response('', { status: 401 })],
     [
-      'a key without rights',
+      'a key without permission',
       /refuses the credentials in the headers \(HTTP 403\)/,
       () => new Response('', { status: 403 }),
     ],
     [
-      'a server in trouble',
+      'an internal server error',
       /answers HTTP 500: database is away$/,
       () => new Response('database is away', { status: 500 }),
     ],
@@ -79,11 +79,11 @@ describe('listing fails, and says why, with', () => {
     ['silence', /did not answer in time/, () => never],
     ['an endless stream', /larger than 4194304 bytes/, () => stream(endless)],
     ['an endless list', /larger than 4194304 bytes/, onList(() => stream(endless))],
-    ['a list that is none', /something that is not MCP/, onList(() => rpc(1, { tools: 'none' }))],
+    ['a list that is not a list', /something that is not MCP/, onList(() => rpc(1, { tools: 'none' }))],
     ['a tool without schema', /something that is not MCP/, onList(() => rpc(1, { tools: [{ name: 'x' }] }))],
     ['a silent list', /did not answer in time/, onList(() => never)],
     [
-      'no tools at all',
+      'a server without tools',
       /the server says: Method not found/,
       onList(() => Response.json({ jsonrpc: '2.0', id: 1, error: { code: -32601, message: 'Method not found' } })),
     ],
@@ -91,7 +91,7 @@ describe('listing fails, and says why, with', () => {
   for (const [what, says, intercept] of cases)
     test.concurrent(what, async () => {
       const server = startMcpServer({ tools: [tool('t')], isStateless: true, intercept })
-      const timeouts = says.source.includes('in time') ? HASTY : { closeMs: 100 }
+      const timeouts = says.source.includes('in time') ? SHORT_TIMEOUTS : { closeMs: 100 }
       const failure = await agent.list(server, {}, { timeouts }).catch((error: unknown) => error)
       expect(failure).toBeInstanceOf(McpUnavailable)
       expect(String(failure)).toMatch(says)
@@ -103,7 +103,7 @@ describe('listing fails, and says why, with', () => {
     for (;;) yield `data: ${'x'.repeat(64 * 1024)}\n`
   }
 
-  test('nobody there', async () => {
+  test('a port that nothing listens on', async () => {
     const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const url = server.url.href
     await server.stop(true)
@@ -117,10 +117,10 @@ describe('listing fails, and says why, with', () => {
     expect(server.seen).toEqual([])
   })
 
-  test('an end of the run, which it does not wait beyond', async () => {
+  test('a run that ends, without waiting', async () => {
     const server = startMcpServer({ tools: [], intercept: () => never })
     const run = new AbortController()
-    const listing = agent.list(server, {}, { signal: run.signal, timeouts: HASTY })
+    const listing = agent.list(server, {}, { signal: run.signal, timeouts: SHORT_TIMEOUTS })
     await eventually(() => server.seen.length === 1)
     run.abort(new Error('run was cancelled'))
     await expect(listing).rejects.toThrow('run was cancelled')
@@ -134,13 +134,13 @@ describe('a call', () => {
     return { server, t: t as CallableTool }
   }
 
-  test('of a server that does not say anything any more ends', async () => {
+  test('times out when the server goes silent', async () => {
     const { server, t } = await withTool({ call: () => never }, { timeouts: { silenceMs: 150 } })
     expect(await t.call({}, callContext())).toEqual({ ok: false, error: 'the server did not answer in time' })
     await eventually(() => server.open() === 0)
   })
 
-  test('may last as long as there is progress, within a limit', async () => {
+  test('may last as long as it reports progress, within a limit', async () => {
     const call: McpServerOptions['call'] = async ({ progress, input, signal }) => {
       const endMs = performance.now() + Number(input.ms)
       for (let i = 0; performance.now() < endMs && !signal.aborted; i++) {
@@ -158,7 +158,7 @@ describe('a call', () => {
     })
   })
 
-  test('that is aborted throws at once, tells the server, and leaves nothing open', async () => {
+  test('that is aborted throws at once, notifies the server and leaves nothing open', async () => {
     let hasCancelled = false
     const call: McpServerOptions['call'] = ({ signal }) => {
       signal.addEventListener('abort', () => {
@@ -177,7 +177,7 @@ describe('a call', () => {
     expect(server.count('tools/call')).toBe(1)
   })
 
-  test('ends with its run: the server is told, and the session is over', async () => {
+  test('ends with its run: the server is notified and the session ends', async () => {
     const run = new AbortController()
     const { server, t } = await withTool({ call: () => never }, { signal: run.signal })
     const outcome = t.call({}, callContext())
@@ -188,7 +188,7 @@ describe('a call', () => {
     await eventually(() => server.sessions.size === 0 && server.open() === 0)
   })
 
-  test('whose stream breaks is resumed where the server numbers what it sends', async () => {
+  test('resumes a broken stream if the server supports it', async () => {
     const call: McpServerOptions['call'] = async ({ breakStream, signal }) => {
       breakStream()
       await eventually(() => server.seen.some(({ headers }) => headers.has('last-event-id')))
@@ -199,7 +199,7 @@ describe('a call', () => {
     expect(server.count('tools/call')).toBe(1)
   })
 
-  test('whose stream cannot be resumed fails after two tries', async () => {
+  test('fails after two attempts to resume a stream', async () => {
     const { server, t } = await withTool({
       isResumable: true,
       call: ({ breakStream }) => {
@@ -215,7 +215,7 @@ describe('a call', () => {
     expect(server.seen.filter(({ http }) => http === 'GET')).toHaveLength(2)
   })
 
-  test('whose connection is cut fails', async () => {
+  test('fails when the connection is cut', async () => {
     const answers: Record<string, string> = {
       initialize: json({ jsonrpc: '2.0', id: 0, result: initialized }),
       'notifications/initialized': 'HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n',
@@ -238,7 +238,7 @@ describe('a call', () => {
     expect(await t?.call({}, callContext())).toEqual({ ok: false, error: 'the answer of 127.0.0.1 broke off' })
   })
 
-  test('is cut off past 4 MiB, and others go on', async () => {
+  test('fails beyond 4 MiB, while others continue', async () => {
     const { server, t } = await withTool({
       call: ({ input }) => textResult(input.big === true ? 'x'.repeat(5_000_000) : 'small'),
     })
@@ -250,7 +250,7 @@ describe('a call', () => {
     await eventually(() => server.open() === 0)
   })
 
-  test('is refused in the server’s words', async () => {
+  test("fails with the server's error message", async () => {
     const { t } = await withTool({
       call: () => {
         throw new Error('quota exceeded')
@@ -259,7 +259,7 @@ describe('a call', () => {
     expect(await t.call({}, callContext())).toEqual({ ok: false, error: 'the server says: quota exceeded' })
   })
 
-  test('fails clearly while the server is away, and works once it is back', async () => {
+  test('fails clearly while the server is down, and works once it is back', async () => {
     let isAway = false
     const { t } = await withTool({
       intercept: () => (isAway ? new Response('restarting', { status: 503 }) : undefined),
@@ -271,7 +271,7 @@ describe('a call', () => {
     expect(await t.call({}, callContext())).toMatchObject({ ok: true })
   })
 
-  test('fails with every other that waits for the same session, when it cannot be opened', async () => {
+  test('fails together with all calls that wait for the same session', async () => {
     let isAway = false
     const { server, t } = await withTool({
       intercept: (method) => (isAway && method === 'initialize' ? new Response('away', { status: 503 }) : undefined),
@@ -282,7 +282,7 @@ describe('a call', () => {
     expect(server.count('initialize')).toBe(2)
   })
 
-  test('does not wait for a server that ignores the farewell', async () => {
+  test('does not wait for a server that does not answer the end of the session', async () => {
     const run = new AbortController()
     const { server, t } = await withTool(
       { intercept: (_, { method }) => (method === 'DELETE' ? never : undefined) },

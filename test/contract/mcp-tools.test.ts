@@ -9,7 +9,7 @@ import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 
 describe('names', () => {
-  test('fit what model providers take, and stay distinct', async () => {
+  test('are valid for model providers and unique', async () => {
     const long = 'x'.repeat(70)
     const server = startMcpServer({
       tools: ['files.read', 'files_read', 'files/read', `${long}a`, `${long}b`, 'grüße', 'ok-1'].map((name) =>
@@ -24,7 +24,7 @@ describe('names', () => {
     expect(names.at(-1)).toBe('ok-1')
   })
 
-  test('the server is called by its own name for the tool', async () => {
+  test('calls the server with its own name for the tool', async () => {
     const server = startMcpServer({
       tools: [tool('files.read'), tool('files_read')],
       call: ({ name }) => textResult(name),
@@ -35,7 +35,7 @@ describe('names', () => {
     expect(await named(tools, 'files_read_2').call({}, callContext())).toEqual({ ok: true, output: 'files_read' })
   })
 
-  test('a prefix tells servers apart, and fits as well', () => {
+  test('a prefix distinguishes servers, and the name stays valid', () => {
     expect(prefixed({ name: 'github' }, 'search')).toBe('github__search')
     const [a, b] = ['a', 'b'].map((end) => prefixed({ name: 'g'.repeat(64) }, end))
     expect(a).toMatch(NAME)
@@ -44,7 +44,7 @@ describe('names', () => {
 })
 
 describe('the list', () => {
-  test('comes from all pages, and allowed_tools choose from it', async () => {
+  test('includes all pages, filtered by allowed_tools', async () => {
     const server = startMcpServer({ tools: Array.from({ length: 25 }, (_, i) => tool(`t${i}`)), pageSize: 4 })
     const agent = await mcpAgent()
     expect(await agent.list(server)).toHaveLength(25)
@@ -52,13 +52,13 @@ describe('the list', () => {
     expect(some.map(({ name }) => name)).toEqual(['t3', 't24'])
   })
 
-  test('what runs only as a task of the protocol is left out', async () => {
+  test('omits tools that run only as a task of the protocol', async () => {
     const server = startMcpServer({ tools: [tool('now'), tool('later', { execution: { taskSupport: 'required' } })] })
     const agent = await mcpAgent()
     expect((await agent.list(server)).map(({ name }) => name)).toEqual(['now'])
   })
 
-  test('approval is the definition’s word, being repeatable the server’s', async () => {
+  test('takes approval from the definition, and repeatability from the server', async () => {
     const server = startMcpServer({
       tools: [
         tool('plain'),
@@ -73,13 +73,13 @@ describe('the list', () => {
     expect(tools.every(({ requiresApproval }) => requiresApproval)).toBe(true)
   })
 
-  test('an overlong description is cut', async () => {
+  test('truncates a long description', async () => {
     const server = startMcpServer({ tools: [tool('wordy', { description: 'w'.repeat(50_000) })] })
     const agent = await mcpAgent()
     expect((await agent.list(server))[0]?.description).toHaveLength(10_000)
   })
 
-  test('too many tools, pages or words are refused with the way out, which works', async () => {
+  test('too many tools, pages or descriptions are rejected with a hint to use allowed_tools, which works', async () => {
     const agent = await mcpAgent()
     const many = startMcpServer({ tools: Array.from({ length: 501 }, (_, i) => tool(`t${i}`)) })
     const paged = startMcpServer({ tools: Array.from({ length: 60 }, (_, i) => tool(`t${i}`)), pageSize: 1 })
@@ -92,7 +92,7 @@ describe('the list', () => {
     expect(await agent.list(wordy, { allowed_tools: ['a'] })).toHaveLength(1)
   })
 
-  test('is asked for once a minute, and once by runs that begin together', async () => {
+  test('is fetched once a minute, and once for runs that start together', async () => {
     const server = startMcpServer({ tools: [tool('a')] })
     const agent = await mcpAgent()
     const workspaceId = crypto.randomUUID()
@@ -107,7 +107,7 @@ describe('the list', () => {
     expect(server.count('tools/list')).toBe(2)
   })
 
-  test('is not shared between workspaces, headers or choices of tools', async () => {
+  test('is not shared between workspaces, headers or allowed_tools', async () => {
     const server = startMcpServer({ tools: [tool('a')] })
     const agent = await mcpAgent()
     const workspaceId = crypto.randomUUID()
@@ -119,7 +119,7 @@ describe('the list', () => {
     expect(server.count('tools/list')).toBe(5)
   })
 
-  test('is asked for again once the server has said that it changed', async () => {
+  test('is fetched again after the server reports a change', async () => {
     const server = startMcpServer({ tools: [tool('before')], intercept: changedInAnswer })
     const agent = await mcpAgent()
     const workspaceId = crypto.randomUUID()
@@ -130,7 +130,7 @@ describe('the list', () => {
     await eventually(async () => expect(await names()).toEqual(['after']))
   })
 
-  test('a failure is not remembered', async () => {
+  test('does not cache a failure', async () => {
     let isDown = true
     const server = startMcpServer({
       tools: [tool('a')],
@@ -144,7 +144,7 @@ describe('the list', () => {
   })
 })
 
-/** The SDK's server sends the notification where nobody listens; others send it within the answer to a call. */
+/** The SDK's server sends the notification on a stream that is not open; others send it in the response to a call. */
 function changedInAnswer(method: string | undefined): Response | undefined {
   if (method !== 'tools/call') return undefined
   const messages = [

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Servers from npm that claim to be compatible with OpenAI's, which nobody here wrote. */
+/** Third-party servers from npm that claim to be compatible with OpenAI's API. */
 
 const ROOT = join(import.meta.dir, '..', '..')
 const REQUEST: ModelRequest = {
@@ -26,7 +26,7 @@ const WEATHER = {
   parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 }
 
-/** A process of Bun that ends with the tests. */
+/** A Bun process that ends with the tests. */
 function run(args: readonly string[], env: Record<string, string>, cwd: string) {
   const child = Bun.spawn([process.execPath, ...args], {
     cwd,
@@ -48,9 +48,13 @@ async function ask(baseUrl: string, more: Partial<ModelRequest> = {}): Promise<M
 }
 
 async function streamed(baseUrl: string, more: Partial<ModelRequest> = {}) {
-  const told: string[] = []
-  const answer = await ask(baseUrl, { ...more, onText: (delta) => told.push(delta), onRestart: () => told.push('|') })
-  return { answer, told }
+  const deltas: string[] = []
+  const answer = await ask(baseUrl, {
+    ...more,
+    onText: (delta) => deltas.push(delta),
+    onRestart: () => deltas.push('|'),
+  })
+  return { answer, deltas }
 }
 
 describe('@dwmkerr/mock-llm', async () => {
@@ -61,7 +65,7 @@ describe('@dwmkerr/mock-llm', async () => {
   await eventually(async () => (await fetch(`${root}/health`)).ok)
   const url = `${root}/v1`
 
-  /** The rules by which it answers; the last that matches wins. Counting for sequences begins anew. */
+  /** Sets the rules of the server; the last match wins. Restarts the counting for sequences. */
   async function configure(rules: readonly object[], streaming = { chunkSize: 8, chunkIntervalMs: 1 }): Promise<void> {
     await fetch(`${root}/config`, { method: 'DELETE' })
     const answer = await fetch(`${root}/config`, {
@@ -91,8 +95,8 @@ describe('@dwmkerr/mock-llm', async () => {
 
   test('streams an answer', async () => {
     await configure([{ response: says({ content: 'Rain in Oslo, sun in Rome' }) }])
-    const { answer, told } = await streamed(url)
-    expect(told).toEqual(['Rain in ', 'Oslo, su', 'n in Rom', 'e'])
+    const { answer, deltas } = await streamed(url)
+    expect(deltas).toEqual(['Rain in ', 'Oslo, su', 'n in Rom', 'e'])
     expect(answer).toMatchObject({
       content: 'Rain in Oslo, sun in Rome',
       finishReason: 'stop',
@@ -100,7 +104,7 @@ describe('@dwmkerr/mock-llm', async () => {
     })
   })
 
-  test('calls tools and goes on with their results', async () => {
+  test('calls tools and continues with their results', async () => {
     const tool_calls = ['Oslo', 'Rome'].map((city) => ({
       function: { name: 'weather', arguments: JSON.stringify({ city }) },
     }))
@@ -122,7 +126,7 @@ describe('@dwmkerr/mock-llm', async () => {
     expect((await ask(url, { tools: [WEATHER], messages })).content).toBe('Wet and dry')
   })
 
-  test('fails, and recovers', async () => {
+  test('fails and recovers', async () => {
     const error = {
       error: { message: 'Incorrect API key provided.', type: 'invalid_request_error', code: 'invalid_api_key' },
     }
@@ -143,7 +147,7 @@ describe('@dwmkerr/mock-llm', async () => {
 })
 
 describe('openai-api-mock', async () => {
-  // It answers `fetch` within a process: a process that passes on what it is asked makes a server of it.
+  // It mocks `fetch` within a process: a process that forwards requests to it makes it a server.
   const program = `
     import { mockOpenAIResponse } from 'openai-api-mock'
     mockOpenAIResponse(true, { seed: 7, useFixedResponses: true })
@@ -170,10 +174,10 @@ describe('openai-api-mock', async () => {
   })
 
   test('streams an answer', async () => {
-    const { answer, told } = await streamed(url)
-    expect(told.length).toBeGreaterThan(1)
-    expect(told).not.toContain('|')
-    expect(answer.content).toBe(told.join(''))
+    const { answer, deltas } = await streamed(url)
+    expect(deltas.length).toBeGreaterThan(1)
+    expect(deltas).not.toContain('|')
+    expect(answer.content).toBe(deltas.join(''))
   })
 
   test('calls a tool', async () => {
@@ -184,7 +188,7 @@ describe('openai-api-mock', async () => {
     expect({ finishReason, content }).toEqual({ finishReason: 'tool_calls', content: null })
   })
 
-  test('refuses a malformed request in its own words', async () => {
+  test('passes on the message about a malformed request', async () => {
     await expect(ask(url, { model: '' })).rejects.toThrow(
       'the model provider answered 400: Invalid request. Missing required fields.',
     )

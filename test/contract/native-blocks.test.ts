@@ -8,7 +8,7 @@ import { batchOf, LIMITS, runRef } from '../support/events.ts'
 
 const NO_SIGNAL = new AbortController().signal
 
-test('events arrive in ClickHouse value for value', async () => {
+test('events arrive in ClickHouse exactly', async () => {
   const { client } = await freshColumnarDatabase()
   const [one, two] = [runRef(), runRef()]
   const scan = new EventScan()
@@ -85,7 +85,7 @@ const run: RunRow = {
   last_event_at: 1_700_000_000_001,
 }
 
-test('the newest state of a run and of a task is the one that counts, with and without nulls', async () => {
+test('the newest state of a run and of a task wins, with and without nulls', async () => {
   const { client } = await freshColumnarDatabase()
   const blocks = RecordBlock.ofRuns()
   const started: RunRow = {
@@ -144,7 +144,7 @@ test('the newest state of a run and of a task is the one that counts, with and w
   ])
 })
 
-test('of a run that an earlier version wrote no events are counted, and every change is kept without input and output', async () => {
+test('a run of an earlier version has no event count, and run_changes omits input and output', async () => {
   const { client } = await freshColumnarDatabase()
   const { event_count, last_event_at, ...earlier } = run
   const blocks = RecordBlock.ofRuns()

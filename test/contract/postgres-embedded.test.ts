@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
 const dataDir = await temporaryDirectory()
-/** Made once: creating a cluster takes a second, a copy of a stopped one some milliseconds. */
+/** A cluster to copy: creating one takes a second, a copy of a stopped one some milliseconds. */
 const template = join(dataDir, 'template')
 const ends: (() => Promise<unknown>)[] = []
 afterAll(async () => {
@@ -41,13 +41,13 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A zombie is not running: PID 1 of a container may reap nothing. */
+/** A zombie is not running: PID 1 of a container may not reap it. */
 function isRunning(pid: number): boolean {
   const { stdout } = Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(pid)])
   return /^[^Z]/.test(stdout.toString())
 }
 
-test('what was committed is there after a stop and a second start, and the address stays the same', async () => {
+test('keeps committed rows and its URL across a restart', async () => {
   await mkdir(template, { mode: 0o711 })
   const first = await start(template)
   await first.sql`create table kept (n int)`
@@ -64,7 +64,7 @@ test('what was committed is there after a stop and a second start, and the addre
   await second.server.stop()
 })
 
-test('a database that dies is started again, and the pool finds it', async () => {
+test('restarts Postgres when it dies, and the pool reconnects', async () => {
   const directory = await copyOfTemplate('dies')
   const { sql } = await start(directory)
   const pid = postmasterPid(directory)
@@ -75,7 +75,7 @@ test('a database that dies is started again, and the pool finds it', async () =>
   })
 })
 
-test('statements fail as unavailable, and soon, while the database is away', async () => {
+test('statements fail quickly as unavailable while the database is down', async () => {
   const { server, sql } = await start(await copyOfTemplate('away'))
   await sql`select 1`
   await server.stop()
@@ -83,7 +83,7 @@ test('statements fail as unavailable, and soon, while the database is away', asy
   for (const result of results) expect(result.status === 'rejected' && isUnavailable(result.reason)).toBe(true)
 })
 
-test('a server whose service was killed ends by itself', async () => {
+test('a server whose service was killed exits by itself', async () => {
   const directory = await copyOfTemplate('orphan')
   const service = await spawnHolder(directory)
   const pid = postmasterPid(directory)
@@ -91,11 +91,11 @@ test('a server whose service was killed ends by itself', async () => {
   await eventually(() => !isAlive(pid))
 })
 
-test('an orphan that outlives its service is stopped by the next one, which loses nothing', async () => {
+test('the next start stops an orphaned server, without losing data', async () => {
   const directory = await copyOfTemplate('stale')
   const service = await spawnHolder(directory)
   const pid = postmasterPid(directory)
-  // The orphan is made deaf to its watcher, as under a heavy load.
+  // The stopped orphan does not notice that its service died, as under heavy load.
   process.kill(pid, 'SIGSTOP')
   service.kill('SIGKILL')
   await service.exited
@@ -105,7 +105,7 @@ test('an orphan that outlives its service is stopped by the next one, which lose
   expect([...(await sql`select n from held`)]).toEqual([{ n: 7 }])
 })
 
-test('backends that outlive a killed server are stopped before the next one starts', async () => {
+test('stops backends that outlived a killed server before the next start', async () => {
   const directory = await copyOfTemplate('backends')
   const service = await spawnHolder(directory)
   const postmaster = postmasterPid(directory)
@@ -121,16 +121,16 @@ test('backends that outlive a killed server are stopped before the next one star
   expect([...(await sql`select n from held`)]).toEqual([{ n: 7 }])
 })
 
-test('lock files that name another process do not keep the database from starting', async () => {
+test('a lock file that names another process does not prevent a start', async () => {
   const directory = await copyOfTemplate('lying')
-  // As after a reboot, or when nobody reaps the killed server: the number belongs to a process that is no Postgres.
+  // As after a reboot, or when the killed server is not reaped: the pid belongs to a process that is not Postgres.
   await writeFile(join(directory, 'postgres', 'cluster', 'postmaster.pid'), `${process.pid}\n`)
   await writeFile(join(directory, 'postgres', '.s.PGSQL.5432.lock'), `${process.pid}\n`)
   const { sql } = await start(directory)
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
 })
 
-test('a first start that was killed half way leaves nothing in the way of the next', async () => {
+test('starts after a first start that was killed half-way', async () => {
   const directory = join(dataDir, 'half')
   await mkdir(directory, { mode: 0o711 })
   await mkdir(join(directory, 'postgres', 'cluster.new', 'base'), { recursive: true })
@@ -138,20 +138,20 @@ test('a first start that was killed half way leaves nothing in the way of the ne
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
 })
 
-test('it works in a directory whose path is too long for a unix socket', async () => {
+test('works in a directory whose path is too long for a unix socket', async () => {
   const directory = await copyOfTemplate('d'.repeat(100))
   const { sql } = await start(directory)
   expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
 })
 
-test('nobody but its owner may read the password or the data', async () => {
+test('only the owner can read the password and the data', async () => {
   const home = join(template, 'postgres')
   expect(statSync(home).mode & 0o777).toBe(0o700)
   expect(statSync(join(home, 'password')).mode & 0o777).toBe(0o600)
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'root can keep it in a directory that only root may enter',
+  'root can keep it in a directory that only root can enter',
   async () => {
     const directory = await copyOfTemplate('private', 0o700)
     const { sql } = await start(directory)
@@ -161,7 +161,7 @@ test.skipIf(process.getuid?.() !== 0)(
   20_000,
 )
 
-test('what Postgres says is in the error when it does not start', async () => {
+test('reports the message of Postgres when it does not start', async () => {
   const directory = await copyOfTemplate('broken')
   await writeFile(join(directory, 'postgres', 'cluster', 'PG_VERSION'), '9\n')
   expect(start(directory)).rejects.toThrow(/did not start: .*database files are incompatible/)

@@ -34,7 +34,7 @@ async function migrations(files: Record<string, string>): Promise<string> {
   return directory
 }
 
-test('values come back as they were given: times, 64-bit counts, JSON text, arrays', async () => {
+test('values round-trip: times, 64-bit counts, JSON text, arrays', async () => {
   const json = new RawJson('{"id": 12345678901234567890, "n": 1.0, "__proto__": {"a": "\\u0000"}}')
   const at = new Date('2026-01-31T09:30:00.123Z')
   const [row] = await sql`
@@ -43,25 +43,25 @@ test('values come back as they were given: times, 64-bit counts, JSON text, arra
   expect(row).toEqual({ json, at, big: Number.MAX_SAFE_INTEGER, texts: ['a"b', 'c\\d'], jsons: [json, json] })
 })
 
-test('a count that a number cannot hold is an error, not another count', async () => {
+test('rejects a count that a number cannot hold', async () => {
   expect(await failureOf(sql`select 9007199254740993 as n`)).toBeInstanceOf(RangeError)
 })
 
-test('a statement past its deadline ends, and counts as unavailable', async () => {
+test('cancels a statement at its deadline and reports it as unavailable', async () => {
   const impatient = connect(url, { statementTimeoutMs: 400 })
   const failure = await failureOf(impatient`select pg_sleep(10)`)
   expect(isUnavailable(failure)).toBe(true)
   expect([...(await impatient`select 1 as n`)]).toEqual([{ n: 1 }])
 })
 
-test('a server that takes the connection and says nothing is given up on', async () => {
-  const deaf = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
-  const pool = connect(`postgres://u:p@127.0.0.1:${deaf.port}/db`, { statementTimeoutMs: 100 })
+test('gives up on a server that accepts the connection but never answers', async () => {
+  const silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
+  const pool = connect(`postgres://u:p@127.0.0.1:${silent.port}/db`, { statementTimeoutMs: 100 })
   expect(isUnavailable(await failureOf(pool`select 1`))).toBe(true)
-  deaf.stop(true)
+  silent.stop(true)
 })
 
-test.skipIf(process.env.DATABASE_URL !== undefined)('a server that falls silent is given up on', async () => {
+test.skipIf(process.env.DATABASE_URL !== undefined)('gives up on a server that goes silent', async () => {
   const pool = connect(url, { statementTimeoutMs: 500 })
   const [backend] = await pool<{ pid: number }[]>`select pg_backend_pid() as pid`
   process.kill(backend?.pid as number, 'SIGSTOP')
@@ -70,19 +70,19 @@ test.skipIf(process.env.DATABASE_URL !== undefined)('a server that falls silent 
   expect([...(await pool`select 1 as n`)]).toEqual([{ n: 1 }])
 })
 
-test('a listener may be silent for as long as it likes', async () => {
+test('a listener may be silent for any time', async () => {
   const pool = connect(url, { statementTimeoutMs: 400 })
-  const heard: string[] = []
-  await pool.listen('news', (text) => heard.push(text))
+  const received: string[] = []
+  await pool.listen('news', (text) => received.push(text))
   await Bun.sleep(800)
   await sql`select pg_notify('news', 'hello')`
-  await eventually(() => heard.includes('hello'))
+  await eventually(() => received.includes('hello'))
   const [backends] = await sql`select count(*) as n from pg_stat_activity where query ilike 'listen%'`
   expect(backends).toEqual({ n: 1 })
 })
 
-test('a copy that is read slowly, or given up on, leaves a connection that goes on', async () => {
-  // Of these sizes, some end at the moment in which the reader has fallen behind.
+test('a connection stays usable after a COPY that is read slowly or aborted', async () => {
+  // With some of these sizes the copy ends just when the reader has fallen behind.
   for (let rows = 50; rows < 150; rows++) {
     const found = await sql.begin(async (tx) => {
       const source =
@@ -107,14 +107,14 @@ test('a copy that is read slowly, or given up on, leaves a connection that goes 
   expect(failure).toBe(mine)
 })
 
-test('a refused connection is unavailable and says so to the client without naming anything of ours', async () => {
+test('a refused connection is unavailable, without internal details in the message', async () => {
   const failure = await failureOf(connect('postgres://u:p@127.0.0.1:1/db')`select 1`)
   const error = unavailableOf(failure)
   expect(error).toMatchObject({ code: 'UNAVAILABLE', status: 503, retryAfterSeconds: 1, cause: failure })
   expect(error?.message).not.toContain('127.0.0.1')
 })
 
-test('a mistake of ours is not "unavailable"', async () => {
+test('a faulty statement is not "unavailable"', async () => {
   for (const work of [sql`select nonsense`, sql`select 1 / 0`]) {
     expect(unavailableOf(await failureOf(work))).toBeNull()
   }
@@ -122,7 +122,7 @@ test('a mistake of ours is not "unavailable"', async () => {
   expect(unavailableOf('no error at all')).toBeNull()
 })
 
-test('migrations are applied once, in order, and remembered', async () => {
+test('applies migrations once, in order', async () => {
   const database = await emptyDatabase()
   const directory = await migrations({
     '0002_second.sql': 'insert into kept values (2);',
@@ -137,14 +137,14 @@ test('migrations are applied once, in order, and remembered', async () => {
   expect([...(await database.sql`select count(*) as n from kept`)]).toEqual([{ n: 3 }])
 })
 
-test('two processes that migrate at once take turns', async () => {
+test('concurrent migrations wait for each other', async () => {
   const database = await emptyDatabase()
   const directory = await migrations({ '0001_slow.sql': 'create table kept (n int); select pg_sleep(0.2);' })
   await Promise.all([1, 2, 3].map(() => migratePostgres(database.url, log, directory)))
   expect([...(await database.sql`select name from migrations`)]).toEqual([{ name: '0001_slow.sql' }])
 })
 
-test('a migration that fails leaves nothing of itself', async () => {
+test('a failed migration leaves nothing behind', async () => {
   const database = await emptyDatabase()
   const directory = await migrations({ '0001_bad.sql': 'create table kept (n int); select nonsense;' })
   expect(await failureOf(migratePostgres(database.url, log, directory))).toBeInstanceOf(Error)
@@ -152,7 +152,7 @@ test('a migration that fails leaves nothing of itself', async () => {
   expect(row).toEqual({ kept: null, migrations: null })
 })
 
-test('a database of a newer version is refused, and the message says so', async () => {
+test('rejects a database of a newer version and says so', async () => {
   const database = await emptyDatabase()
   await migratePostgres(database.url, log, await migrations({ '0001_a.sql': '', '0002_newer.sql': '' }))
   const failure = await failureOf(migratePostgres(database.url, log, await migrations({ '0001_a.sql': '' })))

@@ -13,16 +13,16 @@ import { emptyDatabase } from '../support/postgres.ts'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** A database from before run_ids belonged to workspaces is migrated, with what it holds. */
+/** Migration of a database from before run_ids were unique per workspace only. */
 
 const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql', 'postgres')
-const OURS = '0008_runs_per_workspace.sql'
+const MIGRATION = '0008_runs_per_workspace.sql'
 const NOW = '2026-01-31T09:30:00.123Z'
 
-test('a database with runs of the version before goes on with them', async () => {
+test('runs of the previous version continue after the migration', async () => {
   const database = await emptyDatabase()
   const { sql } = database
-  await migratePostgres(database.url, createLog('error'), await migrationsBefore(OURS))
+  await migratePostgres(database.url, createLog('error'), await migrationsBefore(MIGRATION))
   const workspaces = [await oldWorkspace(sql), await oldWorkspace(sql)] as const
   const [first, second] = workspaces
 
@@ -50,10 +50,10 @@ test('a database with runs of the version before goes on with them', async () =>
   expect((await start(service.api, first, first.external)).error?.code).toBe('CONFLICT')
 })
 
-test('rows still belong to a run of their workspace, and a run is there once', async () => {
+test('keeps foreign keys within a workspace, and run_ids unique in it', async () => {
   const database = await emptyDatabase()
   const { sql } = database
-  await migratePostgres(database.url, createLog('error'), await migrationsBefore(OURS))
+  await migratePostgres(database.url, createLog('error'), await migrationsBefore(MIGRATION))
   const [first, second] = [await oldWorkspace(sql), await oldWorkspace(sql)]
   await migratePostgres(database.url, createLog('error'))
   const refusal = (statement: PromiseLike<unknown>) =>
@@ -94,7 +94,7 @@ interface OldWorkspace {
   readonly pauseId: string
 }
 
-/** A workspace as the version before had left it, row by row: its statements are no more. */
+/** A workspace as the previous version left it, row by row, because its statements no longer exist. */
 async function oldWorkspace(sql: Sql): Promise<OldWorkspace> {
   const [workspaceId, agentId, hostedId, external, child, waiting, taskId, callId, pauseId] = Array.from(
     { length: 9 },

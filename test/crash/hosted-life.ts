@@ -7,9 +7,9 @@ import type { ModelServerRequest, Turn } from '../support/model-server.ts'
 import type { Random } from '../support/random.ts'
 import type { SpawnedService } from '../support/service.ts'
 
-/** What lives through the crash campaign of hosted agents: their model, their tools, the people that decide. */
+/** The surroundings of the crash campaign for hosted agents: their model, their tools, the people who decide. */
 
-/** Where a service can be killed, as the world outside sees it. */
+/** Where a service can be killed, as seen from outside. */
 export const POINTS = [
   'model asked',
   'model answered',
@@ -28,10 +28,10 @@ export const POINTS = [
 ] as const
 export type Point = (typeof POINTS)[number]
 
-/** Says what happens; a trap that waits for it springs. */
+/** Reports an event; may trigger a waiting kill. */
 export type Reached = (point: Point) => void
 
-/** A request of the model server: which run asked, for which of its steps. */
+/** A request to the model server: which run sent it, for which step. */
 export interface Asked {
   readonly conversation: string
   readonly step: number
@@ -39,7 +39,7 @@ export interface Asked {
 
 export interface World {
   readonly backends: Backends
-  /** Every request for a step, the first first. */
+  /** Every request for a step, oldest first. */
   readonly asked: readonly Asked[]
   createAgents(service: SpawnedService): Promise<Agents>
 }
@@ -50,7 +50,7 @@ export interface Agents {
   readonly talker: ScriptedAgent
 }
 
-/** What each kind of run comes to, and how many calls of tools over HTTP it makes on its way. */
+/** The output of each kind of run, and its number of HTTP tool calls. */
 export const KINDS = {
   worker: { output: 'worked', calls: { pay: 1, fetch: 3 } },
   parent: { output: 'all done', calls: { pay: 1, fetch: 4 } },
@@ -65,7 +65,7 @@ export function createWorld(random: Random, reached: Reached): World {
     soon('tool answered')
     return { took: input.n, by: tool }
   })
-  /** Turns by the step; `points` name what is reached when a step is asked for, answered, and the run's last said. */
+  /** Turns by step; `points` name what is reached when a step is requested, when it is answered, and at the last answer. */
   const script =
     (points: readonly [Point, Point, Point], turns: (tag: string) => readonly Turn[]) =>
     (request: ModelServerRequest) => {
@@ -104,16 +104,16 @@ export function createWorld(random: Random, reached: Reached): World {
   return { backends, asked, createAgents }
 }
 
-/** The name that a test has given a run stands in what the user says. */
+/** The user message holds the name that a test gave the run. */
 function tagOf({ body: { messages } }: ModelServerRequest): string {
   return messages.findLast(({ role }) => role === 'user')!.content!
 }
 
 /**
- * A client as it should be: it repeats a call under the same Idempotency-Key until it is answered.
- * @param api of the service as it is at that moment
+ * A well-behaved client: it repeats a call under the same Idempotency-Key until it gets an answer.
+ * @param api of the current service
  */
-export function insistently(api: () => Api) {
+export function withRetries(api: () => Api) {
   return async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const headers: Record<string, string> = method === 'POST' ? { 'idempotency-key': crypto.randomUUID() } : {}
     for (;;) {
@@ -125,8 +125,8 @@ export function insistently(api: () => Api) {
   }
 }
 
-/** A person that approves whatever waits, until told to stop. */
-export function startApprover(call: ReturnType<typeof insistently>, reached: Reached): () => Promise<void> {
+/** A person who approves every pending approval until told to stop. */
+export function startApprover(call: ReturnType<typeof withRetries>, reached: Reached): () => Promise<void> {
   let isOver = false
   const deciding = (async () => {
     while (!isOver) {
@@ -150,31 +150,31 @@ export function startApprover(call: ReturnType<typeof insistently>, reached: Rea
   }
 }
 
-/** Each call of the run has had one effect, however often it was made: as many keys as calls, each for one call. */
+/** Each call of the run has had one effect, however often it was made: one idempotency key per call. */
 export function expectEffects({ backends }: World, kind: keyof typeof KINDS, tag: string): void {
   const inputs = new Map<string, string>()
   const counts: Record<string, number> = {}
   for (const { key, tool, input } of backends.tools.calls) {
     if (input.tag !== tag) continue
-    const said = JSON.stringify([tool, input])
+    const call = JSON.stringify([tool, input])
     if (!inputs.has(key)) counts[tool] = (counts[tool] ?? 0) + 1
-    expect(inputs.get(key) ?? said).toBe(said)
-    inputs.set(key, said)
+    expect(inputs.get(key) ?? call).toBe(call)
+    inputs.set(key, call)
   }
   expect([tag, counts]).toEqual([tag, KINDS[kind].calls])
 }
 
-/** What is stored, and so may not be asked for or done again. */
+/** What is stored, and so must not be requested or done again. */
 export interface Stored {
   readonly steps: ReadonlySet<string>
-  /** Idempotency keys of calls that are over. */
+  /** Idempotency keys of finished calls. */
   readonly calls: ReadonlySet<string>
-  /** How much had been asked and called by then. */
+  /** The number of requests and calls until then. */
   readonly asked: number
   readonly called: number
 }
 
-/** What a service that was killed has stored. What it had sent to Postgres is either done or never will be. */
+/** What a killed service has stored. Waits until Postgres has finished or dropped all its statements. */
 export async function readStored(sql: Sql, world: World): Promise<Stored> {
   await eventually(async () => {
     const [{ others }] = await sql<[{ others: number }]>`
@@ -194,7 +194,7 @@ export async function readStored(sql: Sql, world: World): Promise<Stored> {
   }
 }
 
-/** Nothing that was stored at that time has been asked for or done again since. */
+/** Nothing that was stored then has been requested or done again since. */
 export function expectNothingRepeated(world: World, { steps, calls, asked, called }: Stored): void {
   const again = world.asked.slice(asked).map(({ conversation, step }) => `${conversation} ${step + 1}`)
   expect(again.filter((step) => steps.has(step))).toEqual([])

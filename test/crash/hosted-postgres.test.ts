@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { type SpawnedService, spawnService } from '../support/service.ts'
-import { createWorld, expectEffects, insistently, KINDS, startApprover } from './hosted-life.ts'
+import { createWorld, expectEffects, KINDS, startApprover, withRetries } from './hosted-life.ts'
 
 const KILLS = 3
 const CLIENTS = 4
@@ -13,12 +13,12 @@ const EVENTS = {
   talker: { 'llm.call': 2, 'tool.call.finished': 1 },
 } as const
 
-test('runs outlive the database: nothing fails because Postgres was away, and nothing is done twice', async () => {
+test('runs survive a crash of the database: none fails, and nothing is done twice', async () => {
   const random = seededRandom('hosted runs without Postgres')
   const world = createWorld(random, () => {})
   const service = await spawnService({ ...world.backends.env, LOG_LEVEL: 'silent' })
   const agents = await world.createAgents(service)
-  const call = insistently(() => service.api)
+  const call = withRetries(() => service.api)
   const stopApproving = startApprover(call, () => {})
   const runs = new Map<string, keyof typeof KINDS>()
   const stop = new AbortController()
@@ -65,7 +65,7 @@ test('runs outlive the database: nothing fails because Postgres was away, and no
   expect(await service.exited).toBe(0)
 })
 
-/** Kills the server with all of its sessions while runs are under way, and waits until it is used again. */
+/** Kills the server with all its sessions while runs are executed, and waits until it is used again. */
 async function killPostgres(service: SpawnedService, random: Random, model: { readonly requests: readonly unknown[] }) {
   const before = model.requests.length
   await eventually(() => model.requests.length > before + 5, { intervalMs: 1 })

@@ -12,21 +12,21 @@ import {
   createWorld,
   expectEffects,
   expectNothingRepeated,
-  insistently,
   KINDS,
   POINTS,
   type Point,
   readStored,
   startApprover,
+  withRetries,
 } from './hosted-life.ts'
 
-/** Rounds in which the service is killed once or twice, at points that differ from run to run. For all points and more: CRASH_ROUNDS. */
+/** Rounds that each kill the service once or twice, at points that differ between test runs. CRASH_ROUNDS sets more, to cover all points. */
 const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 8)
 const ROUND_MS_MAX = 60_000
 const SESSION_TURNS = 3
 
 test(
-  'a service that is killed at any point goes on with its runs where they were, once and only once',
+  'a service killed at any point continues its runs where they were, and does nothing twice',
   async () => {
     const random = seededRandom('hosted crash')
     const campaign = await Campaign.start(random)
@@ -41,7 +41,7 @@ test(
   ROUNDS * ROUND_MS_MAX,
 )
 
-interface Begun {
+interface StartedRun {
   readonly kind: keyof typeof KINDS
   readonly tag: string
   readonly runId: string
@@ -50,11 +50,11 @@ interface Begun {
 class Campaign {
   private service!: SpawnedService
   private agents!: Agents
-  private trap: { readonly point: Point | 'any time'; readonly sprung: () => void } | undefined
+  private trap: { readonly point: Point | 'any time'; readonly fire: () => void } | undefined
   private readonly world
   private readonly call
-  private readonly begun: Begun[] = []
-  /** What was said in each session, in its order. */
+  private readonly started: StartedRun[] = []
+  /** The user messages of each session, in order. */
   private readonly sessions = new Map<string, string[]>()
 
   private constructor(
@@ -63,7 +63,7 @@ class Campaign {
     private readonly sql: Sql,
   ) {
     this.world = createWorld(random, (point) => this.reached(point))
-    this.call = insistently(() => this.service.api)
+    this.call = withRetries(() => this.service.api)
   }
 
   static async start(random: Random): Promise<Campaign> {
@@ -82,11 +82,11 @@ class Campaign {
     return campaign
   }
 
-  /** Runs of every kind, a kill at a point, perhaps another one while they are taken up again, and their end. */
+  /** Starts runs of every kind, kills the service at a point, perhaps again during recovery, and waits until all have ended. */
   async round(point: Point | 'any time', name: string): Promise<void> {
     const stopApproving = startApprover(this.call, (reached) => this.reached(reached))
     const killed = this.kill(point)
-    const runs = this.beginAll(name)
+    const runs = this.startAll(name)
     await killed
 
     const stored = [await readStored(this.sql, this.world)]
@@ -111,21 +111,21 @@ class Campaign {
 
   private reached(point: Point): void {
     if (this.trap?.point !== point) return
-    this.trap.sprung()
+    this.trap.fire()
     this.trap = undefined
   }
 
-  /** Kills the service when that point is reached; within `limitMs` in any case, for it may be behind us. */
+  /** Kills the service when it reaches that point, or after `limitMs`, because the point may have passed already. */
   private async kill(point: Point | 'any time', limitMs = 5_000): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const service = this.service
-    // At the very moment, not at the next turn of the event loop.
-    const sprung = () => {
+    // Immediately, not in the next iteration of the event loop.
+    const fire = () => {
       service.kill('SIGKILL')
       resolve()
     }
-    const timer = setTimeout(sprung, point === 'any time' ? this.random.int(0, 150) : limitMs)
-    this.trap = { point, sprung }
+    const timer = setTimeout(fire, point === 'any time' ? this.random.int(0, 150) : limitMs)
+    this.trap = { point, fire }
     await promise
     clearTimeout(timer)
     this.trap = undefined
@@ -141,11 +141,11 @@ class Campaign {
     })
   }
 
-  private async beginAll(name: string): Promise<Begun[]> {
-    const session = this.begin('talker', `${name}-t0`, { start_session: true }).then(async (first) => {
+  private async startAll(name: string): Promise<StartedRun[]> {
+    const session = this.startRun('talker', `${name}-t0`, { start_session: true }).then(async (first) => {
       const turns = [first]
       for (let turn = 1; turn < SESSION_TURNS; turn++)
-        turns.push(await this.begin('talker', `${name}-t${turn}`, { session_id: first.sessionId }))
+        turns.push(await this.startRun('talker', `${name}-t${turn}`, { session_id: first.sessionId }))
       this.sessions.set(
         first.sessionId!,
         turns.map(({ tag }) => tag),
@@ -153,17 +153,17 @@ class Campaign {
       return turns
     })
     const all = await Promise.all([
-      this.begin('worker', `${name}-w1`),
-      this.begin('worker', `${name}-w2`),
-      this.begin('parent', `${name}-p`),
+      this.startRun('worker', `${name}-w1`),
+      this.startRun('worker', `${name}-w2`),
+      this.startRun('parent', `${name}-p`),
       session,
     ])
     const runs = all.flat()
-    this.begun.push(...runs)
+    this.started.push(...runs)
     return runs
   }
 
-  private async begin(kind: Begun['kind'], tag: string, more: object = {}) {
+  private async startRun(kind: StartedRun['kind'], tag: string, more: object = {}) {
     const { agentId } = this.agents[kind]
     const body = { background: true, input: { message: tag }, ...more }
     const answer = this.call('POST', `/api/v1/agents/${agentId}/invoke`, body)
@@ -173,11 +173,11 @@ class Campaign {
     return { kind, tag, runId: data.run_id as string, sessionId: data.session_id as string | null }
   }
 
-  /** What is left of all rounds, in Postgres, in events, in SQL, and on the side of the tools. */
+  /** Checks all rounds in Postgres, in events, in SQL, and in the calls that the tools received. */
   async check(): Promise<void> {
     await this.checkRuns()
     await this.checkSessions()
-    for (const { kind, tag } of this.begun) expectEffects(this.world, kind, tag)
+    for (const { kind, tag } of this.started) expectEffects(this.world, kind, tag)
     await this.checkEvents()
     this.service.kill('SIGTERM')
     expect(await this.service.exited).toBe(0)
@@ -185,7 +185,7 @@ class Campaign {
   }
 
   private async checkRuns(): Promise<void> {
-    for (const { kind, tag, runId } of this.begun) {
+    for (const { kind, tag, runId } of this.started) {
       const { data } = await this.call('GET', `/api/v1/runs/${runId}`)
       const text = kind === 'talker' ? `${KINDS.talker.output} ${tag}` : KINDS[kind].output
       expect(data).toMatchObject({ status: 'completed', output: { text }, pending: null, input: { message: tag } })
@@ -193,16 +193,16 @@ class Campaign {
     const left = await this.sql`select run_id, status from runs where completed_at is null`
     expect([...left]).toEqual([])
     const [{ count }] = await this.sql<[{ count: number }]>`select count(*)::int as count from runs`
-    // Every parent has a child, and nothing else has begun.
-    expect(count).toBe(this.begun.length + this.begun.filter(({ kind }) => kind === 'parent').length)
+    // Every parent has a child, and there are no other runs.
+    expect(count).toBe(this.started.length + this.started.filter(({ kind }) => kind === 'parent').length)
     await eventually(async () => (await this.sql`select from outbox limit 1`).length === 0)
   }
 
   private async checkSessions(): Promise<void> {
     for (const [sessionId, tags] of this.sessions) {
       const { data } = await this.call('GET', `/api/v1/sessions/${sessionId}/messages`)
-      const said = data.items.map(({ content }: { content: string }) => content)
-      expect(said).toEqual(tags.flatMap((tag) => [tag, `${KINDS.talker.output} ${tag}`]))
+      const contents = data.items.map(({ content }: { content: string }) => content)
+      expect(contents).toEqual(tags.flatMap((tag) => [tag, `${KINDS.talker.output} ${tag}`]))
       expect((await this.call('GET', `/api/v1/sessions/${sessionId}`)).data.active_run_id).toBeNull()
     }
   }

@@ -11,10 +11,10 @@ export interface ReportingOptions {
   readonly clients: number
 }
 
-/** Clients that report runs without pause and repeat each call until it is answered, and what was acknowledged to them. */
+/** Clients that report runs continuously and repeat each call until it succeeds; records what was acknowledged. */
 export class Reporting {
   readonly runs = new Map<string, 'completed' | 'failed' | 'running'>()
-  /** By run. */
+  /** Number of events by run. */
   readonly events = new Map<string, number>()
   tasks = 0
   calls = 0
@@ -43,7 +43,7 @@ export class Reporting {
     const { agentId: agent_id, random } = this.options
     while (!this.isOver) {
       const run_id = Bun.randomUUIDv7()
-      await this.call('run/start', { agent_id, run_id, input: { by: 'fleet' } })
+      await this.call('run/start', { agent_id, run_id, input: { by: 'clients' } })
       this.runs.set(run_id, 'running')
       await this.reportEvents(run_id)
       const task = { id: Bun.randomUUIDv7(), name: 'step' }
@@ -61,7 +61,7 @@ export class Reporting {
     let sent = 0
     for (let batch = random.int(1, 4); batch > 0; batch--) {
       const count = random.int(1, 20)
-      // Half of the batches name their events, the other half rely on the Idempotency-Key alone.
+      // Half of the batches set event ids, the other half rely on the Idempotency-Key alone.
       const named = random.bool()
       const first = sent
       const events = Array.from({ length: count }, (_, i) => ({
@@ -90,8 +90,8 @@ export class Reporting {
 }
 
 /**
- * Compares SQL and Postgres with what was acknowledged, exactly.
- * @param api with the workspace key, of a service that serves queries again
+ * Compares SQL and Postgres exactly with what was acknowledged.
+ * @param api with the workspace key, of a service that answers queries again
  */
 export async function expectAcknowledged(
   api: Api,
@@ -113,7 +113,7 @@ export async function expectAcknowledged(
     select r.run_id as run_id, r.status as status, e.n as n
     from runs r left join (select run_id, count() as n from events where ${ofAgent} group by run_id) e using run_id
     where r.agent_id = {agent:UUID} order by run_id limit 10000`)) as { run_id: string; status: string; n: number }[]
-  // At once: a run that is seen to be over has all its events.
+  // Immediately: a run that is reported as ended has all its events.
   if (runs.size <= 10_000) {
     expect(Object.fromEntries(byRun.map(({ run_id, status }) => [run_id, status]))).toEqual(Object.fromEntries(runs))
     expect(Object.fromEntries(byRun.map(({ run_id, n }) => [run_id, n]))).toEqual(Object.fromEntries(events))

@@ -6,11 +6,11 @@ import { seededRandom } from '../support/random.ts'
 import { freePort, spawnService } from '../support/service.ts'
 import { expectAcknowledged, Reporting } from './reporting.ts'
 
-/** Long enough for several kills of each process while clients report. `bun run test:long kills` has many more. */
+/** Enough for several kills of each process while clients report. `bun run test:long kills` has many more. */
 const KILLS = 6
 const CLIENTS = 6
 
-test('nothing acknowledged is lost or doubled while the service, ClickHouse and Postgres are killed at random', async () => {
+test('loses and duplicates no acknowledged report while the service, ClickHouse and Postgres are killed at random', async () => {
   const random = seededRandom('service crash')
   const PORT = String(freePort())
   let service = await spawnService({ PORT, LOG_LEVEL: 'silent' })

@@ -13,7 +13,7 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
 
-test('every appended row is in ClickHouse once, through kills of the engine and of the sink at any moment', async () => {
+test('every appended row reaches ClickHouse exactly once while the engine and the sink are killed', async () => {
   const random = seededRandom('sink')
   const dataDir = await temporaryDirectory()
   const engine = await startEmbeddedClickHouse({ dataDir, log })
@@ -29,7 +29,7 @@ test('every appended row is in ClickHouse once, through kills of the engine and 
     clock: systemClock,
     log,
   })
-  // A sink that is killed is one whose insert may go on, while nobody notes how it ended.
+  // A killed sink's insert may continue, but nothing records its outcome.
   const start = async () => {
     const killed = Promise.withResolvers<never>()
     killed.promise.catch(() => {})

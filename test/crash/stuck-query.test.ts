@@ -6,11 +6,11 @@ import { freshDatabase } from '../support/postgres.ts'
 import { childrenOf } from '../support/processes.ts'
 import { OPERATOR_TOKEN, type SpawnedService, spawnService } from '../support/service.ts'
 
-/** Queries that the engine cannot end cost it a restart, and nobody else anything. */
+/** A query that the engine cannot cancel makes it restart, without effects on other workspaces. */
 
-/** The engine looks for a limit before and after this call, and it takes days. */
+/** The engine checks limits only before and after this call, which takes days. */
 const ENDLESS = "select position(repeat(repeat('a', 1000000), 200), concat(repeat('a', 100000), 'b')) as n"
-/** Takes a moment, so that one is nearly always under way. */
+/** Takes a moment, so that one is running nearly all the time. */
 const SLOW = 'select sum(sipHash64(number)) as n from numbers(2000000)'
 const SECONDS = 3
 
@@ -37,8 +37,8 @@ async function newWorkspace(name: string): Promise<{ key: string }> {
   return (await service.api('POST', '/api/v1/workspaces', { name }, operator)).data
 }
 
-describe('a query that the engine cannot end', () => {
-  test('fails as too long, and is followed by a penalty; other workspaces and the loading of events go on', async () => {
+describe('a query that the engine cannot cancel', () => {
+  test('times out and is followed by a penalty, while other workspaces and the loading of events continue', async () => {
     const { agentId, agentKey } = await newAgent(service.api)
     const agent = createApi(service.url, agentKey)
     const start = await agent('POST', '/api/ingest/v1/run/start', { agent_id: agentId })
@@ -77,7 +77,7 @@ describe('a query that the engine cannot end', () => {
     await eventually(() => others.length > before + 2)
     isOver = true
     await Promise.all([reporting, ...asking])
-    // What the restart cut off was asked again. Beside other programs a slow query may take longer than it may.
+    // Queries cut off by the restart were repeated. On a busy machine a slow query may exceed its time limit.
     expect(others.filter(({ status, text }) => status !== 200 && !text.includes('took longer'))).toEqual([])
 
     const counted = await eventually(async () => {
@@ -89,7 +89,7 @@ describe('a query that the engine cannot end', () => {
     expect(counted).toEqual({ n: sent, ids: sent })
   })
 
-  test('costs the engine its restart even when its client is gone', async () => {
+  test('makes the engine restart even when its client has disconnected', async () => {
     const { key } = await newWorkspace('leaver')
     const pid = engine()
     const abort = new AbortController()
@@ -103,13 +103,13 @@ describe('a query that the engine cannot end', () => {
   })
 })
 
-/** What the process has used of the processors. */
+/** The CPU time that the process has used. */
 function busySeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-test('an engine that stands still is seen by /readyz, and is replaced', async () => {
+test('a stopped engine is reported by /readyz and replaced', async () => {
   const health = async () => (await service.api('GET', '/readyz', undefined, { key: null })).data
   await eventually(async () => (await health()).status === 'ready')
   const pid = engine()

@@ -1,4 +1,4 @@
-import { createWorld, expectEffects, insistently, KINDS, startApprover } from '../crash/hosted-life.ts'
+import { createWorld, expectEffects, KINDS, startApprover, withRetries } from '../crash/hosted-life.ts'
 import { expectAcknowledged, Reporting } from '../crash/reporting.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
@@ -40,7 +40,7 @@ class KillCampaign {
   private readonly readyMs: number[] = []
   private readonly world
   /** Answers of 5xx that no kill explains are counted by the clients: they throw at anything but 503. */
-  private readonly call = insistently(() => this.service.api)
+  private readonly call = withRetries(() => this.service.api)
   private readonly env: Record<string, string>
 
   constructor(private readonly options: CampaignOptions) {

@@ -8,7 +8,7 @@ import { LIMITS, runRef } from '../support/events.ts'
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const RUN = runRef().runId
 
-/** What a scan says of each event, as plain values. */
+/** The scan of each event, as plain values. */
 function scanned(body: string, partial = false) {
   const scan = new EventScan()
   scan.scan(new TextEncoder().encode(body), LIMITS, partial)
@@ -35,7 +35,7 @@ function refusal(body: string | Uint8Array): string {
 
 const call = (events: unknown, rest: object = { run_id: RUN }) => JSON.stringify({ ...rest, events })
 
-/** Writes every non-ASCII character, and one that need not be, as an escape. */
+/** Escapes every non-ASCII character, and one that needs no escape. */
 function withEscapes(text: string): string {
   return text.replace(/[\u0080-\uffff]|a/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -56,7 +56,7 @@ const event = fc.record(
 )
 
 describe(`the event scan (SEED=${SEED})`, () => {
-  test('reads any events as JSON.parse does, whatever the white space, the escapes and the order of members', () => {
+  test('reads events like JSON.parse, with any white space, escapes and order of members', () => {
     fc.assert(
       fc.property(
         fc.array(event, { minLength: 1, maxLength: 20 }),
@@ -84,7 +84,7 @@ describe(`the event scan (SEED=${SEED})`, () => {
     )
   })
 
-  test('a body broken anywhere is refused or read as JSON.parse reads it, and never breaks the scan', () => {
+  test('rejects a broken body or reads it like JSON.parse, and never crashes', () => {
     const whole = call([
       { type: 'a', payload: { x: [1, { y: 'é\n' }], z: null }, level: 'warn', id: 'i' },
       { type: 'b' },
@@ -105,7 +105,7 @@ describe(`the event scan (SEED=${SEED})`, () => {
   })
 })
 
-test('each problem is named with its place and what was expected', () => {
+test('names the place of each problem and the expected value', () => {
   const long = 'x'.repeat(201)
   const cases: [unknown, string][] = [
     [
@@ -160,7 +160,7 @@ test('each problem is named with its place and what was expected', () => {
   ).toContain('less nesting')
 })
 
-test('a partial call keeps the good events and lists the bad ones', () => {
+test('a partial call keeps the valid events and lists the others', () => {
   const { events, rejected } = scanned(
     call([{ type: 'a' }, { type: 'b', level: 'loud' }, 5, { type: 'c', id: 'x' }, { level: 'info' }]),
     true,
@@ -176,7 +176,7 @@ test('a partial call keeps the good events and lists the bad ones', () => {
   ])
 })
 
-test('payloads are kept to the byte: 64-bit integers, __proto__, escaped NULs, lone surrogates, white space', () => {
+test('keeps payloads byte for byte: 64-bit integers, __proto__, escaped NULs, lone surrogates, white space', () => {
   const payload = '{ "n": 12345678901234567890, "f":1.0,\n"__proto__":{"x":1},"s":"\\u0000\\ud800","é":"é" }'
   expect(scanned(`{"run_id":"${RUN}","events":[{"type":"a","payload":${payload}}]}`).events[0].payload).toBe(payload)
 })

@@ -7,13 +7,13 @@ import { startHostedRig } from '../support/hosted-rig.ts'
 import { startMcpServer, textResult, tool } from '../support/mcp-server.ts'
 
 /**
- * What a tool gets is what was written: the arguments that are accepted arrive value for value
+ * Tools get exact arguments: those that are accepted arrive exactly as the model wrote them
  * (docs/specification.md#hosted-agents).
  */
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 
-/** Spellings of numbers, many of them at the edges of what a double can be. */
+/** Spellings of numbers, many of them at the limits of a double. */
 const number = fc.oneof(
   fc.tuple(fc.constantFrom('', '-'), fc.bigInt(0n, 10n ** 25n)).map(([sign, digits]) => `${sign}${digits}`),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
@@ -54,7 +54,7 @@ const { object } = fc.letrec<{ value: string; object: string }>((tie) => ({
     .map((members) => `{${members.map(([name, value]) => `${name} :${value}`).join(',\n')}}`),
 }))
 
-/** A value as it is written, not as JavaScript has it: every member, and numbers with all their digits. */
+/** A value as written, not as JavaScript parses it: every member, and numbers with all digits. */
 type Exact = string | readonly Exact[] | { readonly members: readonly (readonly [string, Exact])[] }
 
 function exactly(text: string): Exact {
@@ -93,7 +93,7 @@ function memberOf(value: Exact, ...path: readonly string[]): Exact {
 const wellFormed = (text: string) => !/\\ud83d(?!\\ude00)/.test(text)
 
 describe(`arguments (SEED=${SEED})`, () => {
-  test('are accepted if, and only if, writing them again changes no value', () => {
+  test('are accepted if and only if serializing them again changes no value', () => {
     const { checkArguments } = createSchemaChecks()
     let accepted = 0
     fc.assert(
@@ -109,7 +109,7 @@ describe(`arguments (SEED=${SEED})`, () => {
     expect(accepted).toBeGreaterThan(500)
   })
 
-  test('of three million characters are judged in a moment, whatever they are made of', () => {
+  test('of three million characters are checked quickly, whatever they contain', () => {
     const n = 3_000_000
     for (const inner of [
       '1'.repeat(n),
@@ -123,7 +123,7 @@ describe(`arguments (SEED=${SEED})`, () => {
     expect(inexactIn(deep)!.problem).toStartWith('the number 1e400')
   })
 
-  test('that a person has edited reach the tool as they were accepted, over HTTP and MCP', async () => {
+  test('edited by a person reach the tool exactly as they were accepted, over HTTP and MCP', async () => {
     const rig = await startHostedRig()
     const mcp = startMcpServer({ tools: [tool('remote')], call: () => textResult('done') })
     const each = 25

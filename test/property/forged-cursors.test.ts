@@ -7,15 +7,15 @@ import { startModelServer } from '../support/model-server.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
-/** Positions that a client made up, or that were damaged on the way: refused or harmless wherever one is taken. */
+/** Forged or damaged cursors are rejected or harmless everywhere. */
 
 const SAMPLES = 40
-/** Numbers that JSON, Postgres, ClickHouse and `Date` do not all agree about. */
+/** Numbers that JSON, Postgres, ClickHouse and `Date` treat differently. */
 const NUMBERS = ['NaN', '1e21', '-1', '-0', '0.5', '1e400', '8640000000000001', '9007199254740993', '1e15', '0x10', '٣']
 const TEXTS = ['', ' ', '\0', '\ud800', '"', "'", '%', '1'.repeat(490), 'Infinity', 'null', '2026-13-45T00:00:00Z']
 
 let service: TestService
-/** Lists by their path, with the key that each is read with. */
+/** The paths of all lists, each with the key to read it. */
 let lists: Map<string, string | undefined>
 let runId: string
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
   lists.set('/api/v1/workspaces', OPERATOR_TOKEN)
 })
 
-/** Text in the place of a cursor: JSON of about the right shape, a real one with a character changed, or neither. */
+/** A forged cursor: JSON of about the right shape, a real cursor with one character changed, or something else. */
 function forge(random: Random, real: readonly string[]): string {
   const uuid = () => (random.bool(0.7) ? crypto.randomUUID() : random.pick(TEXTS))
   const part = (): string =>
@@ -77,7 +77,7 @@ function expectHarmless({ status, error, text }: Pick<Answer, 'status' | 'error'
   expect(`${what}: ${status} ${error?.code} ${text}`).toStartWith(`${what}: 400 VALIDATION_ERROR`)
 }
 
-test('no list takes a position that it did not give', async () => {
+test('lists reject forged cursors', async () => {
   const random = seededRandom('forged cursors of lists')
   for (const [path, key] of lists) {
     const { data, text } = await service.api('GET', `${path}?limit=1`, undefined, { key })
@@ -91,7 +91,7 @@ test('no list takes a position that it did not give', async () => {
   }
 })
 
-test('no integer of a query string takes what is no integer within its bounds', async () => {
+test('rejects query parameters that are not integers within their bounds', async () => {
   const wrong = [...NUMBERS, ...TEXTS, '9'.repeat(30)].filter((text) => text !== '-0')
   const parameters = [...lists].map(([path, key]) => ({ path, key, name: 'limit' }))
   parameters.push({ path: `/api/v1/runs/${runId}/events`, key: undefined, name: 'after_seq' })
@@ -103,7 +103,7 @@ test('no integer of a query string takes what is no integer within its bounds', 
     })
 })
 
-test('no feed begins where there is no position', async () => {
+test('feeds reject forged cursors', async () => {
   const random = seededRandom('forged cursors of feeds')
   const { data: ready } = await service.api('GET', '/readyz')
   const real = [`${ready.journal.epoch}.1`]
@@ -120,34 +120,34 @@ test('no feed begins where there is no position', async () => {
     await inParallel(Array.from({ length: SAMPLES }), async () => {
       const cursor = forge(random, real)
       await open(`${path}?after=${encode(cursor)}`, {})
-      // What no header can carry never arrives.
+      // A header cannot carry other characters.
       if (/^[ -~]*$/.test(cursor)) await open(path, { 'last-event-id': cursor })
     })
 })
 
-test('no subscription begins where there is no position, and its connection goes on', async () => {
+test('subscriptions reject forged cursors and keep their connection', async () => {
   const random = seededRandom('forged cursors of subscriptions')
   const socket = await LiveSocket.open(service)
   for (const number of NUMBERS.filter((text) => Number.isFinite(JSON.parse(`{"n":${jsonOf(text)}}`).n)))
-    await refusedOrBegun(`{"op":"subscribe","id":"n","after":${jsonOf(number)}}`)
+    await rejectedOrSubscribed(`{"op":"subscribe","id":"n","after":${jsonOf(number)}}`)
   for (let n = 0; n < SAMPLES; n++)
-    await refusedOrBegun(JSON.stringify({ op: 'subscribe', id: 'n', after: forge(random, []) }))
+    await rejectedOrSubscribed(JSON.stringify({ op: 'subscribe', id: 'n', after: forge(random, []) }))
   await socket.close()
 
-  async function refusedOrBegun(message: string) {
+  async function rejectedOrSubscribed(message: string) {
     const [answer] = await socket.ask(message)
     if (answer.op === 'subscribed') await socket.ask({ op: 'unsubscribe', id: 'n' })
     else expect(answer).toMatchObject({ op: 'error', id: 'n', code: 'VALIDATION_ERROR' })
   }
 })
 
-test('no query waits for what is no position', async () => {
+test('queries reject a wait_for that is not a position', async () => {
   const random = seededRandom('forged positions of queries')
   const ask = async (waitFor: string) => {
     const answer = await service.api('POST', '/api/v1/query', `{"query":"select 1","wait_for":${waitFor}}`)
     expectHarmless(answer, waitFor)
   }
-  // A whole number may be a position that is yet to come, which is waited for.
+  // A whole number may be a future position, which the query would wait for.
   const isPosition = (text: string) => /^([\w-]{1,64}\.)?\d{1,15}$/.test(text)
   for (const number of ['1e21', '-1', '0.5', '1e400', '9007199254740993', 'null', '{}', '[1]', 'true'])
     await ask(number)
@@ -161,7 +161,7 @@ function encode(text: string): string {
   return encodeURIComponent(text.toWellFormed())
 }
 
-/** A number as JSON has it, if it has; otherwise as text. */
+/** The number as JSON if it is valid JSON; otherwise as a string. */
 function jsonOf(number: string): string {
   try {
     JSON.parse(number)

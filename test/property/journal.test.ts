@@ -37,7 +37,7 @@ function open(
   })
 }
 
-/** Appends one call of events that carry `marks` in their payloads. */
+/** Appends one call of events with `marks` in their payloads. */
 function append(journal: LocalJournal, marks: readonly number[], run = runRef()) {
   return journal.appendEvents(
     batchOf(
@@ -47,7 +47,7 @@ function append(journal: LocalJournal, marks: readonly number[], run = runRef())
   )
 }
 
-/** Every mark in the journal with its position, as a consumer that starts at `afterSeq` sees them. */
+/** Every mark in the journal by position, as a consumer that starts at `afterSeq` sees them. */
 async function marksAfter(journal: LocalJournal, afterSeq: number): Promise<Map<number, number>> {
   const marks = new Map<number, number>()
   let position = afterSeq
@@ -79,7 +79,7 @@ const segmentsOf = (dir: string) =>
 const lastSegment = (dir: string) => segmentsOf(dir).at(-1)!
 
 describe(`the local journal (SEED=${SEED})`, () => {
-  test('whatever is appended concurrently is read back once, in order, across reopenings, from any position', async () => {
+  test('concurrent appends are read back once, in order, across reopenings, from any position', async () => {
     const random = seededRandom('journal', SEED)
     const dir = freshDir()
     const expected = new Map<number, number>()
@@ -107,7 +107,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
     }
   })
 
-  test('a tail torn at any byte costs only what was never acknowledged', async () => {
+  test('a tail torn at any byte loses only what was not acknowledged', async () => {
     const random = seededRandom('journal', SEED)
     const dir = freshDir()
     const first = await open(dir, { segmentBytes: 1e9 })
@@ -119,14 +119,14 @@ describe(`the local journal (SEED=${SEED})`, () => {
     const whole = fs.readFileSync(lastSegment(dir))
     for (let i = 0; i < 40; i++) {
       const cut = kept + random.int(0, whole.length - kept - 1)
-      // What the disk holds behind the cut after a power failure is anybody's guess.
+      // After a power failure the disk may hold anything behind the cut.
       const rubbish = Buffer.from(Array.from({ length: random.int(0, 199) }, () => random.int(0, 255)))
       for (const path of segmentsOf(dir).slice(1)) fs.rmSync(path)
       fs.writeFileSync(lastSegment(dir), Buffer.concat([whole.subarray(0, cut), rubbish]))
       fs.writeFileSync(join(dir, 'acknowledged'), acknowledged)
       const journal = await open(dir, { segmentBytes: 1e9 })
       const survivors = [...(await marksAfter(journal, 0)).values()]
-      // The torn call may be there whole, when only the padding behind it was lost; never in part.
+      // The torn call may be complete if only the padding behind it was lost; never partial.
       expect([
         [1, 2],
         [1, 2, 3, 4, 5],
@@ -140,7 +140,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
     }
   })
 
-  test('a damaged frame anywhere is set aside with a copy, and every other frame survives', async () => {
+  test('sets a damaged frame aside with a copy, and keeps every other frame', async () => {
     const random = seededRandom('journal', SEED)
     for (let i = 0; i < 40; i++) {
       const dir = freshDir()
@@ -168,11 +168,11 @@ describe(`the local journal (SEED=${SEED})`, () => {
   })
 })
 
-test('whatever happens to the files, what is intact survives, nothing is forged, and positions neither jump nor repeat', async () => {
+test('random corruption of the files: intact frames survive, nothing is forged, positions neither skip nor repeat', async () => {
   await corruptJournals(seededRandom('corruption', SEED), 2_000)
 })
 
-test('a full journal refuses appends with a hint when to come back, and takes them again once ClickHouse has caught up', async () => {
+test('a full journal rejects appends with a Retry-After, and accepts them again once ClickHouse has caught up', async () => {
   const journal = await open(freshDir(), { maxBytes: 40_000, keepBytes: 0, segmentBytes: 8_192 })
   journal.release('sink', 0)
   let refusal: unknown
@@ -187,7 +187,7 @@ test('a full journal refuses appends with a hint when to come back, and takes th
   await journal.close()
 })
 
-test('a write that fails is refused, never acknowledged, and the journal goes on once the disk does', async () => {
+test('a failed write is rejected, and the journal continues once the disk works again', async () => {
   const dir = freshDir()
   const journal = await open(dir, { segmentBytes: 1 })
   await append(journal, [1])
@@ -203,7 +203,7 @@ test('a write that fails is refused, never acknowledged, and the journal goes on
   await expect(append(journal, [4])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
 
-test('outbox ids of the last frames are known after reopening', async () => {
+test('keeps the outbox ids of the last frames across reopenings', async () => {
   const dir = freshDir()
   const journal = await open(dir)
   const task = {
@@ -223,7 +223,7 @@ test('outbox ids of the last frames are known after reopening', async () => {
   const ids = [crypto.randomUUID(), crypto.randomUUID()]
   await journal.appendTasks([task, task], ids)
   expect(journal.lastOutboxIds()).toEqual(ids)
-  // A new segment has begun since.
+  // Until a new segment has started.
   while (fs.readdirSync(dir).filter((name) => name.endsWith('.segment')).length < 2) await append(journal, [1])
   await journal.close()
   const reopened = await open(dir)
@@ -232,7 +232,7 @@ test('outbox ids of the last frames are known after reopening', async () => {
   await reopened.close()
 })
 
-test('a follower sees what was there and what comes, and ends when told', async () => {
+test('a follower sees existing and new frames, and stops on abort', async () => {
   const journal = await open(freshDir())
   await append(journal, [1])
   const stop = new AbortController()
@@ -250,20 +250,20 @@ test('a follower sees what was there and what comes, and ends when told', async 
   await journal.close()
 })
 
-test('while a consumer comes on too slowly, commits keep its pace; one that is away is not waited for', async () => {
-  const timeOf = async (comesOn: boolean) => {
+test('slows commits to the pace of a slow consumer, but does not wait for one that is away', async () => {
+  const timeOf = async (advances: boolean) => {
     const journal = await open(freshDir(), { paceBytes: 4_096 })
     for (let i = 0; i < 3; i++) await append(journal, [i])
     const started = performance.now()
     for (let i = 0; i < 3; i++) {
-      if (comesOn) journal.release('sink', 1)
+      if (advances) journal.release('sink', 1)
       await append(journal, [i])
     }
     await journal.close()
     return performance.now() - started
   }
-  // Each of the three commits rests for a tenth of a second, the longest there is.
+  // Each of the three commits waits for the maximum of a tenth of a second.
   expect(await timeOf(true)).toBeGreaterThanOrEqual(300)
-  // A busy machine holds up some attempts, not all.
+  // A busy machine delays some attempts, not all.
   await eventually(async () => (await timeOf(false)) < 300)
 })

@@ -5,7 +5,7 @@ import type { ColumnarClient } from '../../src/columnar/client.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { seededRandom } from '../support/random.ts'
 
-/** Paths are read from the text of a payload; what they give must be what ClickHouse's own JSON gives. */
+/** Paths are read from the text of a payload; the result must equal that of ClickHouse's own JSON type. */
 
 const WORKSPACE = Bun.randomUUIDv7()
 const PAYLOADS = 400
@@ -27,7 +27,7 @@ const SCALARS = [
   '"–"',
 ]
 
-/** As tenant sessions have it. */
+/** The settings of tenant sessions. */
 const TEXT_IS_TEXT = { input_format_try_infer_dates: 0, input_format_try_infer_datetimes: 0 }
 
 const random = seededRandom('json paths')
@@ -45,11 +45,11 @@ beforeAll(async () => {
     from values('seq UInt64, payload String', ${rows.join(', ')})`)
 })
 
-test('a path gives the same value and type, whether it is read from the text or from a JSON value', async () => {
+test('a path has the same value and type, read from the text or from a JSON value', async () => {
   for (const path of PATHS) {
     const select = `select seq, toString(payload.${path}) as v, dynamicType(payload.${path}) as t from events`
     const fromText = await ask(`${select} order by seq`)
-    // Used as a whole, too, it is made a JSON value. Of an object JSON has no value at its path, the text has.
+    // Used as a whole as well, the payload becomes a JSON value. For an object JSON has no value at its path, the text has.
     const fromJson = await ask(`${select} where payload is not null order by seq`)
     const values = fromText.map((row) => (row.t === 'JSON' ? { ...row, v: '', t: 'None' } : row))
     expect(fromText.length).toBe(PAYLOADS)
@@ -57,7 +57,7 @@ test('a path gives the same value and type, whether it is read from the text or 
   }
 })
 
-test('paths are found where they may stand, and nowhere else', async () => {
+test('finds paths where they are allowed, and only there', async () => {
   const found = async (query: string) => (await guard.check(query)).jsonPaths
   expect(await found('select payload.a.b::Float64 from events where payload.c = 1')).toEqual([
     'payload.a.b',
@@ -86,7 +86,7 @@ test('paths are found where they may stand, and nowhere else', async () => {
     expect(await found(query), query).toBeNull()
 })
 
-/** The items of an array take the type of those in other rows: empty ones that of full ones, whole numbers that of fractions. */
+/** The items of an array take their type from other rows: an empty array that of a full one, integers that of fractions. */
 function normal({ seq, v, t }: Row): Row {
   return { seq, v, t: t.replace(/^Array\(.*/, 'Array') }
 }
@@ -102,7 +102,7 @@ async function ask(query: string): Promise<Row[]> {
   return client.query<Row>(statement, { database: scopeDatabase(client.database), settings: TEXT_IS_TEXT })
 }
 
-/** A JSON object in which no path is there twice, once with a dot as a step and once in a key: that is for nobody to say. */
+/** A JSON object without ambiguous paths: none occurs both as nested members and as a key that contains a dot. */
 function payload(depth: number): string {
   const members: string[] = []
   const keys = KEYS.filter(() => random.bool(0.4))

@@ -38,18 +38,18 @@ describe(`the JSON reader (SEED=${SEED})`, () => {
     )
   })
 
-  test('refuses what JSON.parse refuses, for documents broken in one place', () => {
+  test('rejects what JSON.parse rejects, for documents broken in one place', () => {
     fc.assert(
       fc.property(
         fc.json(),
         fc.nat(),
         fc.constantFrom('', '"', '{', '}', ',', ':', '\\', '0', '-', '.', 'e', '\n', '\u0000', 'x'),
-        (text, place, insert) => {
-          const at = place % (text.length + 1)
-          const broken = text.slice(0, at) + insert + text.slice(at + (place % 2))
+        (text, position, insert) => {
+          const at = position % (text.length + 1)
+          const broken = text.slice(0, at) + insert + text.slice(at + (position % 2))
           if (!broken.isWellFormed()) return
           const read = attempt(() => parseJson(encode(broken), 100))
-          // It may have come to name a member twice, of which JSON.parse keeps one.
+          // The change may have duplicated a member name, which JSON.parse accepts.
           if (read === 'refused' && isTwice(broken)) return
           expect(read).toEqual(attempt(() => JSON.parse(broken)))
         },
@@ -58,7 +58,7 @@ describe(`the JSON reader (SEED=${SEED})`, () => {
     )
   })
 
-  test('refuses an object that names a member twice, however its name is spelled', () => {
+  test('rejects an object with a duplicate member name, in any spelling', () => {
     for (const [text, at] of [
       ['{"a":1,"a":1}', 8],
       ['{"a":1, "\\u0061":1}', 9],
@@ -69,7 +69,7 @@ describe(`the JSON reader (SEED=${SEED})`, () => {
       )
   })
 
-  test('keeps free-form objects as they were sent', () => {
+  test('keeps free-form objects byte for byte', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (input) => {
         const text = JSON.stringify(input, null, 1)
@@ -87,7 +87,7 @@ describe(`the JSON reader (SEED=${SEED})`, () => {
   })
 })
 
-test('64-bit integers, __proto__ and escaped NULs come back value for value', () => {
+test('64-bit integers, __proto__ and escaped NULs round-trip exactly', () => {
   const text = '{"n":12345678901234567890,"f":1.0,"__proto__":{"x":1},"s":"\\u0000\\ud800"}'
   const body = parseJson(encode(`{"metadata":${text},"__proto__":{"x":1}}`), 100) as Record<string, unknown>
   expect(encodeJson(body.metadata)).toBe(text)
@@ -95,12 +95,12 @@ test('64-bit integers, __proto__ and escaped NULs come back value for value', ()
   expect(({} as Record<string, unknown>).x).toBeUndefined()
 })
 
-test('an error names line, column and what was expected', () => {
+test('an error names line, column and the expected token', () => {
   expect(() => parseJson(encode('{\n "a": tru }'), 100)).toThrow('expected a value at line 2 column 7; got "t"')
   expect(() => parseJson(encode('{"a":1'), 100)).toThrow("expected ',' or '}' at line 1 column 7; the body ends there")
 })
 
-test('nesting is bounded, far below what would exhaust the stack', () => {
+test('limits nesting far below what would exhaust the stack', () => {
   const nested = (levels: number) => encode(`${'['.repeat(levels)}${']'.repeat(levels)}`)
   expect(parseJson(nested(100), 100)).toBeArray()
   expect(() => parseJson(nested(101), 100)).toThrow('less nesting')

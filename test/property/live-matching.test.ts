@@ -16,7 +16,7 @@ import { type Random, seededRandom } from '../support/random.ts'
 import { runRow, taskRow } from '../support/rows.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Matching many filters in one pass: the same as each by itself, in bounded slices of work. */
+/** Matching many filters in one pass: the same result as one by one, in bounded time slices. */
 
 const TYPES = ['a', 'a.b', 'a.b.c', 'ab', 'b', 'Größe 📏', 'Größe 📐', '*x', '']
 const STATUSES = ['running', 'completed', 'failed'] as const
@@ -64,7 +64,7 @@ function randomFilter(random: Random, runs: readonly RunRef[]): FilterInput {
   }
 }
 
-/** The specification's meaning of a filter, said once more. */
+/** The specification of a filter, implemented independently. */
 function passes(input: FilterInput, { kind, run, type, level, status, tags }: Fact): boolean {
   const asked = (field: string) => input[field] as string | readonly string[] | undefined
   const has = (field: string, value: string | undefined) => {
@@ -85,7 +85,7 @@ function passes(input: FilterInput, { kind, run, type, level, status, tags }: Fa
   )
 }
 
-test('every filter gets what it would get by itself, whoever else watches and wherever it is cut', async () => {
+test('every filter gets what it would get alone, whatever the other filters and time slices', async () => {
   const random = seededRandom('live matching')
   const journal = await newJournal()
   const { workspaceId } = runRef()
@@ -126,7 +126,7 @@ test('every filter gets what it would get by itself, whoever else watches and wh
   const frames = await journal.read(0, 1e9)
   const rushed = new TimeSlice(() => (time += random.int(0, 10)))
   const query = { epoch: journal.epoch, afterSeq, workspaceId, slice: rushed }
-  // Many are looked up, few are compared.
+  // Many filters use the index, few are compared one by one.
   for (const together of [inputs.length, 7]) {
     for (let first = 0; first < inputs.length; first += together) {
       const found = await matchAll(frames, { ...query, filters: filters.slice(first, first + together) })
@@ -141,7 +141,7 @@ test('every filter gets what it would get by itself, whoever else watches and wh
   }
 })
 
-test('an index from which filters have gone is as good as one that never had them', () => {
+test('an index after removals equals one that never had these filters', () => {
   const random = seededRandom('filter index')
   const runs = Array.from({ length: 4 }, () => runRef())
   const index = new FilterIndex()
@@ -192,7 +192,7 @@ describe('many filters and a long call', () => {
     const { frames, epoch, run } = await framesOf(count)
     const filters = Array.from({ length: FILTERS }, (_, n) => parseFilter({ type: typesOf(n) }, 'filter', EVERYONE))
     let checks = 0
-    // Time stands still: what is counted is how often somebody looks.
+    // The clock stands still: the test counts how often it is read.
     const slice = new TimeSlice(() => {
       checks++
       return 0
@@ -203,22 +203,22 @@ describe('many filters and a long call', () => {
     return { checks, found, pieces }
   }
 
-  test('the clock is looked at after bounded work, and no more is held than bounded', async () => {
+  test('reads the clock after bounded work, and holds a bounded number of matches', async () => {
     const { checks, found, pieces } = await match(1_000, (n) => ['type.*', `none.${n}`])
     const matches = 1_000 * FILTERS
     expect(found.every((items) => items.length === 1_000)).toBe(true)
     expect(Math.max(...pieces)).toBeLessThanOrEqual(MATCHES_MAX + WORK_PER_CHECK + FILTERS)
     expect(checks + pieces.length).toBeGreaterThanOrEqual(matches / (WORK_PER_CHECK + FILTERS))
-    // Each is made once, whoever gets it.
+    // Each item is created once and shared.
     expect(found.every((items) => items.every((item, n) => item === found[0]![n]))).toBe(true)
   })
 
-  test('a row meets the filters that it matches, and not the others', async () => {
+  test('checks a row only against the filters that match it', async () => {
     const { checks, found, pieces } = await match(5_000, (n) => [`type.${n % 100}`, `none.${n}`])
     expect(found.every((items) => items.length === 50)).toBe(true)
     const matches = 50 * FILTERS
     expect(pieces.reduce((sum, piece) => sum + piece, 0)).toBe(matches)
-    // Work is rows and matches: with every filter looked at for every row there would be a hundred times as many checks.
+    // Work is rows plus matches: checking every filter for every row would take a hundred times as many clock readings.
     expect(checks).toBeLessThanOrEqual((5_000 + matches) / WORK_PER_CHECK + 1)
   })
 })

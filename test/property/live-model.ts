@@ -6,7 +6,7 @@ import { TASK_STATUSES } from '../../src/tasks/state.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import type { Random } from '../support/random.ts'
 
-/** What is known of one acknowledged activity: all that a filter may ask for. */
+/** The properties of one acknowledged activity that a filter may test. */
 export interface Fact {
   readonly seq: number
   readonly kind: ActivityKind
@@ -32,10 +32,10 @@ const TYPE_PATTERNS = [...TYPES, '*', 'llm.*', 'llm.call*', 'tool*', 'é*', 'non
 const TAGS = ['a', 'b', "it's"]
 const NOW = 1_700_000_000_000
 
-/** A fleet that reports at random, and the list of all that was acknowledged. */
-export class Fleet {
+/** A workload that reports at random, and the list of all acknowledged activities. */
+export class Workload {
   readonly workspaces: readonly string[]
-  /** In the order of their positions. */
+  /** In order of position. */
   readonly facts: Fact[] = []
   private readonly runs: readonly Run[]
 
@@ -49,7 +49,7 @@ export class Fleet {
     )
   }
 
-  /** Some calls at the same moment, so that they share commits. */
+  /** Makes some calls at once, so that they share commits. */
   async report(journal: Journal): Promise<void> {
     const { random } = this
     const calls = Array.from({ length: random.int(1, 6) }, () => {
@@ -62,7 +62,7 @@ export class Fleet {
     this.facts.sort((a, b) => a.seq - b.seq)
   }
 
-  /** More than a Unix socket and the queue of a client that does not read can hold. */
+  /** Reports more than a Unix socket and the queue of a stalled client can hold. */
   async flood(journal: Journal, workspaceId: string): Promise<void> {
     const run = this.random.pick(this.runs.filter((run) => run.workspaceId === workspaceId))
     for (let i = 0; i < 4; i++) await this.events(journal, run, 5, 'x'.repeat(40_000))
@@ -128,7 +128,7 @@ export class Fleet {
   }
 }
 
-/** Whether a feed with this filter is to show the fact: said once more, in other words than the service's. */
+/** Whether a feed with this filter must show the fact: implemented independently of the service. */
 export function shows(wanted: Wanted, fact: Fact): boolean {
   const level = fact.level
   return (

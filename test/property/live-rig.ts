@@ -14,33 +14,33 @@ import { startOf } from '../../src/live/start.ts'
 import { WebSocketConnection } from '../../src/live/websocket.ts'
 import { createLog } from '../../src/log.ts'
 
-/** What decides from where a feed is read: memory, the journal's files, or ClickHouse. In bytes. */
+/** Sizes in bytes that decide where a feed is read from: memory, the journal's files, or ClickHouse. */
 export interface RigSizes {
   readonly segmentBytes: number
   readonly tailBytes: number
   readonly keepBytes: number
-  /** Of a page of ClickHouse's. */
+  /** The size of a page from ClickHouse. */
   readonly pageBytes: number
 }
 
-/** Feeds that run. */
+/** Running feeds. */
 export interface Rig {
   readonly url: string
-  /** The same on a Unix socket. The kernel keeps little for it, so that a client that does not read is felt early. */
+  /** The same on a Unix socket. The kernel buffers little for it, so that backpressure of a stalled client comes early. */
   readonly unixUrl: string
   readonly journal: LocalJournal
-  /** Ends it as the service does; {@link startRig} on the same directory goes on. */
+  /** Stops it as the service does; {@link startRig} on the same directory continues. */
   stop(): Promise<void>
 }
 
-/** Nobody waits here for a client that stalls. */
+/** Longer than any test: a stalled client is not disconnected. */
 const SLOW_CONSUMER_MS = 60_000
 const LIMITS = { connections: 10_000, connectionsPerWorkspace: 10_000 }
-/** Keys are tested elsewhere: whoever comes says whose activity it wants to see. */
+/** Keys are tested elsewhere: a client simply names its workspace. */
 const KEYS = { credentialState: () => 'valid' as const, onKeysInvalidated: () => () => {} }
 
 /**
- * Live feeds without the rest of the service: the real journal, sink, ClickHouse, hub and connections on a real port, but in
+ * Live feeds without the rest of the service: the real journal, sink, ClickHouse, hub and connections on a real port, but
  * sizes so small that a few hundred activities are spread over memory, dozens of files, and what only ClickHouse has.
  *
  * `GET /live` and `GET /stream` as in docs/specification.md#feeds; the header `Workspace` stands for a key.

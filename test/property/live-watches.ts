@@ -4,14 +4,14 @@ import { openEventStream, openWebSocket, type RawFeed, type RawWebSocket } from 
 import { type Fact, shows, type Wanted } from './live-model.ts'
 import type { Rig } from './live-rig.ts'
 
-/** Where a feed is asked to begin. */
+/** Where a feed starts. */
 export type Start =
   | { readonly at: 'now' }
-  /** A position of this journal, as a cursor or bare. */
+  /** A position of this journal, as a cursor or a number. */
   | { readonly at: 'position'; readonly seq: number; readonly text: string }
-  /** Past the end of this journal: the feed begins now, with a gap. */
+  /** Past the end of this journal: the feed starts now, with a gap. */
   | { readonly at: 'future'; readonly text: string }
-  /** In another journal: the feed begins with all of this one, after a gap. */
+  /** In another journal: the feed starts at the beginning of this one, after a gap. */
   | { readonly at: 'elsewhere'; readonly text: string }
 
 export interface WatchOptions {
@@ -20,28 +20,28 @@ export interface WatchOptions {
   readonly workspaceId: string
   readonly wanted: Wanted
   readonly start: Start
-  /** Resumes where the service says when it closes, not after what came last. */
-  readonly obeys: boolean
-  /** Told of what must not be. */
-  readonly complain: (fault: string) => void
+  /** Resumes at the cursor that the service sends when it closes, not after the last item. */
+  readonly usesClosingCursor: boolean
+  /** Called for every violation. */
+  readonly onViolation: (fault: string) => void
 }
 
 /**
- * One logical watcher: a filter that is followed from its start over any number of connections, over either protocol, each
- * resuming where the last one broke off.
+ * One logical watcher: a filter followed from its start over any number of connections, over either protocol, each
+ * resuming where the last one ended.
  */
 export class Watch {
   readonly received: number[] = []
-  /** Its feed began after a position within these: an event stream does not say after which. */
+  /** Its feed started after a position within these: an event stream does not report its start. */
   private earliest = 0
   private latest = 0
   private gaps = 0
-  /** Where a resume goes on; undefined until that is known. */
+  /** Where to resume; undefined until known. */
   private cursor: string | undefined
 
   constructor(readonly options: WatchOptions) {}
 
-  /** The cursor to ask for, if any. */
+  /** The cursor to send, if any. */
   ask({ journal }: Rig): string | undefined {
     const { start } = this.options
     if (this.cursor !== undefined) return this.cursor
@@ -50,30 +50,30 @@ export class Watch {
     return start.at === 'now' ? undefined : start.text
   }
 
-  /** The service has answered: what is acknowledged from now on comes after the start. */
+  /** The service has answered: everything acknowledged from now on comes after the start. */
   opened({ journal }: Rig): void {
     const { at } = this.options.start
     if (at === 'now' || at === 'future') this.latest = journal.endSeq
   }
 
-  /** A WebSocket says where a subscription begins. */
+  /** A WebSocket reports where a subscription starts. */
   subscribed(rig: Rig, message: { readonly cursor: string; readonly recovered: boolean }): void {
     const { at } = this.options.start
     if (this.cursor !== undefined) {
-      if (this.cursor !== message.cursor || !message.recovered) this.complain(`resumed at ${message.cursor}`)
+      if (this.cursor !== message.cursor || !message.recovered) this.violation(`resumed at ${message.cursor}`)
       return
     }
     this.opened(rig)
-    this.begins(message.cursor)
-    if (message.recovered !== (at === 'position')) this.complain(`recovered: ${message.recovered}`)
+    this.startsAt(message.cursor)
+    if (message.recovered !== (at === 'position')) this.violation(`recovered: ${message.recovered}`)
     if (at === 'now' || at === 'position') this.cursor = message.cursor
   }
 
   gap(rig: Rig, resumedAt: string): void {
     this.gaps++
     this.opened(rig)
-    this.begins(resumedAt)
-    if (this.received.length > 0) this.complain('a gap in the middle')
+    this.startsAt(resumedAt)
+    if (this.received.length > 0) this.violation('a gap in the middle')
     this.cursor = resumedAt
   }
 
@@ -82,13 +82,13 @@ export class Watch {
     this.cursor = cursor
   }
 
-  /** The service is closing and says where to go on. */
-  told(cursor: string): void {
-    if (positionOf(cursor) < (this.received.at(-1) ?? 0)) this.complain(`told to resume at ${cursor}`)
-    if (this.options.obeys && this.cursor !== undefined) this.cursor = cursor
+  /** The service is closing and reports where to resume. */
+  closing(cursor: string): void {
+    if (positionOf(cursor) < (this.received.at(-1) ?? 0)) this.violation(`asked to resume at ${cursor}`)
+    if (this.options.usesClosingCursor && this.cursor !== undefined) this.cursor = cursor
   }
 
-  /** Every position that this watcher must have been shown. */
+  /** Every position that this watcher must have received. */
   expected(facts: readonly Fact[]): number[] {
     const { workspaceId, wanted } = this.options
     const first = this.received[0] ?? Number.POSITIVE_INFINITY
@@ -98,33 +98,33 @@ export class Watch {
       .map(({ seq }) => seq)
   }
 
-  /** Whether it was told of a loss, once, exactly when there is one. */
+  /** Whether a loss was reported once, and only if there was one. */
   get gapsAreRight(): boolean {
     const { at } = this.options.start
     return this.gaps === (at === 'future' || at === 'elsewhere' ? 1 : 0)
   }
 
-  private begins(cursor: string): void {
+  private startsAt(cursor: string): void {
     const seq = positionOf(cursor)
     if (seq < this.earliest || seq > this.latest)
-      this.complain(`begins at ${seq}, not within ${this.earliest} and ${this.latest}`)
+      this.violation(`starts at ${seq}, not within ${this.earliest} and ${this.latest}`)
     this.earliest = this.latest = seq
   }
 
-  private complain(fault: string): void {
-    const { name, start, complain } = this.options
-    complain(`${name}, begun at ${JSON.stringify(start)}: ${fault}`)
+  private violation(fault: string): void {
+    const { name, start, onViolation } = this.options
+    onViolation(`${name}, started at ${JSON.stringify(start)}: ${fault}`)
   }
 }
 
-/** A connection with the watchers on it, all of one workspace. */
+/** A connection and its watchers, all of one workspace. */
 export interface Link {
   readonly watches: readonly Watch[]
   readonly feed: RawFeed
   isPaused: boolean
   /** Absent for an event stream. */
   readonly socket?: {
-    /** Resolves once all that the service has said by now is here. */
+    /** Resolves once everything sent by the service so far has arrived. */
     settled(): Promise<void>
     /** Ends all subscriptions, but not the connection. */
     unsubscribe(): void
@@ -139,13 +139,13 @@ export async function openSocketLink(rig: Rig, url: string, watches: readonly Wa
     const message = JSON.parse(text)
     if (message.op === 'pong') pongs++
     else if (message.op === 'closing') {
-      for (const [name, cursor] of Object.entries<string>(message.cursors ?? {})) byName.get(name)?.told(cursor)
+      for (const [name, cursor] of Object.entries<string>(message.cursors ?? {})) byName.get(name)?.closing(cursor)
     } else {
       const watch = byName.get(message.id)
       if (message.op === 'subscribed') watch?.subscribed(rig, message)
       else if (message.op === 'gap') watch?.gap(rig, message.resumed_at)
       else if (message.op === 'activity') for (const item of message.items) watch?.got(item.cursor)
-      else watches[0].options.complain(text)
+      else watches[0].options.onViolation(text)
     }
   })
   for (const watch of watches) {

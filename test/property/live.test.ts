@@ -15,22 +15,22 @@ import { type FreshColumnarDatabase, freshColumnarDatabase } from '../support/co
 import { eventually } from '../support/eventually.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { Fleet } from './live-model.ts'
+import { Workload } from './live-model.ts'
 import { type Rig, type RigSizes, startRig } from './live-rig.ts'
 import { type Link, openSocketLink, openStreamLink, randomStart, type Start, Watch } from './live-watches.ts'
 
 const STEPS = 50
-/** World after world, for about so long; with a SEED of one's own only that world. */
-const LOOK_FOR_MS = 5_000
+/** Runs world after world for about this long; with a given SEED only that world. */
+const SEARCH_MS = 5_000
 
 let columnar: FreshColumnarDatabase['client']
 beforeAll(async () => {
   columnar = (await freshColumnarDatabase()).client
 })
 
-test('every watcher is shown every matching activity after its start, once and in order, whatever happens', async () => {
+test('every watcher gets every matching activity after its start once, in order', async () => {
   const first = Number(process.env.SEED ?? Date.now() % 2 ** 31)
-  const endMs = performance.now() + (process.env.SEED === undefined ? LOOK_FOR_MS : 0)
+  const endMs = performance.now() + (process.env.SEED === undefined ? SEARCH_MS : 0)
   for (let seed = first; seed === first || performance.now() < endMs; seed++) {
     const world = await World.create(seededRandom('live feeds', seed))
     for (let step = 0; step < STEPS; step++) await world.step()
@@ -38,24 +38,24 @@ test('every watcher is shown every matching activity after its start, once and i
   }
 })
 
-test('who joins while the feeds are behind the journal takes nothing from those who are live', async () => {
-  const { journal, fleet, hub } = await hubOn({
+test('a subscriber that joins while feeds lag behind the journal takes nothing from live subscribers', async () => {
+  const { journal, workload, hub } = await hubOn({
     segmentBytes: 100_000,
     tailBytes: 10_000_000,
     keepBytes: 10_000_000,
   })
-  const [workspaceId] = fleet.workspaces
+  const [workspaceId] = workload.workspaces
   const subscribe = (spinMs: number) => {
     const seqs: number[] = []
     const afterSeq = journal.endSeq
     const outlet = outletOf((seq) => seqs.push(seq), spinMs)
     return { afterSeq, seqs, subscription: hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq, outlet }) }
   }
-  // Handing out takes so long that the hub gives way after every round, and commits get ahead of it.
+  // Delivery takes so long that the hub yields after every round, and commits get ahead of it.
   const watchers = [subscribe(6)]
   const reporting = Promise.all(
     [0, 1, 2].map(async () => {
-      for (let i = 0; i < 40; i++) await fleet.report(journal)
+      for (let i = 0; i < 40; i++) await workload.report(journal)
     }),
   )
   const repeats: number[] = []
@@ -65,31 +65,31 @@ test('who joins while the feeds are behind the journal takes nothing from those 
   })
   while (!isOver) {
     if (hub.lag() > 0 && watchers.length < 100) watchers.push(subscribe(0))
-    // If the service closed now, this is where each would be told to resume.
+    // If the service closed now, this is where each would be asked to resume.
     for (const { seqs, subscription } of watchers.slice(0, 5))
       if (hub.positionOf(subscription) < (seqs.at(-1) ?? 0)) repeats.push(subscription.position)
     await new Promise((resolve) => setImmediate(resolve))
   }
   await reporting
-  const all = fleet.facts.filter((fact) => fact.workspaceId === workspaceId).map(({ seq }) => seq)
+  const all = workload.facts.filter((fact) => fact.workspaceId === workspaceId).map(({ seq }) => seq)
   expect(watchers.length).toBeGreaterThan(3)
   expect(repeats).toEqual([])
   await eventually(() => watchers.every(({ seqs }) => seqs.at(-1) === all.at(-1)))
   for (const { afterSeq, seqs } of watchers) expect(seqs).toEqual(all.filter((seq) => seq > afterSeq))
 })
 
-test('who is almost up to date does not wait for those who have far to go', async () => {
+test('a subscriber that is almost up to date does not wait for those far behind', async () => {
   let reads = 0
   const arrived = Promise.withResolvers<void>()
   const sizes = { segmentBytes: 1, tailBytes: 1, keepBytes: 2 ** 30 }
-  const { journal, fleet, hub } = await hubOn(sizes, (journal) => ({
+  const { journal, workload, hub } = await hubOn(sizes, (journal) => ({
     async read(afterSeq, maxBytes) {
       if (++reads === 3) await arrived.promise
       return journal.read(afterSeq, maxBytes)
     },
   }))
-  const [workspaceId] = fleet.workspaces
-  for (let i = 0; i < 10; i++) await fleet.flood(journal, workspaceId)
+  const [workspaceId] = workload.workspaces
+  for (let i = 0; i < 10; i++) await workload.flood(journal, workspaceId)
   const far = { ...EVERYTHING, key: 'far', types: ['of nobody'] }
   hub.subscribe({ workspaceId, filter: far, afterSeq: 0, outlet: outletOf(() => {}, 0) })
   await eventually(() => reads === 3)
@@ -104,9 +104,9 @@ test('who is almost up to date does not wait for those who have far to go', asyn
   expect(reads).toBeGreaterThan(15)
 })
 
-test('a file that is dropped at the moment it is to be read is replayed from ClickHouse', async () => {
-  // Another consumer holds the files, and lets go of some whenever a feed is about to open one.
-  const { journal, fleet, hub } = await hubOn({ segmentBytes: 1, tailBytes: 1, keepBytes: 0 }, (journal, dir) => {
+test('a file dropped just before it is read is replayed from ClickHouse', async () => {
+  // Another consumer holds the files, and releases some whenever a feed is about to open one.
+  const { journal, workload, hub } = await hubOn({ segmentBytes: 1, tailBytes: 1, keepBytes: 0 }, (journal, dir) => {
     journal.release('holder', 0)
     return {
       async read(afterSeq, maxBytes) {
@@ -119,13 +119,13 @@ test('a file that is dropped at the moment it is to be read is replayed from Cli
       },
     }
   })
-  for (let i = 0; i < 40; i++) await fleet.report(journal)
-  const [workspaceId] = fleet.workspaces
-  const all = fleet.facts.filter((fact) => fact.workspaceId === workspaceId).map(({ seq }) => seq)
+  for (let i = 0; i < 40; i++) await workload.report(journal)
+  const [workspaceId] = workload.workspaces
+  const all = workload.facts.filter((fact) => fact.workspaceId === workspaceId).map(({ seq }) => seq)
   for (let trial = 0; trial < 15; trial++) {
     const seqs: number[] = []
     const afterSeq = journal.startSeq - 1
-    // Nothing, once the files go up to the workspace's last.
+    // Empty once the released files include the workspace's last.
     const missed = all.filter((seq) => seq > afterSeq)
     const outlet = outletOf((seq) => seqs.push(seq), 0)
     hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq, outlet })
@@ -136,7 +136,7 @@ test('a file that is dropped at the moment it is to be read is replayed from Cli
 
 const EVERYTHING = parseFilter({}, 'filter', { agentId: null, runId: null })
 
-/** A hub without connections, on a journal of which `faults` does some things its own way. */
+/** A hub without connections, on a journal with some methods replaced by `faults`. */
 async function hubOn(
   sizes: Omit<RigSizes, 'pageBytes'>,
   faults: (journal: LocalJournal, dir: string) => Partial<Journal> = () => ({}),
@@ -164,10 +164,10 @@ async function hubOn(
     await sink.stop(0)
     await journal.close()
   })
-  return { journal, fleet: new Fleet(random), hub }
+  return { journal, workload: new Workload(random), hub }
 }
 
-/** @param spinMs how long it takes to take a packet */
+/** @param spinMs time to take a packet */
 function outletOf(show: (seq: number) => void, spinMs: number): Outlet {
   return {
     send({ items }) {
@@ -185,13 +185,13 @@ function outletOf(show: (seq: number) => void, spinMs: number): Outlet {
   }
 }
 
-/** A fleet that reports, and watchers that come, go, stall and return, on a service that is started again now and then. */
+/** A workload that reports, and watchers that arrive, leave, stall and return, on a service that restarts now and then. */
 class World {
-  private readonly fleet: Fleet
+  private readonly workload: Workload
   private readonly watches: Watch[] = []
-  private readonly faults: string[] = []
+  private readonly violations: string[] = []
   private links: Link[] = []
-  /** Those without a connection. */
+  /** Watchers without a connection. */
   private away: Watch[] = []
 
   private constructor(
@@ -200,7 +200,7 @@ class World {
     private readonly sizes: RigSizes,
     private rig: Rig,
   ) {
-    this.fleet = new Fleet(random)
+    this.workload = new Workload(random)
   }
 
   static async create(random: Random): Promise<World> {
@@ -214,10 +214,10 @@ class World {
     return new World(random, dir, sizes, await startRig(columnar, dir, sizes))
   }
 
-  /** Something happens while the fleet reports. */
+  /** One random action while the workload reports. */
   async step(): Promise<void> {
     const { random } = this
-    const reported = this.fleet.report(this.rig.journal)
+    const reported = this.workload.report(this.rig.journal)
     const action = random.next()
     if (action < 0.15) await this.arrive(random.int(1, 3))
     else if (action < 0.4) await this.comeBack()
@@ -230,58 +230,58 @@ class World {
     if (action > 0.95) await this.restart()
   }
 
-  /** All come back and read; then each has what it must have, and nothing comes that must not. */
+  /** All watchers reconnect and read; then each must have exactly what it should. */
   async settle(): Promise<void> {
     for (const link of this.links) this.resume(link)
     while (this.away.length > 0) await this.comeBack()
     await this.allHaveAll()
     await this.crowd()
-    await this.fleet.report(this.rig.journal)
+    await this.workload.report(this.rig.journal)
     await this.allHaveAll()
     expect(this.watches.filter((watch) => !watch.gapsAreRight).map(({ options }) => options)).toEqual([])
-    expect(this.faults).toEqual([])
+    expect(this.violations).toEqual([])
     for (const { feed } of this.links) feed.destroy()
     await this.rig.stop()
   }
 
   private async allHaveAll(): Promise<void> {
-    const { facts } = this.fleet
+    const { facts } = this.workload
     const check = () => expect(this.watches.flatMap((watch) => differences(watch, watch.expected(facts)))).toEqual([])
     await eventually(check, { intervalMs: 50 })
   }
 
-  /** New watchers, on a connection of theirs. */
+  /** New watchers, on their own connection. */
   private async arrive(count: number): Promise<void> {
-    const workspaceId = this.random.pick(this.fleet.workspaces)
+    const workspaceId = this.random.pick(this.workload.workspaces)
     const starts = Array.from({ length: count }, () => randomStart(this.rig, this.random))
     await this.connect(starts.map((start) => this.watch(workspaceId, start, this.random.bool(0.2))))
   }
 
-  /** As many watchers on one connection as there may be. */
+  /** As many watchers on one connection as allowed. */
   private async crowd(): Promise<void> {
-    const workspaceId = this.random.pick(this.fleet.workspaces)
+    const workspaceId = this.random.pick(this.workload.workspaces)
     await this.connect(Array.from({ length: 100 }, () => this.watch(workspaceId, { at: 'now' }, false)))
     await this.links.at(-1)?.socket?.settled()
   }
 
-  /** Watchers of the same filter share what is found for it. */
+  /** Watchers with the same filter share its matches. */
   private watch(workspaceId: string, start: Start, all: boolean): Watch {
     const others = this.watches.filter(({ options }) => options.workspaceId === workspaceId)
     const isSame = others.length > 0 && this.random.bool(0.4)
-    const wanted = isSame ? this.random.pick(others).options.wanted : this.fleet.filter(workspaceId)
+    const wanted = isSame ? this.random.pick(others).options.wanted : this.workload.filter(workspaceId)
     const watch = new Watch({
       name: `watch ${this.watches.length}`,
       workspaceId,
       wanted: all ? {} : wanted,
       start,
-      obeys: this.random.bool(),
-      complain: (fault) => this.faults.push(fault),
+      usesClosingCursor: this.random.bool(),
+      onViolation: (fault) => this.violations.push(fault),
     })
     this.watches.push(watch)
     return watch
   }
 
-  /** One watcher may choose its protocol; several share a WebSocket. */
+  /** A single watcher may use either protocol; several share a WebSocket. */
   private async connect(watches: readonly Watch[], url?: string): Promise<void> {
     const { rig, random } = this
     const to = url ?? random.pick([rig.url, rig.unixUrl])
@@ -293,7 +293,7 @@ class World {
     this.links.push(link)
   }
 
-  /** Some of those who are away, in company of their choice. */
+  /** Some of the disconnected watchers reconnect, grouped at random. */
   private async comeBack(): Promise<void> {
     const [first] = this.away
     if (first === undefined) return
@@ -303,7 +303,7 @@ class World {
     await this.connect([...coming])
   }
 
-  /** A client is gone without a word, in the middle of whatever was being sent. */
+  /** A client disconnects without notice, in the middle of a transfer. */
   private cut(): void {
     if (this.links.length > 0) this.drop(this.random.pick(this.links))
   }
@@ -323,21 +323,21 @@ class World {
     this.drop(link)
   }
 
-  /** A client stops reading, and what it has asked for is more than its socket and its queue can hold. */
+  /** A client stops reading while more is sent than its socket and its queue can hold. */
   private async stall(): Promise<void> {
-    const workspaceId = this.random.pick(this.fleet.workspaces)
+    const workspaceId = this.random.pick(this.workload.workspaces)
     await this.connect([this.watch(workspaceId, { at: 'now' }, true)], this.rig.unixUrl)
     const link = this.links[this.links.length - 1]
     await link.socket?.settled()
     link.feed.pause()
     link.isPaused = true
-    await this.fleet.flood(this.rig.journal, workspaceId)
+    await this.workload.flood(this.rig.journal, workspaceId)
   }
 
-  /** Commit follows commit while clients come, so that the feeds are behind the journal at times. */
+  /** Commits follow each other while clients connect, so that the feeds sometimes lag behind the journal. */
   private async rush(): Promise<void> {
     const report = async () => {
-      for (let i = 0; i < 8; i++) await this.fleet.report(this.rig.journal)
+      for (let i = 0; i < 8; i++) await this.workload.report(this.rig.journal)
     }
     const arrive = async () => {
       for (let i = 0; i < 3; i++) await this.arrive(1)
@@ -366,7 +366,7 @@ class World {
   }
 }
 
-/** Where what a watcher was shown leaves what it must have been shown; nothing if it does not. */
+/** Where the received positions differ from the expected ones; empty if they do not. */
 function differences({ received, options }: Watch, expected: readonly number[]): object[] {
   const at = received.findIndex((seq, i) => seq !== expected[i])
   if (at < 0 && received.length === expected.length) return []

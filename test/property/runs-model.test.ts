@@ -16,7 +16,7 @@ beforeAll(async () => {
 type Stores = ReturnType<typeof storesOn>
 type Caller = Awaited<ReturnType<typeof newCaller>>
 
-/** What a caller may ask; ids come from small sets, so that calls meet. */
+/** A random call; ids come from small sets, so that calls collide. */
 type Operation =
   | { readonly call: 'start'; readonly runId: string; readonly variant: number }
   | {
@@ -68,7 +68,7 @@ async function perform({ runs, tasks }: Stores, caller: Caller, operation: Opera
   return runs.cancel(caller, run_id, { reason: `${operation.value}` })
 }
 
-/** The answer, or the code of the error. */
+/** The result, or the code of the error. */
 async function outcomeOf(stores: Stores, caller: Caller, operation: Operation): Promise<object | string> {
   return perform(stores, caller, operation).catch((error) => {
     if (error instanceof ApiError) return error.code
@@ -83,7 +83,7 @@ interface ModelRun {
   readonly tasks: Map<string, { status: TaskStatus; name: string; output: string | null }>
 }
 
-/** What the specification's tables say, in the plainest way. */
+/** The rules of the specification, implemented in the simplest way. */
 function expected(model: Map<string, ModelRun>, operation: Operation): object | string {
   const run = model.get(operation.runId)
   if (operation.call === 'start') {
@@ -112,7 +112,7 @@ function expected(model: Map<string, ModelRun>, operation: Operation): object | 
 
 const uuids = (count: number) => Array.from({ length: count }, () => crypto.randomUUID())
 
-test('whatever is called one after the other, runs and tasks are what the specification says', async () => {
+test('sequential random calls leave runs and tasks as the specification says', async () => {
   const random = seededRandom('runs model')
   const caller = await newCaller(sql)
   const stores = storesOn(sql)
@@ -138,7 +138,7 @@ test('whatever is called one after the other, runs and tasks are what the specif
   }
 })
 
-test('whatever two processes call at once, every change is legal, logged once, and what the callers were told', async () => {
+test('concurrent random calls of two processes: every change is legal, logged once, and as reported to the callers', async () => {
   const random = seededRandom('runs model, concurrent')
   const caller = await newCaller(sql)
   const processes = [storesOn(sql), storesOn(sql)]
@@ -172,7 +172,7 @@ test('whatever two processes call at once, every change is legal, logged once, a
   expect(new Map(stored.map(({ run_id, status }) => [run_id, status]))).toEqual(last)
 })
 
-/** The changes of one run: a start, legal moves from there on, and tasks that move legally in between. */
+/** Checks the changes of one run: a start, then legal transitions, with legal transitions of tasks in between. */
 function checkHistory(changes: readonly Change[]): void {
   let run: RunStatus | undefined
   const tasks = new Map<string, TaskStatus>()
@@ -192,7 +192,7 @@ function checkHistory(changes: readonly Change[]): void {
   }
 }
 
-test('every live state can end in every way, and no ending is ever left', () => {
+test('every live status can change to every terminal one, and no terminal status ever changes', () => {
   const endings = ['completed', 'failed', 'cancelled', 'timed_out'] as const
   for (const status of RUN_STATUSES) {
     const ended = (endings as readonly string[]).includes(status)

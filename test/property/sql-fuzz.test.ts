@@ -10,12 +10,12 @@ import { temporaryDirectory } from '../support/teardown.ts'
 import { type Bait, fuzzQuery } from './sql-grammar.ts'
 
 /**
- * Queries of a grammar, asked over HTTP by one tenant of a database in which another's rows lie too: no answer and no
- * message holds what is not the caller's, and the engine lives. QUERIES sets how many there are.
+ * Random queries of a grammar over HTTP by one tenant of a database with rows of another tenant: no answer and no
+ * message contains foreign data, and the engine survives. QUERIES sets their number.
  */
 
 const QUERIES = Number(process.env.QUERIES ?? 250)
-/** No query can spell them. */
+/** Strings that no query can contain. */
 const FOREIGN = 'Zk7Foreign'
 const IN_FILE = 'Zk7File'
 const IN_PROCESS = 'Zk7Process'
@@ -43,7 +43,7 @@ beforeAll(async () => {
     await fill(client, workspaceId, word)
 })
 
-test('no query gets at anything that is not the caller’s, whatever it is made of', async () => {
+test('no query reads anything that does not belong to the caller', async () => {
   const queries = Array.from({ length: QUERIES }, () => fuzzQuery(random, bait))
   const pid = enginePid()
   const outcomes = { answered: 0, refused: 0 }
@@ -68,7 +68,7 @@ test('no query gets at anything that is not the caller’s, whatever it is made 
     3,
   )
   expect(enginePid()).toBe(pid)
-  // The grammar is worth something: many queries run, many are stopped, and none puts the service out.
+  // The grammar is useful: many queries run, many are rejected, and none makes the service unavailable.
   expect(unavailable).toEqual([])
   expect(Math.min(outcomes.answered, outcomes.refused), JSON.stringify(outcomes)).toBeGreaterThan(QUERIES / 10)
 })
@@ -80,7 +80,7 @@ async function newWorkspace(): Promise<{ workspaceId: string; key: string }> {
 
 type Client = ReturnType<typeof createColumnarClient>
 
-/** Rows of every table, each full of the word. */
+/** Fills every table with rows that contain the word. */
 async function fill(client: Client, workspace: string, word: string): Promise<void> {
   const params = { workspace, word }
   await client.command(

@@ -3,21 +3,21 @@ import type { Random } from '../support/random.ts'
 /** Queries of legal and hostile parts, most of which parse. */
 
 export interface Bait {
-  /** Where the stored tables are. */
+  /** The database of the stored tables. */
   readonly database: string
   readonly workspaces: readonly string[]
   /** A file that SQL must not read. */
   readonly file: string
 }
 
-/** A SELECT in which about every third part is hostile. */
+/** A SELECT in which about one part in three is hostile. */
 export function fuzzQuery(r: Random, bait: Bait): string {
   if (r.bool(0.4)) return sound(r, bait)
   const text = select({ r, bait, hostile: r.pick([0, 0.05, 0.2]) }, r.int(1, 3))
   return r.bool(0.1) ? mangled(r, text) : text
 }
 
-/** One that makes sense, now and then with a hostile part: it runs, or only that part is what stops it. */
+/** A meaningful query, sometimes with one hostile part: it runs, or only that part stops it. */
 function sound(r: Random, bait: Bait): string {
   const g = { r, bait, hostile: 0 }
   const value = (depth: number): string => {
@@ -60,7 +60,7 @@ function sound(r: Random, bait: Bait): string {
 interface Grammar {
   readonly r: Random
   readonly bait: Bait
-  /** How likely a part is hostile. */
+  /** The probability that a part is hostile. */
   readonly hostile: number
 }
 
@@ -248,7 +248,7 @@ function hostile({ r, bait }: Grammar): string {
   ])
 }
 
-/** A name that hides one of ours, means something elsewhere, or is full of signs. */
+/** A name that shadows one of ours, has a meaning elsewhere, or contains special characters. */
 function name({ r, bait }: Grammar): string {
   return r.pick([
     ...[
@@ -280,7 +280,7 @@ function name({ r, bait }: Grammar): string {
   ])
 }
 
-/** One character more, less or other. */
+/** The text with one character added, removed or changed. */
 function mangled(r: Random, text: string): string {
   const at = r.int(0, text.length - 1)
   const sign = r.pick([

@@ -16,7 +16,7 @@ beforeAll(async () => {
   guard = createGuard(client, (error) => explainFailure(error, DEFAULT_QUERY_CAPS))
 })
 
-/** Each is wrong wherever an expression may stand. */
+/** Each is forbidden wherever an expression may stand. */
 const FORBIDDEN = [
   "file('/proc/self/environ')",
   'FILE(a)',
@@ -37,7 +37,7 @@ const FORBIDDEN = [
   "(select 1 from merge('.*'))",
 ]
 
-test('queries of allowed parts pass, whatever their shape, and their normal form passes unchanged', async () => {
+test('accepts queries of allowed parts in any shape, and their normal form unchanged', async () => {
   const queries = Array.from({ length: QUERIES }, () => select(random, 2))
   await inParallel(queries, async (query) => {
     const normal = await guard.check(query).catch((error) => ({ text: `${error}: ${query}` }))
@@ -46,7 +46,7 @@ test('queries of allowed parts pass, whatever their shape, and their normal form
   })
 })
 
-test('one forbidden part is found, wherever it stands', async () => {
+test('finds one forbidden part, wherever it stands', async () => {
   const queries = Array.from({ length: QUERIES }, () => select(random, 2, random.pick(FORBIDDEN)))
   await inParallel(queries, async (query) => {
     const error = await guard.check(query).catch((refusal) => refusal)
@@ -55,11 +55,11 @@ test('one forbidden part is found, wherever it stands', async () => {
   })
 })
 
-/** A SELECT with subqueries up to `depth` deep; `part` stands in one of its places. */
+/** A SELECT with subqueries up to `depth` deep; `part` stands in one of its clauses. */
 function select(r: Random, depth: number, part?: string): string {
-  const places = ['list', 'from', 'where', 'group', 'order', 'having', 'union'] as const
-  const at = part === undefined ? undefined : r.pick(places)
-  const here = (place: string) => (place === at ? part : undefined)
+  const clauseNames = ['list', 'from', 'where', 'group', 'order', 'having', 'union'] as const
+  const at = part === undefined ? undefined : r.pick(clauseNames)
+  const here = (clause: string) => (clause === at ? part : undefined)
   const inner = depth > 0 && (at === 'from' || r.bool(0.4))
   const from = inner
     ? `(${select(r, depth - 1, here('from'))}) as t${r.int(1, 9)}`

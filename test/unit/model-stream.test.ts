@@ -15,21 +15,21 @@ const REQUEST: ModelRequest = {
   outputSchema: null,
 }
 
-/** `told` is what onText heard; `|` where the answer was started again. */
-async function stream(script: Script): Promise<{ answer: ModelAnswer; told: string[]; requests: number }> {
+/** `deltas` is what onText received; `|` where the answer was restarted. */
+async function stream(script: Script): Promise<{ answer: ModelAnswer; deltas: string[]; requests: number }> {
   const server = startModelServer(script)
-  const told: string[] = []
+  const deltas: string[] = []
   const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 2 })
-  const listeners = { onText: (delta: string) => told.push(delta), onRestart: () => told.push('|') }
+  const listeners = { onText: (delta: string) => deltas.push(delta), onRestart: () => deltas.push('|') }
   const answer = await model.ask({ ...REQUEST, ...listeners }, new AbortController().signal)
-  return { answer, told, requests: server.requests.length }
+  return { answer, deltas, requests: server.requests.length }
 }
 
 const NUMBERS = Array.from({ length: 100 }, (_, i) => `${i}`)
 
 const text = (content: unknown, more: object = {}) => ({ choices: [{ index: 0, delta: { content }, ...more }] })
 const calls = (...tool_calls: object[]) => ({ choices: [{ delta: { tool_calls } }] })
-const called = (name: string | undefined, part: string, more: object = {}) => ({
+const functionPart = (name: string | undefined, part: string, more: object = {}) => ({
   ...more,
   function: { ...(name !== undefined && { name }), arguments: part },
 })
@@ -39,37 +39,37 @@ async function toolCallsOf(...events: object[]) {
   return answer.toolCalls.map(({ id, name, arguments: given }) => `${id} ${name} ${given}`)
 }
 
-test('text is told piece by piece, as it comes', async () => {
+test('passes on text deltas as they arrive', async () => {
   const first = Promise.withResolvers<void>()
   const server = startModelServer({ text: ['a', 'b'], intervalMs: 30 })
-  const told: string[] = []
+  const deltas: string[] = []
   const onText = (delta: string) => {
-    told.push(delta)
+    deltas.push(delta)
     first.resolve()
   }
   const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url })
   const answer = model.ask({ ...REQUEST, onText }, new AbortController().signal)
   await first.promise
-  expect(told).toEqual(['a'])
+  expect(deltas).toEqual(['a'])
   expect(server.open).toBe(1)
   expect((await answer).content).toBe('ab')
 })
 
-test('events arrive whole however the bytes are cut', async () => {
+test('decodes events wherever the bytes are split', async () => {
   const pieces = ['Grüße ', '日本語 ', '👩‍👩‍👧 ', '"\\n\r\n\u2028']
   const toolCalls = [{ id: 'c', name: 'look_up', arguments: { q: 'ä👍' } }]
   for (const pieceBytes of [1, 2, 3, 7, 64]) {
-    const { answer, told } = await stream({ text: pieces, toolCalls, pieceBytes, usage: [3, 4] })
-    expect(told).toEqual(pieces)
+    const { answer, deltas } = await stream({ text: pieces, toolCalls, pieceBytes, usage: [3, 4] })
+    expect(deltas).toEqual(pieces)
     expect(answer.content).toBe(pieces.join(''))
     expect(answer.toolCalls[0]!.arguments).toBe('{"q":"ä👍"}')
     expect(answer.usage).toEqual({ inputTokens: 3, outputTokens: 4 })
   }
 })
 
-test('a character that is cut in two is told once it is whole', async () => {
-  const { answer, told } = await stream({ events: [text('a\ud83d'), text('\udc4db'), text('\ud83d'), '[DONE]'] })
-  expect(told).toEqual(['a', '👍b'])
+test('holds back a split surrogate pair until it is whole', async () => {
+  const { answer, deltas } = await stream({ events: [text('a\ud83d'), text('\udc4db'), text('\ud83d'), '[DONE]'] })
+  expect(deltas).toEqual(['a', '👍b'])
   expect(answer.content).toBe('a👍b\ufffd')
 })
 
@@ -79,88 +79,92 @@ test.each<[string, Turn['events'], string | null]>([
   ['no delta at the end', [text('x'), { choices: [{ finish_reason: 'stop' }] }], 'x'],
   ['no [DONE]', [text('x'), text(null, { finish_reason: 'stop' })], 'x'],
   ['no finish_reason', [text('x'), '[DONE]'], 'x'],
-  ['nothing said', [text(null), '[DONE]'], null],
+  ['no content', [text(null), '[DONE]'], null],
   ['whatever comes after [DONE]', [text('x'), '[DONE]', text('y')], 'x'],
-])('%s is no trouble', async (_name, events, content) => {
+])('accepts %s', async (_name, events, content) => {
   const { answer, requests } = await stream({ events: events! })
   expect(answer).toMatchObject({ content, finishReason: 'stop', usage: { inputTokens: 0, outputTokens: 0 } })
   expect(requests).toBe(1)
 })
 
-test('usage is the last that was told', async () => {
-  const counted = (prompt_tokens: number, completion_tokens: number) => ({
+test('uses the last usage that was reported', async () => {
+  const usage = (prompt_tokens: number, completion_tokens: number) => ({
     choices: [],
     usage: { prompt_tokens, completion_tokens },
   })
-  const { answer } = await stream({ events: [text('x'), counted(5, 1), counted(5, 2), { usage: null }, '[DONE]'] })
+  const { answer } = await stream({ events: [text('x'), usage(5, 1), usage(5, 2), { usage: null }, '[DONE]'] })
   expect(answer.usage).toEqual({ inputTokens: 5, outputTokens: 2 })
 })
 
-test('tool calls are put together by index', async () => {
+test('joins tool calls by index', async () => {
   const got = await toolCallsOf(
-    calls(called('a', '', { index: 0, id: '1' }), called('b', '{"y', { index: 1, id: '2' })),
-    calls(called(undefined, '{"x":', { index: 0 })),
-    calls(called(undefined, '":2}', { index: 1 }), called(undefined, '1}', { index: 0 })),
+    calls(functionPart('a', '', { index: 0, id: '1' }), functionPart('b', '{"y', { index: 1, id: '2' })),
+    calls(functionPart(undefined, '{"x":', { index: 0 })),
+    calls(functionPart(undefined, '":2}', { index: 1 }), functionPart(undefined, '1}', { index: 0 })),
   )
   expect(got).toEqual(['1 a {"x":1}', '2 b {"y":2}'])
 })
 
-test('tool calls are put together without an index: by id, or one after the other', async () => {
+test('joins tool calls without an index: by id, or in order', async () => {
   const byId = await toolCallsOf(
-    calls(called('a', '{', { id: '1' })),
-    calls(called('b', '[', { id: '2' })),
-    calls(called(undefined, '}', { id: '1' }), called(undefined, ']', { id: '2' })),
+    calls(functionPart('a', '{', { id: '1' })),
+    calls(functionPart('b', '[', { id: '2' })),
+    calls(functionPart(undefined, '}', { id: '1' }), functionPart(undefined, ']', { id: '2' })),
   )
   expect(byId).toEqual(['1 a {}', '2 b []'])
-  const inTurn = await toolCallsOf(calls(called('a', '{')), calls(called(undefined, '}')), calls(called('b', '[]')))
-  expect(inTurn).toEqual(['call_1_0 a {}', 'call_1_1 b []'])
+  const inOrder = await toolCallsOf(
+    calls(functionPart('a', '{')),
+    calls(functionPart(undefined, '}')),
+    calls(functionPart('b', '[]')),
+  )
+  expect(inOrder).toEqual(['call_1_0 a {}', 'call_1_1 b []'])
 })
 
-test('tool calls that all have the same index, but ids of their own, are told apart', async () => {
+test('distinguishes tool calls with the same index by id', async () => {
   const got = await toolCallsOf(
-    calls(called('a', '{}', { index: 0, id: '1' })),
-    calls(called('b', '[', { index: 0, id: '2' })),
-    calls(called(undefined, ']', { index: 0 })),
+    calls(functionPart('a', '{}', { index: 0, id: '1' })),
+    calls(functionPart('b', '[', { index: 0, id: '2' })),
+    calls(functionPart(undefined, ']', { index: 0 })),
   )
   expect(got).toEqual(['1 a {}', '2 b []'])
 })
 
-test('a name that is repeated with each piece is taken once', async () => {
-  const piece = (part: string) => calls(called('a', part, { index: 0, id: '1' }))
+test('takes a name that every piece repeats once', async () => {
+  const piece = (part: string) => calls(functionPart('a', part, { index: 0, id: '1' }))
   expect(await toolCallsOf(piece('{'), piece('}'))).toEqual(['1 a {}'])
 })
 
 test.each<[string, Turn]>([
-  ['is cut', { text: ['a', 'b', 'c'], cutAfter: 3 }],
+  ['is cut off', { text: ['a', 'b', 'c'], cutAfter: 3 }],
   ['just ends', { text: ['a', 'b', 'c'], stopAfter: 3 }],
   ['becomes malformed', { events: [text('a'), text('b'), '{"choices": [{"del', '[DONE]'] }],
   ['reports that the server failed', { events: [text('a'), text('b'), { error: { type: 'server_error' } }] }],
-])('a stream that %s in its middle is asked for again', async (_name, fault) => {
-  const { answer, told, requests } = await stream([fault, fault, { text: ['d', 'e'] }])
-  expect(told).toEqual(['a', 'b', '|', 'a', 'b', '|', 'd', 'e'])
+])('retries a stream that %s in the middle', async (_name, fault) => {
+  const { answer, deltas, requests } = await stream([fault, fault, { text: ['d', 'e'] }])
+  expect(deltas).toEqual(['a', 'b', '|', 'a', 'b', '|', 'd', 'e'])
   expect(answer.content).toBe('de')
   expect(requests).toBe(3)
 })
 
-test('a stream that never holds is given up after four attempts', async () => {
+test('gives up on a stream that keeps breaking off after four attempts', async () => {
   let isRead = Promise.withResolvers<void>()
   const server = startModelServer(() => {
     isRead = Promise.withResolvers()
     return { text: ['a', 'b'], cutAfter: 2, cutWhen: isRead.promise }
   })
-  const told: string[] = []
+  const deltas: string[] = []
   const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url, backoffMs: 2 })
   const onText = (delta: string) => {
-    told.push(delta)
+    deltas.push(delta)
     isRead.resolve()
   }
-  const listeners = { onText, onRestart: () => told.push('|') }
+  const listeners = { onText, onRestart: () => deltas.push('|') }
   const asked = model.ask({ ...REQUEST, ...listeners }, new AbortController().signal)
   await expect(asked).rejects.toThrow(/answer broke off: .*\(ECONNRESET\) \(asked 4 times\)/)
-  expect(told.join('')).toBe('a|a|a|a')
+  expect(deltas.join('')).toBe('a|a|a|a')
 })
 
-test('an error in the stream that asking again would not mend is final', async () => {
+test('does not retry a permanent error in the stream', async () => {
   const fault = { events: [text('a'), { error: { message: 'Bad key', type: 'invalid_request_error' } }] }
   await expect(stream(fault)).rejects.toThrow('the model provider reported: Bad key (invalid_request_error)')
   const named = new Response('event: error\ndata: {"message": "Overloaded", "status": 400}\n\n')
@@ -169,33 +173,33 @@ test('an error in the stream that asking again would not mend is final', async (
   )
 })
 
-test('a server that cannot stream is taken at its word', async () => {
+test('accepts a server that answers without streaming', async () => {
   const body = JSON.stringify({ choices: [{ message: { content: 'All at once' } }] })
-  const { answer, told } = await stream({ body })
-  expect(told).toEqual(['All at once'])
+  const { answer, deltas } = await stream({ body })
+  expect(deltas).toEqual(['All at once'])
   expect(answer.content).toBe('All at once')
 })
 
 test.each([undefined, 5])(
-  'aborting in the middle closes the connection, and no more is told (interval: %p)',
+  'an abort in the middle closes the connection and reports no more deltas (interval: %p)',
   async (intervalMs) => {
     const abort = new AbortController()
     const server = startModelServer({ text: NUMBERS, ...(intervalMs !== undefined && { intervalMs }) })
     const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url })
-    const told: string[] = []
+    const deltas: string[] = []
     const onText = (delta: string) => {
-      told.push(delta)
+      deltas.push(delta)
       if (delta === '3') abort.abort(new Error('cancelled'))
     }
     await expect(model.ask({ ...REQUEST, onText }, abort.signal)).rejects.toThrow('cancelled')
-    expect(told).toEqual(['0', '1', '2', '3'])
+    expect(deltas).toEqual(['0', '1', '2', '3'])
     await eventually(() => server.open === 0)
     expect(server.aborted).toBe(intervalMs === undefined ? 0 : 1)
     expect(server.requests).toHaveLength(1)
   },
 )
 
-test('what the listener throws comes back as it is, and the connection is closed', async () => {
+test('an error of the listener is rethrown unchanged, and the connection is closed', async () => {
   const server = startModelServer({ text: NUMBERS, intervalMs: 5 })
   const model = createOpenAiModel({ apiKey: undefined, baseUrl: server.url })
   const onText = () => {
@@ -208,7 +212,7 @@ test('what the listener throws comes back as it is, and the connection is closed
   expect(server.requests).toHaveLength(1)
 })
 
-test('events of any form are read as the standard says, from any pieces', async () => {
+test('parses event streams as the standard says, however they are split', async () => {
   const random = seededRandom('event streams')
   for (let round = 0; round < 200; round++) {
     const expected: string[][] = []

@@ -27,7 +27,7 @@ const TEXTS = [
 const TYPES = ['t', 'é😀', '"\\\n\t', '\u2028', 'x'.repeat(LIMITS.type_length)]
 const PAYLOADS = ['{}', '{ "n" : 12345678901234567890 }', '{"é":"\\u0000😀"}', `{"t":"${'z'.repeat(70_000)}"}`]
 
-test('event blocks are read back value for value', () => {
+test('event blocks round-trip exactly', () => {
   const block = new EventBlock()
   for (let trial = 0; trial < TRIALS; trial++) {
     const firstSeq = random.pick([1, 2 ** 32 - 2, 2 ** 52])
@@ -66,7 +66,7 @@ test('event blocks are read back value for value', () => {
     const read = readBack(block.build(firstSeq, RECEIVED_AT, 'epoch-1'))
     block.clear()
     expect(rowsOf(read)).toEqual(expected)
-    // By column, and in any order.
+    // By column, in any order.
     for (const row of [expected.length - 1, 0, random.int(0, expected.length - 1)]) {
       expect<unknown>(read.strings('payload').at(row)).toBe(expected[row].payload)
       expect<unknown>(read.numbers('level').at(row)).toBe(expected[row].level)
@@ -75,7 +75,7 @@ test('event blocks are read back value for value', () => {
   }
 })
 
-test('blocks of runs are read back value for value, with and without nulls', () => {
+test('run blocks round-trip exactly, with and without nulls', () => {
   const block = RecordBlock.ofRuns()
   for (let trial = 0; trial < TRIALS; trial++) {
     const rows = Array.from({ length: random.int(1, 20) }, runRow)
@@ -87,7 +87,7 @@ test('blocks of runs are read back value for value, with and without nulls', () 
   }
 })
 
-test('blocks of tasks are read back value for value, with and without nulls', () => {
+test('task blocks round-trip exactly, with and without nulls', () => {
   const block = RecordBlock.ofTasks()
   for (let trial = 0; trial < TRIALS; trial++) {
     const rows = Array.from({ length: random.int(1, 20) }, taskRow)
@@ -99,7 +99,7 @@ test('blocks of tasks are read back value for value, with and without nulls', ()
   }
 })
 
-test('what an earlier version left out is absent, and asking for it by name is a mistake that is said', () => {
+test('a column missing from an older block is absent, and reading it by name throws', () => {
   const block = new RecordBlock<TaskRow>([
     ['run_id', 'UUID'],
     ['name', 'String'],
@@ -113,7 +113,7 @@ test('what an earlier version left out is absent, and asking for it by name is a
   expect(() => read.strings('seq')).toThrow(RangeError)
 })
 
-test('a column of a type that the journal does not write is refused', () => {
+test('rejects a column type that the journal does not write', () => {
   const pieces = new EventBlock()
   pieces.add(batchOf(runRef(), [{ type: 't' }]), RECEIVED_AT)
   const bytes = Buffer.concat(pieces.build(1, RECEIVED_AT, 'epoch-1'))
@@ -122,7 +122,7 @@ test('a column of a type that the journal does not write is refused', () => {
   expect(() => new NativeBlock(bytes)).toThrow('UInt63')
 })
 
-/** The block as it lies in a frame: somewhere in a larger piece of memory. */
+/** The block as it lies in a frame: inside a larger buffer. */
 function readBack(pieces: readonly Buffer[]): NativeBlock {
   const ahead = Buffer.alloc(random.int(0, 9), 0xff)
   const memory = Buffer.concat([ahead, ...pieces, Buffer.alloc(random.int(0, 9), 0xff)])
@@ -193,7 +193,7 @@ function text(): string {
   return random.pick(TEXTS)
 }
 
-/** Of up to 53 bits, either sign. */
+/** Up to 53 bits, either sign. */
 function integer(): number {
   const edges = [
     0,

@@ -4,7 +4,7 @@ import type { Call, HostedRun, RunOutcome, Step } from '../../src/hosted/store/r
 import { RawJson } from '../../src/http/raw-json.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 
-/** What a run puts out, for readers who begin anywhere, before and after a restart (docs/specification.md#hosted-agents). */
+/** A run's output stream, for readers that start anywhere, before and after a restart (docs/specification.md#hosted-agents). */
 
 const RUN = { runId: 'the-run' } as HostedRun
 const DONE: RunOutcome = {
@@ -33,7 +33,7 @@ function parse(text: string): Frame[] {
     })
 }
 
-/** Reads a log as a client does, whenever it is told of something. */
+/** Reads a log as a client does, whenever it is notified. */
 class Reader {
   readonly frames: Frame[] = []
   isOver = false
@@ -54,7 +54,7 @@ class Reader {
     this.isOver = isOver
   }
 
-  /** What a client would show: the texts of the steps, and everything else. */
+  /** What a client displays: the text of each step, and all other frames. */
   get shown() {
     const texts: Record<string, string> = {}
     for (const { event, data } of this.frames)
@@ -86,7 +86,7 @@ function stepOf(step: number, content: string, attempt = `a${step}`): Step {
   return { step, attempt, content, toolCalls: [], remark: null, inputTokens: 0, outputTokens: 0 }
 }
 
-/** A run that goes its way at random; `stored` is what its rows would say at each moment. */
+/** A run with random steps; `stored` rebuilds the log from its rows at any moment. */
 function live(random: Random, onChange: (log: OutputLog, stored: () => OutputLog) => void) {
   const log = new OutputLog(RUN.runId)
   const steps: Step[] = []
@@ -130,8 +130,8 @@ function live(random: Random, onChange: (log: OutputLog, stored: () => OutputLog
   return { log, stored: whole }
 }
 
-describe('whoever reads a run', () => {
-  test('sees the same in the end, wherever and whenever it begins or breaks off, also by the rows alone', () => {
+describe('a reader of a run', () => {
+  test('ends up with the same output, wherever and whenever it starts or reconnects, even from the rows alone', () => {
     const random = seededRandom('output-log')
     for (let round = 0; round < 60; round++) {
       const readers: Reader[] = []
@@ -155,7 +155,7 @@ describe('whoever reads a run', () => {
     }
   })
 
-  test('and lost its process sees of the next one what it has not seen, and the unfinished step anew', () => {
+  test('that loses its process gets from the next one what it has not seen, and the unfinished step again', () => {
     const random = seededRandom('output-log restart')
     for (let round = 0; round < 60; round++) {
       let seen: { frames: readonly Frame[]; log: OutputLog } | undefined
@@ -168,20 +168,20 @@ describe('whoever reads a run', () => {
       const { frames, log } = seen
       const step = log.lastStep + 1
       log.beginText(step, 'next')
-      log.addText('Anew.')
+      log.addText('Again.')
       log.close(DONE, null)
       const reader = new Reader(log, frames.length === 0 ? OUTPUT_START : parseOutputId(frames.at(-1)!.id)!)
       const both = new Reader(log)
       const whole = both.shown
       both.frames.splice(0, both.frames.length, ...frames, ...reader.frames)
-      expect(both.shown.texts[step]).toBe('Anew.')
+      expect(both.shown.texts[step]).toBe('Again.')
       expect(both.shown).toEqual(whole)
     }
   })
 })
 
-describe('places', () => {
-  test('go on after those that calls and pauses have had before', () => {
+describe('frame numbers', () => {
+  test('continue after those of earlier calls and pauses', () => {
     const log = OutputLog.of({ run: RUN, steps: [stepOf(1, '')], calls: [call(1, 0, [2, 5]), call(1, 1, [3, null])] })
     expect(log.nextFrameNumber()).toBe(6)
     log.skipFrameNumbers(9)
@@ -189,20 +189,20 @@ describe('places', () => {
     expect(log.nextFrameNumber()).toBe(10)
   })
 
-  test('of a stored run are in their order, whatever the order of its calls', () => {
+  test('of a stored run are in order, whatever the order of its calls', () => {
     const log = OutputLog.of({ run: RUN, steps: [stepOf(1, '')], calls: [call(1, 0, [1, 4]), call(1, 1, [2, 3])] })
     expect(parse(framesAfter(log, OUTPUT_START).text).map(({ id }) => id)).toEqual(['1.1.1', '1.1.2', '1.1.3', '1.1.4'])
   })
 })
 
-describe('the end', () => {
+describe('the last frame', () => {
   const ended = (outcome: RunOutcome) => {
     const log = OutputLog.of({ run: RUN, steps: [stepOf(1, 'x')], calls: [] })
     log.close(outcome, 'the-session')
     return parse(framesAfter(log, endOf(OutputLog.of({ run: RUN, steps: [stepOf(1, 'x')], calls: [] }))).text)
   }
 
-  test('of a run that failed is an error with its reason as the code, else its status', () => {
+  test('of a failed run is an error with its reason as the code, or its status', () => {
     const failed = { ...DONE, status: 'failed', output: null, errorMessage: 'why' } as const
     const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 }
     const [frame] = ended({ ...failed, errorDetail: RawJson.of({ reason: 'max_steps' }) })
@@ -217,27 +217,27 @@ describe('the end', () => {
     })
   })
 
-  test('of a executor that lets go of a run is no frame', () => {
+  test('does not exist when an executor releases a run', () => {
     const log = new OutputLog(RUN.runId)
     log.close({ kind: 'released', status: 'running' }, null)
     expect(framesAfter(log, OUTPUT_START)).toMatchObject({ text: '', isOver: false })
     expect(log.isClosed).toBe(true)
   })
 
-  test('is over for whoever comes later, and told once', () => {
+  test('is sent once; later readers see that the output is over', () => {
     const log = OutputLog.of({ run: RUN, steps: [stepOf(1, 'x')], calls: [] })
     log.close(DONE, null)
     expect(framesAfter(log, endOf(log))).toMatchObject({ text: '', isOver: true })
   })
 
-  test('stays on one line, whatever a caller’s own JSON looks like', () => {
+  test("stays on one line, whatever the caller's JSON looks like", () => {
     const [frame] = ended({ ...DONE, output: new RawJson('{\n  "a": 1,\r\n  "b": "x\\ny"\n}') })
     expect(frame!.data).toMatchObject({ output: { a: 1, b: 'x\ny' } })
   })
 })
 
 test.each(['', '1', '1.0', '1.3.0', 'a.0.0', '1.0.0.', '1.0.0.a b', ' 1.0.0', '1.0.0\n', '9999999999.0.0'])(
-  '%j is the id of no frame',
+  'rejects the frame id %j',
   (text) => {
     expect(parseOutputId(text)).toBeNull()
   },

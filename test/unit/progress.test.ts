@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
 import { createProgressLine } from '../../src/ops/progress.ts'
 
-test('on a terminal, all that is under way is on one line, which goes with the last of it', async () => {
+test('on a terminal, everything in progress shares one line, which disappears at the end', async () => {
   let shown = ''
   const progress = createProgressLine({ write: (text) => (shown += text), columns: () => 40 })
-  /** What is on the line now. */
+  /** The current content of the line. */
   const line = () => shown.split('\r\x1b[K').at(-1)
   const first = Promise.withResolvers<void>()
   const second = Promise.withResolvers<void>()
@@ -24,7 +24,7 @@ test('on a terminal, all that is under way is on one line, which goes with the l
   expect(shown).not.toContain('\n')
 })
 
-test('for a person, the log is plain text that cannot steer the terminal', () => {
+test('the text log for people cannot contain terminal control sequences', () => {
   const lines: string[] = []
   const log = createLog('info', (line) => lines.push(line), 'text')
   log.info('started', { pid: 12, url: 'http://127.0.0.1:3000', words: 'two words', odd: '\x1b[2J', of: { a: 1 } })

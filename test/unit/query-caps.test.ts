@@ -20,7 +20,7 @@ test('a workspace has a fixed number of slots, and a slot is released only once'
   expect(() => slots.take('a')).toThrow(ApiError)
 })
 
-test('only what passes while the engine is waited for counts as its time', async () => {
+test('counts only the time spent waiting for the engine', async () => {
   let isSpent = false
   const time = new EngineTime(60, () => {
     isSpent = true
@@ -32,7 +32,7 @@ test('only what passes while the engine is waited for counts as its time', async
   await time.during(eventually(() => isSpent))
 })
 
-test('what was found out is asked for once, and the oldest is forgotten when there is too much', async () => {
+test('caches results, evicts the oldest, and does not cache errors', async () => {
   const asked: string[] = []
   const remembered = new Remembered<string>()
   const ask = (text: string) =>
@@ -52,12 +52,12 @@ test('what was found out is asked for once, and the oldest is forgotten when the
   expect(asked.at(-1)).toBe('abc')
 })
 
-test('an answer is told from the block that ends it, wherever the pieces are cut', () => {
+test('separates the rows from the final exception block, wherever the pieces are split', () => {
   const random = seededRandom('exception blocks')
   for (let round = 0; round < 200; round++) {
     const tag = mintExceptionTag()
     const failure = new ClickHouseFailure(395, 'SOME_ERROR', `it's (like) this:\n${'é'.repeat(random.int(0, 50))}.`)
-    // Rows that look much like the block.
+    // Rows that look like the block.
     const rows = Buffer.from(Array.from({ length: random.int(0, 30) }, () => random.pick(LOOKALIKES)).join(''))
     const fails = random.bool()
     const sent = fails ? Buffer.concat([rows, exceptionBlock(tag, failure, '26.1')]) : rows
@@ -87,20 +87,20 @@ const LOOKALIKES = [
   '\n',
 ]
 
-test('positions in a text are counted in characters', () => {
-  const said = (message: string) => new ApiError('VALIDATION_ERROR', message)
+test('counts positions in a text in characters', () => {
+  const error = (message: string) => new ApiError('VALIDATION_ERROR', message)
   const query = "select 'é',\n 'ü' x y z"
   const at = Buffer.byteLength(query.slice(0, query.indexOf('y'))) + 1
-  const told = atCharacters(said(`query: Syntax error: failed at position ${at} (y) (line 2, col 9): y z`), query)
-  expect(told).toMatchObject({
+  const converted = atCharacters(error(`query: Syntax error: failed at position ${at} (y) (line 2, col 9): y z`), query)
+  expect(converted).toMatchObject({
     code: 'VALIDATION_ERROR',
     message: 'query: Syntax error: failed at position 20 (y) (line 2, col 8): y z',
   })
-  const plain = said('query: Syntax error: failed at position 8 (x)')
+  const plain = error('query: Syntax error: failed at position 8 (x)')
   expect(atCharacters(plain, 'select 1 x y')).toBe(plain)
 })
 
-test('each restart that a workspace causes has its queries refused for longer, and other workspaces none', () => {
+test('each engine restart that a workspace causes blocks its queries for longer, and never those of other workspaces', () => {
   let ms = 0
   const penalties = new Penalties(30, { now: () => ms })
   const secondsOf = (workspace: string) => {
@@ -112,16 +112,16 @@ test('each restart that a workspace causes has its queries refused for longer, a
       return (error as ApiError).retryAfterSeconds
     }
   }
-  const told = []
+  const waits = []
   for (let restart = 0; restart < 6; restart++) {
     penalties.add('a')
-    told.push(secondsOf('a'))
+    waits.push(secondsOf('a'))
     expect(secondsOf('b')).toBe(0)
-    ms += (told.at(-1) ?? 0) * 1000
+    ms += (waits.at(-1) ?? 0) * 1000
     expect(secondsOf('a')).toBe(0)
   }
-  expect(told).toEqual([30, 120, 480, 1_920, 3_600, 3_600])
-  // Long ago is forgotten, once somebody else is counted.
+  expect(waits).toEqual([30, 120, 480, 1_920, 3_600, 3_600])
+  // Old restarts are forgotten once another workspace is counted.
   ms += 7 * 3_600_000
   penalties.add('b')
   penalties.add('a')

@@ -33,7 +33,7 @@ async function fixture(onChange?: () => void) {
 }
 
 const task = (status: 'running' | 'completed', id = crypto.randomUUID()) => ({ id, name: 't', status }) as const
-/** Ends the connection of the relay that holds the lock. */
+/** Terminates the relay's connection that holds the lock. */
 async function cutConnection(): Promise<void> {
   await database.sql`
     select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
@@ -45,7 +45,7 @@ const statusesOf = (changes: readonly Change[], runId: string) =>
   changes.filter(({ row }) => row.run_id === runId).map(({ kind, row }) => `${kind} ${row.status}`)
 
 describe('the outbox relay', () => {
-  test('appends every committed change once, whole, in the order of each run, and empties the outbox', async () => {
+  test('appends every committed change once, unchanged, in the order of each run, and empties the outbox', async () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
@@ -102,7 +102,7 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('keeps the order of each run although one round carries many of its changes', async () => {
+  test('keeps the order of each run even when one round carries many of its changes', async () => {
     const { runs, tasks, caller } = await fixture()
     const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
     await tasks.report(caller, { run_id, task: task('completed') })
@@ -116,7 +116,7 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('finds what another process has committed, without being told', async () => {
+  test('finds changes that another process committed, without a notification', async () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
@@ -127,7 +127,7 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('a connection lost between append and delete appends nothing twice', async () => {
+  test('appends nothing twice when the connection is lost between append and delete', async () => {
     const { runs, tasks, caller } = await fixture()
     const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
     await tasks.report(caller, { run_id, task: task('running') })
@@ -140,7 +140,7 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('connections lost again and again append nothing twice, although more comes along each time', async () => {
+  test('appends nothing twice when connections are lost again and again while more changes arrive', async () => {
     const { runs, caller } = await fixture()
     const ids: string[] = []
     const begin = async () => ids.push((await runs.start(caller, { agent_id: caller.agentId }, mint)).run_id)
@@ -157,14 +157,14 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('a process that dies between append and delete appends nothing twice after its restart', async () => {
+  test('appends nothing twice after a crash between append and delete', async () => {
     const { runs, tasks, caller } = await fixture()
     const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
     await tasks.report(caller, { run_id, task: task('running') })
     await tasks.report(caller, { run_id, task: task('running') })
     const first = await openJournal()
     const changes: Change[] = []
-    // The process stops for ever at the moment when both frames are durable.
+    // The process hangs when both frames are durable.
     const dies = async () => void (await new Promise(() => {}))
     startOutboxRelay({ sql: database.sql, journal: noting(first.journal, changes, dies), log })
     await eventually(() => changes.length === 3)
@@ -179,7 +179,7 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('a database that was set back gives the numbers of its outbox rows again, and nothing is taken for what was appended before', async () => {
+  test('appends new changes of a restored database that reuses outbox ids', async () => {
     const { runs, caller, sql } = await fixture()
     const { journal } = await openJournal()
     const changes: Change[] = []
@@ -215,7 +215,7 @@ describe('the outbox relay', () => {
     await Promise.all(relays.map((relay) => relay.stop()))
   })
 
-  test('while the journal refuses, changes wait in the outbox; then they are appended', async () => {
+  test('changes wait in the outbox while the journal rejects them, then are appended', async () => {
     const { runs, caller } = await fixture()
     const { run_id } = await runs.start(caller, { agent_id: caller.agentId }, mint)
     const { journal } = await openJournal()
@@ -235,7 +235,7 @@ describe('the outbox relay', () => {
     await relay.stop()
   })
 
-  test('a flush that is waiting when the relay stops is told so', async () => {
+  test('rejects a pending flush when the relay stops', async () => {
     await fixture()
     const { journal } = await openJournal()
     const relay = startOutboxRelay({ sql: database.sql, journal, log })

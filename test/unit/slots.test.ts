@@ -2,12 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import { Slots } from '../../src/hosted/scheduler/slots.ts'
 import { seededRandom } from '../support/random.ts'
 
-/** Which run is executed next: limits in total and per workspace, and every workspace gets its turn. */
+/** Which run is executed next: limits in total and per workspace, and round robin between workspaces. */
 
 const shares = (slots: Slots, ...line: string[]) => Object.fromEntries(slots.share(line))
 
 describe('a slot', () => {
-  test('is taken until there are none, of the process or of the workspace', () => {
+  test('is taken until the process or the workspace has no free one', () => {
     const slots = new Slots(3, 2)
     expect(['a', 'a', 'a', 'b', 'b'].map((workspace) => slots.take(workspace))).toEqual([
       true,
@@ -20,7 +20,7 @@ describe('a slot', () => {
     expect(slots.take('b')).toBe(true)
   })
 
-  test('is not taken past those that are queued', () => {
+  test('is not taken ahead of queued runs', () => {
     const slots = new Slots(10, 10)
     slots.enqueued('a')
     expect([slots.take('a'), slots.take('b'), slots.isAnyQueued]).toEqual([false, true, true])
@@ -40,30 +40,30 @@ describe('a slot', () => {
   })
 })
 
-describe('free places', () => {
-  test('go to the workspaces in line one by one', () => {
+describe('free slots', () => {
+  test('go to the waiting workspaces round robin', () => {
     expect(shares(new Slots(5, 9), 'c', 'a', 'b')).toEqual({ a: 2, b: 2, c: 1 })
     expect(shares(new Slots(9, 2), 'a', 'b')).toEqual({ a: 2, b: 2 })
   })
 
-  test('go on after the workspace that had the last one', () => {
+  test('continue after the workspace that got the last one', () => {
     const slots = new Slots(1, 9)
-    const turns = Array.from({ length: 6 }, () => {
-      const [turn] = Object.keys(shares(slots, 'a', 'b', 'c'))
-      slots.release(turn!)
-      return turn
+    const served = Array.from({ length: 6 }, () => {
+      const [workspace] = Object.keys(shares(slots, 'a', 'b', 'c'))
+      slots.release(workspace!)
+      return workspace
     })
-    expect(turns).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+    expect(served).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
   })
 
-  test('leave out a workspace that has as many as it may', () => {
+  test('skip a workspace at its limit', () => {
     const slots = new Slots(4, 2)
     slots.force('a')
     slots.force('a')
     expect(shares(slots, 'a', 'b')).toEqual({ b: 2 })
   })
 
-  test('are taken by that: nobody else gets them meanwhile', () => {
+  test('are taken at once: no other workspace can get them', () => {
     const slots = new Slots(2, 2)
     expect(shares(slots, 'a')).toEqual({ a: 2 })
     expect([slots.take('b'), shares(slots, 'b')]).toEqual([false, {}])
@@ -71,15 +71,15 @@ describe('free places', () => {
     expect(slots.take('b')).toBe(true)
   })
 
-  test('are none when all are taken', () => {
+  test('do not exist when all slots are taken', () => {
     const slots = new Slots(1, 1)
     slots.force('a')
     expect(shares(slots, 'a', 'b')).toEqual({})
   })
 })
 
-test('no workspace with queued runs waits for more than one round of the others, whatever they do', () => {
-  const random = seededRandom('places')
+test('no workspace with queued runs waits longer than one round of the others', () => {
+  const random = seededRandom('slots')
   const names = [...'abcdefgh']
   for (let round = 0; round < 200; round++) {
     const [total, each] = [random.int(1, 6), random.int(1, 4)]

@@ -16,7 +16,7 @@ const KEY = { AGENT_RUN_KEY: 'svc_ws_x' }
 const { seed } = seededRandom('sql prompt')
 
 describe('the command line', () => {
-  test('says what is asked; key and address may come from the environment', () => {
+  test('reads all options; key and URL may come from the environment', () => {
     const args = ['SELECT 1', '--format=csv', '--param', 'a=1', '--param', 'b=x=y', '--wait-for', '12', '--output', 'f']
     expect(readArgs(args, { ...KEY, AGENT_RUN_URL: 'https://runs.example/ ' })).toEqual({
       url: 'https://runs.example',
@@ -49,17 +49,17 @@ describe('the command line', () => {
     [['--wait-for', ''], '--wait-for takes a seq, or "complete_through" of an earlier answer'],
     [['--url', 'localhost:3000'], '--url must begin with http:// or https://; got "localhost:3000"'],
     [['--key', 'secret'], 'a workspace key begins with svc_ws_; the one given does not'],
-  ])('%j is refused with what to do', (args, message) => {
+  ])('rejects %j and says what to do', (args, message) => {
     expect(() => readArgs(args, KEY)).toThrow(new CliError(message, 2))
   })
 
-  test('without a key, it says where to get one', () => {
+  test('says where to get a key when there is none', () => {
     expect(() => readArgs([], {})).toThrow(/^no key: set AGENT_RUN_KEY, or give --key svc_ws_…/)
   })
 })
 
 describe('statements', () => {
-  /** Parts of statements in which a semicolon ends nothing, and others. */
+  /** Parts of statements, some with a semicolon that ends nothing. */
   const part = fc.constantFrom(
     'SELECT 1',
     ' ',
@@ -80,7 +80,7 @@ describe('statements', () => {
     '$n',
   )
 
-  test('end at semicolons that mean it', () => {
+  test('end at semicolons outside literals and comments', () => {
     const statement = fc.array(part, { maxLength: 8 }).map((parts) => `x ${parts.join(' ')}`)
     const property = fc.property(fc.array(statement, { maxLength: 4 }), statement, (ended, rest) => {
       const text = `${ended.map((each) => `${each};`).join('')}${rest}`
@@ -90,17 +90,17 @@ describe('statements', () => {
   })
 
   test.each(["SELECT 'a;", 'SELECT "a;', 'SELECT `a;', 'SELECT $$a;', '/* a;', "SELECT '\\';"])(
-    '%j goes on: what it opens has not been closed',
+    '%j is incomplete: something is still open',
     (text) => {
       expect(splitStatements(text)).toEqual({ complete: [], rest: text })
     },
   )
 
-  test('mere comments and nothing are none', () => {
+  test('ignores comments and empty statements', () => {
     expect(splitStatements(' -- a\n;;/* b */ ;\n')).toEqual({ complete: [], rest: '' })
   })
 
-  test('are kept on one line, where they can be', () => {
+  test('are put on one line where possible', () => {
     expect(onOneLine("SELECT 1, -- one\n  'a\nb' /* c\n d */\nFROM events")).toBe(
       "SELECT 1, 'a\\nb' /* c d */ FROM events",
     )
@@ -108,7 +108,7 @@ describe('statements', () => {
   })
 })
 
-test('a message is followed by the place that it means, which is counted in characters', () => {
+test('marks the place of a syntax error, counted in characters', () => {
   const query = "SELECT 'ä€',\n\tFORM x"
   const message = `query: Syntax error: failed at position ${"SELECT 'ä€',\n\t".length + 1} (FORM)`
   expect(pointOut(message, query)).toBe(`${message.slice(7)}\n   FORM x\n   ^`)
@@ -119,7 +119,7 @@ test('a message is followed by the place that it means, which is counted in char
   expect(pointOut('query: failed at position 99', 'SELECT')).toBe('failed at position 99')
 })
 
-test('a table is never wider than its terminal, and all of its lines are equally wide', () => {
+test('a table is never wider than its terminal, and all its lines are equally wide', () => {
   const text = fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 60 }),
     fc.constantFrom('界', '\u0301', '👩‍👩‍👧', '\t', '\x1b[1m'),
@@ -147,7 +147,7 @@ test('a table is never wider than its terminal, and all of its lines are equally
   fc.assert(property, { seed })
 })
 
-test('numbers keep the digits that they were sent with, and columns their order', () => {
+test('numbers keep all their digits, and columns their order', () => {
   const data =
     '{"columns":[{"name":"2","type":"Int64"},{"name":"1","type":"String"}],"rows":[{"2": 9007199254740993,"1": "a\\nb"},' +
     '{"2": null,"1": {"x": 1.0}}],"row_count":2,"truncated":false,"statistics":{"elapsed_ms":1,"rows_read":2,' +
@@ -181,19 +181,19 @@ describe('completion', () => {
     ['\\format v', '', ['vertical']],
     ['\\d r', '', ['runs']],
     ['nothing', '', []],
-  ])('of %j after %j', (line, before, expected) => {
+  ])('after %j, with %j before it', (line, before, expected) => {
     const [candidates] = complete(schema, line, before)
     expect(candidates).toEqual(expect.arrayContaining(expected))
     expect(candidates.length > 0).toBe(expected.length > 0)
   })
 
-  test('offers no column of a table that is not in the statement', () => {
+  test('does not offer columns of a table outside the statement', () => {
     expect(complete(schema, 'SELECT l', 'FROM events')[0]).toContain('level')
     expect(complete(schema, 'SELECT l', 'FROM runs')[0]).not.toContain('level')
   })
 })
 
-test('the history lies where the user keeps state', () => {
+test("keeps the history in the user's state directory", () => {
   expect(historyPath({ XDG_STATE_HOME: '/state', HOME: '/me' })).toBe('/state/agent-run-service/sql_history')
   expect(historyPath({ HOME: '/me' })).toBe('/me/.local/state/agent-run-service/sql_history')
   expect(historyPath({})).toBeNull()

@@ -44,7 +44,7 @@ async function fixture(runs: number) {
 }
 
 describe('run statistics', () => {
-  test('count what came while they were stopped, and nothing twice', async () => {
+  test('count events that arrived while they were stopped, each once', async () => {
     const { sql, journal, refs, wanted, report, counted } = await fixture(3)
     await report(refs[0], 3)
     const first = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
@@ -60,7 +60,7 @@ describe('run statistics', () => {
     await second.stop()
   })
 
-  test('a flush waits for what is acknowledged, however long the interval', async () => {
+  test('a flush waits for acknowledged events, however long the interval', async () => {
     const { sql, journal, refs, wanted, report, counted } = await fixture(1)
     const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
     await report(refs[0], 5)
@@ -71,7 +71,7 @@ describe('run statistics', () => {
     await expect(statistics.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   })
 
-  test('several processes on one journal, connections cut at any time: each event counts once', async () => {
+  test('count each event once with several processes and broken connections', async () => {
     const random = seededRandom('run statistics')
     const { sql, journal, refs, wanted, report, counted } = await fixture(5)
     const all = await Promise.all([1, 2].map(() => startRunStatistics({ sql, journal, log, intervalMs: 1 })))
@@ -88,7 +88,7 @@ describe('run statistics', () => {
     await Promise.all(all.map((statistics) => statistics.stop()))
   })
 
-  test('tell when the last event was received', async () => {
+  test('record when the last event was received', async () => {
     const { sql, journal, refs, report, caller } = await fixture(1)
     const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 1 })
     const before = Date.now()

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 
 const log = createLog('silent')
 
-test('a loop that throws is begun again until it is told to stop, and its state says so', async () => {
+test('restarts a loop that throws until it is stopped, and reports its state', async () => {
   const loops = new Loops(log)
   const stopping = new AbortController()
   let begun = 0
@@ -28,7 +28,7 @@ test('a loop that throws is begun again until it is told to stop, and its state 
   await ended
 })
 
-test('a loop that ends although nobody stopped it is begun again', async () => {
+test('restarts a loop that ends although nothing stopped it', async () => {
   const loops = new Loops(log)
   const stopping = new AbortController()
   let begun = 0
@@ -38,7 +38,7 @@ test('a loop that ends although nobody stopped it is begun again', async () => {
   await ended
 })
 
-test('work that is repeated goes on after a failure, is never called twice at once, and its end is waited for', async () => {
+test('repeated work continues after a failure, never overlaps, and is awaited on stop', async () => {
   const loops = new Loops(log)
   let calls = 0
   let atOnce = 0
@@ -67,7 +67,7 @@ function healthWith(states: LoopState[], check: () => Promise<unknown> = async (
   return checkHealth(deps)
 }
 
-test('readiness tells of a loop that has been failing for some seconds, and of gaps, but names no place of ours', async () => {
+test('readiness reports a loop that has been failing for some seconds, and gaps, but no internal details', async () => {
   const failing = { name: 'sink', failures: 4, restarts: 4, lastError: new Error('/secret/path') }
   const brief = await healthWith([{ ...failing, failingMs: FAILING_MS - 1 }])
   expect([brief.status, brief.loops.sink.ok]).toEqual(['ready', true])

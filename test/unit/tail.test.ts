@@ -12,7 +12,7 @@ import { seededRandom } from '../support/random.ts'
 
 const KEY = { AGENT_RUN_KEY: 'svc_ws_x' }
 
-test('filters take several values, and key and address may come from the environment', () => {
+test('filters take several values; key and URL may come from the environment', () => {
   const args = ['--agent', 'a,b', '--agent=c', '--type', 'tool.*', '--level', 'warn', '--max-per-second', '5', '--json']
   expect(readArgs(args, { ...KEY, AGENT_RUN_URL: 'https://runs.example/ ' })).toEqual({
     url: 'https://runs.example',
@@ -43,7 +43,7 @@ test.each([
   [['--url', 'localhost:3000'], /--url must begin with http/],
   [['--key', 'secret'], 'a key begins with svc_ws_ or svc_agent_; the one given does not'],
   [['--key', ''], /^no key: set AGENT_RUN_KEY/],
-])('the command line %j is refused with what to do', (args, message) => {
+])('rejects the command line %j and says what to do', (args, message) => {
   let error: unknown
   try {
     readArgs(args, KEY)
@@ -56,7 +56,7 @@ test.each([
   else expect((error as CliError).message).toMatch(message)
 })
 
-test('a time to begin is a duration, zero or a cursor', () => {
+test('--since takes a duration, zero or a cursor', () => {
   expect(parseSince('90s')).toEqual({ kind: 'ago', seconds: 90 })
   expect(parseSince('1d')).toEqual({ kind: 'ago', seconds: 86_400 })
   expect(parseSince('0')).toEqual({ kind: 'cursor', cursor: '0' })
@@ -64,7 +64,7 @@ test('a time to begin is a duration, zero or a cursor', () => {
   for (const text of ['', '-5m', '99999999999d']) expect(parseSince(text)).toBe(null)
 })
 
-test('JSON is taken apart into the very texts of its parts', () => {
+test('splits JSON into the exact texts of its parts', () => {
   const { seed } = seededRandom('json-parts')
   const value = fc.oneof(
     fc.jsonValue({ noUnicodeString: false }).map((each) => JSON.stringify(each, null, 1)),
@@ -105,7 +105,7 @@ function lines(options: Partial<Parameters<typeof createFormat>[0]>, received: R
   return received.map((each) => format(each).replace(/^\d\d:\d\d:\d\d\.\d{3} /, ''))
 }
 
-test('lines stand in columns and say what an activity says', () => {
+test('lines are aligned in columns and describe each kind of activity', () => {
   const task = { name: 'look up', status: 'failed', error_message: 'no such parcel' }
   const run = { status: 'timed_out', duration_ms: 3_210, error_message: 'silent', tags: ['a', 'b'] }
   const names = new Map([[BASE.agent_id, '支援']])
@@ -128,7 +128,7 @@ test('lines stand in columns and say what an activity says', () => {
   ])
 })
 
-test('lines end where the terminal does, whatever the width of their characters', () => {
+test("lines end at the terminal's width, whatever the width of their characters", () => {
   for (const payload of [`{"message":"${'日本'.repeat(200)}"}`, `{"message":"${'word '.repeat(100)}"}`]) {
     for (const color of [false, true]) {
       const format = createFormat({ color, width: () => 80, agentName: () => undefined })
@@ -139,7 +139,7 @@ test('lines end where the terminal does, whatever the width of their characters'
   }
 })
 
-test('text of strangers cannot steer the terminal, nor pass for another line', () => {
+test('untrusted text can neither send terminal control sequences nor start a new line', () => {
   const nasty = '\\u001b]0;title\\u0007\\u009b31m\\u202etxt\\r\\nERROR'
   const [line] = lines({ agentName: () => 'a\x1b[2Jb\nc' }, [event('\x1b[31m', 'info', `{"message":"${nasty}"}`)])
   expect(line).toBe('INFO  a�[2Jb c …000000bb �[31m �]0;title��31m�txt ERROR')
@@ -147,7 +147,7 @@ test('text of strangers cannot steer the terminal, nor pass for another line', (
   expect(raw).toBe('INFO  …000000aa …000000bb x a="�31m b" �=1')
 })
 
-test('levels and states have colours where there are any, and days are told apart', () => {
+test('colours levels and statuses when the terminal has colour, and separates days', () => {
   const format = createFormat({ color: true, width: () => 200, agentName: () => undefined })
   expect(format(event('x', 'error', '{}'))).toContain('\x1b[1;31mERROR\x1b[0m')
   expect(format(event('x', 'warn', '{}'))).toContain('\x1b[33mWARN \x1b[0m')

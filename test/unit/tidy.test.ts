@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
-/** The rules of style that a machine can check. Each test lists the offenders, so that a failure says what to do. */
+/** The style rules that a machine can check. Each test lists the offenders, so that a failure says what to do. */
 
 const ROOT = join(import.meta.dir, '..', '..')
 const LINES_MAX = 400
@@ -13,7 +13,7 @@ interface Source {
   /** From the root of the project, as in `src/http/errors.ts`. */
   readonly path: string
   readonly text: string
-  /** What it imports of ours, as paths from the root; everything else by its name. */
+  /** Its imports: our own files as paths from the root, packages by name. */
   readonly imports: readonly { readonly target: string; readonly isTypeOnly: boolean }[]
 }
 
@@ -43,7 +43,7 @@ function offenders(of: readonly Source[], pattern: RegExp): string[] {
   )
 }
 
-/** Only these name a backend; everything else is given one. */
+/** Only these name a backend; everything else receives one as an argument. */
 const COMPOSITION = [
   'src/main.ts',
   'src/service.ts',
@@ -53,7 +53,7 @@ const COMPOSITION = [
   'src/backup/restore.ts',
 ]
 
-test('there is something to check', () => {
+test('finds the sources', () => {
   expect(product.length).toBeGreaterThan(50)
   expect(product.flatMap(({ imports }) => imports).length).toBeGreaterThan(200)
 })
@@ -63,7 +63,7 @@ test(`no file is longer than ${LINES_MAX} lines`, () => {
   expect(long.filter(({ path, lines }) => lines > (path.startsWith('test/') ? TEST_LINES_MAX : LINES_MAX))).toEqual([])
 })
 
-test('imports of ours name the file, with its extension', () => {
+test('imports of our files name the file with its extension', () => {
   const bad = sources.flatMap(({ path, imports }) =>
     imports
       .filter(({ target }) => /^(src|test|sql|package)/.test(target) && !/\.(ts|json|html|css|sql)$/.test(target))
@@ -76,7 +76,7 @@ test('imports go one way: http and keys, features, app, main', () => {
   const bad: string[] = []
   for (const { path, imports } of product) {
     for (const { target, isTypeOnly } of imports) {
-      // A feature's schema may be used by anyone: it is the feature's language.
+      // Any file may use a feature's schema: it is the feature's interface.
       if (isTypeOnly || target.endsWith('/schema.ts')) continue
       if (rank(path) < rank(target)) bad.push(`${path} imports ${target}`)
     }
@@ -84,19 +84,19 @@ test('imports go one way: http and keys, features, app, main', () => {
   expect(bad).toEqual([])
 })
 
-test('imports have no cycles, those of types included', () => {
+test('imports have no cycles, type-only imports included', () => {
   let rest = product
   for (let count = 0; count !== rest.length; ) {
     count = rest.length
     const paths = new Set(rest.map(({ path }) => path))
     const targets = new Set(rest.flatMap(({ imports }) => imports.map(({ target }) => target)))
-    // A file that imports no other one, or that no other one imports, is part of no cycle.
+    // A file without imports, or that nothing imports, is part of no cycle.
     rest = rest.filter(({ path, imports }) => targets.has(path) && imports.some(({ target }) => paths.has(target)))
   }
   expect(rest.map(({ path }) => path)).toEqual([])
 })
 
-/** The higher a file stands, the more it may know. Types may be named by anyone: they are gone when the program runs. */
+/** A file may import only from its own rank or below. Type-only imports are exempt: they do not exist at run time. */
 function rank(path: string): number {
   if (path === 'src/main.ts' || path === 'src/key-admin/main.ts' || path === 'src/backup/main.ts') return 5
   if (COMPOSITION.includes(path)) return 4
@@ -124,7 +124,7 @@ function rank(path: string): number {
   return 1
 }
 
-test('only the composition names a backend', () => {
+test('only the composition imports a backend', () => {
   const backends = /^src\/(postgres\/embedded|columnar\/engine|journal\/(local|jetstream))/
   const bad = product.flatMap(({ path, imports }) =>
     imports
@@ -136,13 +136,13 @@ test('only the composition names a backend', () => {
 })
 
 test('only the configuration reads the environment', () => {
-  // The engine, the setup and the demo are processes of their own.
+  // The engine, the setup and the command-line programs are separate processes.
   const own = /^src\/(config\.ts|columnar\/engine\/|(setup|demo|tail|sql)\/main\.ts)/
   const others = product.filter(({ path }) => !own.test(path))
   expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
 })
 
-test('nothing is unfinished, silenced or left over from a debugging session', () => {
+test('contains no unfinished, suppressed or debugging code', () => {
   const self = 'test/unit/tidy.test.ts'
   const rest = sources.filter(({ path }) => path !== self)
   expect(offenders(rest, /\b(TODO|FIXME|XXX|HACK)\b/)).toEqual([])
@@ -151,7 +151,7 @@ test('nothing is unfinished, silenced or left over from a debugging session', ()
   expect(offenders(rest, /\b(test|it|describe)\.(only|skip|todo)\(/)).toEqual([])
 })
 
-test('nothing knows the machine it was written on', () => {
+test('contains no path or registry of the machine it was written on', () => {
   const files = ['package.json', 'bunfig.toml', 'bun.lock', 'tsconfig.json', 'biome.json', '.ci/run']
   const all = [
     ...sources,
@@ -161,7 +161,7 @@ test('nothing knows the machine it was written on', () => {
   expect(offenders(all, /https?:\/\/(registry\.|[\w.-]*(npmjs|npmmirror|artifactory|nexus)\.)/)).toEqual([])
 })
 
-test('the specification is cited by its headings, and each cited one is there', () => {
+test('citations of the specification name existing headings', () => {
   const sql = [...new Bun.Glob('sql/**/*.sql').scanSync(ROOT)].sort().map(readSource)
   const rest = [...sources, ...sql].filter(({ path }) => path !== 'test/unit/tidy.test.ts')
   expect(offenders(rest, /\b(contract|spec) +sections?\b/i)).toEqual([])
@@ -172,7 +172,7 @@ test('the specification is cited by its headings, and each cited one is there', 
   expect(deadLinks(cited)).toEqual([])
 })
 
-test('links between documents lead somewhere', () => {
+test('links between documents are valid', () => {
   const documents = ['README.md', 'src/README.md', ...new Bun.Glob('docs/*.md').scanSync(ROOT)]
   const links = documents.flatMap((path) =>
     [...readFileSync(join(ROOT, path), 'utf8').matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].map(

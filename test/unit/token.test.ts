@@ -12,11 +12,11 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const types = fc.constantFrom<KeyType>('agent', 'workspace')
 const base62 = fc.string({ unit: fc.constantFrom(...ALPHABET), minLength: 43, maxLength: 43 })
 
-/** The checksum as the specification words it, computed another way than the code does. */
-function contractChecksum(text: string): string {
+/** The checksum according to the specification, computed differently from the code. */
+function specifiedChecksum(text: string): string {
   let rest = crc32(text)
   let digits = ''
-  for (let place = 0; place < 6; place++) {
+  for (let digit = 0; digit < 6; digit++) {
     digits = ALPHABET[rest % 62] + digits
     rest = Math.floor(rest / 62)
   }
@@ -24,27 +24,27 @@ function contractChecksum(text: string): string {
 }
 
 describe(`key text (SEED=${seed})`, () => {
-  test('a minted key has the format of the specification and the checksum of everything before it', () => {
+  test('a minted key has the specified format and the checksum of everything before it', () => {
     check(
       fc.property(types, (type) => {
         const { text } = mintToken(type)
         expect(text).toMatch(type === 'agent' ? /^svc_agent_[0-9A-Za-z]{49}$/ : /^svc_ws_[0-9A-Za-z]{49}$/)
-        expect(text.slice(-6)).toBe(contractChecksum(text.slice(0, -6)))
+        expect(text.slice(-6)).toBe(specifiedChecksum(text.slice(0, -6)))
         expect(isWellFormedKey(text)).toBe(type)
       }),
     )
   })
 
-  test('any 43 characters with their right checksum are well formed: keys minted elsewhere are accepted', () => {
+  test('any 43 characters with the right checksum are well formed: keys minted elsewhere are accepted', () => {
     check(
       fc.property(types, base62, (type, body) => {
         const unsigned = (type === 'agent' ? 'svc_agent_' : 'svc_ws_') + body
-        expect(isWellFormedKey(unsigned + contractChecksum(unsigned))).toBe(type)
+        expect(isWellFormedKey(unsigned + specifiedChecksum(unsigned))).toBe(type)
       }),
     )
   })
 
-  test('no single changed character goes unnoticed', () => {
+  test('detects every single changed character', () => {
     check(
       fc.property(types, fc.nat(), fc.constantFrom(...ALPHABET, '_', '-', ' ', 'é'), (type, where, other) => {
         const { text } = mintToken(type)
@@ -55,30 +55,30 @@ describe(`key text (SEED=${seed})`, () => {
     )
   })
 
-  test('text that is no key is refused, whatever it is', () => {
+  test('rejects text that is not a key', () => {
     check(fc.property(fc.string({ maxLength: 80 }), (text) => expect(isWellFormedKey(text)).toBeNull()))
     const { text } = mintToken('workspace')
     for (const near of [`${text}\n`, ` ${text}`, `${text}0`, text.slice(0, -1), text.toUpperCase()])
       expect(isWellFormedKey(near)).toBeNull()
   })
 
-  test('a feed token is made like a key, and is none', () => {
+  test('a feed token has the same format as a key, but is not accepted as one', () => {
     const { text } = mintToken('feed')
     expect(text).toMatch(/^svc_feed_[0-9A-Za-z]{49}$/)
-    expect(text.slice(-6)).toBe(contractChecksum(text.slice(0, -6)))
+    expect(text.slice(-6)).toBe(specifiedChecksum(text.slice(0, -6)))
     expect([tokenTypeOf(text), isWellFormedKey(text)]).toEqual(['feed', null])
     expect(tokenTypeOf(text.replace('feed', 'agent'))).toBeNull()
     for (const type of ['agent', 'workspace'] as const) expect(tokenTypeOf(mintToken(type).text)).toBe(type)
   })
 
-  test('keys do not repeat, and all 256 bits take part', () => {
+  test('keys are unique and use all 256 bits', () => {
     const texts = Array.from({ length: 2_000 }, () => mintToken('agent').text)
     expect(new Set(texts).size).toBe(texts.length)
     expect(new Set(texts.map((text) => text[10])).size).toBeGreaterThan(20)
     expect(new Set(texts.map((text) => text[52])).size).toBe(62)
   })
 
-  test('what is stored of a key is its SHA-256, its start and its last four characters', () => {
+  test("stores a key's SHA-256, its start and its last four characters", () => {
     const { text } = mintToken('workspace')
     const stored = describeToken(text)
     expect(stored.hash.equals(createHash('sha256').update(text).digest())).toBe(true)
