@@ -109,7 +109,7 @@ export class Sink implements SinkProgress {
    * @throws the reason of `signal`
    */
   hold(signal: AbortSignal): Promise<() => void> {
-    const hold = this.holds.ask(signal)
+    const hold = this.holds.request(signal)
     this.waiting.abort()
     this.hurry.resolve()
     return hold
@@ -133,7 +133,7 @@ export class Sink implements SinkProgress {
     if (isUnfinished) await this.load(await this.framesUpTo(loadedSeq, inFlightSeq), inFlightSeq, loop)
     while (!signal.aborted) {
       this.waiting = new AbortController()
-      await this.holds.giveWay(this.stopped.promise)
+      await this.holds.grant(this.stopped.promise)
       if (this.pendingReload !== undefined) await this.rewind(this.pendingReload)
       if (!(await this.clearAhead(loop))) continue
       const loaded = this.loadedSeq()

@@ -3,23 +3,23 @@ import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from '
 import { join } from 'node:path'
 import { StartError } from './start-error.ts'
 
-/** A data directory that belongs to this process until it is released or the process ends, however it ends. */
+/** A data directory that is locked by this process until it is released or the process ends. */
 export interface DataDir {
   readonly path: string
-  /** Names this process among all that ever held the directory. */
+  /** Unique among all processes that ever held the directory. */
   readonly instanceId: string
-  /** The instance that held it last. It has ended. */
+  /** The previous holder, which has ended. */
   readonly previousInstanceId: string | undefined
   release(): void
 }
 
-/** What the file `holder` says: who has the lock, or had it last. */
+/** The contents of the file `holder`: the process that has the lock, or had it last. */
 interface Holder {
   readonly pid?: number
   readonly instance_id?: string
 }
 
-/** A file that is there while a backup is being put into the directory. */
+/** A file that exists while a backup is being restored into the directory. */
 export const RESTORING_NAME = 'restoring'
 
 /** With less free space the service could not run for long. */
@@ -28,7 +28,7 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024
 /**
  * Creates the directory if it is missing and takes its lock, because two processes would corrupt the journal.
  *
- * @throws StartError when it cannot be written, its disk is full, or another process holds it (which one, by its pid)
+ * @throws StartError when it cannot be written, its disk is full, or another process holds it (the message has its pid)
  */
 export function openDataDir(path: string): DataDir {
   const dataDir = tryDataDir(path)
@@ -37,11 +37,11 @@ export function openDataDir(path: string): DataDir {
   throw new StartError(`DATA_DIR ${path} is in use by process ${pid ?? '(unknown)'}: stop it, or set another DATA_DIR`)
 }
 
-/** The same, but null when another process holds it. @throws StartError */
+/** Like {@link openDataDir}, but returns null when another process holds it. @throws StartError */
 export function tryDataDir(path: string): DataDir | null {
   const file = join(path, 'holder')
   try {
-    // Root's directory is passable, because the database in it runs as another user; what is in it is not readable.
+    // Others may enter root's directory, because its database runs as another user, but they cannot read its contents.
     mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
     const { bavail, bsize } = statfsSync(path)
     if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
@@ -60,8 +60,8 @@ export function tryDataDir(path: string): DataDir | null {
 }
 
 /**
- * A transaction that is never finished, in a SQLite file that stays empty. SQLite's locks are the operating system's
- * on the file: they end with the process, and the children it leaves behind do not inherit them.
+ * The lock is a transaction that is never finished, in a SQLite file that stays empty. SQLite uses the operating system's
+ * file locks, which end with the process and are not inherited by its children.
  */
 function takeLock(path: string): Database | null {
   const lock = new Database(path)

@@ -1,6 +1,6 @@
 /**
- * The reference page: Swagger UI from its npm package, so that it works on a machine without internet. The policy in
- * its headers lets it load nothing from anywhere else.
+ * The reference page: Swagger UI from its npm package, so that it works on a machine without internet access. Its content
+ * security policy forbids loading anything from other servers.
  */
 export const DOCS_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
@@ -25,7 +25,7 @@ export const DOCS_PAGE = `<!doctype html>
 </html>
 `
 
-/** Without a validator: Swagger's own asks a server on the internet. */
+/** No `validatorUrl`, because Swagger's validator is a server on the internet. */
 export const DOCS_SCRIPT = `SwaggerUIBundle({
   url: '/docs/json',
   dom_id: '#reference',
@@ -37,7 +37,7 @@ export const DOCS_SCRIPT = `SwaggerUIBundle({
 })
 `
 
-/** Files of the package that the page loads, by the last part of their address. */
+/** The files of the package that the page loads, by the last part of their URL. */
 export const DOCS_ASSETS: readonly { readonly name: string; readonly type: string; readonly path: string }[] = [
   { name: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
   { name: 'swagger-ui-bundle.js', type: 'text/javascript; charset=utf-8' },

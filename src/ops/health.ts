@@ -2,7 +2,11 @@ import { ApiError } from '../http/errors.ts'
 import type { Journal } from '../journal/journal.ts'
 import { FAILING_MS, type LoopState, type Loops } from './supervise.ts'
 
-/** A part that requests rely on. */
+const CHECK_TIMEOUT_MS = 2_000
+/** Only the latest gaps are shown. */
+const GAPS_SHOWN = 20
+
+/** A component that requests depend on. */
 export interface Dependency {
   readonly name: string
   /** Without an essential dependency requests cannot be served; without another one the service is only `degraded`. */
@@ -11,7 +15,7 @@ export interface Dependency {
   check(): Promise<unknown>
 }
 
-/** Why a dependency does not work; the message is public. */
+/** The reason why a dependency does not work. The message is public. */
 export class HealthProblem extends Error {}
 
 /** A component that reads the journal or the outbox asynchronously. */
@@ -32,11 +36,11 @@ export interface Health {
   readonly status: 'ready' | 'degraded' | 'unavailable'
   readonly dependencies: Record<string, { ok: boolean; latency_ms: number; problem: string | null }>
   readonly journal: { epoch: string; end_seq: number; gaps: { after_seq: number; through_seq: number }[] }
-  /** What goes on in the background: one that has been failing for some seconds makes the service `degraded`. */
+  /** Background loops. One that has been failing for some seconds makes the service `degraded`. */
   readonly loops: Record<string, { ok: boolean; failing_ms: number; failures: number; problem: string | null }>
-  /** `lag` is null where it cannot be told at the moment. */
+  /** `lag` is null while it is unknown. */
   readonly consumers: Record<string, { lag: number | null }>
-  /** Stores that were found to have gone back since the service started. */
+  /** Stores that have gone back to an earlier state, noticed since the service started. */
   readonly set_back: { store: string; noticed_at: string; detail: string }[]
 }
 
@@ -46,15 +50,11 @@ export interface HealthDeps {
   readonly journal: Pick<Journal, 'epoch' | 'endSeq' | 'gaps'>
   readonly loops: Pick<Loops, 'states'>
   readonly setBack: () => readonly SetBack[]
-  /** True from the moment the service begins to stop. */
+  /** Whether the service has begun to stop. */
   readonly isStopping: () => boolean
 }
 
-const CHECK_TIMEOUT_MS = 2_000
-/** The latest ones. */
-const GAPS_SHOWN = 20
-
-/** Asks every dependency at once; one that does not answer in time counts as broken. */
+/** Checks all dependencies at once; one that does not answer in time counts as failed. */
 export async function checkHealth({
   dependencies,
   consumers,
@@ -67,10 +67,10 @@ export async function checkHealth({
     Promise.all(dependencies.map(async (each) => ({ ...each, result: await checkOne(each) }))),
     Promise.all(consumers.map(async (each) => [each.name, { lag: await lagOf(each) }] as const)),
   ])
-  const broken = checks.filter(({ result }) => !result.ok)
+  const failed = checks.filter(({ result }) => !result.ok)
   const states = Object.fromEntries(loops.states().map((state) => [state.name, healthOf(state)]))
-  const isFailing = broken.length > 0 || Object.values(states).some(({ ok }) => !ok)
-  const unavailable = isStopping() || broken.some(({ essential }) => essential)
+  const isFailing = failed.length > 0 || Object.values(states).some(({ ok }) => !ok)
+  const unavailable = isStopping() || failed.some(({ essential }) => essential)
   return {
     status: unavailable ? 'unavailable' : isFailing || setBack().length > 0 ? 'degraded' : 'ready',
     dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),

@@ -1,29 +1,29 @@
 /** Pauses a loop between two rounds, for callers that need it to be idle. */
 export class Holds {
-  private wanted: PromiseWithResolvers<() => void>[] = []
+  private pending: PromiseWithResolvers<() => void>[] = []
 
-  get areWanted(): boolean {
-    return this.wanted.length > 0
+  get arePending(): boolean {
+    return this.pending.length > 0
   }
 
   /**
-   * Resolves once the loop rests, with the function that lets it go on.
+   * Resolves once the loop is paused, with the function that resumes it.
    * @throws the reason of `signal`
    */
-  ask(signal?: AbortSignal): Promise<() => void> {
+  request(signal?: AbortSignal): Promise<() => void> {
     const hold = Promise.withResolvers<() => void>()
-    this.wanted.push(hold)
-    const giveUp = () => {
-      this.wanted = this.wanted.filter((each) => each !== hold)
+    this.pending.push(hold)
+    const cancel = () => {
+      this.pending = this.pending.filter((each) => each !== hold)
       hold.reject(signal?.reason)
     }
-    signal?.addEventListener('abort', giveUp, { once: true })
-    return hold.promise.finally(() => signal?.removeEventListener('abort', giveUp))
+    signal?.addEventListener('abort', cancel, { once: true })
+    return hold.promise.finally(() => signal?.removeEventListener('abort', cancel))
   }
 
-  /** The loop's part: rests for each of them, one after the other, unless `stopped` resolves. */
-  async giveWay(stopped?: Promise<void>): Promise<void> {
-    for (let hold = this.wanted.shift(); hold !== undefined; hold = this.wanted.shift()) {
+  /** For the loop, between two rounds: pauses for each request in turn. `stopped` ends the pause early when it resolves. */
+  async grant(stopped?: Promise<void>): Promise<void> {
+    for (let hold = this.pending.shift(); hold !== undefined; hold = this.pending.shift()) {
       const released = Promise.withResolvers<void>()
       hold.resolve(released.resolve)
       await (stopped === undefined ? released.promise : Promise.race([released.promise, stopped]))

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 
 const POLL_MS = 100
-/** npx, a shell, `bun run`, a shell, and us. */
+/** npx, a shell, `bun run`, a shell, and this process. */
 const LEVELS_MAX = 5
 
 /**
- * Calls `onGone` once the npm (or npx) that this process was started by has ended. npm takes a SIGTERM without passing it
- * on to what it runs, so that `npx bun run start` would end and leave the service behind. Does nothing when npm has no
- * part in it: a service may well outlive the shell it was started from. Linux only, where npm's shell does this.
+ * Calls `onGone` once the npm (or npx) that started this process has ended. npm does not forward SIGTERM to the processes
+ * that it runs, so `npx bun run start` would end and leave the service running. Does nothing when npm did not start this
+ * process: a service may outlive the shell that started it. Linux only, where npm's shell does this.
  *
- * @returns a function that ends the watch
+ * @returns a function that stops watching
  */
 export function onLauncherGone(onGone: () => void): () => void {
   const links = process.platform === 'linux' ? linksToNpm() : []
@@ -28,7 +28,7 @@ interface Link {
   readonly parent: number
 }
 
-/** From us up to npm; empty when npm is not among our ancestors. */
+/** The processes from this one up to npm; empty when npm is not an ancestor. */
 function linksToNpm(): Link[] {
   const links: Link[] = []
   let pid = process.pid
@@ -53,8 +53,7 @@ function parentOf(pid: number): number | undefined {
 }
 
 /**
- * npm calls itself "npm exec …" or "npm run …" where it can; where it cannot, it is the script that an interpreter
- * runs.
+ * npm sets its process title to "npm exec …" or "npm run …" where it can. Elsewhere it is the script of an interpreter.
  */
 function isNpm(pid: number): boolean {
   try {

@@ -3,37 +3,37 @@ import type { Config } from '../config.ts'
 import { serverOptions } from '../http/server-options.ts'
 import { StartError } from './start-error.ts'
 
-/** The service on its port. */
+/** The service, listening on its port. */
 export interface Listener {
-  /** For a client on this machine. */
+  /** The URL for clients on this machine. */
   readonly url: string
   /** Stops accepting connections, waits a limited time for pending responses, then closes the rest. */
   drain(): Promise<void>
 }
 
-type Place = Pick<Config, 'host' | 'port'>
+type Address = Pick<Config, 'host' | 'port'>
 
 const DRAIN_MS = 3_000
 const DRAIN_POLL_MS = 10
 
-/** Checks that the port is free before anything slow is started. @throws StartError */
-export async function checkPort(place: Place): Promise<void> {
+/** Checks that the port is free, before anything slow is started. @throws StartError */
+export async function checkPort(address: Address): Promise<void> {
   try {
-    Bun.listen({ hostname: place.host, port: place.port, socket: { data: () => {} } }).stop(true)
+    Bun.listen({ hostname: address.host, port: address.port, socket: { data: () => {} } }).stop(true)
   } catch (error) {
-    throw refused(place, error)
+    throw startErrorOf(address, error)
   }
 }
 
 /** @throws StartError */
-export function listen(app: App, config: Place & Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>): Listener {
+export function listen(app: App, config: Address & Pick<Config, 'bodyTimeoutMs' | 'idleSeconds'>): Listener {
   try {
     app.listen(serverOptions(config))
   } catch (error) {
-    throw refused(config, error)
+    throw startErrorOf(config, error)
   }
   const server = app.server
-  if (server === null) throw refused(config, new Error('no server'))
+  if (server === null) throw startErrorOf(config, new Error('no server'))
   return {
     url: `http://${reachableHost(config.host)}:${server.port}`,
     async drain() {
@@ -52,11 +52,11 @@ function reachableHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-function refused({ host, port }: Place, cause: unknown): StartError {
+function startErrorOf({ host, port }: Address, cause: unknown): StartError {
   const { code } = cause as { code?: unknown }
   if (code === 'EADDRINUSE')
     return new StartError(`port ${port} on ${host} is in use: stop what uses it, or set PORT`, { cause })
   if (code === 'EACCES')
-    return new StartError(`port ${port} may not be used by this user: set PORT to one above 1023`, { cause })
+    return new StartError(`port ${port} may not be used by this user: set PORT to a number above 1023`, { cause })
   return new StartError(`HOST ${host}, PORT ${port} cannot be listened on: ${(cause as Error).message}`, { cause })
 }

@@ -2,10 +2,10 @@
 const INTERVAL_MS = 20
 
 /**
- * Measures the delay of the event loop: while one task runs long, everything else waits.
+ * Measures the event loop delay: how long due work waits for running work.
  *
- * @param observe called with seconds; after a long pause once for each missed interval, because work that was due then had
- *   to wait too
+ * @param observe called with seconds; after a long delay once for each missed interval, because work that was due then had
+ *   to wait, too
  * @returns a function that stops measuring
  */
 export function watchLoopLag(observe: (seconds: number) => void): () => void {

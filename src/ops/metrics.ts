@@ -1,30 +1,33 @@
+/** Separates the label values of a key. No label value contains it. */
+const SEPARATOR = '\u0000'
+
 /**
- * A registry of measurements, printed in the Prometheus text format. Label values are given in the order of the names.
+ * A registry of metrics in the Prometheus text format. Label values are given in the order of the names.
  */
 export class Metrics {
   private readonly metrics: Metric[] = []
 
-  /** A number that only increases. Without labels it starts at 0. */
+  /** Adds a number that only increases. Without labels it starts at 0. */
   counter(name: string, help: string, labels: readonly string[] = []): Counter {
     return this.add(new Counter(name, help, labels))
   }
 
-  /** A number that is read on each scrape. `read` returns undefined if there is no value. */
+  /** Adds a number that is read on each scrape. `read` returns undefined if there is no value. */
   gauge(name: string, help: string, read: () => number | undefined): void {
     this.add(new Gauge(name, help, read))
   }
 
-  /** Numbers that are read on each scrape, each with the value of one label. */
+  /** Adds numbers that are read on each scrape, each with a value of `label`. */
   gauges(name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>): void {
     this.add(new Gauges(name, help, label, read))
   }
 
-  /** A distribution; `buckets` are upper bounds, rising. */
+  /** Adds a distribution. `buckets` are upper bounds, in ascending order. */
   histogram(name: string, help: string, buckets: readonly number[], labels: readonly string[] = []): Histogram {
     return this.add(new Histogram(name, help, buckets, labels))
   }
 
-  /** Everything, as `GET /metrics` answers it. */
+  /** All metrics, as `GET /metrics` answers them. */
   text(): string {
     return this.metrics
       .map((metric) => `# HELP ${metric.name} ${metric.help}\n# TYPE ${metric.name} ${metric.type}\n${metric.lines()}`)
@@ -56,7 +59,7 @@ export class Counter implements Metric {
     if (labels.length === 0) this.at()
   }
 
-  /** The count of one set of label values; keep it where it is used often. */
+  /** The count for one set of label values. Keep the cell if it is used often: the lookup costs more than the count. */
   at(...labelValues: readonly string[]): CounterCell {
     return cellAt(this.cells, labelValues, () => ({ value: 0 }))
   }
@@ -116,7 +119,7 @@ export class Histogram implements Metric {
     private readonly labels: readonly string[],
   ) {}
 
-  /** The distribution of one set of label values; keep it where it is used often. */
+  /** The distribution for one set of label values. Keep the cell if it is used often, as for {@link Counter.at}. */
   at(...labelValues: readonly string[]): HistogramCell {
     return cellAt(this.cells, labelValues, () => new HistogramCell(this.buckets))
   }
@@ -140,7 +143,7 @@ export class Histogram implements Metric {
   }
 }
 
-/** One distribution: how many values fell into each bucket, the last one unbounded, and their sum. */
+/** One distribution: the number of values in each bucket, of which the last is unbounded, and their sum. */
 export class HistogramCell {
   readonly counts: number[]
   sum = 0
@@ -166,9 +169,6 @@ function cellAt<T>(cells: Map<string, T>, labelValues: readonly string[], create
   }
   return cell
 }
-
-/** Stands between the label values of a key; no route, status or table has it in its name. */
-const SEPARATOR = '\u0000'
 
 function joined(key: string, last: string): string {
   return key === '' ? last : `${key}${SEPARATOR}${last}`

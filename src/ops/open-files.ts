@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs'
 import type { FeedLimits } from '../config.ts'
 import type { Log } from '../log.ts'
 
-/** Kept for files of the journal, connections to the stores, and calls that are no feeds. */
+/** File descriptors reserved for the journal, connections to stores, and calls other than feeds. */
 const RESERVE_MAX = 1_000
 
 /**
- * The limits of feeds, so that feeds alone cannot use up the descriptors of this process: without one left, it could
- * neither take a call nor write its journal. The log has it, as a warning when `FEED_CONNECTIONS` asks for more.
+ * Caps the number of feeds below the limit of open files: without a free file descriptor this process could neither accept
+ * a call nor write its journal. Logs the cap, as a warning if `FEED_CONNECTIONS` is set to more.
  *
- * @param openFiles how many descriptors the process may have; undefined when that cannot be told
+ * @param openFiles the limit of open files of this process; undefined if it is unlimited or unknown
  */
 export function withinOpenFiles(limits: FeedLimits, openFiles: number | undefined, log: Log): FeedLimits {
   if (openFiles === undefined) return limits
@@ -26,7 +26,7 @@ export function withinOpenFiles(limits: FeedLimits, openFiles: number | undefine
   return { ...limits, connections: room }
 }
 
-/** RLIMIT_NOFILE of this process; undefined when it is unlimited or cannot be told. */
+/** RLIMIT_NOFILE of this process; undefined if it is unlimited or unknown. */
 export function readOpenFilesLimit(): number | undefined {
   try {
     const text =

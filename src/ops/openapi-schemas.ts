@@ -4,12 +4,12 @@ import { componentOf } from '../http/schema.ts'
 
 export type Json = Record<string, unknown>
 
-/** TypeBox writes "any name" of a record so. */
+/** The pattern that TypeBox writes for a record with any names. */
 const ANY_NAME = '^(.*)$'
-/** Titles that tell messages of validation what a text is; readers of the document have its format. */
+/** Titles that validation messages use. The document has formats instead. */
 const OWN_TITLES: readonly unknown[] = ['uuid', 'timestamp', 'text']
 
-/** The named schemas of the document, collected while everything else is made plain. */
+/** Collects the named schemas of the document while it is converted to plain JSON. */
 export class SchemaComponents {
   private readonly found = new Map<string, TSchema>()
   private readonly schemas: Json = {}
@@ -18,13 +18,13 @@ export class SchemaComponents {
     return Object.fromEntries(Object.entries(this.schemas).sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** A component that no route's schema refers to. */
+  /** Adds a component that no route's schema refers to. */
   add(name: string, schema: Json): void {
     this.schemas[name] = schema
   }
 
   /**
-   * A part of the document as plain JSON, with a reference in the place of each named schema.
+   * Converts a part of the document to plain JSON, with a reference for each named schema.
    * @throws Error when two schemas have one name
    */
   plain(value: unknown): unknown {
@@ -55,21 +55,21 @@ export class SchemaComponents {
   }
 }
 
-/** The generator merges an enum with null, but leaves null out of its values. */
+/** The generator merges an enum with null, but does not add null to its values. */
 function withNull(schema: Json): Json {
   const { type, enum: values } = schema
   if (!Array.isArray(type) || !type.includes('null') || !Array.isArray(values) || values.includes(null)) return schema
   return { ...schema, enum: [...values, null] }
 }
 
-/** Timestamps of answers have no `format`: the service would check it in every answer. */
+/** The schemas of answers have no `format` for timestamps, because the service would check it in every answer. */
 function withFormat(schema: Json): Json {
   if (!OWN_TITLES.includes(schema.title)) return schema
   const { title, ...rest } = schema
   return title === 'timestamp' ? { ...rest, format: 'date-time' } : rest
 }
 
-/** TypeBox describes records by patterns of names, which generators of clients do not know. */
+/** TypeBox describes records by patterns of names, which client generators do not support. */
 function withRecords(schema: Json): Json {
   const { patternProperties, ...rest } = schema
   const [only, ...others] = Object.entries((patternProperties ?? {}) as Json)

@@ -6,17 +6,17 @@ import { ENVELOPE_HEADERS, ERROR_SCHEMA, errorResponses, TAGS } from './openapi-
 import { type Json, SchemaComponents } from './openapi-schemas.ts'
 
 /**
- * What a route may say about itself in its `detail`, beside what an OpenAPI operation has. The generator copies it into
- * the operation; {@link openApiDocument} takes it out again.
+ * Members of a route's `detail` that OpenAPI does not have. The generator copies them into the operation;
+ * {@link openApiDocument} removes them.
  */
 interface RouteDetail {
-  /** Codes that the route answers with, beside those that follow from its key, body, parameters and method. */
+  /** Error codes of the route, besides those that follow from its key, body, parameters and method. */
   readonly errors?: readonly ErrorCode[]
-  /** Other media types of an answer, by its status: bodies that are not in the envelope. */
+  /** Media types of answers that are not in the envelope, by status. */
   readonly media?: Readonly<Record<string, Json>>
-  /** The query of a route that reads it itself: described, not checked. */
+  /** Query parameters that the route parses itself: documented, not validated. */
   readonly query?: { readonly properties: Json; readonly required?: readonly string[] }
-  /** What a route answers that has no `response` schema: described, not checked. */
+  /** The answer of a route without a `response` schema: documented, not validated. */
   readonly answer?: object
 }
 
@@ -33,7 +33,7 @@ interface Response {
   readonly content?: Readonly<Record<string, Json>>
 }
 
-/** An operation as the generator makes it. */
+/** An operation as the generator returns it. */
 interface Generated extends RouteDetail {
   readonly operationId: string
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
@@ -44,12 +44,29 @@ interface Generated extends RouteDetail {
 
 const JSON_TYPE = 'application/json'
 
+const IDEMPOTENCY_KEY: Parameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'A repeated call with the same key gets the answer of the first one, for 24 hours.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+const LAST_EVENT_ID: Parameter = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'The `id` of the last frame received: the stream continues after it. Takes precedence over `after`.',
+  schema: { type: 'string' },
+}
+
 /**
- * The OpenAPI 3.1 document of all routes (docs/specification.md#operations). Elysia's own generator makes it from the schemas that validate, so it cannot say
- * anything else than the service does. What the generator does not know is added here: the envelope, errors, headers, the
- * names of schemas, bodies that routes read or write themselves, and that bodies are JSON and no forms.
+ * The OpenAPI 3.1 document of all routes (docs/specification.md#operations). Elysia's generator derives it from the
+ * schemas that validate requests and answers, so the two always agree. This function adds what the generator does not know:
+ * the envelope, errors, headers, names of schemas, and bodies that routes read or write themselves. It removes the form
+ * types that the generator lists for every body.
  *
- * Takes some 100 ms: make it when somebody asks for it, once.
+ * Takes about 100 ms, so call it once, on the first request for the document.
  */
 export function openApiDocument(app: AnyElysia, version: string): Json {
   const schemas = new SchemaComponents()
@@ -81,12 +98,12 @@ export function openApiDocument(app: AnyElysia, version: string): Json {
 }
 
 /**
- * The service as the generator is to see it. For a route with a parser of its own, as every guard has one, the generator
- * describes a body of no media type at all.
+ * Hides the parsers of the routes from the generator: for a route with its own parser, which every guard has, it would
+ * describe a body without any media type.
  */
 function withoutParsers(app: AnyElysia): AnyElysia {
   const routes = app.routes.map((route) => ({ ...route, hooks: { ...route.hooks, parse: undefined } }))
-  // All that the generator asks of it.
+  // The generator uses nothing else.
   return { getGlobalRoutes: () => routes } as unknown as AnyElysia
 }
 
@@ -111,13 +128,13 @@ function completed(method: string, generated: Generated): Json {
   return { ...operation, parameters: all, ...body, responses }
 }
 
-/** The generator offers every body as a form, too; the service takes JSON. */
+/** The generator lists form types for every body, but the service accepts only JSON. */
 function withoutForms(content: Readonly<Record<string, Json>>): Readonly<Record<string, Json>> {
   const json = content[JSON_TYPE]
   return json === undefined ? content : { [JSON_TYPE]: json }
 }
 
-/** The generator leaves the description in the schema, where reference pages do not look for it. */
+/** The generator leaves the description in the schema, but reference pages show that of the parameter. */
 function withDescription(parameter: Parameter): Parameter {
   const { description } = parameter.schema as { description?: string }
   return { ...parameter, ...(description !== undefined && { description }) }
@@ -134,29 +151,13 @@ function headerParameters(method: string, generated: Generated): Parameter[] {
   return method === 'get' && isEventStream(generated) ? [LAST_EVENT_ID] : []
 }
 
-/** Every POST behind a guard; ClickHouse's interface has no such thing. */
+/** Every POST accepts an Idempotency-Key, except in the ClickHouse interface. */
 function isIdempotent(method: string, { responses }: Generated): boolean {
   return method === 'post' && responses?.default === undefined
 }
 
 function isEventStream({ responses }: Generated): boolean {
   return responses?.[200]?.content?.['text/event-stream'] !== undefined
-}
-
-const IDEMPOTENCY_KEY: Parameter = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  required: false,
-  description: 'Makes a repeat of this call answer what the first one did, for 24 hours.',
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
-}
-
-const LAST_EVENT_ID: Parameter = {
-  name: 'Last-Event-ID',
-  in: 'header',
-  required: false,
-  description: 'The `id` of the last frame that was seen: the stream goes on after it. Takes precedence over `after`.',
-  schema: { type: 'string' },
 }
 
 function answers(method: string, generated: Generated): Record<string, Json> {
@@ -198,7 +199,7 @@ function enveloped(content: Response['content'] = {}): Json {
   return { [JSON_TYPE]: { schema }, ...raw }
 }
 
-/** The operator's token has no budget. */
+/** The operator token has no budget. */
 function isLimited({ security = [] }: Generated): boolean {
   return security.length > 0 && !isOperator(security)
 }
@@ -207,10 +208,10 @@ function isOperator(security: NonNullable<Generated['security']>): boolean {
   return security.some((requirement) => 'operatorToken' in requirement)
 }
 
-/** The errors that follow from what a route takes, and those that it names. */
+/** The errors that follow from the inputs of a route, and those that it declares. */
 function failures(method: string, generated: Generated, parameters: readonly Parameter[]): Json {
   const { errors = [], security = [], requestBody, responses } = generated
-  // A route with an answer for all other statuses has errors of its own kind.
+  // A route with a `default` response has its own error format.
   if (responses?.default !== undefined) return {}
   const codes: ErrorCode[] = ['INTERNAL', ...errors]
   if (security.length > 0) codes.push('UNAUTHENTICATED', 'RATE_LIMITED', 'UNAVAILABLE')
@@ -218,7 +219,7 @@ function failures(method: string, generated: Generated, parameters: readonly Par
   if (requestBody !== undefined) codes.push('PAYLOAD_TOO_LARGE')
   if (requestBody !== undefined || parameters.length > 0) codes.push('VALIDATION_ERROR')
   if (isIdempotent(method, generated)) codes.push('CONFLICT')
-  // A PUT makes what is not there.
+  // A PUT creates what does not exist.
   if (method !== 'put' && parameters.some((parameter) => parameter.in === 'path')) codes.push('NOT_FOUND')
   return Object.fromEntries(codes.map((code) => [STATUS_OF[code], { $ref: `#/components/responses/${code}` }]))
 }

@@ -1,19 +1,20 @@
-/** Says what is going on while something takes longer than a second. */
+/** Shows the progress of work that takes longer than a second. */
 export interface Progress {
   /** Runs `work`, which may name its current step with `say`; until then `label` is shown. */
   during<T>(label: string, work: (say: (step: string) => void) => Promise<T>): Promise<T>
 }
 
-/** One line of a terminal, written over. */
+/** Progress on one line of a terminal, which is overwritten. */
 export interface ProgressLine extends Progress {
-  /** Empties the line, so that other text can be written; it comes back with the next change. */
+  /** Clears the line, so that other text can be written. It reappears with the next change. */
   clear(): void
 }
 
 const INTERVAL_MS = 1_000
 
 /**
- * For output that nobody watches. @param write is given whole lines, each at most once a second for each piece of work
+ * Progress for output that is not a terminal.
+ * @param write receives whole lines, at most one a second for each piece of work
  */
 export function createProgress(write: (line: string) => void): Progress {
   return {
@@ -35,9 +36,9 @@ export function createProgress(write: (line: string) => void): Progress {
 }
 
 /**
- * For a terminal: one line with everything under way and its time, gone when nothing is.
+ * Progress for a terminal: one line with all current steps and the elapsed time, cleared when no work is left.
  *
- * @param columns how wide the terminal is: a line that wraps could not be written over
+ * @param columns the width of the terminal: a line that wraps cannot be overwritten
  */
 export function createProgressLine({
   write,

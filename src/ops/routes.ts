@@ -7,17 +7,22 @@ import type { Metrics } from './metrics.ts'
 import { openApiDocument } from './openapi.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
+const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
+const METRICS_RESPONSES = {
+  200: { description: 'Prometheus text format', content: { 'text/plain': { schema: { type: 'string' as const } } } },
+}
+
 export interface OpsDeps {
   readonly config: Pick<Config, 'limits' | 'rateLimits'>
   /** The package's version. */
   readonly version: string
   readonly health: HealthDeps
   readonly metrics: Metrics
-  /** The whole service, asked for its routes when somebody reads the documentation. */
+  /** The whole service, whose routes are documented. */
   readonly app: () => AnyElysia
 }
 
-/** How to operate the service, and what it can do (docs/specification.md#operations). None of it needs a key. */
+/** Health, metrics, limits and documentation (docs/specification.md#operations). None of these routes needs a key. */
 export function opsRoutes(deps: OpsDeps) {
   const limits = publishedLimits(deps.config)
   return new Elysia({ name: 'ops', detail: { security: [], tags: ['Operation'] } })
@@ -29,24 +34,24 @@ export function opsRoutes(deps: OpsDeps) {
         detail: {
           operationId: 'getHealth',
           summary: 'Check whether the process is alive',
-          description: 'Says nothing about the stores; see /readyz.',
+          description: 'Does not check the stores; see /readyz.',
         },
       },
     )
-    .get('/readyz', async () => usable(await checkHealth(deps.health)), {
+    .get('/readyz', async () => readinessOf(await checkHealth(deps.health)), {
       response: Ready,
       detail: {
         errors: ['UNAVAILABLE'],
         operationId: 'getReadiness',
         summary: 'Check whether requests can be served',
-        description: 'Checks each store and tells how far behind each consumer of the journal is.',
+        description: 'Checks each store and reports the lag of each consumer of the journal.',
       },
     })
     .get('/metrics', () => new Response(deps.metrics.text(), { headers: METRICS_HEADERS }), {
       detail: {
         operationId: 'getMetrics',
         summary: 'Read metrics',
-        description: 'In the Prometheus text format.',
+        description: 'Metrics in the Prometheus text format.',
         responses: METRICS_RESPONSES,
       },
     })
@@ -55,25 +60,23 @@ export function opsRoutes(deps: OpsDeps) {
       detail: {
         operationId: 'getLimits',
         summary: 'Read the limits',
-        description: 'Limits of requests and rates, as they are configured.',
+        description: 'The configured limits of requests and rates.',
       },
     })
     .use(docs(deps))
 }
 
-/** Serves while at least reports can be taken: without ClickHouse they can, and SQL answers for itself. */
-function usable(health: Health) {
+/**
+ * Reports can be accepted without ClickHouse, so the service is ready without it; SQL then answers UNAVAILABLE.
+ * @throws ApiError UNAVAILABLE when an essential dependency does not work or the service is stopping
+ */
+function readinessOf(health: Health) {
   const { status, ...rest } = health
   if (status !== 'unavailable') return { status, ...rest }
   const problems = Object.entries(health.dependencies).flatMap(([name, { problem }]) =>
     problem === null ? [] : [`${name}: ${problem}`],
   )
   throw new ApiError('UNAVAILABLE', problems.length > 0 ? problems.join('; ') : 'the service is stopping')
-}
-
-const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
-const METRICS_RESPONSES = {
-  200: { description: 'Prometheus text format', content: { 'text/plain': { schema: { type: 'string' as const } } } },
 }
 
 function docs({ app: service, version }: OpsDeps) {

@@ -2,31 +2,31 @@ import { t } from 'elysia'
 import type { Config } from '../config.ts'
 import { Count, Described, Named, Nullable, Timestamp } from '../http/schema.ts'
 
-/** `GET /healthz`: the process is alive. */
+/** Answer of `GET /healthz`. */
 export const Alive = Named(
   'Alive',
   t.Object({
     status: t.Literal('ok', { description: 'The process answers.' }),
     version: t.String({ description: 'The version of the service.' }),
-    uptime_seconds: t.Number({ minimum: 0, description: 'How long the process has been running.' }),
+    uptime_seconds: t.Number({ minimum: 0, description: 'Seconds since the process started.' }),
   }),
 )
 
-const Problem = Described(Nullable(t.String()), 'What is wrong; null when nothing is.')
+const Problem = Described(Nullable(t.String()), 'Why it does not work; null when it does.')
 
-/** `GET /readyz` while usable; otherwise the answer is an UNAVAILABLE error that names what is missing. */
+/** Answer of `GET /readyz` while requests can be served; otherwise an UNAVAILABLE error names the reasons. */
 export const Ready = Named(
   'Ready',
   t.Object({
     status: t.UnionEnum(['ready', 'degraded'], {
       default: undefined,
-      description: '`degraded`: reports are taken, but something else does not work.',
+      description: '`degraded`: reports are accepted, but something else does not work.',
     }),
     dependencies: t.Record(
       t.String(),
       t.Object({
-        ok: t.Boolean({ description: 'It can be used.' }),
-        latency_ms: t.Number({ minimum: 0, description: 'How long it took to answer.' }),
+        ok: t.Boolean({ description: 'Whether it works.' }),
+        latency_ms: t.Number({ minimum: 0, description: 'How long the check took, in milliseconds.' }),
         problem: Problem,
       }),
       { description: 'The stores, by name.' },
@@ -34,9 +34,10 @@ export const Ready = Named(
     journal: t.Object(
       {
         epoch: t.String({
-          description: 'The name of the journal; another one after it went back to an earlier state.',
+          description:
+            'Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state.',
         }),
-        end_seq: Count('The last position given.'),
+        end_seq: Count('The last assigned position.'),
         gaps: t.Array(
           t.Object({
             after_seq: Count('The last position before the gap.'),
@@ -45,28 +46,28 @@ export const Ready = Named(
           { description: 'Positions whose rows were lost.' },
         ),
       },
-      { description: 'The log of everything accepted.' },
+      { description: 'The log of all accepted activity.' },
     ),
     loops: t.Record(
       t.String(),
       t.Object({
-        ok: t.Boolean({ description: 'Its last attempt succeeded.' }),
-        failing_ms: Count('How long it has been failing.'),
-        failures: Count('Attempts that failed since the last that succeeded.'),
+        ok: t.Boolean({ description: 'False when it has been failing for several seconds.' }),
+        failing_ms: Count('Milliseconds since it began to fail; 0 while it works.'),
+        failures: Count('Failed rounds since the process started.'),
         problem: Problem,
       }),
-      { description: 'What the service does in the background, by name.' },
+      { description: 'The background loops, by name.' },
     ),
     consumers: t.Record(
       t.String(),
-      t.Object({ lag: Described(Nullable(Count('Positions.')), 'Positions that it is behind; null: not known.') }),
-      { description: 'What reads the journal, by name.' },
+      t.Object({ lag: Described(Nullable(Count('Rows.')), 'Rows not yet read; null: unknown.') }),
+      { description: 'What reads the journal or the outbox, by name.' },
     ),
     set_back: t.Array(
       t.Object({
-        store: t.String({ description: 'The store.' }),
-        noticed_at: Described(Timestamp, 'When that was noticed.'),
-        detail: t.String({ description: 'How far it went back, and what was done.' }),
+        store: t.String({ description: 'The name of the store.' }),
+        noticed_at: Described(Timestamp, 'When it was noticed.'),
+        detail: t.String({ description: 'What was lost, and what the service does about it.' }),
       }),
       { description: 'Stores that were found to have gone back to an earlier state since the service started.' },
     ),
@@ -74,19 +75,19 @@ export const Ready = Named(
 )
 
 /**
- * `GET /api/v1/limits` (docs/specification.md#request-limits). Sizes in bytes, lengths in characters; a rate of 0 is
+ * Answer of `GET /api/v1/limits` (docs/specification.md#request-limits). Sizes in bytes, lengths in characters; a rate of 0 is
  * unlimited.
  */
 export const PublishedLimits = Named(
   'Limits',
   t.Object(
     {
-      body_bytes: Count('A request body, inflated.'),
+      body_bytes: Count('A request body, decompressed.'),
       events_per_call: Count('Events of one call.'),
       event_payload_bytes: Count('The payload of one event.'),
       run_input_bytes: Count('The input of a run.'),
       run_output_bytes: Count('The output of a run.'),
-      prompt_length: Count('The prompt of an agent with its placeholders filled.'),
+      prompt_length: Count('The prompt of an agent with its placeholders replaced.'),
       type_length: Count('The type of an event.'),
       task_name_length: Count('The name of a task.'),
       external_id_length: Count('external_run_id and external_user_id.'),
@@ -95,13 +96,13 @@ export const PublishedLimits = Named(
       json_depth: Count('Levels of nesting in JSON.'),
       rate_limits: t.Object(
         {
-          ingest_requests_per_minute: Count('Calls that report.'),
-          events_per_second: Count('Events reported.'),
+          ingest_requests_per_minute: Count('Requests that report activity.'),
+          events_per_second: Count('Reported events.'),
           invokes_per_minute: Count('Calls of invoke.'),
-          reads_per_minute: Count('Calls that read or manage.'),
+          reads_per_minute: Count('Requests that read or manage.'),
           queries_per_minute: Count('SQL queries.'),
         },
-        { description: 'For each key; 0 is unlimited.' },
+        { description: 'Budgets of each key; 0: unlimited.' },
       ),
     },
     { description: 'Sizes in bytes, lengths in characters.' },

@@ -8,7 +8,7 @@ const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.0
 const LAG_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1, 2.5]
 const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The parts of the service whose state is read on each scrape. */
+/** The components whose state is read on each scrape. */
 export interface Observed {
   readonly journal: Pick<Journal, 'endSeq' | 'gaps'> & { readonly bytes: number; readonly backlogBytes: number }
   readonly loops: Pick<Loops, 'states'>
@@ -19,12 +19,12 @@ export interface Observed {
 }
 
 /**
- * What the service measures about itself (docs/specification.md#operations): functions that the parts call as things
- * happen, and the registry that `GET /metrics` prints.
+ * The metrics of the service (docs/specification.md#operations): functions that components call when something happens,
+ * and the registry for `GET /metrics`.
  */
 export function createServiceMetrics() {
   const registry = new Metrics()
-  registry.gauge('process_resident_memory_bytes', 'Memory of the service, without its stores.', () =>
+  registry.gauge('process_resident_memory_bytes', 'Resident memory of the service process, without its stores.', () =>
     process.memoryUsage.rss(),
   )
   registry.gauge('process_uptime_seconds', 'Seconds since the service started.', () => process.uptime())
@@ -38,26 +38,26 @@ export function createServiceMetrics() {
     .at()
   const commitSeconds = registry.histogram(
     'journal_commit_seconds',
-    'Time of one journal write and sync.',
+    'Duration of a journal write, including its sync.',
     COMMIT_SECONDS,
   )
   const written = registry.counter('journal_written_bytes_total', 'Bytes made durable by the journal.')
-  const sinkRows = registry.counter('sink_rows_total', 'Rows of the journal loaded into ClickHouse.')
-  const sinkSeconds = registry.histogram('sink_load_seconds', 'Time of one load into ClickHouse.', LOAD_SECONDS)
+  const sinkRows = registry.counter('sink_rows_total', 'Journal rows loaded into ClickHouse.')
+  const sinkSeconds = registry.histogram('sink_load_seconds', 'Duration of a load into ClickHouse.', LOAD_SECONDS)
   const setBack = registry.counter(
     'store_set_back_total',
-    'How often a store was found to have gone back to an earlier state.',
+    'Times that a store was found to have gone back to an earlier state.',
     ['store'],
   )
   for (const store of ['postgres', 'journal', 'clickhouse']) setBack.at(store)
   const lag = registry.histogram('event_loop_lag_seconds', 'Event loop delay.', LAG_SECONDS).at()
 
-  /** The cells of a route, because every request needs them. */
+  /** The cells of each route: finding them by their labels on every request would be slow. */
   const cells = new Map<string, { seconds: HistogramCell; answers: Map<number, Map<string, CounterCell>> }>()
   const requestAnswered: ObserveRequest = (method, route, status, seconds) => {
-    const ofRoute = kept(cells, route, () => ({ seconds: requestSeconds.at(route), answers: new Map() }))
-    const ofStatus = kept(ofRoute.answers, status, () => new Map<string, CounterCell>())
-    kept(ofStatus, method, () => requests.at(method, route, String(status))).value++
+    const ofRoute = getOrCreate(cells, route, () => ({ seconds: requestSeconds.at(route), answers: new Map() }))
+    const ofStatus = getOrCreate(ofRoute.answers, status, () => new Map<string, CounterCell>())
+    getOrCreate(ofStatus, method, () => requests.at(method, route, String(status))).value++
     ofRoute.seconds.observe(seconds)
   }
   return {
@@ -78,13 +78,16 @@ export function createServiceMetrics() {
     storeSetBack: (store: string) => setBack.at(store).value++,
     loopLagged: (seconds: number) => lag.observe(seconds),
     observe({ journal, loops, sink, statistics, hub, connections }: Observed) {
-      registry.gauges('loop_failing_seconds', 'How long each loop has been failing; 0 while it works.', 'loop', () =>
-        loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
+      registry.gauges(
+        'loop_failing_seconds',
+        'Seconds since each background loop began to fail; 0 while it works.',
+        'loop',
+        () => loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
       )
-      registry.gauges('loop_failures', 'Failed rounds of each loop since the start.', 'loop', () =>
+      registry.gauges('loop_failures', 'Failed rounds of each background loop since the service started.', 'loop', () =>
         loops.states().map(({ name, failures }) => [name, failures] as const),
       )
-      registry.gauge('journal_gap_rows', 'Missing journal rows: positions that were assigned without a row.', () =>
+      registry.gauge('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', () =>
         journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
       )
       registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
@@ -108,7 +111,7 @@ export function createServiceMetrics() {
   }
 }
 
-function kept<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
   let value = map.get(key)
   if (value === undefined) {
     value = create()

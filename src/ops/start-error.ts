@@ -1,5 +1,5 @@
 /**
- * Something the operator can put right. Its message is the one line that is printed before the process exits with 1.
+ * A problem that the operator can fix. Its message, without a stack, is printed before the process exits with 1.
  */
 export class StartError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {

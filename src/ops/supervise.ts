@@ -1,20 +1,20 @@
 import type { Log } from '../log.ts'
 
-/** How a loop reports on itself. Both cost next to nothing when nothing has changed. */
+/** How a loop reports its state. Both calls are cheap. */
 export interface Loop {
-  /** A round got through, or there is nothing to do. */
+  /** A round succeeded, or there was nothing to do. */
   succeeded(): void
-  /** A round failed and will be tried again. */
+  /** A round failed and will be retried. */
   failed(error: unknown): void
 }
 
 export interface LoopState {
   readonly name: string
-  /** Milliseconds since it last worked; 0 while it works. */
+  /** Milliseconds since it began to fail; 0 while it works. */
   readonly failingMs: number
   /** Failed rounds since the start of the process. */
   readonly failures: number
-  /** How often the loop itself had to be begun again. */
+  /** How often the loop itself was restarted. */
   readonly restarts: number
   readonly lastError: unknown
 }
@@ -38,17 +38,17 @@ export class Loops {
     return this.all.map((loop) => loop.state)
   }
 
-  /** A loop that keeps itself going, and reports. */
+  /** Adds a loop that runs by itself and reports its state. */
   add(name: string): Loop {
-    return this.begin(name)
+    return this.register(name)
   }
 
   /**
-   * Runs `work`, which ends only when `signal` aborts; begins it again when it throws. Resolves once it has ended. A round
-   * of `work` that got through, and one that has nothing to do, is to be reported: until then it counts as failing.
+   * Runs `work` until `signal` aborts, and restarts it when it throws. Resolves once it has ended. After a failure the loop
+   * counts as failing until `work` reports a success, so `work` must report each, even when it had nothing to do.
    */
   async run(name: string, signal: AbortSignal, work: (loop: Loop) => Promise<void>): Promise<void> {
-    const loop = this.begin(name)
+    const loop = this.register(name)
     while (!signal.aborted) {
       try {
         await work(loop)
@@ -63,13 +63,13 @@ export class Loops {
   }
 
   /**
-   * Calls `work` every `intervalMs`, never twice at the same time, until the returned function is called; that one
-   * resolves when a call under way has ended.
-   * @param options.atOnce whether the first call is made now
+   * Calls `work` every `intervalMs`, never twice at the same time.
+   * @param options.atOnce makes the first call immediately
+   * @returns a function that stops the calls; it resolves once a running call has ended
    */
   repeat(name: string, intervalMs: number, work: () => Promise<unknown>, { atOnce = false } = {}): () => Promise<void> {
-    const loop = this.begin(name)
-    let underway: Promise<void> | undefined
+    const loop = this.register(name)
+    let running: Promise<void> | undefined
     const attempt = async () => {
       try {
         await work()
@@ -77,22 +77,22 @@ export class Loops {
       } catch (error) {
         if (!isStopped) loop.failed(error)
       }
-      underway = undefined
+      running = undefined
     }
     let isStopped = false
-    const begin = () => {
-      underway ??= attempt()
+    const startRound = () => {
+      running ??= attempt()
     }
-    const timer = setInterval(begin, intervalMs)
-    if (atOnce) begin()
+    const timer = setInterval(startRound, intervalMs)
+    if (atOnce) startRound()
     return async () => {
       isStopped = true
       clearInterval(timer)
-      await underway
+      await running
     }
   }
 
-  private begin(name: string): SupervisedLoop {
+  private register(name: string): SupervisedLoop {
     const loop = new SupervisedLoop(name, this.log)
     this.all.push(loop)
     return loop
@@ -101,7 +101,7 @@ export class Loops {
 
 class SupervisedLoop implements Loop {
   restarts = 0
-  /** Failures since it last worked. */
+  /** Consecutive failures. */
   inARow = 0
   private failures = 0
   private sinceMs = 0
@@ -121,7 +121,7 @@ class SupervisedLoop implements Loop {
 
   succeeded(): void {
     if (this.inARow === 0) return
-    this.log.info(`${this.name}: works again`, { failures: this.inARow, after_ms: Math.round(this.state.failingMs) })
+    this.log.info(`${this.name}: recovered`, { failures: this.inARow, after_ms: Math.round(this.state.failingMs) })
     this.inARow = 0
     this.warnedAtMs = Number.NEGATIVE_INFINITY
   }
@@ -136,12 +136,12 @@ class SupervisedLoop implements Loop {
     if (this.inARow === 1) this.log.info(`${this.name}: failed; retrying`, details)
     else if (now - this.sinceMs > FAILING_MS && now - this.warnedAtMs > WARN_EVERY_MS) {
       this.warnedAtMs = now
-      this.log.warn(`${this.name}: keeps failing; retrying`, details)
+      this.log.warn(`${this.name}: still failing; retrying`, details)
     }
   }
 }
 
-/** Waits, or until `signal` aborts. */
+/** Resolves after the time, or when `signal` aborts. */
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, milliseconds)

@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts'
 
 /**
- * Stops what has been started, in reverse order. A part that fails to stop does not prevent the others from stopping.
+ * Stops the started components in reverse order. One that fails to stop does not prevent the others from stopping.
  */
 export class Teardown {
   private readonly steps: { readonly name: string; readonly end: () => unknown }[] = []
@@ -25,9 +25,9 @@ export class Teardown {
       try {
         await end()
       } catch (error) {
-        this.log.error('could not stop a part of the service', { part: name, error })
+        this.log.error('could not stop a component', { component: name, error })
       }
-      this.log.debug('ended', { part: name, ms: Math.round(performance.now() - startedAt) })
+      this.log.debug('stopped', { component: name, ms: Math.round(performance.now() - startedAt) })
     }
   }
 }

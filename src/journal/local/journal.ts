@@ -202,7 +202,7 @@ export class LocalJournal implements Journal {
   /** Pauses commits until the returned function is called; resolves once none is running. Appends wait meanwhile. */
   hold(): Promise<() => void> {
     if (this.closed) return Promise.reject(shuttingDown())
-    const hold = this.holds.ask()
+    const hold = this.holds.request()
     if (this.committing === undefined) this.scheduleCommits()
     return hold
   }
@@ -282,8 +282,8 @@ export class LocalJournal implements Journal {
   }
 
   private async commitAll(): Promise<void> {
-    while (this.waiting.length > 0 || this.cuts.length > 0 || this.holds.areWanted) {
-      await this.holds.giveWay()
+    while (this.waiting.length > 0 || this.cuts.length > 0 || this.holds.arePending) {
+      await this.holds.grant()
       const cuts = this.cuts
       this.cuts = []
       const restMs = this.restMs()
