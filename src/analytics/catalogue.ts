@@ -125,7 +125,9 @@ const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, strin
     input: 'Query it by path, like payload of events.',
     output: 'Query it by path, like payload of events.',
     created_at: 'When the task was first reported.',
-    updated_at: 'When it last changed; for a task that has ended, when it ended.',
+    updated_at: 'When it was last reported.',
+    started_at: 'When it began: as reported, else when it left pending; null if it has not, or was skipped.',
+    completed_at: 'When it ended: as reported, else when its status became final; null if it has not.',
   },
   gaps: {
     after_seq: 'The gap starts after this position.',

@@ -152,7 +152,7 @@ LIMIT 50`,
     query: `SELECT name, count() AS tasks,
   countIf(status = 'completed') AS completed, countIf(status = 'failed') AS failed,
   countIf(status = 'skipped') AS skipped, countIf(status IN ('pending', 'running')) AS open,
-  round(avgOrNullIf(dateDiff('millisecond', created_at, updated_at), status = 'completed')) AS average_ms
+  round(avgOrNullIf(dateDiff('millisecond', started_at, completed_at), status = 'completed')) AS average_ms
 FROM tasks
 GROUP BY name
 ORDER BY tasks DESC, name

@@ -68,6 +68,8 @@ export const TABLES: Readonly<Record<string, ScopedTable>> = {
       json('output'),
       { name: 'created_at', type: "DateTime64(3, 'UTC')" },
       { name: 'updated_at', type: "DateTime64(3, 'UTC')" },
+      { name: 'started_at', type: "Nullable(DateTime64(3, 'UTC'))" },
+      { name: 'completed_at', type: "Nullable(DateTime64(3, 'UTC'))" },
     ],
   },
   // Positions whose rows were lost with a store.

@@ -53,6 +53,8 @@ const TASK_COLUMNS: Columns<TaskRow> = [
   ['error_message', 'String', 'null'],
   ['created_at', "DateTime64(3, 'UTC')"],
   ['updated_at', "DateTime64(3, 'UTC')"],
+  ['started_at', "DateTime64(3, 'UTC')", 'null'],
+  ['completed_at', "DateTime64(3, 'UTC')", 'null'],
 ]
 
 /**

@@ -66,4 +66,7 @@ export interface TaskRow {
   readonly error_message: string | null
   readonly created_at: number
   readonly updated_at: number
+  /** This field and the next are missing in rows of earlier versions. */
+  readonly started_at?: number | null
+  readonly completed_at?: number | null
 }

@@ -31,6 +31,7 @@ export function eventActivity(position: RowPosition, row: EventRow): Activity {
 
 /** The task record of `GET /api/v1/runs/:runId/tasks`. */
 export function taskActivity(position: RowPosition, row: TaskRow): Activity {
+  const { started_at = formerStart(row), completed_at = formerEnd(row) } = row
   const task = {
     id: row.task_id,
     run_id: row.run_id,
@@ -43,8 +44,19 @@ export function taskActivity(position: RowPosition, row: TaskRow): Activity {
     error_message: row.error_message,
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
+    started_at: isoOrNull(started_at),
+    completed_at: isoOrNull(completed_at),
   }
   return activity('task', position, row, encodeJson(task), false)
+}
+
+/** When a task of an earlier version began: as the migrations of both stores take it. */
+function formerStart({ status, created_at }: TaskRow): number | null {
+  return status === 'pending' || status === 'skipped' ? null : created_at
+}
+
+function formerEnd({ status, updated_at }: TaskRow): number | null {
+  return status === 'pending' || status === 'running' ? null : updated_at
 }
 
 /** The run record of `GET /api/v1/runs/:runId`, without `input` and `output`, which may be megabytes. */

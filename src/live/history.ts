@@ -164,7 +164,7 @@ const SOURCES: Record<ActivityKind, Source> = {
     'task_changes',
     '600 + bytes',
     `workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message,
-     ${unixMs('created_at')}, ${unixMs('updated_at')}`,
+     ${unixMs('created_at')}, ${unixMs('updated_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}`,
     taskActivity,
   ),
   run: source<Omit<RunRow, 'input' | 'output'>>(

@@ -107,6 +107,6 @@ export function durationMs(run: {
   return run.completed_at.getTime() - run.started_at.getTime()
 }
 
-function isoOrNull(time: Date | null): string | null {
+export function isoOrNull(time: Date | null): string | null {
   return time === null ? null : time.toISOString()
 }

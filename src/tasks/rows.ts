@@ -1,5 +1,5 @@
 import type { RawJson } from '../http/raw-json.ts'
-import { unixMs } from '../runs/rows.ts'
+import { isoOrNull, unixMs } from '../runs/rows.ts'
 import type { TaskRecord } from './schema.ts'
 import type { TaskStatus } from './state.ts'
 
@@ -16,12 +16,14 @@ export interface StoredTask {
   readonly error_message: string | null
   readonly created_at: Date
   readonly updated_at: Date
+  readonly started_at: Date | null
+  readonly completed_at: Date | null
 }
 
 /** SQL text: the columns of {@link StoredTask} of a row `t` of `tasks`. */
 export const STORED_TASK = `
   t.task_id, t.run_id, t.agent_id, t.parent_task_id, t.name, t.status, t.input, t.output, t.error_message,
-  t.created_at, t.updated_at`
+  t.created_at, t.updated_at, t.started_at, t.completed_at`
 
 /**
  * SQL text: the journal's `TaskRow` of a row `t` of `tasks`; `RUN_ROW` in `runs/rows.ts` explains why its JSON is
@@ -31,11 +33,19 @@ export const TASK_ROW = `
   (select row_to_json(x) from (select
     t.workspace_id, t.agent_id, t.run_id, t.task_id, t.parent_task_id, t.name, t.status, t.input::text as input,
     t.output::text as output, t.error_message, ${unixMs('t.created_at')} as created_at,
-    ${unixMs('t.updated_at')} as updated_at
+    ${unixMs('t.updated_at')} as updated_at, ${unixMs('t.started_at')} as started_at,
+    ${unixMs('t.completed_at')} as completed_at
   ) x)`
 
 /** The record a client sees. */
 export function toTaskRecord(task: StoredTask): TaskRecord {
-  const { task_id, created_at, updated_at, ...same } = task
-  return { id: task_id, ...same, created_at: created_at.toISOString(), updated_at: updated_at.toISOString() }
+  const { task_id, created_at, updated_at, started_at, completed_at, ...same } = task
+  return {
+    id: task_id,
+    ...same,
+    created_at: created_at.toISOString(),
+    updated_at: updated_at.toISOString(),
+    started_at: isoOrNull(started_at),
+    completed_at: isoOrNull(completed_at),
+  }
 }

@@ -1,5 +1,16 @@
 import { t } from 'elysia'
-import { Body, Described, FreeForm, Named, Nullable, Page, PageQuery, Timestamp, Uuid } from '../http/schema.ts'
+import {
+  Body,
+  Described,
+  FreeForm,
+  Named,
+  Nullable,
+  Page,
+  PageQuery,
+  Timestamp,
+  TimestampIn,
+  Uuid,
+} from '../http/schema.ts'
 import { TASK_STATUSES } from './state.ts'
 
 /** The wire format of tasks (docs/specification.md#tasks). */
@@ -27,6 +38,15 @@ export const ReportTask = Named(
         output: t.Optional(Described(FreeForm, 'The output of the task.')),
         error_message: t.Optional(t.String({ description: 'Why it failed.' })),
         parent_task_id: t.Optional(Described(Uuid, 'The task of the same run that this one is part of.')),
+        started_at: t.Optional(
+          Described(TimestampIn, 'When it began. Default: when it was first reported as begun. Not with `pending`.'),
+        ),
+        completed_at: t.Optional(
+          Described(
+            TimestampIn,
+            'When it ended, not before it began. Default: when it was first reported as ended. Only with a final status.',
+          ),
+        ),
       },
       { description: 'The current state of the task.' },
     ),
@@ -64,6 +84,8 @@ export const TaskRecord = Named(
       error_message: Described(Nullable(t.String()), 'Why it failed.'),
       created_at: Described(Timestamp, 'When it was first reported.'),
       updated_at: Described(Timestamp, 'When it last changed.'),
+      started_at: Described(Nullable(Timestamp), 'When it began; null while it has not, or if it was skipped before.'),
+      completed_at: Described(Nullable(Timestamp), 'When it ended; null while it has not.'),
     },
     { description: 'A step of a run.' },
   ),

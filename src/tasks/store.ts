@@ -10,6 +10,7 @@ import type { RunDirectory } from '../runs/directory.ts'
 import { checkSize, checkText } from '../runs/limits.ts'
 import { STORED_TASK, type StoredTask, toTaskRecord } from './rows.ts'
 import type { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
+import { timesOf } from './times.ts'
 import { createTaskUpserts } from './upserts.ts'
 
 export interface TaskStoreDeps {
@@ -41,6 +42,7 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
     checkText('task.error_message', task.error_message, limits.run_output_bytes)
     checkSize('task.input', task.input, limits.run_input_bytes)
     checkSize('task.output', task.output, limits.run_output_bytes)
+    const { startedAt, completedAt } = timesOf(task)
     const run = reportable(caller, await directory.find(caller.workspaceId, run_id.toLowerCase()))
     const reported = await upserts.submit({
       runId: run.runId,
@@ -53,6 +55,8 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
       input: task.input ?? null,
       output: task.output ?? null,
       errorMessage: task.error_message ?? null,
+      startedAt,
+      completedAt,
       at: clock.now(),
     })
     if (reported.applied) onChange()

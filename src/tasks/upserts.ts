@@ -4,10 +4,17 @@ import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { TASK_ROW } from './rows.ts'
 import type { TaskReported } from './schema.ts'
-import { TASK_TRANSITIONS, type TaskStatus } from './state.ts'
+import { NEXT, TASK_TRANSITIONS, type TaskStatus } from './state.ts'
+import {
+  contradiction,
+  NEW_TASK_TIMES,
+  type ReportedTimes,
+  TASK_TIMES_CONTRADICT,
+  UPDATED_TASK_TIMES,
+} from './times.ts'
 
 /** A reported task; null for omitted fields. */
-export interface TaskReport {
+export interface TaskReport extends ReportedTimes {
   readonly runId: string
   readonly taskId: string
   readonly workspaceId: string
@@ -18,7 +25,7 @@ export interface TaskReport {
   readonly input: RawJson | null
   readonly output: RawJson | null
   readonly errorMessage: string | null
-  /** Unix milliseconds. */
+  /** When it was reported. Unix milliseconds. */
   readonly at: number
 }
 
@@ -31,8 +38,10 @@ export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
       const standing = unapplied.length === 0 ? new Map<string, TaskStatus>() : await findStanding(sql, unapplied)
       return reports.map((report, index) => {
         const { applied, created } = outcomes[index]
-        const status = applied ? report.status : (standing.get(keyOf(report)) ?? report.status)
-        return { task_id: report.taskId, status, created, applied }
+        const before = applied ? undefined : standing.get(keyOf(report))
+        // Not refused for its status, so for its times.
+        if (before !== undefined && NEXT[before].includes(report.status)) return contradiction(report)
+        return { task_id: report.taskId, status: before ?? report.status, created, applied }
       })
     },
     keyOf,
@@ -42,6 +51,10 @@ export function createTaskUpserts(sql: Sql): Batcher<TaskReport, TaskReported> {
 
 function keyOf(report: TaskReport): string {
   return runKey(report.workspaceId, report.runId) + report.taskId
+}
+
+function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
 }
 
 interface UpsertOutcome {
@@ -62,24 +75,29 @@ async function upsert(sql: Sql, reports: readonly TaskReport[]): Promise<readonl
         ${reports.map((report) => report.parentTaskId)}::uuid[], ${reports.map((report) => report.name)}::text[],
         ${reports.map((report) => report.status)}::text[], ${reports.map((report) => report.input)}::json[],
         ${reports.map((report) => report.output)}::json[], ${reports.map((report) => report.errorMessage)}::text[],
-        ${reports.map((report) => new Date(report.at).toISOString())}::timestamptz[]
+        ${reports.map((report) => isoOrNull(report.startedAt))}::timestamptz[],
+        ${reports.map((report) => isoOrNull(report.completedAt))}::timestamptz[],
+        ${reports.map((report) => isoOrNull(report.at))}::timestamptz[]
       ) with ordinality as i (run_id, task_id, workspace_id, agent_id, parent_task_id, name, status, input, output,
-                              error_message, at, n)
+                              error_message, started_at, completed_at, at, n)
     ), applied as (
       insert into tasks as t (run_id, task_id, workspace_id, agent_id, parent_task_id, name, status, input, output,
-                              error_message, created_at, updated_at)
+                              error_message, created_at, updated_at, started_at, completed_at, is_start_reported,
+                              is_end_reported)
       select i.run_id, i.task_id, i.workspace_id, i.agent_id, i.parent_task_id, i.name, i.status, i.input, i.output,
-        i.error_message, i.at, i.at
+        i.error_message, i.at, i.at, ${sql.unsafe(NEW_TASK_TIMES)}
       from item i order by i.workspace_id, i.run_id, i.task_id
       on conflict (workspace_id, run_id, task_id) do update set
         parent_task_id = coalesce(excluded.parent_task_id, t.parent_task_id), name = excluded.name,
         status = excluded.status, input = coalesce(excluded.input, t.input),
         output = coalesce(excluded.output, t.output),
         error_message = coalesce(excluded.error_message, t.error_message),
-        updated_at = greatest(excluded.updated_at, t.updated_at)
+        updated_at = greatest(excluded.updated_at, t.updated_at),
+        (started_at, completed_at, is_start_reported, is_end_reported) = (${sql.unsafe(UPDATED_TASK_TIMES)})
       where t.status || '>' || excluded.status = any(${TASK_TRANSITIONS as string[]}::text[])
+        and not ${sql.unsafe(TASK_TIMES_CONTRADICT)}
       returning t.run_id, t.task_id, t.workspace_id, t.agent_id, t.parent_task_id, t.name, t.status, t.input, t.output,
-        t.error_message, t.created_at, t.updated_at, t.xmax = 0 as created
+        t.error_message, t.created_at, t.updated_at, t.started_at, t.completed_at, t.xmax = 0 as created
     ), logged as (
       insert into outbox (workspace_id, kind, body)
       select t.workspace_id, 'task', ${sql.unsafe(TASK_ROW)} from applied t

@@ -294,6 +294,8 @@ function randomTask(run: RunRef): TaskRow {
     error_message: orNull(text),
     created_at: time(),
     updated_at: time(),
+    started_at: orNull(time),
+    completed_at: orNull(time),
   })
 }
 

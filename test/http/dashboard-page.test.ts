@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { readArguments } from '../../src/dashboard/page/approval-form.ts'
 import { ago, ahead, duration } from '../../src/dashboard/page/format.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/json.ts'
+import { taskBars } from '../../src/dashboard/page/task-bars.ts'
 import { taskTree } from '../../src/dashboard/page/task-tree.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
@@ -26,6 +27,37 @@ test('tasks stand below their parents, siblings in the order they were reported'
   // As the API lists them: newest first, and these two at the same moment.
   const tasks = [task('d', 'a', 3), task('c', null, 2), task('b', 'a', 2), task('a', null, 1)]
   expect(taskTree(tasks).map(({ task: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
+})
+
+test('siblings stand in the order in which they began, wherever that was reported', () => {
+  const late = { ...task('late', null, 1), started_at: '2026-01-31T09:05:00.000Z' }
+  const early = { ...task('early', null, 4), started_at: '2026-01-31T09:02:00.000Z' }
+  const order = taskTree([task('pending', null, 3), early, late]).map(({ task: { id } }) => id)
+  expect(order).toEqual(['early', 'pending', 'late'])
+})
+
+test('a task has a bar from its start to its end; one that is pending or skipped has none', () => {
+  const at = (second: number) => new Date(second * 1_000).toISOString()
+  const timed = (status: string, started: number | null, completed: number | null) => ({
+    status,
+    started_at: started === null ? null : at(started),
+    completed_at: completed === null ? null : at(completed),
+  })
+  const run = { created_at: at(0), started_at: at(0), completed_at: null as string | null }
+  const bars = (tasks: ReturnType<typeof timed>[], completed: number | null = null) => {
+    const found = taskBars(tasks, { ...run, completed_at: completed === null ? null : at(completed) }, 20_000)
+    return tasks.map((task) => found.get(task) ?? null)
+  }
+  const tasks = [timed('completed', 5, 10), timed('running', 15, null), timed('pending', null, null)]
+  expect(bars(tasks)).toEqual([{ from: 25, to: 50, ms: 5_000 }, { from: 75, to: 100, ms: 5_000 }, null])
+  expect(bars([timed('skipped', null, 9), timed('skipped', 5, 9), timed('failed', 5, 5)])).toEqual([
+    null,
+    null,
+    { from: 25, to: 25, ms: 0 },
+  ])
+  // Outside of its run, and never ended.
+  expect(bars([timed('completed', -10, 30)], 10)).toEqual([{ from: 0, to: 100, ms: 40_000 }])
+  expect(bars([timed('running', 5, null)], 10)).toEqual([{ from: 50, to: 100, ms: 5_000 }])
 })
 
 test('every task is shown once, whatever parents its caller has made up', () => {
@@ -98,5 +130,5 @@ test('the form to invoke asks for just what the prompt of the agent needs', () =
 })
 
 function task(id: string, parent: string | null, minute: number) {
-  return { id, parent_task_id: parent, created_at: `2026-01-31T09:0${minute}:00.000Z` }
+  return { id, parent_task_id: parent, created_at: `2026-01-31T09:0${minute}:00.000Z`, started_at: null }
 }

@@ -42,7 +42,7 @@ describe('POST /api/v1/query', () => {
     const names = {
       events: 'seq, event_id, run_id, agent_id, type, level, payload, occurred_at, received_at',
       runs: 'run_id, agent_id, agent_name, status, trigger_type, external_run_id, parent_run_id, session_id, tags, input, output, error_message, created_at, started_at, completed_at, duration_ms, input_tokens, output_tokens, cost_usd',
-      tasks: 'task_id, run_id, agent_id, name, status, input, output, created_at, updated_at',
+      tasks: 'task_id, run_id, agent_id, name, status, input, output, created_at, updated_at, started_at, completed_at',
       gaps: 'after_seq, through_seq, reason, noticed_at',
     }
     for (const [table, expected] of Object.entries(names)) {

@@ -112,7 +112,7 @@ describe('POST tasks', () => {
     [
       'an unknown field',
       { result: {} },
-      'task.result: unknown field; expected only id, name, status, input, output, error_message, parent_task_id',
+      'task.result: unknown field; expected only id, name, status, input, output, error_message, parent_task_id, started_at, completed_at',
     ],
     ['an empty name', { name: '' }, 'task.name: expected at least 1 character; got ""'],
     ['too long a name', { name: 'x'.repeat(21) }, `task.name: expected at most 20 characters; got "${'x'.repeat(21)}"`],

@@ -50,6 +50,8 @@ export function taskRow({ workspaceId, agentId, runId }: RunRef, fields: Partial
     error_message: null,
     created_at: 1_700_000_000_000,
     updated_at: 1_700_000_000_000,
+    started_at: 1_700_000_000_000,
+    completed_at: null,
     ...fields,
   }
 }

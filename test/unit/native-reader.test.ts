@@ -177,6 +177,8 @@ function taskRow(): TaskRow {
     error_message: orNull(text),
     created_at: integer(),
     updated_at: integer(),
+    started_at: orNull(integer),
+    completed_at: orNull(integer),
   }
 }
 
