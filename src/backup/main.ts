@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { CliError } from '../cli/error.ts'
-import { parseOptions } from '../cli/options.ts'
+import { runMain } from '../cli/main.ts'
+import { HELP_OPTION, helpText, parseOptions } from '../cli/options.ts'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { StartError } from '../ops/start-error.ts'
@@ -10,39 +11,42 @@ import { restoreBackup } from './restore.ts'
 
 const { stdout, stderr } = process
 
+const OPTIONS = {
+  'no-check': { type: 'boolean', help: 'does not verify the backup by restoring it into a temporary directory' },
+  help: HELP_OPTION,
+} as const
+
 const HELP = {
-  backup: `Copies all data of the service in DATA_DIR into a new folder, at one position, whether it is running or not.
-
-  bun run backup <folder>
-
-  --no-check   does not restore the copy on the side to see that it works
-  --help       this text
-
-Finds the service by DATA_DIR (./data). While it is running, reporting is held up for a moment: the last line says for how long.
-The folder holds keys and secrets: keep it as safe as DATA_DIR. With DATABASE_URL or CLICKHOUSE_URL see docs/operations.md.
+  backup: helpText({
+    summary:
+      'Copies all data of the service in DATA_DIR into a new folder, at one position, whether it is running or not.',
+    usage: ['bun run backup <folder> [options]'],
+    options: OPTIONS,
+    notes: `
+Finds the service by DATA_DIR (./data). A running service pauses reporting for a moment; the last line says for how long.
+The folder contains keys and secrets: protect it like DATA_DIR. With DATABASE_URL or CLICKHOUSE_URL, see docs/operations.md.
 `,
-  restore: `Puts a backup into an empty DATA_DIR.
-
-  bun run restore <folder>
-
-  --help       this text
-
-Start the service with this DATA_DIR afterwards. It begins a new epoch: feeds and SQL (table gaps) say that what came after the
-backup is missing. Keys that were revoked since the backup work again: revoke them again.
+  }),
+  restore: helpText({
+    summary: 'Restores a backup into an empty DATA_DIR.',
+    usage: ['bun run restore <folder>'],
+    options: { help: HELP_OPTION },
+    notes: `
+Start the service with this DATA_DIR afterwards. It begins a new epoch: feeds and SQL (table gaps) report that everything
+after the backup is missing. Keys that were revoked after the backup work again: revoke them again.
 `,
+  }),
 }
 
-const OPTIONS = { help: { type: 'boolean' }, 'no-check': { type: 'boolean' } } as const
-
 /** `bun run backup` and `bun run restore`: see {@link HELP}. */
-async function main(): Promise<void> {
+async function main(): Promise<number> {
   const [command = '', ...argv] = Bun.argv.slice(2)
   if (command !== 'backup' && command !== 'restore') throw new CliError('expected backup or restore', 2)
   const help = HELP[command]
-  const { values, positionals } = parseOptions(argv, OPTIONS, { help, allowPositionals: true })
+  const { values, positionals } = parseOptions(argv, OPTIONS, { allowPositionals: true })
   if (values.help === true) {
     stdout.write(help)
-    return
+    return 0
   }
   const isUnchecked = values['no-check'] === true
   if (isUnchecked && command === 'restore') throw new CliError('--no-check is for bun run backup', 2)
@@ -57,18 +61,11 @@ async function main(): Promise<void> {
     stdout.write(
       `backed up to ${folder}: everything up to position ${manifest.end_seq}; reporting was held up for ${manifest.held_ms} ms${checked}\n`,
     )
-    return
+    return 0
   }
   const manifest = await restoreBackup({ folder, dataDir: config.dataDir, log, report })
   stdout.write(`restored the backup of ${manifest.taken_at} into ${config.dataDir}: start the service\n`)
+  return 0
 }
 
-try {
-  await main()
-  process.exit(0)
-} catch (error) {
-  const isExpected = error instanceof CliError || error instanceof StartError
-  if (!isExpected) throw error
-  stderr.write(`${error.message}\n`)
-  process.exit(error instanceof CliError ? error.exitCode : 1)
-}
+await runMain(main, [StartError])

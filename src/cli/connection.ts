@@ -1,10 +1,21 @@
 import { CliError } from './error.ts'
 
-/** The URL and key that every command uses: from options first, then from the environment. */
+/** The URL and key that commands use: from options first, then from the environment. */
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-export const DEFAULT_URL = 'http://127.0.0.1:3000'
+const DEFAULT_URL = 'http://127.0.0.1:3000'
+
+export const URL_OPTION = {
+  type: 'string',
+  value: '<url>',
+  help: `URL of the service; or set AGENT_RUN_URL (default: ${DEFAULT_URL})`,
+} as const
+export const WORKSPACE_KEY_OPTION = {
+  type: 'string',
+  value: '<key>',
+  help: 'workspace key; or set AGENT_RUN_KEY',
+} as const
 
 /**
  * @param given the value of `--url`
@@ -30,11 +41,12 @@ export function readKey(given: string | undefined, env: Environment, need?: stri
   const key = given ?? env.AGENT_RUN_KEY?.trim() ?? ''
   const isAgentKey = /^svc_agent_\w+$/.test(key)
   if (/^svc_ws_\w+$/.test(key) || (isAgentKey && need === undefined)) return key
-  if (isAgentKey) throw new CliError(`that is the key of an agent; ${need} needs a workspace key (svc_ws_…)`, 2)
+  if (isAgentKey) throw new CliError(`this is an agent key; ${need} needs a workspace key (svc_ws_…)`, 2)
   const kinds = need === undefined ? 'a key begins with svc_ws_ or svc_agent_' : 'a workspace key begins with svc_ws_'
-  if (key !== '') throw new CliError(`${kinds}; the one given does not`, 2)
-  const kind = need === undefined ? 'svc_… (a workspace key, or the key of one agent)' : 'svc_ws_… (a workspace key)'
-  throw new CliError(`no key: set AGENT_RUN_KEY, or give --key ${kind}.\n${WHERE}`, 2)
+  if (key !== '') throw new CliError(`${kinds}; this one does not`, 2)
+  const kind = need === undefined ? 'svc_… (a workspace key or an agent key)' : 'svc_ws_… (a workspace key)'
+  throw new CliError(`no key: set AGENT_RUN_KEY, or pass --key ${kind}.\n${KEY_SOURCE}`, 2)
 }
 
-const WHERE = 'The service printed a workspace key to its terminal when it started for the first time.'
+export const KEY_SOURCE =
+  'The service printed a workspace key when it started for the first time; "bun run keys create" creates another.'

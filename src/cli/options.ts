@@ -1,21 +1,59 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { closest, distance } from 'fastest-levenshtein'
 import { CliError } from './error.ts'
 
-type Options = NonNullable<ParseArgsConfig['options']>
+/** An option of a command. */
+export interface Option {
+  readonly type: 'string' | 'boolean'
+  readonly short?: string
+  readonly multiple?: boolean
+  /** What the help shows in place of the value: `<path>`. */
+  readonly value?: string
+  readonly help: string
+}
 
-/** The maximum edit distance of a typing error. */
-const TYPOS_MAX = 3
+export type Options = Readonly<Record<string, Option>>
+
+export const HELP_OPTION = { type: 'boolean', short: 'h', help: 'shows this help' } as const
+
+/** The parts of a `--help` text, in the order in which they are shown. */
+export interface HelpParts {
+  /** What the command does, in one sentence. */
+  readonly summary: string
+  /** One line for each form of the command. */
+  readonly usage: readonly string[]
+  readonly options: Options
+  readonly notes: string
+}
+
+export function helpText({ summary, usage, options, notes }: HelpParts): string {
+  const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}\n`).join('')
+  const optionLines = Object.keys(options).map((name) => `${optionLine(options, name)}\n`)
+  return `${summary}\n\n${indented(usage)}\n${optionLines.join('')}\n${notes.trim()}\n${EXIT_CODES}\n`
+}
+
+const EXIT_CODES = 'Exit code: 0 on success, 1 on failure, 2 for an invalid command line.'
+
+/** The line of the help that describes an option. */
+export function optionLine(options: Options, name: string): string {
+  const width = Math.max(...Object.entries(options).map((option) => usageOf(...option).length))
+  const option = options[name]!
+  return `  ${usageOf(name, option).padEnd(width)}   ${option.help}`
+}
+
+function usageOf(name: string, { short, value }: Option): string {
+  return `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`
+}
 
 /**
  * Parses a command line.
  *
- * @param help the help of the command, quoted to suggest an option
  * @throws CliError (exit code 2) that names the mistake and suggests an option
  */
-export function parseOptions<const O extends Options>(
+export function parseOptions<const O extends NonNullable<ParseArgsConfig['options']> & Options>(
   argv: readonly string[],
   options: O,
-  { help, allowPositionals = false }: { readonly help: string; readonly allowPositionals?: boolean },
+  { allowPositionals = false }: { readonly allowPositionals?: boolean } = {},
 ) {
   try {
     return parseArgs({ args: [...argv], options, allowPositionals })
@@ -23,32 +61,19 @@ export function parseOptions<const O extends Options>(
     const message = error instanceof Error ? error.message : String(error)
     const [, unknown, word] = /^Unknown option '(--?([\w-]+))/.exec(message) ?? []
     if (unknown === undefined || word === undefined) throw new CliError(`${message}\nTry --help.`, 2)
-    const near = nearest(word, Object.keys(options))
-    const advice = near === undefined ? 'Try --help.' : `Did you mean\n${usageOf(near, help)}`
+    const near = suggest(word, Object.keys(options))
+    const advice = near === undefined ? 'Try --help.' : `Did you mean\n${optionLine(options, near)}`
     throw new CliError(`unknown option ${unknown}. ${advice}`, 2)
   }
 }
 
-/** The line of the help that describes an option. */
-export function usageOf(option: string, help: string): string {
-  return help.split('\n').find((line) => new RegExp(`^ +(-\\w, )?--${option}\\b`).test(line)) ?? `  --${option}`
-}
+/** The maximum edit distance of a misspelling. */
+const TYPOS_MAX = 3
 
-function nearest(word: string, names: readonly string[]): string | undefined {
-  const [best] = names
-    .map((name) => ({ name, typos: name.startsWith(word) || word.startsWith(name) ? 0 : distance(word, name) }))
-    .sort((a, b) => a.typos - b.typos)
-  return best !== undefined && best.typos <= Math.min(TYPOS_MAX, word.length - 1) ? best.name : undefined
-}
-
-/** Levenshtein distance. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++)
-      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
-    row = next
-  }
-  return row[b.length]!
+/** The name that a misspelt or incomplete word most likely means. */
+export function suggest(word: string, names: readonly string[]): string | undefined {
+  const sameStart = names.find((name) => name.startsWith(word) || word.startsWith(name))
+  if (sameStart !== undefined) return sameStart
+  const best = closest(word, names)
+  return distance(word, best) <= Math.min(TYPOS_MAX, word.length - 1) ? best : undefined
 }

@@ -1,18 +1,17 @@
-import { DEFAULT_URL, type Environment, readKey, readUrl } from '../cli/connection.ts'
+import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../cli/connection.ts'
 import { CliError } from '../cli/error.ts'
-import { parseOptions } from '../cli/options.ts'
+import { HELP_OPTION, helpText, parseOptions } from '../cli/options.ts'
 
-/** What the fleet is asked to do. */
 export interface DemoOptions {
-  /** Where the service answers, without a slash at the end. */
+  /** Base URL of the service, without a trailing slash. */
   readonly url: string
   /** A workspace key. */
   readonly key: string
   readonly agents: number
-  /** Runs started a second, over all agents. */
+  /** Runs started per second, by all agents together. */
   readonly rate: number
   readonly durationSeconds: number
-  /** Makes the same choices again. */
+  /** The same seed makes the same choices. */
   readonly seed: number
 }
 
@@ -20,40 +19,33 @@ const AGENTS_MAX = 200
 const RATE_MAX = 5_000
 const DURATION_SECONDS_MAX = 86_400
 
-export const HELP = `A fleet of simulated agents that reports to a running service.
-
-  bun run demo [--key svc_ws_…] [options]
-
-  --key <key>         workspace key; or set AGENT_RUN_KEY
-  --url <url>         where the service answers; or set AGENT_RUN_URL   (${DEFAULT_URL})
-  --agents <n>        agents in the fleet              (5)
-  --rate <n>          runs started a second, in all    (20)
-  --duration <s>      seconds                          (60)
-  --seed <n>          make the same choices again      (random)
-  --help              this text
-
-Agents are made under names that begin with "demo", or found again by them. Each gets a key for this session, which is
-revoked at the end. Ctrl-C lets the fleet finish what it is doing and prints the summary.
-`
-
-const text = { type: 'string' } as const
 const OPTIONS = {
-  url: text,
-  key: text,
-  agents: text,
-  rate: text,
-  duration: text,
-  seed: text,
-  help: { type: 'boolean', short: 'h' },
+  key: WORKSPACE_KEY_OPTION,
+  url: URL_OPTION,
+  agents: { type: 'string', value: '<n>', help: 'number of agents (default: 5)' },
+  rate: { type: 'string', value: '<n>', help: 'runs started per second, by all agents together (default: 20)' },
+  duration: { type: 'string', value: '<s>', help: 'duration in seconds (default: 60)' },
+  seed: { type: 'string', value: '<n>', help: 'makes the same choices as an earlier demo (default: random)' },
+  help: HELP_OPTION,
 } as const
 
+export const HELP = helpText({
+  summary: 'Simulates agents that report to a running service.',
+  usage: ['bun run demo [--key svc_ws_…] [options]'],
+  options: OPTIONS,
+  notes: `
+The agents' names begin with "demo". Existing ones are used again, missing ones are created. Each agent gets a key, which is
+revoked at the end. Ctrl-C ends the demo early: runs in progress finish at once, and the summary is printed.
+`,
+})
+
 /**
- * @param argv what follows the script's name
- * @returns 'help' when that is what was asked for
+ * @param argv the arguments after the script's name
+ * @returns 'help' if help was requested
  * @throws CliError (exit code 2) that names the option and what it takes
  */
 export function readArgs(argv: readonly string[], env: Environment): DemoOptions | 'help' {
-  const { values } = parseOptions(argv, OPTIONS, { help: HELP })
+  const { values } = parseOptions(argv, OPTIONS)
   if (values.help === true) return 'help'
   return {
     url: readUrl(values.url, env),

@@ -1,5 +1,5 @@
+import { type Client, createClient } from '../cli/client.ts'
 import type { DemoOptions } from './args.ts'
-import { type Client, createClient } from './client.ts'
 import { Counters } from './counters.ts'
 import { type FleetMember, provision } from './provision.ts'
 import { createRandom, type Random } from './random.ts'

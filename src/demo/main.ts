@@ -1,6 +1,6 @@
-import { CliError } from '../cli/error.ts'
+import { CallRefused, CallUnconfirmed } from '../cli/client.ts'
+import { runMain } from '../cli/main.ts'
 import { HELP, readArgs } from './args.ts'
-import { isCallFailure } from './client.ts'
 import { createDisplay, summary } from './display.ts'
 import { runFleet } from './fleet.ts'
 
@@ -44,10 +44,4 @@ async function main(): Promise<number> {
   }
 }
 
-try {
-  process.exit(await main())
-} catch (error) {
-  if (!(error instanceof CliError || isCallFailure(error))) throw error
-  process.stderr.write(`${error.message}\n`)
-  process.exit(error instanceof CliError ? error.exitCode : 1)
-}
+await runMain(main, [CallRefused, CallUnconfirmed])

@@ -1,6 +1,6 @@
-import { CliError } from '../cli/error.ts'
+import { listAgents } from '../cli/agents.ts'
+import { CallRefused, CallUnconfirmed, type Client, isCallFailure, keyRejected, unreachable } from '../cli/client.ts'
 import type { DemoOptions } from './args.ts'
-import { CallRefused, CallUnconfirmed, type Client, isCallFailure } from './client.ts'
 import type { Member } from './run.ts'
 import { coding } from './scripts/coding.ts'
 import type { Profile } from './scripts/plan.ts'
@@ -28,7 +28,7 @@ const PROFILES: readonly Profile[] = [support, coding, research]
  */
 export async function provision(client: Client, options: DemoOptions, session: string): Promise<Crew> {
   const { key } = options
-  const known = await explain(options, listAgents(client, key))
+  const known = await explain(options, findAgents(client, key))
   const keyIds: string[] = []
   const members: FleetMember[] = []
   for (let index = 0; index < options.agents; index++) {
@@ -59,18 +59,11 @@ export async function provision(client: Client, options: DemoOptions, session: s
   }
 }
 
-/** Ids of the workspace's agents that can report, by name. */
-async function listAgents(client: Client, key: string): Promise<Map<string, string>> {
+/** The ids of the workspace's external agents, by name. */
+async function findAgents(client: Client, key: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const after: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const page = (await client({ key, path: `/api/v1/agents?runtime_type=external&limit=200${after}` })) as {
-      items: { agent_id: string; name: string }[]
-      next_cursor: string | null
-    }
-    for (const { name, agent_id } of page.items) found.set(name, agent_id)
-    cursor = page.next_cursor
-  }
+  for await (const agents of listAgents(client, key, 'runtime_type=external'))
+    for (const { name, agent_id } of agents) found.set(name, agent_id)
   return found
 }
 
@@ -80,25 +73,13 @@ async function createAgent(client: Client, key: string, name: string, profile: P
   return (made as { agent_id: string }).agent_id
 }
 
-async function explain<T>({ url }: DemoOptions, first: Promise<T>): Promise<T> {
+/** Explains the failures that a first call meets: no service, or a key that it rejects. */
+async function explain<T>({ url }: DemoOptions, firstCall: Promise<T>): Promise<T> {
   try {
-    return await first
+    return await firstCall
   } catch (error) {
-    if (error instanceof CallUnconfirmed)
-      throw new CliError(
-        `no service answers at ${url}: start one with "bun run start", set AGENT_RUN_URL, or give --url`,
-        1,
-        {
-          cause: error,
-        },
-      )
-    if (error instanceof CallRefused && [401, 403].includes(error.status))
-      throw new CliError(
-        `the service at ${url} does not take the key (${error.message}).\nIs it a workspace key of this service, and not revoked? ` +
-          'The service prints one to its terminal on its very first start.',
-        1,
-        { cause: error },
-      )
+    if (error instanceof CallUnconfirmed) throw unreachable(url, error)
+    if (error instanceof CallRefused && [401, 403].includes(error.status)) throw keyRejected(url, error)
     throw error
   }
 }

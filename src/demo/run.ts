@@ -1,4 +1,4 @@
-import { CallRefused, CallUnconfirmed, type Client } from './client.ts'
+import { CallRefused, CallUnconfirmed, type Client } from '../cli/client.ts'
 import type { Counters } from './counters.ts'
 import type { DelegateStep, RunPlan, Step, TaskPlan } from './scripts/plan.ts'
 

@@ -1,4 +1,4 @@
-import { type Client, isCallFailure } from './client.ts'
+import { type Client, isCallFailure } from '../cli/client.ts'
 import type { Counters } from './counters.ts'
 
 /** One figure, as the agents were told and as SQL has it. */

@@ -1,9 +1,10 @@
+import { CliError } from '../cli/error.ts'
 import type { Clock } from '../clock.ts'
 import type { Mint } from '../ids.ts'
 import { type KeyRecord, type KeyRow, type NewKey, toKeyRecord } from '../keys/schema.ts'
 import type { KeyStore } from '../keys/store.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { type KeysCommand, KeysError } from './args.ts'
+import type { KeysCommand } from './args.ts'
 
 export interface KeyCommandDeps {
   readonly sql: Sql
@@ -34,7 +35,7 @@ export type KeysAnswer =
 const LISTED_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Carries out a command on the keys of any workspace. @throws KeysError, ApiError */
+/** Carries out a command on the keys of any workspace. @throws CliError, ApiError */
 export async function runCommand(deps: KeyCommandDeps, command: KeysCommand): Promise<KeysAnswer> {
   const { keys, mint } = deps
   if (command.name === 'list') return { list: await list(deps, command.workspace, command.all) }
@@ -81,7 +82,7 @@ async function list({ sql, clock }: KeyCommandDeps, wanted: string | undefined, 
 
 const NO_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 
-/** The newest workspaces, or those with that id or name. @throws KeysError if there is none of that name */
+/** The newest workspaces, or those with that id or name. @throws CliError if there is none of that name */
 async function find(sql: Sql, wanted: string | undefined): Promise<Omit<ListedWorkspace, 'keys'>[]> {
   const condition =
     wanted === undefined
@@ -92,26 +93,26 @@ async function find(sql: Sql, wanted: string | undefined): Promise<Omit<ListedWo
   const found = await sql<Omit<ListedWorkspace, 'keys'>[]>`
     select workspace_id, name, status from workspaces where ${condition}
     order by workspace_id desc limit ${LISTED_MAX + 1}`
-  if (found.length === 0 && wanted !== undefined) throw new KeysError(`there is no workspace "${wanted}"`)
+  if (found.length === 0 && wanted !== undefined) throw new CliError(`there is no workspace "${wanted}"`)
   return found
 }
 
 async function chosen({ sql }: KeyCommandDeps, wanted: string | undefined): Promise<string> {
   const found = await find(sql, wanted)
   if (found.length === 1) return found[0]!.workspace_id
-  if (found.length === 0) throw new KeysError('there is no workspace yet: the first start of the service makes one')
+  if (found.length === 0) throw new CliError('there is no workspace yet: the first start of the service makes one')
   const names = found.slice(0, 10).map(({ workspace_id, name }) => `  ${workspace_id}  ${name}`)
-  throw new KeysError(`there are several workspaces; say which by --workspace <id>:\n${names.join('\n')}`)
+  throw new CliError(`there are several workspaces; say which by --workspace <id>:\n${names.join('\n')}`)
 }
 
 async function ownerOfKey({ sql }: KeyCommandDeps, keyId: string): Promise<string> {
   const [row] = await sql<{ workspace_id: string }[]>`select workspace_id from api_keys where key_id = ${keyId}`
-  if (row === undefined) throw new KeysError(`there is no key ${keyId}`)
+  if (row === undefined) throw new CliError(`there is no key ${keyId}`)
   return row.workspace_id
 }
 
 async function ownerOfAgent({ sql }: KeyCommandDeps, agentId: string): Promise<string> {
   const [row] = await sql<{ workspace_id: string }[]>`select workspace_id from agents where agent_id = ${agentId}`
-  if (row === undefined) throw new KeysError(`there is no agent ${agentId}`)
+  if (row === undefined) throw new CliError(`there is no agent ${agentId}`)
   return row.workspace_id
 }

@@ -1,3 +1,4 @@
+import { runMain } from '../cli/main.ts'
 import { systemClock } from '../clock.ts'
 import { readConfig } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
@@ -8,40 +9,31 @@ import { createLog } from '../log.ts'
 import { createProgress } from '../ops/progress.ts'
 import { StartError } from '../ops/start-error.ts'
 import { openPostgres } from '../stores.ts'
-import { HELP, KeysError, readArgs } from './args.ts'
+import { HELP, readArgs } from './args.ts'
 import { runCommand } from './commands.ts'
 import { shown } from './shown.ts'
 
-const { stdout, stderr } = process
-
 /** `bun run keys`: see {@link HELP}. */
-async function main(): Promise<void> {
+async function main(): Promise<number> {
   const options = readArgs(Bun.argv.slice(2))
   if (options === 'help') {
-    stdout.write(HELP)
-    return
+    process.stdout.write(HELP)
+    return 0
   }
   const log = createLog('error')
-  const progress = createProgress((line) => void stderr.write(line))
+  const progress = createProgress((line) => void process.stderr.write(line))
   const { sql, isAlone, close } = await openPostgres(readConfig(), { log, progress })
   try {
-    // Never started: it holds no lease of its own, and only tells those that do.
+    // Never started: it has no lease of its own, and only notifies processes that have one.
     const instanceId = crypto.randomUUID()
     const ring = new KeyRing({ sql, heartbeat: sql, clock: systemClock, log, instanceId, exclusive: isAlone })
     const keys = new KeyStore({ sql, ring, clock: systemClock })
     const answer = await runCommand({ sql, keys, clock: systemClock, mint }, options.command)
-    stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : shown(answer))
+    process.stdout.write(options.json ? `${JSON.stringify(Object.values(answer)[0], null, 2)}\n` : shown(answer))
+    return 0
   } finally {
     await close()
   }
 }
 
-try {
-  await main()
-  process.exit(0)
-} catch (error) {
-  const isExpected = error instanceof KeysError || error instanceof StartError || error instanceof ApiError
-  if (!isExpected) throw error
-  stderr.write(`${error.message}\n`)
-  process.exit(error instanceof KeysError ? error.exitCode : 1)
-}
+await runMain(main, [StartError, ApiError])

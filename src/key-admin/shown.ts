@@ -1,4 +1,4 @@
-import { renderTable, renderVertical, type TableLook } from '../sql/table.ts'
+import { renderTable, renderVertical, type TableLook } from '../cli/table.ts'
 import type { KeyList, KeysAnswer } from './commands.ts'
 
 /** As a terminal and `grep` both like it. */

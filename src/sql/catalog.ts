@@ -1,5 +1,5 @@
+import { type Paint, pad, printable } from '../cli/terminal.ts'
 import type { Schema } from './service.ts'
-import { type Paint, pad, printable } from './text.ts'
 
 /** What the prompt tells of the tables. */
 
@@ -41,7 +41,7 @@ function listed(items: readonly (readonly [string, string, string])[], paint: Pa
   const indent = names + kinds + (kinds > 0 ? 6 : 4)
   const room = Math.max(DESCRIPTION_WIDTH_MIN, width - indent)
   const lines = items.map(([name, kind, description]) => {
-    const head = `  ${paint('bold', pad(printable(name), names, false))}${kinds > 0 ? '  ' : ''}${pad(printable(kind), kinds, false)}`
+    const head = `  ${paint('bold', pad(printable(name), names))}${kinds > 0 ? '  ' : ''}${pad(printable(kind), kinds)}`
     const text = Number.isFinite(room) ? Bun.wrapAnsi(printable(description), room) : printable(description)
     return `${head}  ${paint('dim', text.split('\n').join(`\n${' '.repeat(indent)}`))}\n`
   })

@@ -1,8 +1,8 @@
+import { type Note, printable } from '../cli/terminal.ts'
 import { parseParam, TEXT_FORMATS } from './args.ts'
 import { listColumns, listExamples, listTables } from './catalog.ts'
 import type { Schema } from './service.ts'
-import type { Note, Session } from './session.ts'
-import { printable } from './text.ts'
+import type { Session } from './session.ts'
 
 export interface CommandDeps {
   readonly schema: Schema | null

@@ -1,10 +1,11 @@
 import { createInterface, type Interface } from 'node:readline'
 import { CliError } from '../cli/error.ts'
+import type { Note } from '../cli/terminal.ts'
 import { runCommand } from './commands.ts'
 import { complete } from './completion.ts'
 import type { History } from './history.ts'
 import type { Schema } from './service.ts'
-import type { Note, Session } from './session.ts'
+import type { Session } from './session.ts'
 import { onOneLine, splitStatements } from './statements.ts'
 
 export interface PromptDeps {
@@ -129,7 +130,7 @@ class Prompt {
     try {
       await session.run(statement, running.signal)
     } catch (error) {
-      if (running.signal.aborted) note('cancelled', 'yellow')
+      if (running.signal.aborted) note('cancelled', 'yellowBold')
       else if (error instanceof CliError) note(error.message, 'red')
       else throw error
     } finally {

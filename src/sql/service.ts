@@ -1,17 +1,19 @@
+import { CallRefused, keyRejected, send, unreachable } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
-import { type Answer, type Column, readAnswer } from './answer.ts'
+import type { Column } from '../cli/table.ts'
+import { type Answer, readAnswer } from './answer.ts'
 import type { Format } from './args.ts'
 
-/** Values of `{name:Type}` placeholders. Those that came as text are read by the service as the type says. */
+/** Values of `{name:Type}` placeholders. The service converts text to the type. */
 export type Params = Readonly<Record<string, unknown>>
 
 export interface Question {
   readonly query: string
-  /** May hold more than the query asks for. */
+  /** May contain values that the query does not use. */
   readonly params: Params
 }
 
-/** What there is to ask. */
+/** Tables and example queries. */
 export interface Schema {
   readonly tables: readonly {
     readonly name: string
@@ -26,16 +28,13 @@ export interface Schema {
   }[]
 }
 
-/**
- * SQL of the service (docs/specification.md#sql). Everything it says no to is a CliError; so is a service that is not
- * there.
- */
+/** The service's SQL API (docs/specification.md#sql). Errors of the service, and its absence, are CliErrors. */
 export interface SqlService {
-  /** @throws CliError; what `signal` was aborted with */
+  /** @throws CliError; the reason of `signal` when it aborts */
   ask(question: Question, signal?: AbortSignal): Promise<Answer>
-  /** The answer in a format of the service's. The stream ends in an CliError when the answer breaks off. */
+  /** The result in the given format. The stream throws a CliError if the connection is lost. */
   download(question: Question, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** Null from a service that does not describe its tables. */
+  /** Null if the service does not describe its tables. */
   schema(): Promise<Schema | null>
 }
 
@@ -46,39 +45,34 @@ export interface SqlServiceOptions {
 }
 
 export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlService {
-  const authorization = `Bearer ${key}`
-  const call = async (path: string, init: RequestInit): Promise<Response> => {
+  const call = async (path: string, body: object | undefined, signal?: AbortSignal, query = ''): Promise<Response> => {
     try {
-      return await fetch(url + path, { ...init, redirect: 'manual' })
+      return await send(url, { key, path, ...(body !== undefined && { body }) }, signal)
     } catch (error) {
-      init.signal?.throwIfAborted()
-      throw new CliError(unreachable(url, error as NodeJS.ErrnoException), 1, { cause: error })
+      signal?.throwIfAborted()
+      throw error instanceof CallRefused ? explain(error, url, query) : unreachable(url, error)
     }
   }
-  const post = async ({ query, params }: Question, format: Format, signal?: AbortSignal): Promise<Response> => {
-    const response = await call('/api/v1/query', {
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json' },
-      body: JSON.stringify({ query, params, format, ...(waitFor === undefined ? {} : { wait_for: waitFor }) }),
-      signal,
-    })
-    if (!response.ok) throw await refusal(response, query)
-    return response
+  const post = ({ query, params }: Question, format: Format, signal?: AbortSignal): Promise<Response> => {
+    const body = { query, params, format, ...(waitFor !== undefined && { wait_for: waitFor }) }
+    return call('/api/v1/query', body, signal, query)
   }
   return {
     async ask(question, signal) {
       const response = await post(question, 'json', signal)
-      return readAnswer(await unbroken(response.text(), signal))
+      return readAnswer(await complete(response.text(), signal))
     },
     async download(question, format, signal) {
       const response = await post(question, format, signal)
       return chunks(response, signal)
     },
     async schema() {
-      const response = await call('/api/v1/query/schema', { headers: { authorization } })
-      if (response.status === 404) return null
-      if (!response.ok) throw await refusal(response, '')
-      const { data } = (await unbroken(response.json())) as { data: Schema }
+      const response = await call('/api/v1/query/schema', undefined).catch((error: CliError) => {
+        if (error.cause instanceof CallRefused && error.cause.status === 404) return null
+        throw error
+      })
+      if (response === null) return null
+      const { data } = (await complete(response.json())) as { data: Schema }
       return data
     },
   }
@@ -88,66 +82,51 @@ async function* chunks(response: Response, signal?: AbortSignal): AsyncGenerator
   const reader = response.body?.getReader()
   if (reader === undefined) return
   for (;;) {
-    const { done, value } = await unbroken(reader.read(), signal)
+    const { done, value } = await complete(reader.read(), signal)
     if (done) return
     yield value
   }
 }
 
-async function unbroken<T>(part: Promise<T>, signal?: AbortSignal): Promise<T> {
+async function complete<T>(part: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await part
   } catch (error) {
     signal?.throwIfAborted()
-    throw new CliError(`the answer broke off: ${messageOf(error)}`, 1, { cause: error })
+    throw new CliError(
+      `the connection was lost during the response: ${error instanceof Error ? error.message : error}`,
+      1,
+      { cause: error },
+    )
   }
 }
 
-function unreachable(url: string, { code, message }: NodeJS.ErrnoException): string {
-  return (
-    `no service answers at ${url} (${code ?? message})\n` +
-    'Is it running? `bun run start` starts it; --url or AGENT_RUN_URL says where it is.'
-  )
+/** @param query the query that the message may be about */
+function explain(refusal: CallRefused, url: string, query: string): CliError {
+  const { status, code, reason, retryAfterMs } = refusal
+  const cause = { cause: refusal }
+  if (code === undefined)
+    return new CliError(`${url} responded with status ${status}: is it the URL of the service?`, 1, cause)
+  if (status === 401) return keyRejected(url, refusal)
+  if (status === 400) return new CliError(pointOut(reason, query), 1, cause)
+  const later = retryAfterMs === undefined ? '' : `\nTry again in ${retryAfterMs / 1000} s.`
+  return new CliError(`${reason} (${code})${later}`, 1, cause)
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-async function refusal(response: Response, query: string): Promise<CliError> {
-  const { status, headers } = response
-  const { code, message } = await errorOf(response)
-  if (code === undefined) return new CliError(`answered ${status}, not as the service would: is that its address?`)
-  const seconds = headers.get('retry-after')
-  const later = seconds === null ? '' : `\nTry again in ${seconds} s.`
-  if (status === 401) return new CliError(`the service does not take this key: ${message}`)
-  if (status === 400) return new CliError(pointOut(message, query))
-  return new CliError(`${message} (${code})${later}`)
-}
-
-async function errorOf(response: Response): Promise<{ code?: string; message: string }> {
-  try {
-    const { error } = (await response.json()) as { error: { code: string; message: string } }
-    return { code: error.code, message: error.message }
-  } catch {
-    return { message: '' }
-  }
-}
-
-/** Characters of the line that are shown on either side of what the message is about. */
+/** Characters of the line shown on either side of the position. */
 const SHOWN_MAX = 50
 
-/** Puts the place in sight that a message on the query names: `failed at position 15` counts characters from 1. */
+/** Shows the position that an error message names below the line of the query. `position 15` counts characters from 1. */
 export function pointOut(message: string, query: string): string {
-  const said = message.replace(/^query: /, '')
-  const position = Number(/\bposition (\d+)/.exec(said)?.[1])
+  const text = message.replace(/^query: /, '')
+  const position = Number(/\bposition (\d+)/.exec(text)?.[1])
   const characters = [...query]
-  if (!(position >= 1 && position <= characters.length + 1)) return said
+  if (!(position >= 1 && position <= characters.length + 1)) return text
   const before = characters.slice(0, position - 1).join('')
   const lineStart = before.lastIndexOf('\n') + 1
   const line = query.slice(lineStart).split('\n', 1)[0]!.replaceAll('\t', ' ')
   const at = before.length - lineStart
   const from = Math.max(0, at - SHOWN_MAX)
   const indent = ' '.repeat(Bun.stringWidth(line.slice(from, at)))
-  return `${said}\n  ${line.slice(from, at + SHOWN_MAX)}\n  ${indent}^`
+  return `${text}\n  ${line.slice(from, at + SHOWN_MAX)}\n  ${indent}^`
 }

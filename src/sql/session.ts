@@ -1,11 +1,11 @@
+import { renderTable, renderVertical, type TableLook } from '../cli/table.ts'
+import type { Note } from '../cli/terminal.ts'
 import { count, duration } from '../dashboard/page/format.ts'
 import type { Answer } from './answer.ts'
 import type { Format } from './args.ts'
 import type { Output } from './output.ts'
 import { createRowCount } from './row-count.ts'
 import type { Params, Question, SqlService } from './service.ts'
-import { renderTable, renderVertical, type TableLook } from './table.ts'
-import type { Style } from './text.ts'
 
 /** What may change from one statement to the next. */
 export interface View {
@@ -15,9 +15,6 @@ export interface View {
   /** Values of placeholders. */
   params: Params
 }
-
-/** Says something that is not the answer. */
-export type Note = (text: string, style: Style) => void
 
 export interface SessionDeps {
   readonly service: SqlService
@@ -52,7 +49,7 @@ export function createSession({ service, output, note, look, view }: SessionDeps
     if (view.format === 'json') await output.write(`${answer.json}\n`)
     else await showRows(answer)
     if (answer.truncated)
-      note(`CUT at ${count(answer.rows.length)} rows: there are more. Aggregate, or narrow it.`, 'yellow')
+      note(`CUT at ${count(answer.rows.length)} rows: there are more. Aggregate, or narrow it.`, 'yellowBold')
     return answer.rows.length
   }
   const download = async (question: Question, signal?: AbortSignal) => {

@@ -1,6 +1,7 @@
-import { DEFAULT_URL, type Environment, readKey, readUrl } from '../cli/connection.ts'
+import { type Environment, readKey, readUrl, URL_OPTION } from '../cli/connection.ts'
 import { CliError } from '../cli/error.ts'
-import { parseOptions, usageOf } from '../cli/options.ts'
+import { isColorOff } from '../cli/main.ts'
+import { HELP_OPTION, helpText, optionLine, parseOptions } from '../cli/options.ts'
 import { parseSince, type Since } from './since.ts'
 
 /** The options of the tail command. */
@@ -16,29 +17,46 @@ export interface TailOptions {
   readonly noColor: boolean
 }
 
-export const HELP = `Shows what agents do, as it happens: one line for each event and each change of a run or task.
+const OPTIONS = {
+  key: { type: 'string', value: '<key>', help: 'workspace or agent key; or set AGENT_RUN_KEY' },
+  url: URL_OPTION,
+  agent: { type: 'string', multiple: true, value: '<id>', help: 'only these agents' },
+  run: { type: 'string', multiple: true, value: '<id>', help: 'only these runs' },
+  kind: { type: 'string', multiple: true, value: '<kind>', help: 'event, task or run' },
+  type: { type: 'string', multiple: true, value: '<type>', help: 'events of these types; tool.* matches a prefix' },
+  level: {
+    type: 'string',
+    multiple: true,
+    value: '<level>',
+    help: 'events of at least this level: debug, info, warn, error',
+  },
+  status: { type: 'string', multiple: true, value: '<status>', help: 'runs and tasks with this status' },
+  tag: { type: 'string', multiple: true, value: '<tag>', help: 'runs with this tag' },
+  since: {
+    type: 'string',
+    value: '<when>',
+    help: '90s, 10m, 2h or 1d ago (workspace key); 0 for all retained activity; or a cursor (default: now)',
+  },
+  'max-per-second': {
+    type: 'string',
+    value: '<n>',
+    help: 'shows at most n activities per second, and reports how many were skipped',
+  },
+  json: { type: 'boolean', help: 'one JSON object per line, as the service sent it' },
+  'no-color': { type: 'boolean', help: 'no colors; or set NO_COLOR' },
+  help: HELP_OPTION,
+} as const
 
-  bun run tail [--key svc_…] [options]
-
-  --key <key>            workspace or agent key; or set AGENT_RUN_KEY
-  --url <url>            where the service answers; or set AGENT_RUN_URL   (${DEFAULT_URL})
-  --agent <id>           of these agents
-  --run <id>             of these runs
-  --kind <kind>          event, task or run
-  --type <type>          events of these types; tool.* matches a prefix
-  --level <level>        events of at least this level: debug, info, warn, error
-  --status <status>      runs and tasks in this state
-  --tag <tag>            runs with this tag
-  --since <when>         90s, 10m, 2h or 1d ago (workspace key); 0 for all retained activity; or after a cursor   (now)
-  --max-per-second <n>   show at most n per second; reports how many were skipped
-  --json                 one JSON object a line, as the service sent it
-  --no-color             no colours; or set NO_COLOR
-  --help                 this text
-
+export const HELP = helpText({
+  summary: 'Shows what agents do, as it happens: one line for each event and each change of a run or task.',
+  usage: ['bun run tail [--key svc_…] [options]'],
+  options: OPTIONS,
+  notes: `
 Filters accept several values, repeated or separated by commas; any of them may match. A filter on a field that only
 some kinds have (--type and --level: events; --status: runs and tasks; --tag: runs) excludes the other kinds.
 After a lost connection it resumes where it stopped: nothing is missed or shown twice. Ctrl-C ends it.
-`
+`,
+})
 
 /** Options that are filter fields, with the service's names for them. */
 const FILTERS = {
@@ -51,33 +69,13 @@ const FILTERS = {
   tag: 'tag',
 } as const
 
-const text = { type: 'string' } as const
-const list = { type: 'string', multiple: true } as const
-const flag = { type: 'boolean' } as const
-const OPTIONS = {
-  key: text,
-  url: text,
-  agent: list,
-  run: list,
-  kind: list,
-  type: list,
-  level: list,
-  status: list,
-  tag: list,
-  since: text,
-  'max-per-second': text,
-  json: flag,
-  'no-color': flag,
-  help: { type: 'boolean', short: 'h' },
-} as const
-
 /**
  * @param argv the arguments after the script's name
  * @returns 'help' if help was requested
  * @throws CliError (exit code 2) that names the option and what it takes
  */
 export function readArgs(argv: readonly string[], env: Environment): TailOptions | 'help' {
-  const { values } = parseOptions(argv, OPTIONS, { help: HELP })
+  const { values } = parseOptions(argv, OPTIONS)
   if (values.help === true) return 'help'
   const filter: Record<string, string[]> = {}
   for (const [option, field] of Object.entries(FILTERS)) {
@@ -91,14 +89,14 @@ export function readArgs(argv: readonly string[], env: Environment): TailOptions
     since: readSince(values.since),
     maxPerSecond: values['max-per-second'] === undefined ? undefined : readRate(values['max-per-second']),
     json: values.json === true,
-    noColor: values['no-color'] === true || (env.NO_COLOR ?? '') !== '',
+    noColor: values['no-color'] === true || isColorOff(env),
   }
 }
 
 function readList(option: string, given: readonly string[]): string[] {
   const values = given.flatMap((each) => each.split(',').map((value) => value.trim()))
   if (values.every((value) => value !== '')) return values
-  throw new CliError(`--${option} needs a value\n${usageOf(option, HELP)}`, 2)
+  throw new CliError(`--${option} needs a value\n${optionLine(OPTIONS, option)}`, 2)
 }
 
 function readSince(given: string | undefined): Since {

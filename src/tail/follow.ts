@@ -1,5 +1,5 @@
+import { CallRefused, CallUnconfirmed, keyRejected, readRefusal } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
-import { CallRefused, CallUnconfirmed } from '../demo/client.ts'
 import type { FeedMessage } from '../live/wire.ts'
 import { type Connection, connect, type Ending, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
@@ -137,7 +137,7 @@ class Follower {
   /** Reports that the feed was lost, and waits before the next connection. */
   private async comeBack(ending: Ending): Promise<void> {
     if (ending.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
-    if (ending.code === FORBIDDEN) throw new CliError(`the service no longer lets this key watch: ${ending.reason}`)
+    if (ending.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${ending.reason}`)
     const { reason, retryAfterMs } = ending.opened ? ending : await this.explain()
     if (!this.isInterrupted)
       this.listener.note(this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; retrying …`)
@@ -151,15 +151,14 @@ class Follower {
   /** A WebSocket client cannot read why a handshake failed, so a plain request to the same URL finds out. */
   private async explain(): Promise<Pick<Ending, 'reason' | 'retryAfterMs'>> {
     const { url, key } = this.options
-    const answer = await ask(`${url}/api/v1/live`, key)
-    if (answer === null) return { reason: `no service answers at ${url}`, retryAfterMs: 0 }
-    const { status, message, retryAfterMs } = answer
-    if (status === 401 || status === 403)
-      throw new CliError(`the service at ${url} does not take the key: ${message || status}`)
-    if (status === 404) throw new CliError(`there are no live feeds at ${url}: is that the address of the service?`)
+    const refusal = await askForReason(`${url}/api/v1/live`, key)
+    if (refusal === null) return { reason: `no service responds at ${url}`, retryAfterMs: 0 }
+    const { status, reason, retryAfterMs = 0 } = refusal
+    if (status === 401 || status === 403) throw keyRejected(url, refusal)
+    if (status === 404) throw new CliError(`there are no live feeds at ${url}: is it the URL of the service?`)
     // The request itself was acceptable: a proxy in between may not support WebSockets.
     if (status < 429) return { reason: `${url} opened no WebSocket`, retryAfterMs }
-    return { reason: message || `status ${status} from ${url}`, retryAfterMs }
+    return { reason: reason || `status ${status} from ${url}`, retryAfterMs }
   }
 }
 
@@ -171,26 +170,15 @@ function asEnding(error: unknown): Ending {
 }
 
 /** The response to an incomplete handshake; null if there is none. */
-async function ask(address: string, key: string) {
+async function askForReason(address: string, key: string): Promise<CallRefused | null> {
   try {
     const response = await fetch(address, {
       headers: { authorization: `Bearer ${key}`, upgrade: 'websocket' },
       redirect: 'manual',
       signal: AbortSignal.timeout(EXPLANATION_TIMEOUT_MS),
     })
-    const retryAfterMs = Number(response.headers.get('retry-after') ?? 0) * 1000 || 0
-    return { status: response.status, message: messageOf(await response.text()), retryAfterMs }
+    return await readRefusal(response)
   } catch {
     return null
-  }
-}
-
-/** The message of an envelope; empty for any other body. */
-function messageOf(body: string): string {
-  try {
-    const { error } = JSON.parse(body) as { error?: { message?: string } | null }
-    return error?.message ?? ''
-  } catch {
-    return ''
   }
 }

@@ -1,6 +1,7 @@
+import { member, members } from '../cli/json-parts.ts'
+import { createPaint, cut, pad, printable, type Style } from '../cli/terminal.ts'
 import { duration, shortId, timeOfDay, words } from '../dashboard/page/format.ts'
 import type { ActivityItem } from '../live/wire.ts'
-import { member, members } from './json-parts.ts'
 import type { Received } from './protocol.ts'
 
 export interface LineOptions {
@@ -40,11 +41,6 @@ export function createFormat({ color, width, agentName }: LineOptions): (receive
     ].join(' ')
     return dayLine(activity.received_at) + cut(line.trimEnd(), width())
   }
-}
-
-/** Formats a note, dimmed to distinguish it from activities. */
-export function formatNote(text: string, color: boolean): string {
-  return createPaint(color)('dim', printable(text))
 }
 
 interface Description {
@@ -103,49 +99,12 @@ function summarise(payload: string): string {
 
 const PLAIN_WORD = /^[\w.:/@+-]+$/
 
-/**
- * Untrusted text must not control the terminal: line breaks become spaces; other control characters and bidirectional marks
- * become a replacement character.
- */
-function printable(text: string): string {
-  return text.replace(/[\t\n\r\u2028\u2029]+/g, ' ').replace(STEERING, '\ufffd')
-}
-
-const STEERING = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
-
 /** Pads text to the widest so far and cuts text wider than `max` terminal columns. */
 function createColumn(max: number): (text: string) => string {
   let widest = 0
   return (text) => {
     const shown = cut(text, max)
-    const width = Bun.stringWidth(shown)
-    widest = Math.max(widest, width)
-    return shown + ' '.repeat(widest - width)
+    widest = Math.max(widest, Bun.stringWidth(shown))
+    return pad(shown, widest)
   }
-}
-
-function cut(text: string, width: number): string {
-  if (!Number.isFinite(width)) return text
-  // Some characters have no width, but long runs of them do not occur.
-  const start = text.slice(0, width * 10)
-  const shown = Bun.sliceAnsi(start, 0, width, '…')
-  // One column too wide if the last character takes two.
-  return Bun.stringWidth(shown) <= width ? shown : Bun.sliceAnsi(start, 0, width - 1, '…')
-}
-
-const STYLES = {
-  plain: '',
-  dim: '2',
-  grey: '90',
-  red: '31',
-  redBold: '1;31',
-  green: '32',
-  yellow: '33',
-  cyan: '36',
-} as const
-type Style = keyof typeof STYLES
-
-function createPaint(color: boolean): (style: Style, text: string) => string {
-  return (style, text) =>
-    color && style !== 'plain' && text.trim() !== '' ? `\x1b[${STYLES[style]}m${text}\x1b[0m` : text
 }

@@ -1,8 +1,9 @@
+import { createClient } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
-import { createClient } from '../demo/client.ts'
+import { createNote, runMain } from '../cli/main.ts'
 import { HELP, readArgs, type TailOptions } from './args.ts'
 import { follow } from './follow.ts'
-import { createFormat, formatNote } from './format.ts'
+import { createFormat } from './format.ts'
 import { createAgentNames } from './names.ts'
 import { createOutput, type Output } from './output.ts'
 import type { Received } from './protocol.ts'
@@ -50,9 +51,8 @@ async function watch(options: TailOptions, output: Output, signal: AbortSignal):
     agentName: names.of,
   })
   const line = json ? ({ json }: Received) => json : format
-  const note = (text: string) => {
-    stderr.write(`${formatNote(text, stderr.isTTY === true && !noColor)}\n`)
-  }
+  const write = createNote(noColor)
+  const note = (text: string) => write(text, 'dim')
   if (stderr.isTTY === true) note(`watching ${url}; Ctrl-C ends it`)
   let notBefore = ''
   await follow(
@@ -81,10 +81,4 @@ async function watch(options: TailOptions, output: Output, signal: AbortSignal):
   )
 }
 
-try {
-  process.exit(await main())
-} catch (error) {
-  if (!(error instanceof CliError)) throw error
-  process.stderr.write(`${error.message}\n`)
-  process.exit(error.exitCode)
-}
+await runMain(main)

@@ -1,4 +1,5 @@
-import { type Client, isCallFailure } from '../demo/client.ts'
+import { type Agent, listAgents } from '../cli/agents.ts'
+import { type Client, isCallFailure } from '../cli/client.ts'
 
 /** Names of the workspace's agents, if the key may read them. */
 export interface AgentNames {
@@ -8,43 +9,37 @@ export interface AgentNames {
   of(agentId: string): string | undefined
 }
 
-/** Pages of 200 agents. Further names are fetched one by one when needed. */
+/** Names beyond this many pages are fetched one by one when needed. */
 const PAGES_MAX = 10
-
-interface Agent {
-  readonly agent_id: string
-  readonly name: string
-}
 
 export function createAgentNames(client: Client, key: string): AgentNames {
   const known = new Map<string, string | undefined>()
-  const mayAsk = !key.startsWith('svc_agent_')
-  const ask = async (path: string): Promise<unknown> => {
-    try {
-      return await client({ key, path })
-    } catch (error) {
-      if (isCallFailure(error)) return undefined
-      throw error
+  const mayRead = !key.startsWith('svc_agent_')
+  const load = async () => {
+    let pages = 0
+    for await (const agents of listAgents(client, key)) {
+      for (const { agent_id, name } of agents) known.set(agent_id, name)
+      if (++pages === PAGES_MAX) return
     }
+  }
+  const fetchName = async (agentId: string) => {
+    const { name } = (await client({ key, path: `/api/v1/agents/${agentId}` })) as Agent
+    known.set(agentId, name)
   }
   return {
     async load() {
-      let cursor: string | null = mayAsk ? '' : null
-      for (let page = 0; cursor !== null && page < PAGES_MAX; page++) {
-        const after: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-        const answer = await ask(`/api/v1/agents?limit=200${after}`)
-        if (answer === undefined) return
-        const { items, next_cursor } = answer as { items: Agent[]; next_cursor: string | null }
-        for (const { agent_id, name } of items) known.set(agent_id, name)
-        cursor = next_cursor
-      }
+      if (mayRead) await load().catch(ignoreCallFailure)
     },
     of(agentId) {
-      if (mayAsk && !known.has(agentId)) {
+      if (mayRead && !known.has(agentId)) {
         known.set(agentId, undefined)
-        void ask(`/api/v1/agents/${agentId}`).then((agent) => known.set(agentId, (agent as Agent | undefined)?.name))
+        void fetchName(agentId).catch(ignoreCallFailure)
       }
       return known.get(agentId)
     },
   }
+}
+
+function ignoreCallFailure(error: unknown): void {
+  if (!isCallFailure(error)) throw error
 }

@@ -1,5 +1,5 @@
+import { CallRefused, type Client } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
-import { CallRefused, type Client } from '../demo/client.ts'
 
 /** The requested start of a tail. */
 export type Since =

@@ -125,7 +125,9 @@ test('where there is no database, it says so and makes nothing', async () => {
 
 test.each([
   ['an unknown command', ['remove'], 'unknown command remove'],
+  ['a misspelt command', ['revok'], 'unknown command revok. Did you mean revoke?'],
   ['an unknown option', ['--key', 'x'], 'unknown option --key'],
+  ['a misspelt option', ['--workspce', 'x'], 'unknown option --workspce. Did you mean\n  --workspace'],
   ['an option of another command', ['revoke', crypto.randomUUID(), '--name', 'x'], 'revoke does not take --name'],
   ['a key instead of its id', ['revoke', mintToken('workspace').text], 'key_id must be an id'],
   ['no key', ['rotate'], 'rotate takes one key_id'],

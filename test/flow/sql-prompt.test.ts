@@ -128,7 +128,7 @@ tool.call  warn   7       NULL
     expect((await runSql(service, [], text)).stdout).toBe(shown)
     expect((await runSql(service, ['-f', file])).stdout).toBe(shown)
     const none = await runSql(service, [], ' -- nothing\n')
-    expect([none.exitCode, none.stderr]).toEqual([2, 'no query: give one in quotes, with --file, or through a pipe\n'])
+    expect([none.exitCode, none.stderr]).toEqual([2, 'no query: pass one in quotes, with --file or through a pipe\n'])
   })
 
   test('an SQL mistake is pointed at, and ends with exit code 1', async () => {
@@ -153,7 +153,7 @@ tool.call  warn   7       NULL
   test.each([
     ['--formt', 'csv', /^unknown option --formt\. Did you mean\n {2}--format </],
     ['--format', 'xml', '--format must be one of table, vertical, json, ndjson, csv, parquet, arrow; got "xml"\n'],
-    ['--key', 'svc_agent_x', 'that is the key of an agent; SQL needs a workspace key (svc_ws_…)\n'],
+    ['--key', 'svc_agent_x', 'this is an agent key; SQL needs a workspace key (svc_ws_…)\n'],
     ['--file', 'no-such-file.sql', /^cannot read no-such-file\.sql: /],
   ])('%s %s is refused with exit code 2', async (option, value, message) => {
     const { exitCode, stderr } = await runSql(service, [option, value])
@@ -165,13 +165,13 @@ tool.call  warn   7       NULL
     const unknown = await runSql({ ...service, workspaceKey }, ['SELECT 1'])
     expect([unknown.exitCode, unknown.stderr]).toEqual([
       1,
-      expect.stringMatching(/^the service does not take this key: /),
+      expect.stringMatching(/^the service at \S+ rejected the key: /),
     ])
     const absent = await runSql({ ...service, url: 'http://127.0.0.1:1' }, ['SELECT 1'])
     expect([absent.exitCode, absent.stderr]).toEqual([
       1,
-      'no service answers at http://127.0.0.1:1 (ECONNREFUSED)\n' +
-        'Is it running? `bun run start` starts it; --url or AGENT_RUN_URL says where it is.\n',
+      'no service responds at http://127.0.0.1:1 (ECONNREFUSED).\n' +
+        'Start one with "bun run start", or set --url or AGENT_RUN_URL.\n',
     ])
   })
 })
@@ -229,7 +229,7 @@ describe('answers that a service gives', () => {
     listener.unref()
     const asked = { ...service, url: `http://127.0.0.1:${listener.port}` }
     const { exitCode, stderr } = await runSql(asked, ['SELECT 1', '--format', 'csv'])
-    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^the answer broke off: /)])
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^the connection was lost during the response: /)])
   })
 
   test.each([
@@ -242,11 +242,12 @@ describe('answers that a service gives', () => {
   })
 
   test('something else at that address is not taken for the service', async () => {
-    const { exitCode, stderr } = await runSql(
-      scripted(() => new Response('<p>', { status: 502 })),
-      ['SELECT 1'],
-    )
-    expect([exitCode, stderr]).toEqual([1, 'answered 502, not as the service would: is that its address?\n'])
+    const other = scripted(() => new Response('<p>', { status: 502 }))
+    const { exitCode, stderr } = await runSql(other, ['SELECT 1'])
+    expect([exitCode, stderr]).toEqual([
+      1,
+      `${other.url.replace(/\/$/, '')} responded with status 502: is it the URL of the service?\n`,
+    ])
   })
 
   test('a prompt does without a description of the tables', async () => {
@@ -403,7 +404,7 @@ describe('the prompt', () => {
     expect(narrow.shown()).toContain('n     7\n')
     const binary = openTerminal(service, { stateHome, args: [query, '--format', 'arrow'] })
     expect(await binary.exited).toBe(2)
-    expect(binary.shown()).toBe('arrow is nothing to look at: give --output <path>\n')
+    expect(binary.shown()).toBe('arrow is a binary format: use --output <path>\n')
   })
 
   /** Endless queries in the engine. */

@@ -131,17 +131,17 @@ test('errors that pass are waited out, those that would come again end it', asyn
   await expect(followed(failing('VALIDATION_ERROR'), never)).rejects.toThrow('VALIDATION_ERROR: not now')
   const closing = (code: number): Script => ({ subscribed: (socket) => socket.close(code, 'why') })
   await expect(followed(closing(4001), never)).rejects.toThrow('the key was revoked or expired')
-  await expect(followed(closing(4003), never)).rejects.toThrow('no longer lets this key watch: why')
+  await expect(followed(closing(4003), never)).rejects.toThrow('the key may no longer use this feed: why')
   const refusing = (status: number): Script => ({ refuse: () => new Response('<p>', { status }), subscribed() {} })
-  await expect(followed(refusing(403), never)).rejects.toThrow('does not take the key: 403')
-  await expect(followed(refusing(404), never)).rejects.toThrow('is that the address of the service?')
+  await expect(followed(refusing(403), never)).rejects.toThrow('rejected the key: status 403')
+  await expect(followed(refusing(404), never)).rejects.toThrow('is it the URL of the service?')
 })
 
 test('a service that is not there yet is waited for', async () => {
   const port = freePort()
   const tail = spawnTail(`http://127.0.0.1:${port}`, KEY, '--json')
   await eventually(() => tail.notes() !== '')
-  expect(tail.notes()).toBe(`no service answers at http://127.0.0.1:${port}; retrying …\n`)
+  expect(tail.notes()).toBe(`no service responds at http://127.0.0.1:${port}; retrying …\n`)
   const full = { data: null, error: { code: 'RATE_LIMITED', message: 'too many feeds' } }
   serveFeed({
     port,

@@ -114,7 +114,7 @@ test('what the service refuses ends a tail with its message: the key, the filter
   expect(watching.notes()).toBe('the key was revoked or expired\n')
 
   await Promise.all([
-    refused(`the service at ${url} does not take the key: `, url, key),
+    refused(`the service at ${url} rejected the key: `, url, key),
     refused('filter.level[0]: expected one of debug, info, warn, error; got "loud"', url, workspaceKey, '--level=loud'),
     refused('FORBIDDEN: ', url, agentKey, '--agent', crypto.randomUUID()),
     spawnTail(url, workspaceKey, '--agnet', 'x').exited.then((code) => expect(code).toBe(2)),

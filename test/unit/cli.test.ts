@@ -25,7 +25,7 @@ describe.each([
   })
 
   test.each([
-    [[], {}, /^no key: set AGENT_RUN_KEY, or give --key svc_/],
+    [[], {}, /^no key: set AGENT_RUN_KEY, or pass --key svc_/],
     [[], { ...ENV, AGENT_RUN_URL: 'localhost:3000' }, /^AGENT_RUN_URL must begin with http:\/\/ or https:\/\//],
     [['--url', 'localhost:3000'], ENV, /^--url must begin with http:\/\/ or https:\/\/; got "localhost:3000"/],
     [[typo, '1'], ENV, new RegExp(`^unknown option ${typo}\\. Did you mean\\n +${meant.source}`)],
@@ -45,7 +45,7 @@ describe.each([
 
 test('demo and sql need a workspace key; tail accepts an agent key', () => {
   const env = { AGENT_RUN_KEY: 'svc_agent_x' }
-  expect(() => readDemo([], env)).toThrow('that is the key of an agent; the demo needs a workspace key (svc_ws_…)')
-  expect(() => readSql([], env)).toThrow('that is the key of an agent; SQL needs a workspace key (svc_ws_…)')
+  expect(() => readDemo([], env)).toThrow('this is an agent key; the demo needs a workspace key (svc_ws_…)')
+  expect(() => readSql([], env)).toThrow('this is an agent key; SQL needs a workspace key (svc_ws_…)')
   expect(readTail([], env)).toMatchObject({ key: 'svc_agent_x' })
 })

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CliError } from '../../src/cli/error.ts'
+import { renderTable } from '../../src/cli/table.ts'
 import { readAnswer } from '../../src/sql/answer.ts'
 import { readArgs } from '../../src/sql/args.ts'
 import { complete } from '../../src/sql/completion.ts'
 import { historyPath } from '../../src/sql/history.ts'
 import { pointOut, type Schema } from '../../src/sql/service.ts'
 import { onOneLine, splitStatements } from '../../src/sql/statements.ts'
-import { renderTable } from '../../src/sql/table.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of `bun run sql` that need no service. */
@@ -46,15 +46,15 @@ describe('the command line', () => {
     [['SELECT 1', '-f', 'q.sql'], 'give a query or --file, not both'],
     [['--param', 'a'], '--param takes name=value; got "a"'],
     [['--param', 'a b=1'], '--param takes name=value; got "a b=1"'],
-    [['--wait-for', ''], '--wait-for takes a seq, or "complete_through" of an earlier answer'],
+    [['--wait-for', ''], '--wait-for takes a seq, or "complete_through" of an earlier result'],
     [['--url', 'localhost:3000'], '--url must begin with http:// or https://; got "localhost:3000"'],
-    [['--key', 'secret'], 'a workspace key begins with svc_ws_; the one given does not'],
+    [['--key', 'secret'], 'a workspace key begins with svc_ws_; this one does not'],
   ])('rejects %j and says what to do', (args, message) => {
     expect(() => readArgs(args, KEY)).toThrow(new CliError(message, 2))
   })
 
   test('says where to get a key when there is none', () => {
-    expect(() => readArgs([], {})).toThrow(/^no key: set AGENT_RUN_KEY, or give --key svc_ws_…/)
+    expect(() => readArgs([], {})).toThrow(/^no key: set AGENT_RUN_KEY, or pass --key svc_ws_…/)
   })
 })
 

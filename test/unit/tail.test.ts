@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CliError } from '../../src/cli/error.ts'
+import { elements, members } from '../../src/cli/json-parts.ts'
 import type { ActivityItem } from '../../src/live/wire.ts'
 import { readArgs } from '../../src/tail/args.ts'
 import { createFormat } from '../../src/tail/format.ts'
-import { elements, members } from '../../src/tail/json-parts.ts'
 import { parseSince } from '../../src/tail/since.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -33,7 +33,7 @@ test('filters take several values; key and URL may come from the environment', (
 })
 
 test.each([
-  [['--agnet', 'x'], 'unknown option --agnet. Did you mean\n  --agent <id>           of these agents'],
+  [['--agnet', 'x'], 'unknown option --agnet. Did you mean\n  --agent <id>           only these agents'],
   [['--max', '3'], /Did you mean\n {2}--max-per-second/],
   [['--verbose'], 'unknown option --verbose. Try --help.'],
   [['now'], /'now'/],
@@ -41,7 +41,7 @@ test.each([
   [['--since', '2 hours'], /--since takes 90s, 10m, 2h, 1d, 0 or a cursor; got "2 hours"/],
   [['--max-per-second', '0'], /a whole number from 1; got "0"/],
   [['--url', 'localhost:3000'], /--url must begin with http/],
-  [['--key', 'secret'], 'a key begins with svc_ws_ or svc_agent_; the one given does not'],
+  [['--key', 'secret'], 'a key begins with svc_ws_ or svc_agent_; this one does not'],
   [['--key', ''], /^no key: set AGENT_RUN_KEY/],
 ])('rejects the command line %j and says what to do', (args, message) => {
   let error: unknown

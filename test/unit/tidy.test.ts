@@ -137,7 +137,7 @@ test('only the composition imports a backend', () => {
 
 test('only the configuration reads the environment', () => {
   // The engine, the setup and the command-line programs are separate processes.
-  const own = /^src\/(config\.ts|columnar\/engine\/|(setup|demo|tail|sql)\/main\.ts)/
+  const own = /^src\/(config\.ts|columnar\/engine\/|(setup|demo|tail|sql|cli)\/main\.ts)/
   const others = product.filter(({ path }) => !own.test(path))
   expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
 })

@@ -1,21 +1,32 @@
-import { type Grid, isNumeric } from './answer.ts'
-import { cut, type Paint, pad, printable } from './text.ts'
+import { cut, type Paint, pad, printable } from './terminal.ts'
+
+/** What a table shows. */
+export interface Grid {
+  readonly columns: readonly Column[]
+  /** Display text; null for NULL. */
+  readonly rows: readonly (readonly (string | null)[])[]
+}
+
+export interface Column {
+  readonly name: string
+  /** The ClickHouse type. Numbers are right-aligned. */
+  readonly type: string
+}
 
 export interface TableLook {
   readonly paint: Paint
-  /** Columns of the terminal; infinite where nothing needs to be cut. */
+  /** Terminal width in columns; infinite if nothing needs to be cut. */
   readonly width: number
-  /** Lines around the cells: of box-drawing characters, of ASCII, or none. */
+  /** Lines around the cells: box-drawing characters, ASCII, or none. */
   readonly frame: 'box' | 'ascii' | 'plain'
 }
 
-/** Narrower than this, a column says nothing. */
+/** Narrower columns would be unreadable. */
 const COLUMN_WIDTH_MIN = 6
-/** What the absence of a value looks like. */
 const NULL = 'NULL'
 
 interface Frame {
-  /** What stands before, between and after the cells of a row. */
+  /** The text before, between and after the cells of a row. */
   readonly cells: Edges
   readonly top: Edges | null
   readonly middle: Edges
@@ -53,13 +64,13 @@ const FRAMES: Readonly<Record<TableLook['frame'], Frame>> = {
 }
 
 /**
- * A row a line, in columns; numbers stand right. What is too wide for the terminal is cut, the widest columns first.
+ * One line per row. Cells are cut to fit the terminal, the widest columns first.
  *
- * @returns null when so many columns cannot be shown side by side
+ * @returns null if there are too many columns for the width
  */
 export function renderTable({ columns, rows }: Grid, { paint, width, frame }: TableLook): string | null {
   const { cells, top, middle, bottom, rule, ellipsis } = FRAMES[frame]
-  const isRight = columns.map(isNumeric)
+  const alignments = columns.map(alignmentOf)
   const heads = columns.map(({ name }) => printable(name))
   const lines = rows.map((row) => row.map((cell) => (cell === null ? NULL : printable(cell))))
   const natural = heads.map((head, i) =>
@@ -78,7 +89,7 @@ export function renderTable({ columns, rows }: Grid, { paint, width, frame }: Ta
     )
   const [left, between, right] = cells.map((edge) => (edge.trim() === '' ? edge : paint('dim', edge)))
   const edges: Edges = [left!, between!, right!]
-  const cell = (text: string, i: number) => pad(cut(text, widths[i]!, ellipsis), widths[i]!, isRight[i]!)
+  const cell = (text: string, i: number) => pad(cut(text, widths[i]!, ellipsis), widths[i]!, alignments[i])
   const shown = [
     joined(
       edges,
@@ -97,7 +108,7 @@ export function renderTable({ columns, rows }: Grid, { paint, width, frame }: Ta
   return shown.map((line) => `${line.trimEnd()}\n`).join('')
 }
 
-/** A value a line, whole. Lines of a value stay apart. */
+/** One line per value, uncut. A value's own lines are kept. */
 export function renderVertical({ columns, rows }: Grid, { paint, frame }: TableLook): string {
   const { rule } = FRAMES[frame]
   const names = columns.map(({ name }) => printable(name))
@@ -106,7 +117,7 @@ export function renderVertical({ columns, rows }: Grid, { paint, frame }: TableL
   return rows
     .map((row, at) => {
       const values = row.map((value, i) => {
-        const name = paint('bold', pad(names[i]!, widest, false))
+        const name = paint('bold', pad(names[i]!, widest))
         const text = value === null ? paint('dim', NULL) : value.split(/\r?\n/).map(printable).join(indent)
         return `${name}  ${text}`.trimEnd()
       })
@@ -115,7 +126,7 @@ export function renderVertical({ columns, rows }: Grid, { paint, frame }: TableL
     .join('')
 }
 
-/** The widths that columns get of so many in all: those that want less than their share leave the rest to the others. */
+/** Distributes the available width: columns narrower than an equal share leave the rest to the others. Null if too narrow. */
 function fit(natural: readonly number[], available: number): number[] | null {
   let left = available
   let cap = Number.POSITIVE_INFINITY
@@ -129,6 +140,10 @@ function fit(natural: readonly number[], available: number): number[] | null {
     left -= want
   }
   return cap >= COLUMN_WIDTH_MIN ? natural.map((want) => Math.min(want, cap)) : null
+}
+
+function alignmentOf({ type }: Column): 'left' | 'right' {
+  return /^(LowCardinality\()?(Nullable\()?(U?Int|Float|BFloat|Decimal)/.test(type) ? 'right' : 'left'
 }
 
 function joined([left, between, right]: Edges, cells: readonly string[]): string {
