@@ -7,6 +7,44 @@ import { StartError } from './ops/start-error.ts'
 import { parseSecretsKey } from './secrets/vault.ts'
 import { RETENTION_DAYS_MAX } from './workspaces/schema.ts'
 
+const MIB = 1024 * 1024
+const GIB = 1024 * MIB
+
+export const DEFAULT_QUERY_CAPS: QueryCaps = {
+  atOnce: 3,
+  seconds: 10,
+  memoryBytes: GIB,
+  rows: 10_000,
+  resultBytes: 32 * MIB,
+  streamBytes: 4 * GIB,
+  streamSeconds: 600,
+  penaltySeconds: 30,
+}
+
+/** A connection is silent while a query runs, and Bun closes it after 255 s at most. */
+const QUERY_SECONDS_MAX = 240
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+const RATE_MAX = 1_000_000_000
+/** Room for a few segments: less would refuse events although ClickHouse keeps up. */
+const JOURNAL_BYTES_MIN = 128 * MIB
+
+/** Default and bounds of each limit; its variable is `LIMIT_` and the name in capitals. */
+const LIMITS: Record<keyof Limits, readonly [fallback: number, min: number, max: number]> = {
+  body_bytes: [10 * MIB, 1024, 256 * MIB],
+  events_per_call: [5_000, 1, 100_000],
+  event_payload_bytes: [512 * 1024, 2, 256 * MIB],
+  run_input_bytes: [3 * MIB, 2, 256 * MIB],
+  run_output_bytes: [10 * MIB, 2, 256 * MIB],
+  prompt_length: [1_000_000, 1_000, 100_000_000],
+  type_length: [200, 1, 10_000],
+  task_name_length: [200, 1, 10_000],
+  external_id_length: [255, 1, 2_000],
+  tags: [20, 0, 1_000],
+  tag_length: [128, 1, 2_000],
+  json_depth: [128, 4, 1_000],
+}
+
 /**
  * Limits of a request (docs/specification.md#request-limits), published by `GET /api/v1/limits`. Sizes in bytes, lengths
  * in characters.
@@ -47,14 +85,14 @@ export interface GuessingLimits {
 export interface FeedLimits {
   /** Open feeds of all workspaces. */
   readonly connections: number
-  /** Whether the operator asks for that many. */
+  /** Whether the operator has set it. */
   readonly connectionsGiven: boolean
   readonly connectionsPerWorkspace: number
-  /** Different filters of the open feeds of a workspace. */
+  /** Distinct filters of the open feeds of a workspace. */
   readonly filtersPerWorkspace: number
-  /** A feed whose queue has been full for so long is closed. */
+  /** A feed whose queue has been full for this long is closed. */
   readonly slowConsumerMs: number
-  /** After so long without activity an event stream says that it is there; the contract promises 10 s. */
+  /** An event stream without activity sends a comment this often; 10 s at most is promised to clients. */
   readonly heartbeatMs: number
 }
 
@@ -62,18 +100,18 @@ export interface FeedLimits {
 export interface QueryCaps {
   /** Queries of a workspace that may run at once. */
   readonly atOnce: number
-  /** How long the engine may work on a query. Waiting for a slow reader of its answer does not count. */
+  /** Processing time of a query. Waiting for a slow reader of its answer does not count. */
   readonly seconds: number
   readonly memoryBytes: number
-  /** Rows of a JSON answer; more are left out, and `truncated` says so. */
+  /** Rows of a JSON answer; further rows are omitted, and `truncated` is set. */
   readonly rows: number
   /** Size of a JSON answer. */
   readonly resultBytes: number
-  /** Size of an answer that is streamed, in another format. */
+  /** Size of a streamed answer, in another format. */
   readonly streamBytes: number
-  /** How long a streamed answer may take in all, its reader included. */
+  /** Total time of a streamed answer, including its reader. */
   readonly streamSeconds: number
-  /** How long queries of a workspace are refused after one that cost a restart of the engine; longer each time. */
+  /** How long queries of a workspace are refused after one that forced a restart of the engine; longer each time. */
   readonly penaltySeconds: number
 }
 
@@ -83,16 +121,16 @@ export interface HostedConfig {
   readonly openAiApiKey: string | undefined
   readonly openAiBaseUrl: string | undefined
   readonly modelPrices: PriceTable
-  /** What tools may reach besides public addresses. */
+  /** What tools may access besides public addresses. */
   readonly egressAllow: EgressAllowList
-  /** Seals workspace secrets; undefined: a key file in `dataDir`. */
+  /** Encrypts the secrets of workspaces; undefined: use a key file in `dataDir`. */
   readonly secretsKey: Uint8Array | undefined
   /** Concurrent runs of this process, in total and per workspace. */
   readonly runsAtOnce: number
   readonly runsAtOncePerWorkspace: number
   /** Queued runs of a workspace. */
   readonly queuedRuns: number
-  /** Longest time that invoke waits for a run. */
+  /** How long invoke waits for a run. */
   readonly waitMs: number
   /** How long a person may take to decide; null: forever. */
   readonly pauseMs: number | null
@@ -104,7 +142,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 export interface Config {
   readonly port: number
   readonly host: string
-  /** Absolute. Holds the lock, the journal and the embedded stores. */
+  /** Absolute. Contains the lock, the journal and the embedded stores. */
   readonly dataDir: string
   /** Undefined: embedded Postgres in `dataDir`. */
   readonly databaseUrl: string | undefined
@@ -112,34 +150,34 @@ export interface Config {
   readonly clickhouseUrl: string | undefined
   readonly operatorToken: string | undefined
   readonly guessing: GuessingLimits
-  /** Proxies whose `X-Forwarded-For` tells where a request comes from. */
+  /** Proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: ProxyRanges
   readonly bootstrapWorkspaceKey: string | undefined
   readonly logLevel: LogLevel
   readonly limits: Limits
   readonly rateLimits: RateLimits
-  /** The journal refuses appends (503) past this many bytes that ClickHouse has not taken yet. */
+  /** The journal refuses appends (503) when more bytes than this are not yet loaded into ClickHouse. */
   readonly journalMaxBytes: number
-  /** How long loaded journal segments are kept for feeds that resume, and how much of them. */
+  /** Bytes of loaded journal segments that are kept, for feeds that resume. */
   readonly journalKeepBytes: number
   /** How long events are kept; undefined: forever. A workspace may have a shorter limit of its own. */
   readonly eventRetentionDays: number | undefined
-  /** Web pages that may open feeds; undefined: any. */
+  /** Origins whose web pages may open feeds; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
   readonly feeds: FeedLimits
   readonly queries: QueryCaps
   readonly hosted: HostedConfig
-  /** Longest a request body may take to arrive. */
+  /** Maximum time for a request body to arrive. */
   readonly bodyTimeoutMs: number
   /**
-   * A connection on which nothing is sent for so long is cut; a WebSocket after twice that without an answer to pings.
+   * A connection that is silent for this long is closed; a WebSocket after twice that without an answer to pings.
    */
   readonly idleSeconds: number
-  /** Bytes of request bodies that may be in flight, of all callers together. */
+  /** Maximum bytes of request bodies in flight, for all callers together. */
   readonly bodyBytesInFlight: number
 }
 
-/** Every problem of an environment, one a line. */
+/** All problems of the environment, one per line. */
 export class ConfigError extends StartError {
   constructor(readonly problems: readonly string[]) {
     super(problems.join('\n'))
@@ -148,14 +186,14 @@ export class ConfigError extends StartError {
 }
 
 /** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
-export function readConfig({ isWatched = false }: { readonly isWatched?: boolean } = {}): Config {
-  // A person at a terminal wants to see problems, not each step.
-  return parseConfig(isWatched ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)
+export function readConfig({ isTerminal = false }: { readonly isTerminal?: boolean } = {}): Config {
+  // A log line for each step would only be in the way at a terminal.
+  return parseConfig(isTerminal ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)
 }
 
 /**
- * @param env an unset and an empty variable are the same
- * @param cwd what a relative `DATA_DIR` starts from
+ * @param env an empty variable is the same as an unset one
+ * @param cwd the base of a relative `DATA_DIR`
  * @throws ConfigError that lists all problems, never the value of a secret
  */
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
@@ -230,57 +268,19 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
   return Object.freeze(config)
 }
 
-/** @throws Error that goes on after the name of the variable */
+/** @throws Error whose message continues after the name of the variable */
 function pricesOf(text: string): PriceTable {
   const parsed = parseModelPrices(text)
   if ('problem' in parsed) throw new Error(parsed.problem)
   return parsed.prices
 }
 
-const MIB = 1024 * 1024
-const GIB = 1024 * MIB
-
-export const DEFAULT_QUERY_CAPS: QueryCaps = {
-  atOnce: 3,
-  seconds: 10,
-  memoryBytes: GIB,
-  rows: 10_000,
-  resultBytes: 32 * MIB,
-  streamBytes: 4 * GIB,
-  streamSeconds: 600,
-  penaltySeconds: 30,
-}
-
-/** A connection may be silent for as long as a query runs, and Bun allows for 255 s. */
-const QUERY_SECONDS_MAX = 240
-
-const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
-const RATE_MAX = 1_000_000_000
-/** Room for a few segments: less would refuse events although ClickHouse keeps up. */
-const JOURNAL_BYTES_MIN = 128 * MIB
-
-/** Default and bounds of each limit; its variable is `LIMIT_` and the name in capitals. */
-const LIMITS: Record<keyof Limits, readonly [normal: number, min: number, max: number]> = {
-  body_bytes: [10 * MIB, 1024, 256 * MIB],
-  events_per_call: [5_000, 1, 100_000],
-  event_payload_bytes: [512 * 1024, 2, 256 * MIB],
-  run_input_bytes: [3 * MIB, 2, 256 * MIB],
-  run_output_bytes: [10 * MIB, 2, 256 * MIB],
-  prompt_length: [1_000_000, 1_000, 100_000_000],
-  type_length: [200, 1, 10_000],
-  task_name_length: [200, 1, 10_000],
-  external_id_length: [255, 1, 2_000],
-  tags: [20, 0, 1_000],
-  tag_length: [128, 1, 2_000],
-  json_depth: [128, 4, 1_000],
-}
-
 /** Limits of parts of a body are capped at the limit of the body. */
 function readLimits(read: Reader): Limits {
   const limits: Record<string, number> = {}
-  for (const [name, [normal, min, max]] of Object.entries(LIMITS)) {
+  for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
     const variable = `LIMIT_${name.toUpperCase()}`
-    const value = read.integer(variable, normal, min, max)
+    const value = read.integer(variable, fallback, min, max)
     const bodyBytes = limits.body_bytes ?? value
     if (name.endsWith('_bytes') && value > bodyBytes && read.text(variable) !== undefined) {
       read.problem(variable, `is more than LIMIT_BODY_BYTES (${bodyBytes})`)
@@ -290,13 +290,13 @@ function readLimits(read: Reader): Limits {
   return Object.freeze(limits as Record<keyof Limits, number>)
 }
 
-/** Room for the largest body and what it inflates to within the half of it that one workspace may take. */
+/** The half that one workspace may use has room at least for the largest body, compressed and decompressed. */
 function readBodyBytesInFlight(read: Reader, { body_bytes }: Limits): number {
   const min = 4 * body_bytes
   return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min), min, 1024 * GIB)
 }
 
-/** Reads variables and remembers what is wrong with them, so that all of it can be said at once. */
+/** Reads variables and collects their problems, so that all are reported at once. */
 class Reader {
   private readonly problems: string[] = []
 
@@ -319,26 +319,26 @@ class Reader {
     if (this.text(name) !== undefined) this.problem(name, `is set, but ${why}: unset it`)
   }
 
-  integer(name: string, normal: number, min: number, max: number): number {
+  integer(name: string, fallback: number, min: number, max: number): number {
     const text = this.text(name)
-    if (text === undefined) return normal
+    if (text === undefined) return fallback
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
     if (value >= min && value <= max) return value
     this.problem(name, `must be a whole number from ${min} to ${max}; got "${text}"`)
-    return normal
+    return fallback
   }
 
-  /** Whole days, if any are given. */
+  /** Whole days; undefined unless it is set. */
   days(name: string): number | undefined {
     return this.text(name) === undefined ? undefined : this.integer(name, RETENTION_DAYS_MAX, 1, RETENTION_DAYS_MAX)
   }
 
-  /** Null unless it is set. */
+  /** Milliseconds; null unless it is set. */
   secondsOrNever(name: string): number | null {
     return this.text(name) === undefined ? null : this.integer(name, 1, 1, 100 * 366 * 86_400) * 1000
   }
 
-  /** @param parse throws an Error whose message goes on after the name of the variable */
+  /** @param parse throws an Error whose message continues after the name of the variable */
   parsed<T>(name: string, parse: (text: string) => T): T | undefined {
     const text = this.text(name)
     if (text === undefined) return undefined
@@ -350,11 +350,11 @@ class Reader {
     }
   }
 
-  oneOf<T extends string>(name: string, values: readonly T[], normal: T): T {
+  oneOf<T extends string>(name: string, values: readonly T[], fallback: T): T {
     const text = this.text(name)
-    const value = text === undefined ? normal : values.find((each) => each === text)
+    const value = text === undefined ? fallback : values.find((each) => each === text)
     if (value === undefined) this.problem(name, `must be one of ${values.join(', ')}; got "${text}"`)
-    return value ?? normal
+    return value ?? fallback
   }
 
   /** Does not repeat the value: it may be a secret. */
@@ -364,7 +364,7 @@ class Reader {
     return text
   }
 
-  /** Does not repeat the value: it may hold a password. */
+  /** Does not repeat the value: it may contain a password. */
   url(name: string, protocols: readonly string[]): string | undefined {
     const text = this.text(name)
     if (text !== undefined && !protocols.includes(URL.parse(text)?.protocol ?? '')) {
@@ -386,10 +386,7 @@ class Reader {
   workspaceKey(name: string): string | undefined {
     const text = this.text(name)
     if (text !== undefined && isWellFormedKey(text) !== 'workspace') {
-      this.problem(
-        name,
-        'must be svc_ws_, 43 base62 characters and the 6 characters of their CRC-32; the checksum counts',
-      )
+      this.problem(name, 'must be svc_ws_ followed by 43 base62 characters and their 6-character CRC-32 checksum')
     }
     return text
   }

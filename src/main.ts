@@ -5,12 +5,12 @@ import { createProgress, createProgressLine, type Progress, type ProgressLine } 
 import { StartError } from './ops/start-error.ts'
 import { type Service, startService } from './service.ts'
 
-/** Longest an orderly stop may take (docs/specification.md#start-and-stop); what hangs after that is cut off. */
+/** Maximum duration of an orderly stop (docs/specification.md#start-and-stop); after it the process exits anyway. */
 const STOP_MS = 9_000
-/** Of a terminal that does not know its width. */
+/** The width of a terminal that does not report it. */
 const COLUMNS = 80
 
-/** The process: starts the service, tells the operator how to use it, and stops it in good order when asked to. */
+/** Starts the service, prints how to use it, and stops it in an orderly way on a signal. */
 async function main(): Promise<void> {
   // The reader of our output may exit at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
@@ -18,12 +18,12 @@ async function main(): Promise<void> {
   const { progress, log } = createDisplay(config)
   const stopped = Promise.withResolvers<void>()
   onStopSignal(log, () => progress.clear?.(), stopped.resolve)
-  // Loops are supervised, so nothing depends on a rejection that ends up here.
+  // Background loops are supervised, so an unhandled rejection does not stop them.
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
   try {
     for (;;) {
       const starting = startService(config, { log, progress })
-      // A start that is no longer wanted has nothing to write: its children end with it.
+      // An interrupted start has nothing to save, and its child processes end with this one.
       const service = await Promise.race([starting, stopped.promise])
       if (service === undefined) break
       say(welcome(service, config))
@@ -39,8 +39,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * For a person at a terminal one line that is written over, and a log in plain text; for everyone else whole lines and
- * JSON.
+ * At a terminal: progress on one line that is overwritten, and the log in plain text. Elsewhere: progress in whole lines,
+ * and the log in JSON.
  */
 function createDisplay({ logLevel }: Config): { progress: Progress & Partial<ProgressLine>; log: Log } {
   const { stdout, stderr } = process
@@ -57,21 +57,21 @@ function createDisplay({ logLevel }: Config): { progress: Progress & Partial<Pro
 
 function configOrExit(): Config {
   try {
-    return readConfig({ isWatched: process.stderr.isTTY === true })
+    return readConfig({ isTerminal: process.stderr.isTTY === true })
   } catch (error) {
     return fail(error)
   }
 }
 
 /**
- * The first signal asks for an orderly stop, and so does the end of the npx that started us; a second signal ends the
- * process at once, and its children end with it.
+ * The first signal, or the end of the npx that started this process, requests an orderly stop. A second signal ends the
+ * process, and its children with it, immediately.
  */
 function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): void {
-  let asked = false
-  const ask = (reason: string) => {
-    if (asked) return
-    asked = true
+  let isStopping = false
+  const requestStop = (reason: string) => {
+    if (isStopping) return
+    isStopping = true
     clearProgress()
     if (process.stdout.isTTY === true) say('Stopping …\n')
     log.info('stopping', { reason })
@@ -81,13 +81,13 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
     }, STOP_MS).unref()
     stop()
   }
-  const onSignal = (signal: NodeJS.Signals) => (asked ? process.exit(1) : ask(signal))
+  const onSignal = (signal: NodeJS.Signals) => (isStopping ? process.exit(1) : requestStop(signal))
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-  onLauncherGone(() => ask('npm has ended'))
+  onLauncherGone(() => requestStop('npm has ended'))
 }
 
-/** One clear line for each thing that the operator can put right; a stack for what only we can. */
+/** Prints a line for each problem that the operator can fix, and a stack for any other error. */
 function fail(error: unknown): never {
   const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)
@@ -107,7 +107,7 @@ function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataD
   if (isKeyIgnored)
     lines.push(
       '  BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it.',
-      '  `bun run keys` lists workspaces and keys, and makes new ones.',
+      '  `bun run keys` lists workspaces and keys, and creates new ones.',
     )
   lines.push(
     '',
@@ -120,7 +120,7 @@ function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataD
   return `${lines.join('\n')}\n`
 }
 
-/** What is for people goes to standard output; the log is on standard error. */
+/** Messages for people go to standard output; the log goes to standard error. */
 function say(text: string): void {
   process.stdout.write(text)
 }

@@ -64,17 +64,17 @@ import { WorkspaceStore } from './workspaces/store.ts'
 
 /** A running service. */
 export interface Service {
-  /** Where it answers, for a client on this machine. */
+  /** The URL for clients on this machine. */
   readonly url: string
-  /** Whether this start made the first workspace. */
+  /** Whether this start created the first workspace. */
   readonly isFirstStart: boolean
-  /** The first workspace's key, to be shown once; null on later starts and when the operator gave the key. */
+  /** The first workspace's key, to be shown once; null on later starts and when the operator provided the key. */
   readonly freshKey: string | null
-  /** `BOOTSTRAP_WORKSPACE_KEY` opens no workspace, and none was made for it. */
+  /** `BOOTSTRAP_WORKSPACE_KEY` is not valid for any workspace, and none was created for it. */
   readonly isKeyIgnored: boolean
   /**
-   * Resolves when Postgres has gone back to an earlier state: what this service knows is of a later one, so start it
-   * again.
+   * Resolves when Postgres has gone back to an earlier state. This service has cached a later state, so it must be
+   * restarted.
    */
   readonly outdated: Promise<void>
   /** Finishes accepted requests, flushes pending writes, and stops all child processes. Safe to call twice. */
@@ -92,14 +92,14 @@ export interface ServiceOptions {
 /** The total limit of guesses of the operator token, as a multiple of the limit per address. */
 const OPERATOR_ADDRESSES = 10
 const SWEEP_INTERVAL_MS = 600_000
-/** Rows not loaded by then are loaded after the next start. */
+/** How long a stop waits for the last rows to be loaded; the rest is loaded after the next start. */
 const LAST_LOAD_MS = 1_500
 
 /**
  * Starts all parts in the order of their dependencies; {@link Service.stop} stops them in reverse order. A start that
  * fails leaves nothing running.
  *
- * @throws StartError for what the operator can put right
+ * @throws StartError for problems that the operator can fix
  */
 export async function startService(config: Config, options: ServiceOptions): Promise<Service> {
   const teardown = new Teardown(options.log)

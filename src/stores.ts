@@ -32,10 +32,12 @@ export interface Stores {
   readonly columnar: ColumnarClient
 }
 
-/** How long a server elsewhere may take to answer when the service starts: both may have been started together. */
+/** How long to wait at start for an external server, which may have been started at the same time. */
 const REMOTE_PATIENCE_MS = 30_000
 const RETRY_INTERVAL_MS = 250
 const END_TIMEOUT_SECONDS = 2
+const COMMAND_CONNECTIONS_MAX = 2
+const NEVER = new AbortController().signal
 
 /** Chooses, starts and migrates Postgres and ClickHouse, both at once. @throws StartError */
 export async function startStores(config: Config, deps: StoresDeps): Promise<Stores> {
@@ -49,7 +51,7 @@ export async function startStores(config: Config, deps: StoresDeps): Promise<Sto
     startPostgres(config, deps, failing.signal).catch(orFail),
     startClickHouse(config, deps, failing.signal).catch(orFail),
   ] as const)
-  // Whichever has started is to be stopped, even when the other one fails; both end at the same time.
+  // A store that has started must be stopped, even if the other one fails. Both stop at the same time.
   deps.teardown.add('stores', () =>
     Promise.all(results.map((result) => (result.status === 'fulfilled' ? result.value.stop() : undefined))),
   )
@@ -88,21 +90,19 @@ async function startPostgres(config: Config, { log, progress, metrics }: StoresD
   }
 }
 
-/** Postgres, opened for a command. */
+/** A connection to Postgres for a command. */
 export interface OpenedPostgres {
   readonly sql: Sql
-  /** No service can be using it at the same time. */
+  /** Whether no service can be using the database at the same time. */
   readonly isAlone: boolean
   close(): Promise<void>
 }
 
-const COMMAND_CONNECTIONS_MAX = 2
-
 /**
- * Postgres for a command on the machine of the service: the operator's own, the embedded one of the running service, or, when
- * none is running, the embedded one started for as long as the command takes, under the lock of its directory.
+ * Connects a command on the service's machine to Postgres: to the operator's server, to the embedded server of the running
+ * service, or, if none is running, to an embedded server that runs as long as the command, under the lock of its directory.
  *
- * @throws StartError when there is none, or it was never set up
+ * @throws StartError when there is no database, or it was never set up
  */
 export async function openPostgres(
   config: Config,
@@ -127,8 +127,6 @@ export async function openPostgres(
     throw error
   }
 }
-
-const NEVER = new AbortController().signal
 
 async function locatePostgres(
   { databaseUrl, dataDir }: Config,
@@ -155,7 +153,7 @@ async function locatePostgres(
   }
 }
 
-/** Waits for a server of the operator's. @throws StartError that does not repeat the address: it holds a password */
+/** Waits until the server answers. @throws StartError without the URL, which contains a password */
 async function reachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'): Promise<void> {
   const deadline = performance.now() + REMOTE_PATIENCE_MS
   for (;;) {
@@ -191,7 +189,7 @@ async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal
   const { clickhouseUrl, dataDir, logLevel, queries } = config
   const { log, metrics, onStuckQuery } = deps
   if (clickhouseUrl === undefined) {
-    const restarts = metrics.counter('clickhouse_stuck_total', 'Restarts of ClickHouse to end a query.').at()
+    const restarts = metrics.counter('clickhouse_stuck_total', 'Restarts of ClickHouse to stop a query.').at()
     const onStuck = (workspaceIds: readonly string[]) => {
       restarts.value++
       for (const workspaceId of workspaceIds) onStuckQuery(workspaceId)

@@ -7,14 +7,14 @@ import { ensureStores } from './stores.ts'
 
 /**
  * `bun run setup`, and the first step of most other scripts: installs packages. Nothing outside of Bun may be imported
- * here. With `--service` the embedded stores must be able to run, too, unless servers are named to use instead.
- * `--os` and `--cpu` install for another platform, to see what there is for it.
+ * here. `--service` also checks that the embedded stores can run, unless external servers are configured. `--os` and
+ * `--cpu` install for another platform, to check what is available for it.
  */
 const OPTIONS = { service: { type: 'boolean' }, os: { type: 'string' }, cpu: { type: 'string' } } as const
 
-/** The platform of which `bun.lock` names all packages. */
+/** The platform whose packages are all in `bun.lock`. */
 const LOCKED_PLATFORM = 'linux-x64'
-/** Of a terminal that does not know its width. */
+/** The width of a terminal that does not report it. */
 const COLUMNS = 80
 
 const { stderr } = process
@@ -25,7 +25,7 @@ const { os = process.platform, cpu = process.arch } = values
 const children = new Set<Bun.Subprocess>()
 
 async function main(): Promise<number> {
-  endOnSignals()
+  exitOnSignals()
   const progress = createDisplay()
   const isFrozen = `${os}-${cpu}` === LOCKED_PLATFORM
   const installed = await progress.during('Installing packages', () =>
@@ -41,7 +41,7 @@ async function main(): Promise<number> {
   return problems.length === 0 ? 0 : 1
 }
 
-/** Once for each version of the lockfile: loading the engine takes a second. */
+/** Runs once for each version of the lockfile, because loading the engine takes a second. */
 async function checkStores(): Promise<string[]> {
   const { CLICKHOUSE_URL, DATABASE_URL } = process.env
   const wanted = [os, cpu, !CLICKHOUSE_URL, !DATABASE_URL, Bun.hash(readFileSync(join(root, 'bun.lock')))].join(' ')
@@ -64,7 +64,7 @@ function platform(): string[] {
   return [...(values.os ? ['--os', values.os] : []), ...(values.cpu ? ['--cpu', values.cpu] : [])]
 }
 
-/** A line that goes when the work is done, on a terminal; elsewhere a word only when there is much to do. */
+/** On a terminal, a line that disappears when the work is done. Elsewhere, one line if there is much to install. */
 function createDisplay(): Progress {
   if (stderr.isTTY === true)
     return createProgressLine({ write: (text) => stderr.write(text), columns: () => stderr.columns || COLUMNS })
@@ -74,7 +74,7 @@ function createDisplay(): Progress {
 
 async function run(command: readonly string[]): Promise<{ isDone: boolean; output: string }> {
   const child = spawn(command)
-  // A program for another processor cannot even be started.
+  // A program for another processor cannot be started.
   if (child === undefined) return { isDone: false, output: '' }
   children.add(child)
   const [code, ...texts] = await Promise.all([
@@ -94,8 +94,8 @@ function spawn(command: readonly string[]) {
   }
 }
 
-/** Ctrl-C, or the end of the npx that started us: the installer ends first, so that nothing is left behind. */
-function endOnSignals(): void {
+/** On a signal, or when the npx that started this process ends, stops the installer first and then exits. */
+function exitOnSignals(): void {
   stderr.on('error', () => {})
   const end = async (exitCode: number) => {
     for (const child of children) child.kill('SIGTERM')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 /** A store that comes as a package for each platform. */
 interface EmbeddedStore {
   readonly label: string
-  /** The variable that names a server to use instead, and what such an address looks like. */
+  /** The variable for an external server to use instead, and an example of its value. */
   readonly variable: string
   readonly example: string
   /** The package of the platform, and the one whose `optionalDependencies` name its version. */
@@ -29,10 +29,10 @@ export interface StoresDeps {
 }
 
 /**
- * Makes sure that the embedded stores which are wanted can run here. The lockfile does not name the packages of every
- * platform, and an install that was interrupted may have left one half done: what does not run is installed anew.
+ * Ensures that the embedded stores in use can run here. The lockfile does not list the packages of every platform, and an
+ * interrupted install may have left an incomplete one, so a store that does not run is installed again.
  *
- * @returns a line for each store that cannot be had, with what to do; none when all is well
+ * @returns for each store that cannot be used, a line that says why and what to do
  */
 export async function ensureStores(deps: StoresDeps): Promise<string[]> {
   const problems: string[] = []
@@ -42,7 +42,7 @@ export async function ensureStores(deps: StoresDeps): Promise<string[]> {
     const version = versionOf(store, deps.root)
     const isAdded = version !== undefined && (await deps.add(`${store.package}@${version}`))
     if (isAdded && (await deps.run(store.probe))) continue
-    const reason = isAdded ? 'does not run here' : 'is not to be had from the package registry'
+    const reason = isAdded ? 'does not run here' : 'is not available from the package registry'
     problems.push(
       `the embedded ${store.label} for ${deps.os}-${deps.cpu} (${store.package}) ${reason}: ` +
         `set ${store.variable} to a ${store.label} server, as in ${store.example}`,
@@ -75,7 +75,7 @@ function storesOf({ root, os, cpu }: StoresDeps): readonly EmbeddedStore[] {
   ]
 }
 
-/** The version that was tested, where the package names it so; undefined for a platform that it does not know. */
+/** The tested version, according to the parent package; undefined for a platform that it does not support. */
 function versionOf(store: EmbeddedStore, root: string): string | undefined {
   const text = readFileSync(join(root, 'node_modules', store.parent, 'package.json'), 'utf8')
   const { optionalDependencies } = JSON.parse(text) as { optionalDependencies?: Record<string, string> }

