@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 
 const tools = () => [backends.tools.tool('pay', { requires_approval: true }), backends.tools.tool('slow')]
-const careful = (turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }], settings: object = {}) =>
+const approvalAgent = (turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }], settings: object = {}) =>
   backends.agent(service, turns, { tools: tools(), ...settings })
 const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, instance = service) =>
   instance.api('POST', `/api/v1/approvals/${id}/${decision}`, body)
@@ -41,7 +41,7 @@ const cancel = (runId: string) => service.api('POST', `/api/v1/runs/${runId}/can
 
 describe('a second decision', () => {
   test('is CONFLICT, and the error names the first decision', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
     await decide(approval_id, 'reject')
@@ -54,7 +54,7 @@ describe('a second decision', () => {
   })
 
   test('loses when decisions are concurrent: one wins, and the call is made at most once', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     for (let round = 0; round < 10; round++) {
       const before = backends.tools.of('pay').length
       const { data } = await agent.invoke()
@@ -73,7 +73,7 @@ describe('a second decision', () => {
 })
 
 test('a decision made while other calls of the same model turn are running takes effect without a pause', async () => {
-  const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
+  const agent = await approvalAgent([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
   const run = (await agent.invoke({ background: true })).data.run_id
   const approval = await eventually(async () => (await approvalsOf(run))[0] ?? false)
   await eventually(() => gates.length > 0)
@@ -91,7 +91,7 @@ test('a decision made while other calls of the same model turn are running takes
 
 describe('a run that ends cancels its pauses', () => {
   test('cancelling a waiting run cancels its approval, which can no longer be decided', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
     expect((await cancel(data.run_id)).data).toMatchObject({ status: 'cancelled', already: false })
@@ -105,7 +105,7 @@ describe('a run that ends cancels its pauses', () => {
   })
 
   test('when cancel and approve race, the approval is either decided or cancelled, and the run ends', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     for (let round = 0; round < 10; round++) {
       const { data } = await agent.invoke()
       const { approval_id } = data.awaiting_approval
@@ -120,7 +120,7 @@ describe('a run that ends cancels its pauses', () => {
   })
 
   test('cancelling a running run aborts its tool call and cancels pending approvals', async () => {
-    const agent = await careful([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
+    const agent = await approvalAgent([callTurn(['slow', { n: 1 }], ['pay', { n: 2 }]), { text: 'both' }])
     const invoking = agent.invoke()
     await eventually(() => gates.length > 0)
     const approval = await eventually(async () => {
@@ -135,7 +135,7 @@ describe('a run that ends cancels its pauses', () => {
   })
 
   test('cancelling a run while it requests an approval leaves nothing pending', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const runs: string[] = []
     for (let round = 0; round < 20; round++) {
       const requests = agent.requests().length
@@ -195,7 +195,7 @@ describe('expiry and timeouts', () => {
   })
 
   test('an expired approval cannot be decided, even before the expiry is processed', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { data } = await agent.invoke()
     const { approval_id } = data.awaiting_approval
     await sql`update pauses set expires_at = now() - interval '1 millisecond' where pause_id = ${approval_id}`
@@ -204,7 +204,7 @@ describe('expiry and timeouts', () => {
   })
 
   test('time spent waiting for a person does not count towards timeout_seconds', async () => {
-    const agent = await careful(undefined, { timeout_seconds: 1 })
+    const agent = await approvalAgent(undefined, { timeout_seconds: 1 })
     const { data } = await agent.invoke()
     // Simulates a wait of one day.
     await sql`update runs set started_at = started_at - interval '1 day' where run_id = ${data.run_id}`
@@ -250,7 +250,7 @@ test('pauses survive a restart, with the inputs shown and the decisions made so 
 })
 
 test('feeds show that a run pauses, what it waits for, and that it resumes', async () => {
-  const agent = await careful()
+  const agent = await approvalAgent()
   const feed = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)
   const { data } = await agent.invoke()
   const { approval_id } = data.awaiting_approval

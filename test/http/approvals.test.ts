@@ -15,11 +15,11 @@ const decide = (id: string, decision: 'approve' | 'reject', body: object = {}, o
 const read = async (id: string) => (await rig.service.api('GET', `/api/v1/approvals/${id}`)).data
 
 /** An agent that calls its one tool once; the tool requires approval. */
-const careful = (settings: object = {}, turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }]) =>
+const approvalAgent = (settings: object = {}, turns = [callTurn(['pay', { n: 7 }]), { text: 'paid' }]) =>
   rig.agent(rig.service, turns, { tools: [rig.tools.tool('pay', { requires_approval: true })], ...settings })
 
 /** Invokes the agent and expects the run to wait for an approval. */
-async function paused(agent: Awaited<ReturnType<typeof careful>>, body: object = {}) {
+async function paused(agent: Awaited<ReturnType<typeof approvalAgent>>, body: object = {}) {
   const { status, data } = await agent.invoke(body)
   expect([status, data.status]).toEqual([202, 'awaiting_approval'])
   return { runId: data.run_id as string, approvalId: data.awaiting_approval.approval_id as string, data }
@@ -27,7 +27,7 @@ async function paused(agent: Awaited<ReturnType<typeof careful>>, body: object =
 
 describe('a tool call that requires approval', () => {
   test('is not made: the response, the run and its events show the pending approval', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const before = rig.tools.of('pay').length
     const { runId, approvalId, data } = await paused(agent)
     expect(data).toEqual({
@@ -69,7 +69,7 @@ describe('a tool call that requires approval', () => {
   })
 
   test('runs with exactly the input shown once approved, and the events record who decided', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { runId, approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
     const { status, data } = await decide(approvalId, 'approve', { comment: 'go on' }, { key: agent.agentKey })
@@ -104,7 +104,7 @@ describe('a tool call that requires approval', () => {
   })
 
   test('is not made when rejected: the model gets the comment and the run continues', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
     const { status, data } = await decide(approvalId, 'reject', { comment: 'too much money' })
@@ -115,7 +115,7 @@ describe('a tool call that requires approval', () => {
   })
 
   test('runs with the edited input, and both inputs are recorded', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { runId, approvalId } = await paused(agent)
     const before = rig.tools.of('pay').length
     const { data, error } = await decide(approvalId, 'approve', { edited_input: { n: 3 } })
@@ -130,7 +130,7 @@ describe('a tool call that requires approval', () => {
   })
 
   test('rejects an edited input that does not match the tool schema, and stays pending', async () => {
-    const { approvalId } = await paused(await careful())
+    const { approvalId } = await paused(await approvalAgent())
     const { status, error } = await decide(approvalId, 'approve', { edited_input: { n: 'three' } })
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
     expect(error!.message).toContain('edited_input')
@@ -149,7 +149,7 @@ describe('a tool call that requires approval', () => {
     ['{"n": 1, "of": [{"a": 1, "\\u0061": 2}]}', 'of[0].a: the member is there twice'],
     ['{"n": 1, "of": "\\ud83d"}', 'of: text with a lone surrogate'],
   ])('rejects an edited input that the tool would not receive exactly: %s', async (edited, message) => {
-    const { approvalId } = await paused(await careful())
+    const { approvalId } = await paused(await approvalAgent())
     const body = `{"edited_input": ${edited}}`
     const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
@@ -158,7 +158,7 @@ describe('a tool call that requires approval', () => {
   })
 
   test('rejects a body with a duplicate edited_input', async () => {
-    const { approvalId } = await paused(await careful())
+    const { approvalId } = await paused(await approvalAgent())
     const body = '{"edited_input": {"n": 1}, "edited_input": {"n": 100}}'
     const { status, error } = await rig.service.api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
@@ -169,7 +169,7 @@ describe('a tool call that requires approval', () => {
   test('is neither requested nor made when the tool would not receive the arguments exactly', async () => {
     for (const args of ['{"n": 1e400}', '{"n": 9223372036854775807}', '{"n": 1, "n": 100}']) {
       const turn = { toolCalls: [{ name: 'pay', arguments: args, id: 'a' }] }
-      const agent = await careful({}, [turn, { text: 'sorry' }])
+      const agent = await approvalAgent({}, [turn, { text: 'sorry' }])
       const before = rig.tools.of('pay').length
       expect((await agent.invoke()).data.output).toEqual({ text: 'sorry' })
       expect(toldOf(agent.requests().at(-1))).toEqual([{ error: expect.stringMatching(/^n: the (number|member) /) }])
@@ -178,7 +178,7 @@ describe('a tool call that requires approval', () => {
   })
 
   test('is made as it was shown, even if the agent is edited in between', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { approvalId } = await paused(agent)
     const other = rig.tools.tool('pay', { url: 'http://127.0.0.1:1/steal', requires_approval: false })
     const edit = await rig.service.api('PATCH', `/api/v1/agents/${agent.agentId}`, { tools: [other], prompt: 'Steal.' })
@@ -223,7 +223,7 @@ describe('several calls in one model turn', () => {
   })
 
   test('can be decided in any order', async () => {
-    const agent = await careful({}, [callTurn(['pay', { n: 1 }], ['pay', { n: 3 }]), { text: 'all done' }])
+    const agent = await approvalAgent({}, [callTurn(['pay', { n: 1 }], ['pay', { n: 3 }]), { text: 'all done' }])
     const { runId, approvalId } = await paused(agent)
     const { items } = (await rig.service.api('GET', `/api/v1/approvals?run_id=${runId}`)).data
     const second = items.find((item: { approval_id: string }) => item.approval_id !== approvalId).approval_id
@@ -236,7 +236,7 @@ describe('several calls in one model turn', () => {
 describe('response modes of a decision', () => {
   test('with stream, the output continues where it paused', async () => {
     const turns = [{ text: 'I shall pay. ', ...callTurn(['pay', { n: 7 }]) }, { text: 'It is paid.' }]
-    const agent = await careful({}, turns)
+    const agent = await approvalAgent({}, turns)
     const stream = await agent.stream({})
     const seen = await stream.all()
     expect(seen.map(({ event }) => event).at(-1)).toBe('awaiting_approval')
@@ -257,7 +257,7 @@ describe('response modes of a decision', () => {
   })
 
   test('with background, it returns immediately', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const { runId, approvalId } = await paused(agent)
     const { status, data } = await decide(approvalId, 'approve', { background: true })
     expect(status).toBe(202)
@@ -266,14 +266,14 @@ describe('response modes of a decision', () => {
   })
 
   test('stream combined with background is rejected, and nothing is decided', async () => {
-    const { approvalId } = await paused(await careful())
+    const { approvalId } = await paused(await approvalAgent())
     const { status, error } = await decide(approvalId, 'approve', { background: true, stream: true })
     expect([status, error!.code]).toEqual([400, 'VALIDATION_ERROR'])
     expect((await read(approvalId)).status).toBe('pending')
   })
 
   test('a retry with the same Idempotency-Key replays the first response', async () => {
-    const { approvalId } = await paused(await careful())
+    const { approvalId } = await paused(await approvalAgent())
     const headers = { 'idempotency-key': crypto.randomUUID() }
     const first = await decide(approvalId, 'approve', {}, { headers })
     const again = await decide(approvalId, 'approve', {}, { headers })
@@ -284,9 +284,9 @@ describe('response modes of a decision', () => {
 
 describe('access', () => {
   test('another workspace gets NOT_FOUND, and a key of another agent gets FORBIDDEN', async () => {
-    const { approvalId, runId } = await paused(await careful())
+    const { approvalId, runId } = await paused(await approvalAgent())
     const tenant = await newTenant(rig.service)
-    const sibling = await careful()
+    const sibling = await approvalAgent()
     for (const [method, path] of [
       ['GET', ''],
       ['POST', '/approve'],
@@ -310,8 +310,8 @@ describe('access', () => {
   })
 
   test('an agent key lists only the approvals of its own agent', async () => {
-    const agent = await careful()
-    const other = await careful()
+    const agent = await approvalAgent()
+    const other = await approvalAgent()
     const { approvalId } = await paused(agent)
     await paused(other)
     const list = (query: string) =>
@@ -321,7 +321,7 @@ describe('access', () => {
   })
 
   test('the list filters, paginates and sorts newest first', async () => {
-    const agent = await careful()
+    const agent = await approvalAgent()
     const made: string[] = []
     for (let i = 0; i < 3; i++) made.unshift((await paused(agent)).approvalId)
     await decide(made[1]!, 'reject')

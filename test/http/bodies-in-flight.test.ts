@@ -74,8 +74,8 @@ describe('without a key', () => {
 })
 
 test('rejects a key that is revoked while its body is arriving', async () => {
-  let carriedOut = 0
-  const app = await authApp({ onIngest: async () => void carriedOut++ })
+  let executed = 0
+  const app = await authApp({ onIngest: async () => void executed++ })
   const agent = await app.newAgentKey(await app.newAgent())
   const call = await stall(app, agent.key, 1000)
   expect((await app.call('POST', '/ingest', { key: agent.key, body: {} })).status).toBe(200)
@@ -84,7 +84,7 @@ test('rejects a key that is revoked while its body is arriving', async () => {
   )
   call.finish()
   await eventually(() => call.answer() !== '')
-  expect([statusOf(call.answer()), carriedOut]).toEqual([401, 1])
+  expect([statusOf(call.answer()), executed]).toEqual([401, 1])
 })
 
 describe('bytes in flight', () => {

@@ -7,9 +7,9 @@ import { taskTree } from '../../src/dashboard/page/task-tree.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
-/** The parts of the page that need no browser. */
+/** The parts of the dashboard page that can be tested without a browser. */
 
-test('numbers are shown with the digits they were sent with', () => {
+test('shows numbers with the digits they were sent with', () => {
   const text = '{"big": 9223372036854775807, "whole": 1.0, "small": 1e-3, "plain": 42, "list": [18446744073709551615]}'
   const value = parseIntact(text)
   expect(textOf(value)).toBe(text.replaceAll(/([:,]) /g, '$1'))
@@ -17,26 +17,26 @@ test('numbers are shown with the digits they were sent with', () => {
   expect((value as { plain: unknown }).plain).toBe(42)
 })
 
-test('a text that looks like JSON stays a text, and a key that looks like behaviour a key', () => {
+test('keeps strings of digits as strings and __proto__ as a plain key', () => {
   const value = parseIntact('{"__proto__": {"x": "12345678901234567890"}}')
   expect(textOf(value)).toBe('{"__proto__":{"x":"12345678901234567890"}}')
   expect((value as { x?: unknown }).x).toBeUndefined()
 })
 
-test('tasks stand below their parents, siblings in the order they were reported', () => {
-  // As the API lists them: newest first, and these two at the same moment.
+test('lists tasks below their parents, siblings in reported order', () => {
+  // As the API lists them, newest first; c and b have the same time.
   const tasks = [task('d', 'a', 3), task('c', null, 2), task('b', 'a', 2), task('a', null, 1)]
   expect(taskTree(tasks).map(({ task: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
 })
 
-test('siblings stand in the order in which they began, wherever that was reported', () => {
+test('sorts siblings by start time, or by creation time without one', () => {
   const late = { ...task('late', null, 1), started_at: '2026-01-31T09:05:00.000Z' }
   const early = { ...task('early', null, 4), started_at: '2026-01-31T09:02:00.000Z' }
   const order = taskTree([task('pending', null, 3), early, late]).map(({ task: { id } }) => id)
   expect(order).toEqual(['early', 'pending', 'late'])
 })
 
-test('a task has a bar from its start to its end; one that is pending or skipped has none', () => {
+test('draws a bar from start to end of a task, and none for pending or skipped tasks', () => {
   const at = (second: number) => new Date(second * 1_000).toISOString()
   const timed = (status: string, started: number | null, completed: number | null) => ({
     status,
@@ -55,12 +55,12 @@ test('a task has a bar from its start to its end; one that is pending or skipped
     null,
     { from: 25, to: 25, ms: 0 },
   ])
-  // Outside of its run, and never ended.
+  // Times outside the run, and a task that never ended.
   expect(bars([timed('completed', -10, 30)], 10)).toEqual([{ from: 0, to: 100, ms: 40_000 }])
   expect(bars([timed('running', 5, null)], 10)).toEqual([{ from: 50, to: 100, ms: 5_000 }])
 })
 
-test('every task is shown once, whatever parents its caller has made up', () => {
+test('lists every task once, whatever parents the caller reported', () => {
   const random = seededRandom('task tree')
   for (let round = 0; round < 200; round++) {
     const ids = Array.from({ length: random.int(1, 12) }, (_, index) => `t${index}`)
@@ -71,7 +71,7 @@ test('every task is shown once, whatever parents its caller has made up', () => 
   }
 })
 
-test('durations and ages are short and never negative', () => {
+test('formats durations and ages, never negative', () => {
   expect([-5, 340, 1_240, 12_400, 125_000, 12_000_000].map(duration)).toEqual([
     '0 ms',
     '340 ms',
@@ -90,13 +90,13 @@ test('durations and ages are short and never negative', () => {
   expect(times.map((time) => ago(time, now))).toEqual(['just now', '12 s ago', '5 min ago', '3 h ago'])
 })
 
-test('what expires says when, and never before now', () => {
+test('formats the time until an expiry, never negative', () => {
   const now = Date.parse('2026-01-31T12:00:00.000Z')
   const times = ['2026-01-31T11:00:00Z', '2026-01-31T12:00:09.500Z', '2026-01-31T12:05:00Z', '2026-01-31T15:59:00Z']
   expect(times.map((time) => ahead(time, now))).toEqual(['now', 'in 10 s', 'in 5 min', 'in 3 h'])
 })
 
-test('arguments to decide on show what cannot be seen, and are the same value still', () => {
+test('escapes invisible characters in tool arguments without changing the value', () => {
   const tricky = {
     'to\u200b': 'safe\u202eevil\u2066',
     tags: '\u{e0041}x\u00ad\u2028\u0085\ufeff',
@@ -110,14 +110,14 @@ test('arguments to decide on show what cannot be seen, and are the same value st
   expect(plain({ a: [1, { b: 'c' }] })).toBe(pretty({ a: [1, { b: 'c' }] }))
 })
 
-test('edited arguments are an object with their digits, or say what is wrong with them', () => {
+test('reads edited arguments as a JSON object with exact numbers, or reports the problem', () => {
   const edited = readArguments(' {"order": 9223372036854775807, "amount": 1.0}')
   expect('value' in edited && textOf(edited.value)).toBe('{"order":9223372036854775807,"amount":1.0}')
   for (const text of ['', '{', '{"a": 1,}', '[1]', '"text"', '12345678901234567890', 'null'])
     expect(readArguments(text)).toEqual({ problem: expect.stringMatching(/JSON/) })
 })
 
-test('the form to invoke asks for just what the prompt of the agent needs', () => {
+test('the invoke form asks for exactly the placeholders of the prompt', () => {
   const prompt = 'You help {{CUSTOMER}} in {{ language }}, {{CUSTOMER}}; {{not this}} {{}} {{a.b-c}}'
   const names = placeholdersOf(prompt)
   expect(names).toEqual(['CUSTOMER', 'language', 'a.b-c'])

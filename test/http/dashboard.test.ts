@@ -3,7 +3,7 @@ import { dashboardRoutes } from '../../src/dashboard/routes.ts'
 import { createEnvelope } from '../../src/http/envelope.ts'
 import { createLog } from '../../src/log.ts'
 
-/** The files of the dashboard as browsers get them. What the page does with them is tested in `test/browser`. */
+/** The dashboard files as served to browsers. `test/browser` tests the page itself. */
 
 const deps = { log: createLog('silent'), limits: { body_bytes: 1024 }, logRequests: false }
 const app = createEnvelope(deps).use(dashboardRoutes())
@@ -18,7 +18,7 @@ beforeAll(async () => {
   assets = [...html.matchAll(/(?:src|href)="(\/dashboard\/[^"]+)"/g)].map(([, path]) => path as string)
 })
 
-test('the page and what it loads are served with their types', async () => {
+test('serves the page and its assets with their content types', async () => {
   const page = await get('/')
   expect(page.status).toBe(200)
   expect(page.headers.get('content-type')).toMatch(/^text\/html; ?charset=utf-8$/)
@@ -32,7 +32,7 @@ test('the page and what it loads are served with their types', async () => {
   expect(types.toSorted()).toEqual(['200 css text/css', '200 js text/javascript', '200 svg image/svg+xml'])
 })
 
-test('nothing may be loaded from elsewhere, run inline, or framed', async () => {
+test('the content security policy forbids foreign origins, inline code and framing', async () => {
   for (const path of ['/', ...assets]) {
     const { headers } = await get(path)
     const policy = headers.get('content-security-policy') ?? ''
@@ -46,25 +46,25 @@ test('nothing may be loaded from elsewhere, run inline, or framed', async () => 
   }
 })
 
-test('the page has no inline script, style or handler, and names no other host', async () => {
+test('the page has no inline script, style or handler, and the assets name no other host', async () => {
   expect(html).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=|\sstyle=/i)
   for (const path of assets) {
     const text = await (await get(path)).text()
     const hosts = [...text.matchAll(/https?:\/\/[\w.-]+/g)].map(([host]) => host)
-    // The name of SVG's language, which nobody loads.
+    // The SVG namespace, which is never loaded.
     expect(hosts.filter((host) => host !== 'http://www.w3.org')).toEqual([])
     expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write/)
   }
 })
 
-test('the page is asked for anew, its files never: they are named after their content', async () => {
+test('the page is revalidated; the assets, named by content hash, are cached forever', async () => {
   expect((await get('/')).headers.get('cache-control')).toBe('no-cache')
   for (const path of assets) {
     expect((await get(path)).headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
   }
 })
 
-test('what the browser has already is not sent again', async () => {
+test('answers 304 when the ETag matches', async () => {
   for (const path of ['/', ...assets]) {
     const etag = (await get(path)).headers.get('etag') ?? ''
     for (const known of [etag, `W/${etag}`, `"another", ${etag}`]) {
@@ -77,7 +77,7 @@ test('what the browser has already is not sent again', async () => {
   }
 })
 
-test('files are compressed as the browser likes, each form under a tag of its own', async () => {
+test('compresses with the accepted encoding, with a separate ETag per encoding', async () => {
   const decompress = { gzip: Bun.gunzipSync, zstd: Bun.zstdDecompressSync }
   for (const path of ['/', ...assets]) {
     const plain = await get(path)
@@ -94,7 +94,7 @@ test('files are compressed as the browser likes, each form under a tag of its ow
   }
 })
 
-test('a file that is not there, as after an upgrade, is the NOT_FOUND of the API', async () => {
+test('a missing asset, as after an upgrade, is NOT_FOUND in the envelope', async () => {
   const answer = await get('/dashboard/chunk-00000000.js')
   expect(answer.status).toBe(404)
   expect(await answer.json()).toEqual({ data: null, error: { code: 'NOT_FOUND', message: expect.any(String) } })

@@ -13,15 +13,15 @@ const app = startHttpApp({
 const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/
 const ID = '0197F3A0-0000-7000-8000-000000000001'
 
-describe('every answer is the envelope', () => {
-  test('data comes back under data, with error null and nothing else', async () => {
+describe('every response is the envelope', () => {
+  test('wraps the result in data, with error null and nothing else', async () => {
     const response = await post(`${app.url}/echo`, { name: 'a' })
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('application/json')
     expect(await response.text()).toBe('{"data":{"name":"a"},"error":null}')
   })
 
-  test('free-form JSON comes back value for value', async () => {
+  test('returns free-form JSON value for value', async () => {
     const input = '{"big":12345678901234567890,"one":1.0,"__proto__":{"x":1},"nul":"\\u0000","lone":"\\ud800"}'
     const response = await post(`${app.url}/echo`, `{"name":"a","input":${input}}`)
     expect(await response.text()).toBe(`{"data":{"name":"a","input":${input}},"error":null}`)
@@ -46,17 +46,14 @@ describe('every answer is the envelope', () => {
     })
   })
 
-  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])(
-    '%p of a path that only takes POST is refused with Allow',
-    async (method) => {
-      const response = await fetch(`${app.url}/echo`, { method })
-      expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST'])
-      expect(response.headers.get('x-request-id')).toMatch(ULID)
-      if (method !== 'HEAD') expect((await errorOf(response)).code).toBe('METHOD_NOT_ALLOWED')
-    },
-  )
+  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])('%p on a POST-only path is 405 with Allow', async (method) => {
+    const response = await fetch(`${app.url}/echo`, { method })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST'])
+    expect(response.headers.get('x-request-id')).toMatch(ULID)
+    if (method !== 'HEAD') expect((await errorOf(response)).code).toBe('METHOD_NOT_ALLOWED')
+  })
 
-  test('a body that comes with a method nobody takes is skipped, and the connection goes on', async () => {
+  test('skips the body of an unsupported method and keeps the connection', async () => {
     const refused = `PUT /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{"a":`
     const next = `GET /things HTTP/1.1\r\nHost: localhost\r\n\r\n`
     const { text } = await converse(app.port, [refused, next], { isEnough: (text) => text.includes('HTTP/1.1 200') })
@@ -65,15 +62,15 @@ describe('every answer is the envelope', () => {
 
   test.each([
     ['an empty parameter', '/things//'],
-    ['more segments', `/things/${ID}/more`],
-  ])('a path that no route has, %s, is NOT_FOUND with every method', async (_name, path) => {
+    ['too many segments', `/things/${ID}/more`],
+  ])('a path with %s is NOT_FOUND for every method', async (_name, path) => {
     for (const method of ['GET', 'PUT']) {
       const response = await fetch(app.url + path, { method })
       expect([response.status, response.headers.get('allow')]).toEqual([404, null])
     }
   })
 
-  test('OPTIONS tells the methods, HEAD answers as GET does without its body', async () => {
+  test('OPTIONS lists the methods, and HEAD answers like GET without a body', async () => {
     const options = await fetch(`${app.url}/things`, { method: 'OPTIONS' })
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS, POST'])
     expect(options.headers.get('x-request-id')).toMatch(ULID)
@@ -84,7 +81,7 @@ describe('every answer is the envelope', () => {
     expect(await head.text()).toBe('')
   })
 
-  test('a crash is INTERNAL: it carries the request id, and only the log has the reason', async () => {
+  test('a crash is INTERNAL with the request id, and only the log has the cause', async () => {
     const response = await fetch(`${app.url}/crash`, { headers: { 'x-request-id': 'crash-1' } })
     expect(await errorOf(response)).toEqual({
       status: 500,
@@ -96,7 +93,7 @@ describe('every answer is the envelope', () => {
     expect(JSON.stringify(line)).toContain('internal detail')
   })
 
-  test('an answer that does not fit its own schema is INTERNAL and logged, not sent', async () => {
+  test('a response that does not match its schema is INTERNAL and logged, not sent', async () => {
     const response = await fetch(`${app.url}/wrong`, { headers: { 'x-request-id': 'wrong-1' } })
     expect((await errorOf(response)).code).toBe('INTERNAL')
     expect(app.logged.find((entry) => entry.request_id === 'wrong-1')).toMatchObject({ level: 'error', status: 500 })
@@ -108,13 +105,13 @@ describe('every answer is the envelope', () => {
     expect(await errorOf(response)).toEqual({ status: 503, code: 'UNAVAILABLE', message: 'the store is away' })
   })
 
-  test("a store's error that means it is away is UNAVAILABLE", async () => {
+  test('an error of an unreachable store is UNAVAILABLE', async () => {
     const response = await post(`${app.url}/things`, { name: 'gone' })
     expect(await errorOf(response)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
     expect(response.headers.get('retry-after')).toBe('1')
   })
 
-  test('an answer that a route makes itself is sent as it is, with a request id', async () => {
+  test('a Response made by a route is sent unchanged, with a request id', async () => {
     const response = await fetch(`${app.url}/own`)
     expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
       201,
@@ -126,14 +123,14 @@ describe('every answer is the envelope', () => {
 })
 
 describe('X-Request-Id', () => {
-  test("is the caller's, if sane", async () => {
+  test("is the caller's, if valid", async () => {
     for (const id of ['a', 'req_01.A-z', 'x'.repeat(128)]) {
       const response = await fetch(`${app.url}/things`, { headers: { 'x-request-id': id } })
       expect(response.headers.get('x-request-id')).toBe(id)
     }
   })
 
-  test('is a fresh ULID otherwise, on errors too', async () => {
+  test('is otherwise a new ULID, on errors too', async () => {
     const seen = new Set<string>()
     for (const id of ['', 'a b', 'x'.repeat(129), 'é', '"quoted"', undefined]) {
       for (const path of ['/things', '/nope', '/things?limit=0']) {
@@ -145,14 +142,14 @@ describe('X-Request-Id', () => {
     expect(seen.size).toBe(18)
   })
 
-  test('stands in the log line of the request', async () => {
+  test('is in the log line of the request', async () => {
     await fetch(`${app.url}/things?limit=3`, { headers: { 'x-request-id': 'line-1' } })
     const line = app.logged.find((entry) => entry.request_id === 'line-1')
     expect(line).toMatchObject({ level: 'debug', message: 'request', method: 'GET', path: '/things', status: 200 })
   })
 })
 
-test('metrics are told the pattern of the route, never its values', async () => {
+test('metrics get the route pattern, never parameter values', async () => {
   const observed: unknown[][] = []
   const observing = startHttpApp({ observeRequest: (...seen) => observed.push(seen) })
   await fetch(`${observing.url}/things/${ID}`)

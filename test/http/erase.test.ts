@@ -17,14 +17,14 @@ import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** `DELETE /api/v1/workspaces/:workspaceId`: nothing of a workspace is left anywhere, and nobody else notices. */
+/** `DELETE /api/v1/workspaces/:workspaceId` erases a workspace from every store without affecting other workspaces. */
 
 const AS_OPERATOR = { key: OPERATOR_TOKEN }
 
 let service: TestService
 let stores: Stores
 let model: ModelServer
-/** What every service needs so that hosted agents run. */
+/** Configuration with which a service runs hosted agents. */
 let hosting: { readonly OPENAI_BASE_URL: string }
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ function storesOf({
 const erase = ({ api }: Pick<TestService, 'api'>, id: string) =>
   api('DELETE', `/api/v1/workspaces/${id}`, undefined, AS_OPERATOR)
 
-/** Every table of either store that has a row of the workspace, as this test looks for them. */
+/** The tables of Postgres and ClickHouse that have a row of the workspace. */
 async function traces({ sql, columnar }: Stores, workspaceId: string): Promise<string[]> {
   const tables = await sql<{ table: string }[]>`
     select table_name as table from information_schema.columns
@@ -80,7 +80,7 @@ function filesWith(journalDir: string, text: string): string[] {
   return fs.readdirSync(journalDir).filter((name) => fs.readFileSync(join(journalDir, name)).includes(text))
 }
 
-/** Whether every live process has erased every workspace of earlier tests from its journal. */
+/** Whether every live process has completed the erasures of earlier tests in its journal. */
 async function hasErasedEverywhere(): Promise<boolean> {
   const left = await stores.sql`
     select 1 from instances i, erasures e
@@ -90,8 +90,8 @@ async function hasErasedEverywhere(): Promise<boolean> {
 }
 
 /**
- * Gives a workspace a row in every table there is, with two hosted runs: one is over, one waits for an answer.
- * @returns a text that its rows hold
+ * Adds a row of the workspace to every table, with two hosted runs: one completed, one waiting for input.
+ * @returns a string that the rows contain
  */
 async function fill(tenant: Tenant, runs = 3): Promise<string> {
   const mark = `mark-${crypto.randomUUID()}`
@@ -123,10 +123,10 @@ async function fill(tenant: Tenant, runs = 3): Promise<string> {
 }
 
 /**
- * Reports events with rising numbers until it is stopped, or until a call is refused.
- * `stop` resolves with how many; both it and `refused` reject with the refusal.
+ * Reports events with increasing numbers until it is stopped or a call is rejected.
+ * `stop` resolves with their count; `stop` and `rejected` reject with the error.
  */
-function reportOn(tenant: Tenant): { stop: () => Promise<number>; refused: Promise<unknown> } {
+function reportOn(tenant: Tenant): { stop: () => Promise<number>; rejected: Promise<unknown> } {
   let isStopping = false
   const work = (async () => {
     const agent = await newReporter(tenant.api)
@@ -139,17 +139,17 @@ function reportOn(tenant: Tenant): { stop: () => Promise<number>; refused: Promi
     }
     return n
   })()
-  // The refusal may come while the test still waits for something else: then nobody has asked for it yet.
+  // Marks the promise as handled: the rejection may come before the test awaits it.
   work.catch(() => {})
   const stop = () => {
     isStopping = true
     return work
   }
-  return { stop, refused: work }
+  return { stop, rejected: work }
 }
 
 describe('erasing a workspace', () => {
-  test('leaves nothing in any store, while the calls, feeds and rows of another workspace go on unharmed', async () => {
+  test('leaves nothing in any store and does not affect calls, feeds and rows of another workspace', async () => {
     const [doomed, other] = [await newTenant(service), await newTenant(service)]
     const mark = await fill(doomed)
     await service.api('PATCH', `/api/v1/workspaces/${doomed.workspaceId}`, { retention_days: 9 }, AS_OPERATOR)
@@ -162,7 +162,7 @@ describe('erasing a workspace', () => {
       const found = await traces(stores, doomed.workspaceId)
       return found.some((table) => table === 'clickhouse task_changes') && found
     })
-    // Every table that can hold something of a workspace, but the outbox, which is emptied within milliseconds.
+    // Every table with rows of a workspace except the outbox, which is emptied within milliseconds.
     const [{ tables }] = await stores.sql<[{ tables: number }]>`
       select count(*) as tables from information_schema.columns
       where table_schema = 'public' and column_name = 'workspace_id' and table_name not in ('outbox', 'erasures')`
@@ -193,7 +193,7 @@ describe('erasing a workspace', () => {
     await eventually(async () =>
       expect((await other.api('POST', '/api/v1/query', { query })).data.rows).toEqual(expected),
     )
-    // What has left the journal's files is read from ClickHouse.
+    // Events that are no longer in the journal files are read from ClickHouse.
     const replay = await LiveSocket.open(other)
     await replay.subscribe('all', { filter: { kind: 'event' }, after: 0 })
     await replay.until(() => replay.items('all').length >= count)
@@ -201,15 +201,15 @@ describe('erasing a workspace', () => {
     await Promise.all([watcher.close(), replay.close()])
   })
 
-  test('ends its keys and feeds at once; asked for twice, or again later, it answers the same', async () => {
+  test('revokes its keys and ends its feeds immediately, and is idempotent', async () => {
     const doomed = await newTenant(service)
-    const { refused } = reportOn(doomed)
+    const { rejected } = reportOn(doomed)
     const socket = await LiveSocket.open(doomed)
     await socket.subscribe('all')
     await socket.until(() => socket.items('all').length > 10)
     const erasing = Promise.all([erase(service, doomed.workspaceId), erase(service, doomed.workspaceId.toUpperCase())])
     expect((await socket.untilClosed()).code).toBe(4003)
-    await expect(refused).rejects.toThrow(/FORBIDDEN|UNAUTHENTICATED|NOT_FOUND|UNAVAILABLE/)
+    await expect(rejected).rejects.toThrow(/FORBIDDEN|UNAUTHENTICATED|NOT_FOUND|UNAVAILABLE/)
     const [{ data }, second] = await erasing
     expect(data).toMatchObject({ workspace_id: doomed.workspaceId, status: 'erased', deleted: { agents: 1, keys: 2 } })
     expect(data.deleted.events).toBeGreaterThan(0)
@@ -222,14 +222,14 @@ describe('erasing a workspace', () => {
     expect(error!.code).toBe('NOT_FOUND')
   })
 
-  test('a call that was let in before and is still under way stores nothing afterwards', async () => {
+  test('a call authenticated before the erasure and still running stores nothing', async () => {
     const doomed = await newTenant(service)
     const agent = await newReporter(doomed.api)
     const run_id = await agent.start()
     const mark = `late-${crypto.randomUUID()}`
     const { sql } = stores
     const [row, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    // Its Idempotency-Key is being taken by somebody else, who gives it up in the end.
+    // Another transaction holds its Idempotency-Key and finally rolls back.
     const holder = sql
       .begin(async (tx) => {
         await tx`
@@ -256,7 +256,7 @@ describe('erasing a workspace', () => {
     expect(filesWith(stores.journalDir, mark)).toEqual([])
   })
 
-  test('hosted runs that are under way are given up, and store nothing afterwards', async () => {
+  test('aborts running hosted runs, which store nothing afterwards', async () => {
     const doomed = await newTenant(service)
     const hosted = await newHostedAgent(doomed)
     const [open, aborted] = [model.open, model.aborted]
@@ -268,7 +268,7 @@ describe('erasing a workspace', () => {
     expect(await traces(stores, doomed.workspaceId)).toEqual([])
   })
 
-  test('while it is under way the workspace cannot be reactivated', async () => {
+  test('a workspace cannot be edited while it is being erased', async () => {
     const doomed = await newTenant(service)
     await stores.sql`update workspaces set is_erasing = true, status = 'suspended' where workspace_id = ${doomed.workspaceId}`
     for (const edit of [{ status: 'active' }, { name: 'b' }, { retention_days: 3 }]) {
@@ -277,7 +277,7 @@ describe('erasing a workspace', () => {
     }
   })
 
-  test('takes the operator token and a workspace that there is', async () => {
+  test('requires the operator token and an existing workspace', async () => {
     const { workspaceId, workspaceKey } = await newTenant(service)
     const codeOf = async (id: string, key: string | null) =>
       (await service.api('DELETE', `/api/v1/workspaces/${id}`, undefined, { key })).error!.code
@@ -286,7 +286,7 @@ describe('erasing a workspace', () => {
     expect(await codeOf('x', OPERATOR_TOKEN)).toBe('VALIDATION_ERROR')
   })
 
-  test('every process that shares the stores lets go of what went through its own journal', async () => {
+  test('every process that shares the stores erases its own journal', async () => {
     const { databaseUrl, clickhouseUrl } = service
     const second = await startTestService({ ...hosting, DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl })
     const doomed = await newTenant(service)
@@ -303,7 +303,7 @@ describe('erasing a workspace', () => {
   })
 })
 
-test('it is not answered before every process that is alive has let go', async () => {
+test('erasing completes only after every live process has erased its journal', async () => {
   const doomed = await newTenant(service)
   const { sql } = stores
   const instanceId = crypto.randomUUID()
@@ -324,12 +324,12 @@ test('it is not answered before every process that is alive has let go', async (
   await sql`delete from instances where instance_id = ${instanceId}`
 })
 
-describe('a start after erasing', () => {
-  test('takes what a journal still held that was away meanwhile', async () => {
+describe('startup after erasing', () => {
+  test('erases the journal of a process that was down', async () => {
     const { databaseUrl, clickhouseUrl } = service
     const env = { ...hosting, DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl }
     const away = await startTestService(env)
-    // A process that is new to these stores also erases what was erased before it came, which empties its journal.
+    // A new process also applies earlier erasures, which empties its journal.
     await eventually(hasErasedEverywhere)
     const doomed = await newTenant(service)
     const mark = await fill({ ...doomed, api: createApi(away.url, doomed.workspaceKey) })
@@ -343,7 +343,7 @@ describe('a start after erasing', () => {
     await back.stop()
   })
 
-  test('makes workspace default anew when it was the last one, and the old key does not come back by itself', async () => {
+  test('creates workspace default again if it was the last one, without restoring the old key', async () => {
     const first = await startTestService()
     const { data } = await first.api('GET', '/api/v1/workspaces', undefined, AS_OPERATOR)
     const [{ workspace_id: id }] = data.items
@@ -365,7 +365,7 @@ describe('a start after erasing', () => {
   })
 })
 
-test('killed in the middle of erasing and called again, it finishes, and counts what was deleted once', async () => {
+test('a retry after a kill in the middle finishes the erasure and counts deletions once', async () => {
   const random = seededRandom('erase')
   const [postgres, clickhouse] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
   const dataDir = await temporaryDirectory()

@@ -27,7 +27,7 @@ function send(body: unknown, { key = agent.agentKey, query = '', headers = {} } 
   return service.api('POST', PATH + query, body, { key, headers })
 }
 
-/** The events of a run as SQL has them, once it has everything up to `seq`. */
+/** The events of a run from SQL, once it has everything up to position `waitFor`. */
 async function inSql(runId: string, waitFor: number) {
   const { data, error } = await service.api('POST', '/api/v1/query', {
     query:
@@ -40,7 +40,7 @@ async function inSql(runId: string, waitFor: number) {
 }
 
 describe('events', () => {
-  test('are accepted with their positions, and SQL has them value for value, defaults filled in', async () => {
+  test('are accepted with their positions, and readable in SQL value for value, with defaults', async () => {
     const run_id = await startRun()
     const before = Date.now()
     const { status, data } = await send(
@@ -63,7 +63,7 @@ describe('events', () => {
     expect(Date.parse(`${second.at.replace(' ', 'T')}Z`)).toBeWithin(before, Date.now() + 1)
   })
 
-  test('with an id that the run has had are counted and not stored, within a call and across calls', async () => {
+  test('with a duplicate id are counted but not stored, within a call and across calls', async () => {
     const run_id = await startRun()
     const first = await send({
       run_id,
@@ -77,7 +77,7 @@ describe('events', () => {
     expect((await inSql(run_id, other.data.last_seq)).map((row: { type: string }) => row.type)).toEqual(['a', 'b', 'c'])
   })
 
-  test('a batch is all or nothing; with ?partial=true the bad events are left out and listed', async () => {
+  test('are all or nothing per call; with ?partial=true invalid events are skipped and listed', async () => {
     const run_id = await startRun()
     const events = [{ type: 'good' }, { type: 'bad', level: 'loud' }, { type: 'good too' }]
     const whole = await send({ run_id, events })
@@ -102,7 +102,7 @@ describe('events', () => {
     expect((await send({ run_id, events }, { query: '?patrial=true' })).error?.message).toContain('patrial')
   })
 
-  test("with payloads that ClickHouse's JSON cannot hold are kept, are null in SQL, and break no query", async () => {
+  test('with payloads that ClickHouse JSON cannot hold are kept, are null in SQL, and break no query', async () => {
     const run_id = await startRun()
     const payloads = [
       '{"a":1}',
@@ -126,7 +126,7 @@ describe('events', () => {
     for (const payload of payloads) expect(text).toContain(payload)
   })
 
-  test('of one run never swap, and positions rise across calls at the same time', async () => {
+  test('of one call stay together and in order across concurrent calls', async () => {
     const run_id = await startRun()
     const calls = await Promise.all(
       Array.from({ length: 40 }, (_, call) =>
@@ -142,7 +142,7 @@ describe('events', () => {
     expect(types).toEqual(expected)
   })
 
-  test('are stored on a run that has ended, which does not change its state', async () => {
+  test('are stored on an ended run without changing its status', async () => {
     const run_id = await startRun()
     await service.api('POST', '/api/ingest/v1/run/complete', { run_id }, { key: agent.agentKey })
     expect((await send({ run_id, events: [{ type: 'late' }] })).data).toMatchObject({ accepted: 1 })
@@ -152,7 +152,7 @@ describe('events', () => {
     })
   })
 
-  test('come compressed just as well', async () => {
+  test('are accepted compressed', async () => {
     const run_id = await startRun()
     const body = JSON.stringify({ run_id, events: [{ type: 'a' }] })
     for (const [encoding, bytes] of [
@@ -163,7 +163,7 @@ describe('events', () => {
     }
   })
 
-  test('repeated under one Idempotency-Key are stored once and answered the same', async () => {
+  test('retried with the same Idempotency-Key are stored once, and the response is replayed', async () => {
     const run_id = await startRun()
     const headers = { 'idempotency-key': 'batch-1' }
     const body = { run_id, events: [{ type: 'a' }, { type: 'b' }] }
@@ -176,7 +176,7 @@ describe('events', () => {
 })
 
 describe('the run of an events call', () => {
-  test('unknown, of another workspace, of another agent: each has its own answer', async () => {
+  test('rejects an unknown run and one of another workspace as NOT_FOUND, one of another agent as FORBIDDEN', async () => {
     const events = [{ type: 'a' }]
     const run_id = await startRun()
     expect((await send({ run_id: Bun.randomUUIDv7(), events })).error).toMatchObject({ code: 'NOT_FOUND' })
@@ -199,13 +199,13 @@ describe('the run of an events call', () => {
     expect((await send({ run_id, events }, { key: service.workspaceKey })).error).toMatchObject({ code: 'FORBIDDEN' })
   })
 
-  test('a bad key is answered before a bad body is looked at', async () => {
+  test('an invalid key is rejected before the body is parsed', async () => {
     for (const body of ['rubbish', '{"events":', Buffer.from([0xff, 0xfe])]) {
       expect((await send(body, { key: 'svc_agent_nonsense' })).status).toBe(401)
     }
   })
 
-  test('events of more than the budget are refused as a whole, with a hint when to come back', async () => {
+  test('a call over the event rate limit is rejected as a whole, with Retry-After', async () => {
     const limited = await startTestService({ RATE_LIMIT_EVENTS_PER_SECOND: '10' })
     const { agentId, agentKey } = await newAgent(limited.api)
     const { data } = await limited.api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })

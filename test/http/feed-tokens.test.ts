@@ -13,13 +13,12 @@ import { startTestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 import { type Answer, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-// Some start processes of their own; a busy machine may take a while over it.
-/** docs/specification.md#feed-tokens: feed tokens die with their key. */
+/** Feed tokens, and how they end with their key (docs/specification.md#feed-tokens). */
 
-const DEAD = '401 UNAUTHENTICATED'
+const INVALID = '401 UNAUTHENTICATED'
 const SECOND_MS = 1_000
 
-/** {@link authApp}, the route of feed tokens, and one that answers who opens a feed with `?token=`. */
+/** {@link authApp} with the route of feed tokens and a route that returns the caller for `?token=`. */
 async function feedApp(options: Parameters<typeof authApp>[0] = {}) {
   const auth = await authApp(options)
   const { sql, clock, guards, ring, owner } = auth
@@ -55,7 +54,7 @@ afterEach(() => {
   app.clock.aheadMs = 0
 })
 
-/** What a token of `body` may see, or why there is none. */
+/** The scope of a token created with `body`, or the error. */
 async function scopeOf(body: object, key = app.owner.key): Promise<unknown> {
   const created = await app.create(body, key)
   if (created.error !== null) return [verdict(created), created.error.message]
@@ -64,13 +63,13 @@ async function scopeOf(body: object, key = app.owner.key): Promise<unknown> {
   return { agentId: data.agentId, runId: data.runId }
 }
 
-async function refusalOf(answer: Promise<Answer>): Promise<string> {
+async function errorOf(answer: Promise<Answer>): Promise<string> {
   const { error } = await answer
   return `${error?.code}: ${error?.message}`
 }
 
-describe('a feed token is made', () => {
-  test('with a key of either kind, speaks for that key, and is stored as a hash only', async () => {
+describe('creating a feed token', () => {
+  test('works with both key types; the token acts for that key and is stored only as a hash', async () => {
     const agentId = await app.newAgent()
     const agentKey = await app.newAgentKey(agentId)
     for (const [key, type] of [
@@ -89,7 +88,7 @@ describe('a feed token is made', () => {
     }
   })
 
-  test('for 15 minutes unless asked otherwise, for an hour at most', async () => {
+  test('lasts 15 minutes by default and an hour at most', async () => {
     for (const [body, seconds] of [
       [{}, 900],
       [{ ttl_seconds: 1 }, 1],
@@ -101,18 +100,18 @@ describe('a feed token is made', () => {
       expect([madeAt >= before, madeAt <= Date.now()]).toEqual([true, true])
     }
     for (const ttl_seconds of [0, -1, 3601, 1.5, '900', null])
-      expect(await refusalOf(app.create({ ttl_seconds }))).toStartWith('VALIDATION_ERROR: ttl_seconds: expected')
-    expect(await refusalOf(app.create({ ttl: 5 }))).toStartWith('VALIDATION_ERROR: ttl: ')
-    expect(await refusalOf(app.create({ run_id: 'x' }))).toStartWith('VALIDATION_ERROR: run_id: ')
+      expect(await errorOf(app.create({ ttl_seconds }))).toStartWith('VALIDATION_ERROR: ttl_seconds: expected')
+    expect(await errorOf(app.create({ ttl: 5 }))).toStartWith('VALIDATION_ERROR: ttl: ')
+    expect(await errorOf(app.create({ run_id: 'x' }))).toStartWith('VALIDATION_ERROR: run_id: ')
   })
 
-  test('to expire when its key does, if that is sooner', async () => {
+  test('expires no later than its key', async () => {
     const expires_at = new Date(Date.now() + 60 * SECOND_MS).toISOString()
     const { key } = await app.newKey({ expires_at })
     expect((await app.create({}, key)).data.expires_at).toBe(expires_at)
   })
 
-  test('limited to what is asked for, which must be the caller’s', async () => {
+  test("limits the token to the requested scope, which must be within the caller's", async () => {
     const [agentId, otherId, archivedId] = [await app.newAgent(), await app.newAgent(), await app.newAgent()]
     const { key } = await app.newAgentKey(agentId)
     const [runId, otherRun] = [await app.newRun(agentId), await app.newRun(otherId)]
@@ -147,7 +146,7 @@ describe('a feed token is made', () => {
     ])
   })
 
-  test('for nothing of another workspace', async () => {
+  test('rejects agents and runs of another workspace', async () => {
     const tenant = await app.newWorkspace()
     const agentId = await app.newAgent()
     const runId = await app.newRun(agentId)
@@ -158,7 +157,7 @@ describe('a feed token is made', () => {
     expect(await app.directory.find(caller.workspaceId, runId)).toBeNull()
   })
 
-  test('once for an Idempotency-Key, whose kept answer does not show it', async () => {
+  test('replays the token for the same Idempotency-Key, and stores it sealed', async () => {
     const headers = { 'idempotency-key': 'a page that was loaded twice' }
     const [first, again] = [await app.create({}, app.owner.key, headers), await app.create({}, app.owner.key, headers)]
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first.text, 'true'])
@@ -171,8 +170,8 @@ describe('a feed token is made', () => {
   })
 })
 
-describe('a feed token opens', () => {
-  test('feeds and nothing else, also when a feed has made it known', async () => {
+describe('using a feed token', () => {
+  test('opens feeds only, even when the token is cached', async () => {
     const token = await app.newToken()
     for (const round of ['unknown', 'known']) {
       for (const [method, path] of [
@@ -181,47 +180,47 @@ describe('a feed token opens', () => {
         ['POST', '/ingest'],
         ['POST', '/api/v1/keys'],
       ] as const)
-        expect([round, await refusalOf(app.call(method, path, { key: token }))]).toEqual([
+        expect([round, await errorOf(app.call(method, path, { key: token }))]).toEqual([
           round,
           'UNAUTHENTICATED: a feed token can only open live feeds; send a key',
         ])
-      expect(verdict(await app.create({}, token))).toBe(DEAD)
+      expect(verdict(await app.create({}, token))).toBe(INVALID)
       expect(verdict(await app.feed(token))).toBe('200')
     }
   })
 
-  test('nothing once it has expired', async () => {
+  test('is rejected once expired', async () => {
     const token = await app.newToken({ ttl_seconds: 60 })
     const unseen = await app.newToken({ ttl_seconds: 60 })
     app.clock.aheadMs = 30 * SECOND_MS
     expect(verdict(await app.feed(token))).toBe('200')
     app.clock.aheadMs = 61 * SECOND_MS
     for (const expired of [token, unseen])
-      expect(await refusalOf(app.feed(expired))).toBe('UNAUTHENTICATED: the feed token has expired')
+      expect(await errorOf(app.feed(expired))).toBe('UNAUTHENTICATED: the feed token has expired')
   })
 
-  test('nothing when it is not one of ours', async () => {
+  test('is rejected when invalid', async () => {
     const token = await app.newToken()
     const mistyped = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
     for (const text of ['', 'x', mistyped, `${token} `, token.toUpperCase(), OPERATOR_TOKEN, 'x'.repeat(5_000)])
-      expect(await refusalOf(app.feed(text))).toBe('UNAUTHENTICATED: the key or feed token is not valid')
+      expect(await errorOf(app.feed(text))).toBe('UNAUTHENTICATED: the key or feed token is not valid')
   })
 })
 
-describe('a feed token dies with its key, on the very next request:', () => {
-  test('revoked', async () => {
+describe('a feed token stops working on the next request', () => {
+  test('after its key is revoked', async () => {
     for (let i = 0; i < 10; i++) {
       const { key, keyId } = await app.newKey()
       const [used, unused] = [await app.newToken({}, key), await app.newToken({}, key)]
       expect(verdict(await app.feed(used))).toBe('200')
       await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
       for (const token of [used, unused])
-        expect(await refusalOf(app.feed(token))).toBe('UNAUTHENTICATED: the feed token has been revoked')
-      expect(verdict(await app.create({}, key))).toBe(DEAD)
+        expect(await errorOf(app.feed(token))).toBe('UNAUTHENTICATED: the feed token has been revoked')
+      expect(verdict(await app.create({}, key))).toBe(INVALID)
     }
   })
 
-  test('rotated, at once or when the grace is over', async () => {
+  test('after its key is rotated and the grace period is over', async () => {
     for (const grace_seconds of [0, 60]) {
       const { key, keyId } = await app.newKey()
       const token = await app.newToken({}, key)
@@ -230,15 +229,15 @@ describe('a feed token dies with its key, on the very next request:', () => {
         key: app.owner.key,
         body: { grace_seconds },
       })
-      expect(verdict(await app.feed(token))).toBe(grace_seconds === 0 ? DEAD : '200')
+      expect(verdict(await app.feed(token))).toBe(grace_seconds === 0 ? INVALID : '200')
       app.clock.aheadMs = 61 * SECOND_MS
-      expect(verdict(await app.feed(token))).toBe(DEAD)
+      expect(verdict(await app.feed(token))).toBe(INVALID)
       expect(verdict(await app.feed(await app.newToken({}, rotated.data.key)))).toBe('200')
       app.clock.aheadMs = 0
     }
   })
 
-  test('of an agent that was archived, and so does one that a workspace key limited to that agent', async () => {
+  test('after the agent of its key or of its scope is archived', async () => {
     const agentId = await app.newAgent()
     const runId = await app.newRun(agentId)
     const { key } = await app.newAgentKey(agentId)
@@ -246,12 +245,12 @@ describe('a feed token dies with its key, on the very next request:', () => {
     const ofRun = await app.newToken({ run_id: runId })
     for (const token of [...dying, ofRun]) expect(verdict(await app.feed(token))).toBe('200')
     await app.call('DELETE', `/api/v1/agents/${agentId}`, { key: app.owner.key })
-    for (const token of dying) expect(verdict(await app.feed(token))).toBe(DEAD)
+    for (const token of dying) expect(verdict(await app.feed(token))).toBe(INVALID)
     // Runs of an archived agent stay readable.
     expect(verdict(await app.feed(ofRun))).toBe('200')
   })
 
-  test('of a suspended workspace, until it is active again', async () => {
+  test('while its workspace is suspended', async () => {
     const tenant = await app.newWorkspace()
     const token = await app.newToken({}, tenant.key)
     expect(verdict(await app.feed(token))).toBe('200')
@@ -264,7 +263,7 @@ describe('a feed token dies with its key, on the very next request:', () => {
     }
   })
 
-  test('in every process, whichever of them revoked it', async () => {
+  test('in every process, whichever process revoked the key', async () => {
     const { url } = await freshDatabase()
     const times = { sharedBeatMs: 50 }
     const a = await feedApp({ databaseUrl: url, ring: { times } })
@@ -274,22 +273,22 @@ describe('a feed token dies with its key, on the very next request:', () => {
       const token = await a.newToken({}, key)
       for (const process of [a, b]) expect(verdict(await process.feed(token))).toBe('200')
       await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
-      for (const process of [b, a]) expect(verdict(await process.feed(token))).toBe(DEAD)
+      for (const process of [b, a]) expect(verdict(await process.feed(token))).toBe(INVALID)
     }
   })
 })
 
-test('tokens are swept once they have expired, and not before', async () => {
+test('the sweep deletes only expired tokens', async () => {
   const [short, long] = [await app.newToken({ ttl_seconds: 30 }), await app.newToken({ ttl_seconds: 3600 })]
   app.clock.aheadMs = 40 * SECOND_MS
   expect(await sweepFeedTokens(app.sql, app.clock)).toBeGreaterThan(0)
   expect(await sweepFeedTokens(app.sql, app.clock)).toBe(0)
-  expect([verdict(await app.feed(short)), verdict(await app.feed(long))]).toEqual([DEAD, '200'])
+  expect([verdict(await app.feed(short)), verdict(await app.feed(long))]).toEqual([INVALID, '200'])
   const left = await app.sql`select hash from feed_tokens where hash in (${hashKey(short)}, ${hashKey(long)})`
   expect(left.map((row) => Buffer.from(row.hash))).toEqual([hashKey(long)])
 })
 
-test('the whole service makes them, and its documentation says so', async () => {
+test('the service has the route, rate limited and documented', async () => {
   const { api } = await startTestService()
   const made = await api('POST', '/api/v1/feed-tokens', {})
   expect([made.status, made.headers.get('ratelimit') !== null]).toEqual([200, true])

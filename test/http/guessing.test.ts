@@ -4,9 +4,9 @@ import { mintToken } from '../../src/keys/token.ts'
 import { OPERATOR_TOKEN as SERVICE_TOKEN, startTestService } from '../support/service.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Guesses of the operator token and of keys are bounded by address; who knows the right one is not held up. */
+/** Guesses of the operator token and of keys are limited per address, without affecting valid keys. */
 
-/** Time that stands still unless told. */
+/** A clock that stands still until the test advances it. */
 function stoppedTime() {
   const time = { ms: 0, monotonicMs: () => time.ms }
   return time
@@ -16,7 +16,7 @@ describe('the operator token', () => {
   const asking = (app: AuthApp) => async (key: string, address: string) =>
     verdict(await app.call('GET', '/api/v1/workspaces', { key, headers: { 'x-test-address': address } }))
 
-  test('after 10 wrong ones an address is refused, with the right one too; other addresses are not', async () => {
+  test('after 10 wrong tokens an address is blocked, even with the right one; other addresses are not', async () => {
     const time = stoppedTime()
     const app = await authApp({ operatorAttempts: { perMinute: 10, monotonicMs: time.monotonicMs } })
     const ask = asking(app)
@@ -32,7 +32,7 @@ describe('the operator token', () => {
     expect(await ask(OPERATOR_TOKEN, 'a')).toBe('200')
   })
 
-  test('the right one, any number of times, a missing one and keys cost nothing', async () => {
+  test('the right token, a missing token and keys do not count as guesses', async () => {
     const time = stoppedTime()
     const app = await authApp({ operatorAttempts: { perMinute: 2, monotonicMs: time.monotonicMs } })
     const ask = asking(app)
@@ -43,7 +43,7 @@ describe('the operator token', () => {
     }
   })
 
-  test('guesses from many addresses: those that failed are refused, the right one passes from any other', async () => {
+  test('over the total limit, addresses that failed are blocked and the right token works from others', async () => {
     const time = stoppedTime()
     const app = await authApp({
       operatorAttempts: { perMinute: 10, totalPerMinute: 20, monotonicMs: time.monotonicMs },
@@ -54,7 +54,7 @@ describe('the operator token', () => {
     for (let i = 0; i < 5; i++) expect(await ask(OPERATOR_TOKEN, 'elsewhere')).toBe('200')
   })
 
-  test('guesses are counted before the body is read', async () => {
+  test('counts guesses before the body is read', async () => {
     const time = stoppedTime()
     const app = await authApp({ operatorAttempts: { perMinute: 1, monotonicMs: time.monotonicMs } })
     const create = (key: string) => app.call('POST', '/api/v1/workspaces', { key, body: 'rubbish' })
@@ -78,24 +78,24 @@ describe('unknown keys', () => {
     return { app, time, ask, guess, exhaust }
   }
 
-  test('past the bound they are 429 without a look into the database, from that address only', async () => {
+  test('over the limit they are 429 without a database lookup, from that address only', async () => {
     const { app, time, guess, exhaust } = await guardedApp()
     await exhaust()
-    const before = await lookUps(app)
+    const before = await lookups(app)
     for (let i = 0; i < 20; i++) expect(await guess()).toBe('429 RATE_LIMITED')
-    expect(await lookUps(app)).toBe(before)
+    expect(await lookups(app)).toBe(before)
     expect(await guess('b')).toBe('401 UNAUTHENTICATED')
     time.ms = 12_001
     expect(await guess()).toBe('401 UNAUTHENTICATED')
   })
 
-  test('guesses at the same time are not more than the bound either', async () => {
+  test('concurrent guesses cannot exceed the limit', async () => {
     const { guess } = await guardedApp()
     const verdicts = await Promise.all(Array.from({ length: 50 }, () => guess()))
     expect(verdicts.filter((each) => each === '401 UNAUTHENTICATED')).toHaveLength(5)
   })
 
-  test('keys that exist are not hurt: remembered, just made, or from before this process', async () => {
+  test('valid keys still work: cached, new, or created before this process started', async () => {
     const { app, ask, exhaust } = await guardedApp()
     const early = await app.newKey()
     expect(await ask(app.owner.key)).toBe('200')
@@ -111,7 +111,7 @@ describe('unknown keys', () => {
     expect(verdict(await restarted.call('GET', '/reading', { key: early.key }))).toBe('200')
   })
 
-  test('a key that is found costs nothing, a mistyped one neither', async () => {
+  test('valid keys and keys with a wrong checksum do not count as guesses', async () => {
     const { app, ask, guess } = await guardedApp(2)
     for (let i = 0; i < 10; i++) {
       const { key } = await app.newKey()
@@ -121,7 +121,7 @@ describe('unknown keys', () => {
     expect(await guess()).toBe('401 UNAUTHENTICATED')
   })
 
-  test('the same unknown key again is remembered, and costs nothing', async () => {
+  test('repeating the same unknown key does not count again', async () => {
     const { ask } = await guardedApp(2)
     const { text } = mintToken('agent')
     for (let i = 0; i < 10; i++) expect(await ask(text)).toBe('401 UNAUTHENTICATED')
@@ -135,8 +135,8 @@ async function guardedAppOn(databaseUrl: string) {
   return app
 }
 
-/** Statements that looked for keys, as Postgres has counted them: scans of the index of hashes. */
-async function lookUps(app: AuthApp): Promise<number> {
+/** Key lookups as counted by Postgres: index scans on `api_keys`. */
+async function lookups(app: AuthApp): Promise<number> {
   await app.sql`select pg_stat_force_next_flush()`
   const [row] = (await app.sql`
     select coalesce(sum(idx_scan), 0)::int as scans from pg_stat_user_indexes where relname = 'api_keys'`) as unknown as [
@@ -145,7 +145,7 @@ async function lookUps(app: AuthApp): Promise<number> {
   return row.scans
 }
 
-test('the service counts by the address of the connection, or as a trusted proxy tells it', async () => {
+test('the service counts by the address of the connection, or the one a trusted proxy reports', async () => {
   const direct = await startTestService({ RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE: '1' })
   const proxied = await startTestService({
     RATE_LIMIT_OPERATOR_ATTEMPTS_PER_MINUTE: '1',

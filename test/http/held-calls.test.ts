@@ -9,11 +9,11 @@ import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '..
 import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
 
-/** Calls that wait for a hosted run: they end with their key and their workspace, and decide nothing that they cannot answer. */
+/** Calls that wait for a hosted run: they end with their key or workspace, and make no decision that they cannot stream. */
 
 let rig: HostedRig
 const gates: (() => void)[] = []
-const letGo = () => {
+const openGates = () => {
   for (const open of gates.splice(0)) open()
 }
 const atGate = () => new Promise<void>((resolve) => gates.push(resolve))
@@ -33,10 +33,10 @@ const SUSPENDED = '403 FORBIDDEN the workspace is suspended'
 const setStatus = (tenant: Tenant, status: 'active' | 'suspended') =>
   rig.service.api('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { status }, { key: OPERATOR_TOKEN })
 
-/** Its model takes until {@link letGo}. */
-function slow(place: Tenant, before: readonly ReturnType<typeof callTurn>[] = [], settings: object = {}) {
+/** An agent whose model answers on {@link openGates}. */
+function slow(tenant: Tenant, before: readonly ReturnType<typeof callTurn>[] = [], settings: object = {}) {
   return rig.agent(
-    place,
+    tenant,
     async (_request, step) => {
       if (step < before.length) return before[step]!
       await atGate()
@@ -46,7 +46,7 @@ function slow(place: Tenant, before: readonly ReturnType<typeof callTurn>[] = []
   )
 }
 
-/** Calls that wait, each for a run of its own, with the options given. */
+/** Each prepares a run and returns the call that waits for it. */
 const CALLS: Record<string, (tenant: Tenant) => Promise<(options: CallOptions) => Promise<Answer>>> = {
   async invoke(tenant) {
     const agent = await slow(tenant)
@@ -70,7 +70,7 @@ const CALLS: Record<string, (tenant: Tenant) => Promise<(options: CallOptions) =
   },
 }
 
-/** The address of an approval that waits. */
+/** The path of a pending approval. */
 async function approvalOf(tenant: Tenant): Promise<string> {
   const tools = [rig.tools.tool('pay', { requires_approval: true })]
   const { data } = await (await slow(tenant, [callTurn(['pay', { n: 1 }])], { tools })).invoke()
@@ -81,7 +81,7 @@ async function newKey(tenant: Tenant, body: object = {}): Promise<{ key: string;
   return (await tenant.api('POST', '/api/v1/keys', { name: 'a key', ...body })).data
 }
 
-/** One of each, held at the gate of the model. @returns how each was answered, and their runs */
+/** Makes one call of each kind, all waiting for the model. @returns their outcomes and runs */
 async function holdAll(tenant: Tenant, options: CallOptions) {
   const held = await Promise.all(Object.values(CALLS).map(async (prepare) => prepare(tenant)))
   const answers = held.map((call) => call(options))
@@ -93,36 +93,36 @@ async function holdAll(tenant: Tenant, options: CallOptions) {
 
 const NAMES = Object.keys(CALLS)
 
-describe(`${NAMES.join(', ')} that wait for their runs`, () => {
-  test('are answered 401 as soon as their key is revoked; the runs go on', async () => {
+describe(`${NAMES.join(', ')} while waiting for the run`, () => {
+  test('get 401 as soon as their key is revoked; the runs continue', async () => {
     const tenant = await newTenant(rig.service)
     const { key, key_id } = await newKey(tenant)
     const { verdicts, runs } = await holdAll(tenant, { key })
     await tenant.api('POST', `/api/v1/keys/${key_id}/revoke`)
-    // The model says nothing until the calls have been answered.
+    // The model does not answer until the calls have returned.
     expect(await verdicts()).toEqual(NAMES.map(() => REVOKED))
-    letGo()
+    openGates()
     for (const run of runs) expect((await untilStatus(tenant, run, 'completed')).output).toEqual({ text: 'done' })
   })
 
-  test('are answered 403 as soon as their workspace is suspended; the runs go on once it is active again', async () => {
+  test('get 403 as soon as their workspace is suspended; the runs resume once it is active', async () => {
     const tenant = await newTenant(rig.service)
     const { verdicts, runs } = await holdAll(tenant, {})
     const { aborted } = rig.model
     await setStatus(tenant, 'suspended')
     expect(await verdicts()).toEqual(NAMES.map(() => SUSPENDED))
-    // Nobody asks the model for a workspace that is suspended.
+    // Suspension aborts the model calls.
     await eventually(() => rig.model.aborted === aborted + NAMES.length)
-    letGo()
+    openGates()
     await setStatus(tenant, 'active')
     await eventually(() => gates.length === NAMES.length)
-    letGo()
+    openGates()
     for (const run of runs) expect((await untilStatus(tenant, run, 'completed')).output).toEqual({ text: 'done' })
   })
 })
 
 describe('a call that waits for its run', () => {
-  test('ends with its key in another process, too', async () => {
+  test('ends when another process revokes its key', async () => {
     const other = await startTestService({
       ...rig.env,
       DATABASE_URL: rig.service.databaseUrl,
@@ -136,7 +136,7 @@ describe('a call that waits for its run', () => {
     await eventually(() => gates.length === 1)
     await other.api('POST', `/api/v1/keys/${key_id}/revoke`, undefined, { key: tenant.workspaceKey })
     expect(verdict(await held)).toBe(REVOKED)
-    letGo()
+    openGates()
     await other.stop()
   })
 
@@ -145,10 +145,10 @@ describe('a call that waits for its run', () => {
     const agent = await slow(tenant)
     const { key } = await newKey(tenant, { expires_at: new Date(Date.now() + 1_500).toISOString() })
     expect(verdict(await agent.invoke({}, { key }))).toBe(REVOKED)
-    letGo()
+    openGates()
   })
 
-  test('is not answered with the output when its key dies in the moment in which the run is over', async () => {
+  test('does not get the output when its key is revoked while the run ends', async () => {
     const tenant = await newTenant(rig.service)
     const agent = await slow(tenant)
     for (let n = 0; n < 10; n++) {
@@ -159,14 +159,14 @@ describe('a call that waits for its run', () => {
       const revoking = tenant.api('POST', `/api/v1/keys/${key_id}/revoke`).then(() => {
         isRevoked = true
       })
-      letGo()
+      openGates()
       const { answer, wasRevoked } = await held
       expect(wasRevoked ? verdict(answer) : '').toBe(wasRevoked ? REVOKED : '')
       await revoking
     }
   })
 
-  test('begins no second run when it is repeated with its Idempotency-Key after the suspension', async () => {
+  test('retried with its Idempotency-Key after a suspension does not start a second run', async () => {
     const tenant = await newTenant(rig.service)
     const agent = await slow(tenant)
     const headers = { 'idempotency-key': 'once' }
@@ -180,7 +180,7 @@ describe('a call that waits for its run', () => {
       again = answer
     })
     await eventually(() => {
-      letGo()
+      openGates()
       return again !== undefined
     })
     expect(again!.data).toMatchObject({ status: 'completed', output: { text: 'done' } })
@@ -189,7 +189,7 @@ describe('a call that waits for its run', () => {
   })
 })
 
-describe('when a workspace has as many feeds as it may', () => {
+describe('at the feed limit of a workspace', () => {
   const FULL = '429 RATE_LIMITED a workspace may have 1 open feeds'
   const tools = () => [rig.tools.tool('pay', { requires_approval: true })]
   const start = async () => {
@@ -198,7 +198,7 @@ describe('when a workspace has as many feeds as it may', () => {
     const agent = await rig.agent(service, turns, { tools: tools(), allow_input_requests: true })
     return { service, agent }
   }
-  /** The addresses of what its run waits for. */
+  /** The paths of the two pauses of a new run. */
   async function pausesOf(service: Awaited<ReturnType<typeof start>>['service'], agent: ScriptedAgent) {
     const { data } = await agent.invoke()
     const [approval] = (await service.api('GET', `/api/v1/approvals?run_id=${data.run_id}`)).data.items
@@ -210,7 +210,7 @@ describe('when a workspace has as many feeds as it may', () => {
     }
   }
 
-  test('a decision that cannot be streamed is not made; one that asks for no stream is', async () => {
+  test('a decision that cannot be streamed is not made, while decisions without a stream work', async () => {
     const { service, agent } = await start()
     const first = await pausesOf(service, agent)
     const second = await pausesOf(service, agent)
@@ -240,7 +240,7 @@ describe('when a workspace has as many feeds as it may', () => {
     await service.stop()
   })
 
-  test('of decisions at once only as many are made as can be streamed', async () => {
+  test('of concurrent decisions only those that can be streamed are made', async () => {
     const { service, agent } = await start()
     const pauses = [await pausesOf(service, agent), await pausesOf(service, agent), await pausesOf(service, agent)]
     const answers = await Promise.all(
@@ -255,7 +255,7 @@ describe('when a workspace has as many feeds as it may', () => {
     await service.stop()
   })
 
-  test('a call that is refused gives its room back', async () => {
+  test('a rejected call releases its feed slot', async () => {
     const { service, agent } = await start()
     const nothing = '/api/v1/approvals/00000000-0000-4000-8000-000000000000/approve'
     for (let n = 0; n < 3; n++) {

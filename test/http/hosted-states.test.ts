@@ -13,7 +13,7 @@ import { NEXT as NEXT_STATUSES, RUN_STATUSES } from '../../src/runs/state.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, startHostedRig } from '../support/hosted-rig.ts'
 
-/** The state machines of `src/hosted/state.ts`: they agree with the database, and with what runs of hosted agents do. */
+/** The state machines of `src/hosted/state.ts` match the database constraints and real runs. */
 
 let rig: HostedRig
 let sql: Sql
@@ -24,7 +24,7 @@ beforeAll(async () => {
   return () => sql.end()
 })
 
-test('the database knows the same states', async () => {
+test('the database constraints list the same states', async () => {
   const rows = await sql<{ name: string; text: string }[]>`
     select conname as name, pg_get_constraintdef(oid) as text from pg_constraint where contype = 'c'`
   const statesOf = (name: string) => {
@@ -36,7 +36,7 @@ test('the database knows the same states', async () => {
   expect(statesOf('pauses_status_check').sort()).toEqual([...PAUSE_STATUSES].sort())
 })
 
-test('every status belongs to a phase, and every transition of phases is one of statuses', () => {
+test('every status belongs to a phase, and every phase transition is a legal status transition', () => {
   expect(new Set(Object.values(STATUSES_OF_PHASE).flat())).toEqual(new Set(RUN_STATUSES))
   for (const from of HOSTED_PHASES) {
     for (const to of NEXT_PHASES[from]) {
@@ -48,22 +48,22 @@ test('every status belongs to a phase, and every transition of phases is one of 
   }
 })
 
-test('a run is in a phase of its status at every stop, and an illegal transition is refused', async () => {
+test('the phase of a run matches its status, and the database rejects illegal transitions', async () => {
   const { service, tools } = rig
   const settings = { tools: [tools.tool('pay', { requires_approval: true })] }
   const agent = await rig.agent(service, [callTurn(['pay', { n: 1 }]), { text: 'done' }], settings)
   const { run_id, awaiting_approval } = (await agent.invoke()).data
   expect(await phaseOf(run_id)).toBe('paused')
-  await expectRefused('hosted_runs', 'phase', 'driven')
-  await expectRefused('tool_calls', 'status', 'started')
+  await expectRejected('hosted_runs', 'phase', 'driven')
+  await expectRejected('tool_calls', 'status', 'started')
   await service.api('POST', `/api/v1/approvals/${awaiting_approval.approval_id}/approve`, {})
   await untilStatus(service, run_id, 'completed')
   expect(await phaseOf(run_id)).toBe('over')
-  await expectRefused('hosted_runs', 'phase', 'queued')
-  await expectRefused('pauses', 'status', 'pending')
+  await expectRejected('hosted_runs', 'phase', 'queued')
+  await expectRejected('pauses', 'status', 'pending')
 })
 
-/** @returns its phase, which its status has to go with */
+/** @returns the phase, after checking that it matches the status */
 async function phaseOf(runId: string): Promise<HostedPhase> {
   const [row] = await sql<[{ phase: HostedPhase; status: (typeof RUN_STATUSES)[number] }]>`
     select h.phase, r.status from hosted_runs h join runs r using (workspace_id, run_id) where h.run_id = ${runId}`
@@ -71,7 +71,7 @@ async function phaseOf(runId: string): Promise<HostedPhase> {
   return row.phase
 }
 
-async function expectRefused(table: string, column: string, to: string): Promise<void> {
+async function expectRejected(table: string, column: string, to: string): Promise<void> {
   const attempt = async () => {
     await sql`update ${sql(table)} set ${sql(column)} = ${to}`
   }

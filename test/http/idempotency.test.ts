@@ -22,7 +22,7 @@ let sql: Sql
 let app: HttpApp
 /** Another process on the same database. */
 let other: HttpApp
-/** What the route does with each call, and the calls it has seen. */
+/** The handler of the route, and the calls it has received. */
 let onThing: (thing: Thing) => unknown
 let calls: Thing[]
 
@@ -63,8 +63,8 @@ async function dataOf(response: Response): Promise<Thing> {
   return ((await response.json()) as { data: Thing }).data
 }
 
-describe('a repeat', () => {
-  test('gets the first status and body again, and nothing is carried out twice', async () => {
+describe('a retry', () => {
+  test('replays the first status and body without running the handler again', async () => {
     const first = await send('repeat', 'a')
     const again = await send('repeat', 'a')
     const elsewhere = await send('repeat', 'a', { at: other })
@@ -94,7 +94,7 @@ describe('a repeat', () => {
       })
   })
 
-  test('compressed otherwise is the same request', async () => {
+  test('with another Content-Encoding is the same request', async () => {
     await send('gzip', 'a')
     const response = await post(`${app.url}/things`, Bun.gzipSync('{"name":"a"}'), {
       'idempotency-key': 'gzip',
@@ -105,7 +105,7 @@ describe('a repeat', () => {
     expect(response.headers.get('idempotent-replayed')).toBe('true')
   })
 
-  test('while the first is still running is CONFLICT, here and in another process', async () => {
+  test('while the first request is running is CONFLICT, in this and in another process', async () => {
     const gate = Promise.withResolvers<void>()
     onThing = (thing) => gate.promise.then(() => thing)
     const first = send('running', 'a')
@@ -124,7 +124,7 @@ describe('a repeat', () => {
     expect((await send('running', 'a')).headers.get('idempotent-replayed')).toBe('true')
   })
 
-  test('of fifty at once, one is carried out and no answer differs', async () => {
+  test('of fifty concurrent requests one runs, and all successful responses are equal', async () => {
     const responses = await Promise.all(
       Array.from({ length: 50 }, (_, index) => send('crowd', 'a', { at: index % 2 === 0 ? app : other })),
     )
@@ -134,14 +134,14 @@ describe('a repeat', () => {
     expect(new Set(texts).size).toBe(1)
   })
 
-  test('by another key is another call', async () => {
+  test('with another API key is a new request', async () => {
     await send('scope', 'a')
     const response = await send('scope', 'a', { key: KEY_B, token: 'token-b' })
     expect(response.headers.get('idempotent-replayed')).toBeNull()
     expect(calls).toHaveLength(2)
   })
 
-  test('after 24 hours is a new call, swept or not', async () => {
+  test('after 24 hours is a new request, even before the sweep', async () => {
     await send('old', 'a')
     clock.nowMs += 25 * HOUR_MS
     expect((await send('old', 'b')).status).toBe(200)
@@ -149,8 +149,8 @@ describe('a repeat', () => {
   })
 })
 
-describe('a call that failed', () => {
-  test('for a reason of its own leaves the key free for a corrected request', async () => {
+describe('a failed request', () => {
+  test('with a client error releases the key for a corrected request', async () => {
     onThing = () => {
       throw new ApiError('NOT_FOUND', 'no such parent')
     }
@@ -159,7 +159,7 @@ describe('a call that failed', () => {
     expect((await dataOf(await send('corrected', 'b'))).name).toBe('b')
   })
 
-  test('without anyone knowing how far it got keeps the key, and the repeat mints the same ids', async () => {
+  test('with an unknown outcome keeps the key, and the retry mints the same ids', async () => {
     onThing = () => {
       throw new Error('half way')
     }
@@ -170,7 +170,7 @@ describe('a call that failed', () => {
     expect(calls.map((call) => call.id)).toEqual([id, id])
   })
 
-  test('because its process died is taken over with its ids, as soon as the process is known to be gone', async () => {
+  test('whose process died is retried with the same ids once its lease is gone', async () => {
     const dying = await startInstance('2999-01-01')
     onThing = () => new Promise(() => {})
     send('died', 'a', { at: dying }).catch(() => {})
@@ -183,15 +183,15 @@ describe('a call that failed', () => {
     expect(calls.map((call) => call.id)).toEqual([id, id])
   })
 
-  test('a refused body does not use up the key', async () => {
+  test('with an invalid body does not use up the key', async () => {
     const response = await post(`${app.url}/things`, {}, { 'idempotency-key': 'refused', 'x-test-key': KEY_A })
     expect(response.status).toBe(400)
     expect((await send('refused', 'a')).status).toBe(200)
   })
 })
 
-describe('the key', () => {
-  test.each(['', 'x'.repeat(256), 'é', 'a\tb'])('%p is refused', async (idemKey) => {
+describe('the Idempotency-Key', () => {
+  test.each(['', 'x'.repeat(256), 'é', 'a\tb'])('%p is rejected', async (idemKey) => {
     const response = await post(`${app.url}/things`, { name: 'a' }, { 'idempotency-key': idemKey })
     expect(await errorOf(response)).toEqual({
       status: 400,
@@ -201,18 +201,18 @@ describe('the key', () => {
     expect(calls).toHaveLength(0)
   })
 
-  test('of 255 printable characters passes', async () => {
+  test('of 255 printable characters is accepted', async () => {
     const idemKey = `"{ ~!${'x'.repeat(250)}`
     expect((await send(idemKey, 'a')).status).toBe(200)
     expect((await send(idemKey, 'a')).headers.get('idempotent-replayed')).toBe('true')
   })
 
-  test('does nothing on a GET', async () => {
+  test('is ignored on GET', async () => {
     const response = await fetch(`${app.url}/things`, { headers: { 'idempotency-key': '' } })
     expect(response.status).toBe(200)
   })
 
-  test('costs nothing when it is absent: no row, no id of its own', async () => {
+  test('writes no row when absent', async () => {
     const [{ count: before }] = await sql<[{ count: number }]>`select count(*) from idempotency_keys`
     await post(`${app.url}/things`, { name: 'a' })
     const [{ count: after }] = await sql<[{ count: number }]>`select count(*) from idempotency_keys`
@@ -220,8 +220,8 @@ describe('the key', () => {
   })
 })
 
-describe('what is kept', () => {
-  test('is sealed: the answer cannot be read from the database, nor opened with another token', async () => {
+describe('the stored response', () => {
+  test('is sealed: it cannot be read from the database or opened with another token', async () => {
     onThing = () => ({ key: 'svc_ws_secret' })
     const first = await send('sealed', 'a', { token: 'the-token' })
     expect(await first.text()).toContain('svc_ws_secret')
@@ -231,7 +231,7 @@ describe('what is kept', () => {
     expect(await (await send('sealed', 'a', { token: 'the-token' })).text()).toContain('svc_ws_secret')
   })
 
-  test('goes after 24 hours', async () => {
+  test('is deleted after 24 hours', async () => {
     await sql`delete from idempotency_keys`
     await send('sweep-1', 'a')
     clock.nowMs += 23 * HOUR_MS
@@ -242,7 +242,7 @@ describe('what is kept', () => {
     expect(await sql`select idem_key from idempotency_keys`).toMatchObject([{ idem_key: 'sweep-2' }])
   })
 
-  test('is not a very long answer: the call is carried out again, with the same ids', async () => {
+  test('is omitted when too large: the retry runs again with the same ids', async () => {
     onThing = ({ id }) => ({ id, text: 'x'.repeat(2 << 20) })
     await send('long', 'a')
     expect((await send('long', 'a')).headers.get('idempotent-replayed')).toBeNull()
@@ -251,7 +251,7 @@ describe('what is kept', () => {
   })
 })
 
-test('plain functions do the same, for a route without hooks', async () => {
+test('begin, suspend and finish work without route hooks', async () => {
   const idempotency = createIdempotency({ sql, clock, expiryClock: clock, log, instanceId: crypto.randomUUID() })
   const call = {
     keyId: OPERATOR_KEY_ID,

@@ -18,7 +18,7 @@ const NO_RUN = '00000000-0000-7000-8000-000000000000'
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 describe('run/start', () => {
-  test('needs only the agent, fills in the defaults and answers the run', async () => {
+  test('needs only the agent, applies defaults and returns the run id', async () => {
     const answer = await start({})
     expect(answer.status).toBe(200)
     expect(Object.keys(answer.data)).toEqual(['run_id'])
@@ -46,7 +46,7 @@ describe('run/start', () => {
     expect(run.started_at).toBe(run.created_at)
   })
 
-  test('keeps every field, free-form ones to the last character', async () => {
+  test('stores every field, free-form ones character for character', async () => {
     const input =
       '{"big":12345678901234567890,"one":1.0,"nul":"\\u0000","lone":"\\ud800","__proto__":{"a":1},  "é":"✓"}'
     const parent = await app.start()
@@ -65,7 +65,7 @@ describe('run/start', () => {
     expect(answer.text).toContain('"metadata":{"z":1,"a":2}')
   })
 
-  test('with a run_id of the caller: the same body again is the same run, another body a CONFLICT', async () => {
+  test('with a run_id is idempotent for the same body and CONFLICT for another', async () => {
     const run_id = crypto.randomUUID()
     const body = { run_id, input: { a: 1 }, tags: ['x'], external_run_id: 'e' }
     const first = await start(body)
@@ -86,7 +86,7 @@ describe('run/start', () => {
     expect(rows).toHaveLength(1)
   })
 
-  test('the same start many times at once creates one run', async () => {
+  test('concurrent identical starts create one run', async () => {
     const body = { run_id: crypto.randomUUID(), input: { n: 1 } }
     const answers = await Promise.all(Array.from({ length: 20 }, () => start(body)))
     expect(answers.map((answer) => answer.status)).toEqual(Array(20).fill(200))
@@ -94,7 +94,7 @@ describe('run/start', () => {
     expect(changes).toHaveLength(1)
   })
 
-  test('a run_id of another workspace is free in this one', async () => {
+  test('a run_id used in another workspace is available', async () => {
     const other = await app.newWorkspace()
     const theirs = await app.start({ input: { theirs: true } }, await app.newAgent(other.workspaceId))
     expect((await start({ run_id: theirs, input: { mine: true } })).data).toEqual({ run_id: theirs })
@@ -102,7 +102,7 @@ describe('run/start', () => {
     expect((await app.read(`runs/${theirs}`, other.key)).data.input).toEqual({ theirs: true })
   })
 
-  test('another agent of the workspace is FORBIDDEN, one of another workspace or none NOT_FOUND', async () => {
+  test('another agent is FORBIDDEN; one of another workspace or an unknown one is NOT_FOUND', async () => {
     const sibling = await app.newAgent(app.workspace.workspaceId)
     const stranger = await app.newAgent((await app.newWorkspace()).workspaceId)
     expect(verdict(await start({ agent_id: sibling.agentId }))).toBe('403 FORBIDDEN')
@@ -110,7 +110,7 @@ describe('run/start', () => {
     expect(verdict(await start({ agent_id: NO_RUN }))).toBe('404 NOT_FOUND')
   })
 
-  test('an archived agent is NOT_FOUND, a hosted one a CONFLICT', async () => {
+  test('an archived agent is NOT_FOUND, a hosted agent is CONFLICT', async () => {
     const archived = await app.newAgent(app.workspace.workspaceId)
     await app.sql`update agents set status = 'archived' where agent_id = ${archived.agentId}`
     expect(verdict(await start({ agent_id: archived.agentId }, archived.key))).toBe('404 NOT_FOUND')
@@ -118,7 +118,7 @@ describe('run/start', () => {
     expect(verdict(await start({ agent_id: hosted.agentId }, hosted.key))).toBe('409 CONFLICT')
   })
 
-  test('a parent that is no run of the workspace is NOT_FOUND', async () => {
+  test('a parent outside the workspace is NOT_FOUND', async () => {
     const theirs = await app.start({}, await app.newAgent((await app.newWorkspace()).workspaceId))
     expect(verdict(await start({ parent_run_id: NO_RUN }))).toBe('404 NOT_FOUND')
     expect(verdict(await start({ parent_run_id: theirs }))).toBe('404 NOT_FOUND')
@@ -126,7 +126,7 @@ describe('run/start', () => {
     expect((await start({ parent_run_id: siblings })).status).toBe(200)
   })
 
-  test('with an Idempotency-Key a repeat starts no second run', async () => {
+  test('a retry with the same Idempotency-Key does not start a second run', async () => {
     const body = { agent_id: app.agent.agentId }
     const options = { key: app.agent.key, body, headers: { 'idempotency-key': 'start-1' } }
     const first = await app.call('POST', '/api/ingest/v1/run/start', options)
@@ -142,12 +142,12 @@ describe('run/start', () => {
       { trigger_type: 'cron' },
       'trigger_type: expected one of manual, scheduled, webhook, sdk; got "cron"',
     ],
-    ['an input that is no object', { input: [1] }, 'input: expected a JSON object; got an array'],
+    ['an input that is not an object', { input: [1] }, 'input: expected a JSON object; got an array'],
     ['a null input', { input: null }, 'input: expected a JSON object; got null'],
-    ['an agent that is no uuid', { agent_id: 'a' }, 'agent_id: expected a UUID; got "a"'],
-    ['a run_id that is no uuid', { run_id: 'a' }, 'run_id: expected a UUID; got "a"'],
+    ['an agent_id that is not a UUID', { agent_id: 'a' }, 'agent_id: expected a UUID; got "a"'],
+    ['a run_id that is not a UUID', { run_id: 'a' }, 'run_id: expected a UUID; got "a"'],
     [
-      'too long an external_run_id',
+      'an external_run_id that is too long',
       { external_run_id: 'x'.repeat(51) },
       `external_run_id: expected at most 50 characters; got "${'x'.repeat(51)}"`,
     ],
@@ -162,18 +162,22 @@ describe('run/start', () => {
       'tags[1]: expected text without lone surrogates; got "�"',
     ],
     ['too many tags', { tags: ['a', 'b', 'c', 'd'] }, 'tags: expected at most 3 tags; got 4'],
-    ['too long a tag', { tags: ['x'.repeat(11)] }, 'tags[0]: expected at most 10 characters; got "xxxxxxxxxxx"'],
+    [
+      'a tag that is too long',
+      { tags: ['x'.repeat(11)] },
+      'tags[0]: expected at most 10 characters; got "xxxxxxxxxxx"',
+    ],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the place', async (_, body, message) => {
+  test.each(refused)('%s is a VALIDATION_ERROR that names the field', async (_, body, message) => {
     expect((await start(body)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 
-  test('without an agent the message says what is required', async () => {
+  test('a missing agent_id is reported as required', async () => {
     const answer = await app.ingest('run/start', {})
     expect(answer.error).toEqual({ code: 'VALIDATION_ERROR', message: 'agent_id: required' })
   })
 
-  test('an input over the limit is PAYLOAD_TOO_LARGE and names it', async () => {
+  test('an input over the limit is PAYLOAD_TOO_LARGE, naming the limit', async () => {
     const answer = await start({ input: { text: 'x'.repeat(2_000) } })
     expect(answer.error).toEqual({
       code: 'PAYLOAD_TOO_LARGE',
@@ -183,14 +187,14 @@ describe('run/start', () => {
     expect((await start({ input: { text: 'x'.repeat(1_989) } })).status).toBe(200)
   })
 
-  test('a workspace key is FORBIDDEN, no key UNAUTHENTICATED, whatever the body', async () => {
+  test('a workspace key is FORBIDDEN, and a missing key is UNAUTHENTICATED, whatever the body', async () => {
     expect(verdict(await start({}, app.workspace.key))).toBe('403 FORBIDDEN')
     expect(verdict(await app.call('POST', '/api/ingest/v1/run/start', { body: '{{{' }))).toBe('401 UNAUTHENTICATED')
   })
 })
 
 describe('run/complete and run/fail', () => {
-  test('complete records the output and answers the ending', async () => {
+  test('complete stores the output and returns status and duration', async () => {
     const run_id = await app.start()
     app.clock.aheadMs += 1_500
     const answer = await app.ingest('run/complete', { run_id: run_id.toUpperCase(), output: { text: 'done' } })
@@ -210,7 +214,7 @@ describe('run/complete and run/fail', () => {
     expect(run.duration_ms).toBe(answer.data.duration_ms)
   })
 
-  test('fail records message and detail', async () => {
+  test('fail stores message and detail', async () => {
     const run_id = await app.start()
     const answer = await app.ingest('run/fail', { run_id, error_message: 'no such tool', error_detail: { tool: 'x' } })
     expect(answer.data).toMatchObject({ run_id, status: 'failed', already: false })
@@ -232,7 +236,7 @@ describe('run/complete and run/fail', () => {
     expect((await app.read(`runs/${failed}`)).data).toMatchObject({ error_message: '', error_detail: {} })
   })
 
-  test('the same ending again answers already and keeps the first; another ending is CONFLICT', async () => {
+  test('repeating an ending returns already and keeps the first; a different ending is CONFLICT', async () => {
     const run_id = await app.start()
     const first = await app.ingest('run/complete', { run_id, output: { n: 1 } })
     const again = await app.ingest('run/complete', { run_id, output: { n: 2 } })
@@ -242,7 +246,7 @@ describe('run/complete and run/fail', () => {
     expect(other.error).toEqual({ code: 'CONFLICT', message: 'run is already completed; it cannot become failed' })
   })
 
-  test('of many endings at once exactly one takes effect, and every caller is told the truth', async () => {
+  test('of many concurrent endings exactly one takes effect, and every response matches it', async () => {
     const run_id = await app.start()
     const answers = await Promise.all(
       Array.from({ length: 24 }, (_, index) =>
@@ -262,7 +266,7 @@ describe('run/complete and run/fail', () => {
     })
   })
 
-  test('a run of another agent is FORBIDDEN, of another workspace or none NOT_FOUND, of a hosted agent CONFLICT', async () => {
+  test('a run of another agent is FORBIDDEN, one outside the workspace NOT_FOUND, a hosted run CONFLICT', async () => {
     const siblings = await app.start({}, await app.newAgent(app.workspace.workspaceId))
     const theirs = await app.start({}, await app.newAgent((await app.newWorkspace()).workspaceId))
     const hosted = await app.newAgent(app.workspace.workspaceId, { hosted: true })
@@ -284,7 +288,7 @@ describe('run/complete and run/fail', () => {
   const refused: [string, string, object, string][] = [
     ['no run_id', 'run/complete', {}, 'run_id: required'],
     [
-      'an output that is no object',
+      'an output that is not an object',
       'run/complete',
       { run_id: NO_RUN, output: 'x' },
       'output: expected a JSON object; got "x"',
@@ -303,7 +307,7 @@ describe('run/complete and run/fail', () => {
       'error_message: expected text without the character U+0000; got "\\u0000"',
     ],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the place', async (_, path, body, message) => {
+  test.each(refused)('%s is a VALIDATION_ERROR that names the field', async (_, path, body, message) => {
     expect((await app.ingest(path, body)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 

@@ -4,7 +4,7 @@ import { OutputReader, untilStatus } from '../support/hosted.ts'
 import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
 import { startTestService } from '../support/service.ts'
 
-/** Questions of a model to its caller (docs/specification.md#pauses). */
+/** Input requests: questions of the model to the caller (docs/specification.md#pauses). */
 
 let rig: HostedRig
 beforeAll(async () => {
@@ -12,15 +12,15 @@ beforeAll(async () => {
 })
 
 const QUESTION = { question: 'Which city?', options: ['Oslo', 'Bergen'] }
-const curious = (turns = [callTurn(['request_input', QUESTION]), { text: 'thanks' }], settings: object = {}) =>
+const askingAgent = (turns = [callTurn(['request_input', QUESTION]), { text: 'thanks' }], settings: object = {}) =>
   rig.agent(rig.service, turns, { allow_input_requests: true, ...settings })
 const answerTo = (id: string, body: object, options = {}) =>
   rig.service.api('POST', `/api/v1/input-requests/${id}/answer`, body, options)
 const read = async (id: string) => (await rig.service.api('GET', `/api/v1/input-requests/${id}`)).data
 
-describe('a question', () => {
-  test('pauses the run with its options; the answer reaches the model, and the run goes on', async () => {
-    const agent = await curious()
+describe('an input request', () => {
+  test('pauses the run with its options; the answer reaches the model and the run resumes', async () => {
+    const agent = await askingAgent()
     const { status, data } = await agent.invoke({ start_session: true })
     const { request_id } = data.awaiting_input
     expect(status).toBe(202)
@@ -64,8 +64,8 @@ describe('a question', () => {
     })
   })
 
-  test('without options has none in any answer', async () => {
-    const agent = await curious([callTurn(['request_input', { question: 'Why?' }])])
+  test('without options has no options field in any response', async () => {
+    const agent = await askingAgent([callTurn(['request_input', { question: 'Why?' }])])
     const { data } = await agent.invoke()
     expect(Object.keys(data.awaiting_input).sort()).toEqual(['expires_at', 'question', 'request_id'])
     expect('options' in (await read(data.awaiting_input.request_id))).toBe(false)
@@ -73,8 +73,8 @@ describe('a question', () => {
     expect('options' in run.pending).toBe(false)
   })
 
-  test('is answered once: a second answer is CONFLICT and names the first', async () => {
-    const { data } = await (await curious()).invoke()
+  test('accepts one answer: a second is CONFLICT, naming the first', async () => {
+    const { data } = await (await askingAgent()).invoke()
     const { request_id } = data.awaiting_input
     const answers = await Promise.all(['Oslo', 'Bergen', 'Rome'].map((answer) => answerTo(request_id, { answer })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
@@ -87,8 +87,8 @@ describe('a question', () => {
         })
   })
 
-  test('needs an answer: an empty one, or none, is refused and changes nothing', async () => {
-    const { data } = await (await curious()).invoke()
+  test('rejects a missing or empty answer, and stays pending', async () => {
+    const { data } = await (await askingAgent()).invoke()
     const { request_id } = data.awaiting_input
     for (const body of [{}, { answer: '' }, { answer: 7 }, { answer: 'a', comment: 'b' }]) {
       const { status, error } = await answerTo(request_id, body)
@@ -97,8 +97,8 @@ describe('a question', () => {
     expect((await read(request_id)).status).toBe('pending')
   })
 
-  test('is no approval, and an approval is no question', async () => {
-    const { data } = await (await curious()).invoke()
+  test('is not found or listed as an approval', async () => {
+    const { data } = await (await askingAgent()).invoke()
     const { request_id } = data.awaiting_input
     for (const decision of ['approve', 'reject'])
       expect((await rig.service.api('POST', `/api/v1/approvals/${request_id}/${decision}`, {})).status).toBe(404)
@@ -109,32 +109,32 @@ describe('a question', () => {
     expect(questions.data.items).toHaveLength(1)
   })
 
-  test('of another workspace is not found, of another agent forbidden', async () => {
-    const { data } = await (await curious()).invoke()
+  test('is NOT_FOUND for another workspace and FORBIDDEN for another agent', async () => {
+    const { data } = await (await askingAgent()).invoke()
     const { request_id } = data.awaiting_input
     const { workspaceKey } = await newTenant(rig.service)
-    const { agentKey } = await curious()
+    const { agentKey } = await askingAgent()
     expect((await answerTo(request_id, { answer: 'a' }, { key: workspaceKey })).error!.code).toBe('NOT_FOUND')
     expect((await answerTo(request_id, { answer: 'a' }, { key: agentKey })).error!.code).toBe('FORBIDDEN')
     expect((await read(request_id)).status).toBe('pending')
   })
 })
 
-test('a model without allow_input_requests is not offered the tool, and cannot use it', async () => {
-  const agent = await curious(undefined, { allow_input_requests: false })
+test('without allow_input_requests the model is not offered the tool and cannot call it', async () => {
+  const agent = await askingAgent(undefined, { allow_input_requests: false })
   const { status, data } = await agent.invoke()
   expect([status, data.output]).toEqual([200, { text: 'thanks' }])
   expect(agent.requests()[0]!.body.tools).toBeUndefined()
   const [told] = toldOf(agent.requests().at(-1)) as [{ error: string }]
   expect(told.error).toContain('there is no tool "request_input"')
-  const offered = await curious()
+  const offered = await askingAgent()
   await offered.invoke()
   expect(offered.requests()[0]!.body.tools?.map((tool) => tool.function.name)).toEqual(['request_input'])
 })
 
-test('a question and an approval of one turn are waited for together, in the order in which they were asked', async () => {
+test('an input request and an approval of one model turn are shown in the order they were made', async () => {
   const turns = [callTurn(['request_input', { question: 'Why?' }], ['pay', { n: 1 }]), { text: 'both' }]
-  const agent = await curious(turns, { tools: [rig.tools.tool('pay', { requires_approval: true })] })
+  const agent = await askingAgent(turns, { tools: [rig.tools.tool('pay', { requires_approval: true })] })
   const { data } = await agent.invoke()
   const answered = await answerTo(data.awaiting_input.request_id, { answer: 'because' })
   expect([answered.status, answered.data.status]).toEqual([202, 'awaiting_approval'])
@@ -145,8 +145,8 @@ test('a question and an approval of one turn are waited for together, in the ord
   expect(toldOf(agent.requests().at(-1))).toEqual(['because', { took: { n: 1 } }])
 })
 
-test('the answer may be streamed, or given in the background', async () => {
-  const streaming = await curious()
+test('answering supports stream and background', async () => {
+  const streaming = await askingAgent()
   const stream = await streaming.stream()
   const asked = (await stream.all()).at(-1)!
   expect([asked.event, asked.data]).toMatchObject(['awaiting_input', QUESTION])
@@ -154,13 +154,13 @@ test('the answer may be streamed, or given in the background', async () => {
   const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { answer: 'Oslo', stream: true } })
   expect((await rest.all()).at(-1)!.event).toBe('done')
   expect(rest.said(2)).toBe('thanks')
-  const { data } = await (await curious()).invoke()
+  const { data } = await (await askingAgent()).invoke()
   const answered = await answerTo(data.awaiting_input.request_id, { answer: 'Oslo', background: true })
   expect(answered.status).toBe(202)
   await untilStatus(rig.service, data.run_id, 'completed')
 })
 
-test('a question that nobody answers expires, and the run is timed_out', async () => {
+test('an unanswered input request expires, and the run is timed_out', async () => {
   const service = await startTestService({ ...rig.env, PAUSE_EXPIRES_SECONDS: '1' })
   const agent = await rig.agent(service, [callTurn(['request_input', QUESTION])], { allow_input_requests: true })
   const { data } = await agent.invoke()

@@ -5,7 +5,7 @@ import { type HostedAgent, newHostedAgent } from '../support/hosted.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** What cannot be invoked, and what is said then (docs/specification.md#invoke). */
+/** Rejected invocations and their errors (docs/specification.md#invoke). */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 
@@ -19,8 +19,8 @@ beforeAll(async () => {
   agent = await newHostedAgent(service)
 })
 
-/** The refusal as one line; no run may have begun, and no model been asked. */
-async function refused(call: () => Promise<Answer>): Promise<string> {
+/** Status, code and message of a rejected call, which must have created no run and called no model. */
+async function rejectionOf(call: () => Promise<Answer>): Promise<string> {
   const runs = async () => (await service.api('GET', '/api/v1/runs')).data.items.length
   const before = [await runs(), model.requests.length]
   const { status, data, error } = await call()
@@ -33,7 +33,7 @@ const path = (agentId: string) => `/api/v1/agents/${agentId}/invoke`
 const invoke = (agentId: string, body: unknown = {}, options?: CallOptions) =>
   service.api('POST', path(agentId), body, options)
 
-describe('a body of invoke', () => {
+describe('the body of invoke', () => {
   test.each<[string, unknown, string]>([
     [
       'session_id with start_session',
@@ -60,20 +60,20 @@ describe('a body of invoke', () => {
       { stream: true, background: true },
       'background: cannot be combined with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
     ],
-    ['a field that there is not', { message: 'hi' }, 'message: unknown field'],
-    ['an input that is a text', { input: 'hi' }, 'input: expected a JSON object; got "hi"'],
+    ['an unknown field', { message: 'hi' }, 'message: unknown field'],
+    ['an input that is a string', { input: 'hi' }, 'input: expected a JSON object; got "hi"'],
     ['an input that is null', { input: null }, 'input: expected a JSON object; got null'],
     ['an input that is an array', { input: [] }, 'input: expected a JSON object; got an array'],
     [
-      'variables that are no text',
+      'variables that are not strings',
       { prompt_variables: { A: 1 } },
       'prompt_variables.A: expected a string of at most 1000000 characters; got 1',
     ],
-    ['a session_id that is no uuid', { session_id: 'x' }, 'session_id: expected a UUID; got "x"'],
-    ['a name of a user that no database takes', { start_session: true, external_user_id: 'a\0' }, 'external_user_id: '],
-    ['start_session as a text', { start_session: 'true' }, 'start_session: expected true or false; got "true"'],
+    ['a session_id that is not a UUID', { session_id: 'x' }, 'session_id: expected a UUID; got "x"'],
+    ['a user id with NUL', { start_session: true, external_user_id: 'a\0' }, 'external_user_id: '],
+    ['start_session as a string', { start_session: 'true' }, 'start_session: expected true or false; got "true"'],
     ['stream as a number', { stream: 1 }, 'stream: expected true or false; got 1'],
-    ['background as a text', { background: 'no' }, 'background: expected true or false; got "no"'],
+    ['background as a string', { background: 'no' }, 'background: expected true or false; got "no"'],
     ['a history that is an object', { history: {} }, 'history: expected an array of at most 2000 items; got an object'],
     [
       'a system message in the history',
@@ -86,29 +86,29 @@ describe('a body of invoke', () => {
       'history[1].content: required',
     ],
     [
-      'a message with more than that',
+      'a message with an unknown field',
       { history: [{ role: 'user', content: 'a', name: 'b' }] },
       'history[0].name: unknown field',
     ],
-    ['a parent that is no uuid', { parent_run_id: 7 }, 'parent_run_id: expected a UUID; got 7'],
+    ['a parent that is not a UUID', { parent_run_id: 7 }, 'parent_run_id: expected a UUID; got 7'],
     ['an array', [], 'body: expected a JSON object; got an array'],
-    ['half of one', '{"input":', 'body: '],
-  ])('with %s is refused by name', async (_what, body, message) => {
-    expect(await refused(() => invoke(agent.agentId, body))).toStartWith(`400 VALIDATION_ERROR ${message}`)
+    ['truncated JSON', '{"input":', 'body: '],
+  ])('with %s is rejected, naming the field', async (_what, body, message) => {
+    expect(await rejectionOf(() => invoke(agent.agentId, body))).toStartWith(`400 VALIDATION_ERROR ${message}`)
   })
 
-  test('with more input, history or name of a user than it may have is refused with the limit', async () => {
+  test('with an input, history or user id over the limit is rejected', async () => {
     const text = 'x'.repeat(2_001)
-    expect(await refused(() => invoke(agent.agentId, { input: { text } }))).toStartWith(
+    expect(await rejectionOf(() => invoke(agent.agentId, { input: { text } }))).toStartWith(
       '413 PAYLOAD_TOO_LARGE input: expected at most 2000 bytes; got 2012',
     )
     const history = [{ role: 'user', content: text }]
-    expect(await refused(() => invoke(agent.agentId, { history }))).toStartWith('413 PAYLOAD_TOO_LARGE history: ')
+    expect(await rejectionOf(() => invoke(agent.agentId, { history }))).toStartWith('413 PAYLOAD_TOO_LARGE history: ')
     const user = { start_session: true, external_user_id: 'u'.repeat(256) }
-    expect(await refused(() => invoke(agent.agentId, user))).toStartWith('400 VALIDATION_ERROR external_user_id: ')
+    expect(await rejectionOf(() => invoke(agent.agentId, user))).toStartWith('400 VALIDATION_ERROR external_user_id: ')
   })
 
-  test('for a parent or a session that nobody has, or another workspace, is NOT_FOUND', async () => {
+  test('with an unknown parent or session, or one of another workspace, is NOT_FOUND', async () => {
     const other = await newTenant(service)
     const stranger = await newHostedAgent(other)
     const { data } = await stranger.invoke({ start_session: true })
@@ -118,29 +118,29 @@ describe('a body of invoke', () => {
       ['session_id', NO_ID, 'session'],
       ['session_id', data.session_id, 'session'],
     ])
-      expect(await refused(() => agent.invoke({ [field!]: id }))).toBe(`404 NOT_FOUND ${what} does not exist`)
+      expect(await rejectionOf(() => agent.invoke({ [field!]: id }))).toBe(`404 NOT_FOUND ${what} does not exist`)
   })
 })
 
 describe('a prompt', () => {
-  test('with a placeholder that nobody fills is refused by its name; what only looks like one is text', async () => {
+  test('with a missing variable is rejected by name; text that only resembles a placeholder is kept', async () => {
     const asking = await newHostedAgent(service, { prompt: 'Help {{NAME}} of {{ COMPANY }}; {{not one}} {{}} {NAME}' })
-    const codeOf = (prompt_variables?: object) => refused(() => asking.invoke({ prompt_variables }))
+    const codeOf = (prompt_variables?: object) => rejectionOf(() => asking.invoke({ prompt_variables }))
     expect(await codeOf()).toBe(
       "400 VALIDATION_ERROR prompt_variables.NAME: required: the agent's prompt has the placeholder {{NAME}}",
     )
     const verbose = await newHostedAgent(service, { prompt: `{{${'X'.repeat(100_000)}}}` })
-    expect((await refused(() => verbose.invoke())).length).toBeLessThan(600)
+    expect((await rejectionOf(() => verbose.invoke())).length).toBeLessThan(600)
     expect(await codeOf({ NAME: 'A', company: 'B' })).toBe(
       "400 VALIDATION_ERROR prompt_variables.COMPANY: required: the agent's prompt has the placeholder {{COMPANY}}",
     )
   })
 
-  test('that would be gigabytes once it is filled is refused before it is filled, with the place and the limit', async () => {
+  test('that would be gigabytes when filled is rejected before it is filled', async () => {
     const greedy = await newHostedAgent(service, { prompt: '{{A}}'.repeat(100_000) })
     const prompt_variables = { A: 'x'.repeat(20_000) }
     const before = process.memoryUsage.rss()
-    // Filled, it had 2 GB, and each of these calls its own.
+    // Filled, it would take 2 GB for each of these calls.
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => greedy.invoke({ prompt_variables }, { key: greedy.agentKey })),
     )
@@ -151,33 +151,33 @@ describe('a prompt', () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(1_000_000_000)
   })
 
-  test('may have as many characters as the limit says once it is filled, not one more', async () => {
+  test('may have as many characters as the limit when filled, and not one more', async () => {
     const text = (length: number) => '\u{1f600}'.repeat(length / 10)
     const { agentId } = await newHostedAgent(service, { prompt: '{{A}}'.repeat(10) })
     expect((await invoke(agentId, { prompt_variables: { A: text(1_000_000) } })).status).toBe(200)
     const [system] = model.requests.at(-1)!.body.messages
     expect([...system!.content!]).toHaveLength(1_000_000)
-    const refusal = await refused(() => invoke(agentId, { prompt_variables: { A: `${text(1_000_000)}x` } }))
-    expect(refusal).toContain('at most 1000000 characters')
+    const rejection = await rejectionOf(() => invoke(agentId, { prompt_variables: { A: `${text(1_000_000)}x` } }))
+    expect(rejection).toContain('at most 1000000 characters')
   })
 
-  test('is not filled from what every object has', async () => {
+  test('is not filled from inherited object properties', async () => {
     const asking = await newHostedAgent(service, { prompt: 'Help {{constructor}}' })
-    expect(await refused(() => asking.invoke())).toContain('prompt_variables.constructor: required')
+    expect(await rejectionOf(() => asking.invoke())).toContain('prompt_variables.constructor: required')
   })
 })
 
 describe('an agent', () => {
   test('that is not hosted cannot be invoked', async () => {
     const { agentId } = await newAgent(service.api)
-    expect(await refused(() => invoke(agentId))).toBe(
+    expect(await rejectionOf(() => invoke(agentId))).toBe(
       "400 VALIDATION_ERROR only hosted agents can be invoked; this agent's runtime_type is external",
     )
   })
 
   test('that is paused cannot be invoked until it is active again', async () => {
     const paused = await newHostedAgent(service, { status: 'paused' })
-    expect(await refused(() => paused.invoke())).toBe(
+    expect(await rejectionOf(() => paused.invoke())).toBe(
       '400 VALIDATION_ERROR the agent is paused: set its status to active before it is invoked',
     )
     await service.api('PATCH', `/api/v1/agents/${paused.agentId}`, { status: 'active' })
@@ -186,49 +186,49 @@ describe('an agent', () => {
 
   test('with an output_schema cannot be streamed', async () => {
     const shaped = await newHostedAgent(service, { output_schema: { type: 'object' } })
-    expect(await refused(() => shaped.invoke({ stream: true }))).toBe(
+    expect(await rejectionOf(() => shaped.invoke({ stream: true }))).toBe(
       '400 VALIDATION_ERROR stream: cannot be combined with an agent that has an output_schema',
     )
   })
 
-  test('that is archived, unknown or of another workspace is NOT_FOUND; an id that is none says so', async () => {
+  test('that is archived, unknown or of another workspace is NOT_FOUND; an invalid id is rejected', async () => {
     const archived = await newHostedAgent(service)
     await service.api('DELETE', `/api/v1/agents/${archived.agentId}`)
     const stranger = await newHostedAgent(await newTenant(service))
     for (const id of [archived.agentId, NO_ID, stranger.agentId])
-      expect(await refused(() => invoke(id))).toBe('404 NOT_FOUND agent does not exist')
-    expect(await refused(() => invoke('x'))).toBe('400 VALIDATION_ERROR path.agentId: expected a UUID; got "x"')
+      expect(await rejectionOf(() => invoke(id))).toBe('404 NOT_FOUND agent does not exist')
+    expect(await rejectionOf(() => invoke('x'))).toBe('400 VALIDATION_ERROR path.agentId: expected a UUID; got "x"')
   })
 
-  test('whose tools need a secret that is not there is refused by the name of both', async () => {
+  test('whose tool needs a missing secret is rejected, naming both', async () => {
     const headers = { authorization: 'Bearer {{secret:CRM_TOKEN}}' }
     const http = { type: 'http', name: 'crm', description: '', parameters: { type: 'object' }, method: 'GET' }
     const needy = await newHostedAgent(service, { tools: [{ ...http, url: 'https://example.com', headers }] })
-    expect(await refused(() => needy.invoke())).toMatch(/^400 VALIDATION_ERROR tool crm of the agent: .*CRM_TOKEN/)
+    expect(await rejectionOf(() => needy.invoke())).toMatch(/^400 VALIDATION_ERROR tool crm of the agent: .*CRM_TOKEN/)
   })
 
-  test('may be invoked by the id in either case', async () => {
+  test('can be invoked with its id in upper case', async () => {
     expect((await invoke(agent.agentId.toUpperCase(), {}, { key: agent.agentKey })).status).toBe(200)
   })
 })
 
 describe('a key', () => {
-  test('of the workspace or of the agent itself is taken; of another agent it is FORBIDDEN whatever the body', async () => {
+  test('of the workspace or of the agent is accepted; one of another agent is FORBIDDEN whatever the body', async () => {
     const other = await newHostedAgent(service)
     for (const key of [service.workspaceKey, agent.agentKey]) expect((await agent.invoke({}, { key })).status).toBe(200)
     for (const body of [{}, { rubbish: true }, '{', { parent_run_id: 1 }])
-      expect(await refused(() => invoke(agent.agentId, body, { key: other.agentKey }))).toBe(
+      expect(await rejectionOf(() => invoke(agent.agentId, body, { key: other.agentKey }))).toBe(
         '403 FORBIDDEN this key belongs to another agent',
       )
-    expect(await refused(() => invoke(NO_ID, {}, { key: other.agentKey }))).toStartWith('403 FORBIDDEN')
+    expect(await rejectionOf(() => invoke(NO_ID, {}, { key: other.agentKey }))).toStartWith('403 FORBIDDEN')
   })
 
-  test('that is missing, made up or revoked is UNAUTHENTICATED whatever the body', async () => {
+  test('that is missing, invalid or revoked is UNAUTHENTICATED whatever the body', async () => {
     const { data } = await service.api('POST', '/api/v1/keys', { name: 'a' })
     await service.api('POST', `/api/v1/keys/${data.key_id}/revoke`, {})
     for (const key of [null, 'svc_ws_x', data.key])
       for (const body of [{}, '{'])
-        expect(await refused(() => invoke(agent.agentId, body, { key }))).toStartWith('401 UNAUTHENTICATED ')
+        expect(await rejectionOf(() => invoke(agent.agentId, body, { key }))).toStartWith('401 UNAUTHENTICATED ')
   })
 
   test('of a suspended workspace is FORBIDDEN', async () => {
@@ -240,7 +240,7 @@ describe('a key', () => {
   })
 })
 
-test('more invokes than a key may make are RATE_LIMITED and told when to come back; other calls go on', async () => {
+test('invokes over the rate limit of a key are RATE_LIMITED with Retry-After; other calls still work', async () => {
   const limited = await startTestService({ OPENAI_BASE_URL: model.url, RATE_LIMIT_INVOKES_PER_MINUTE: '2' })
   const hosted = await newHostedAgent(limited)
   const answers = []
@@ -254,7 +254,7 @@ test('more invokes than a key may make are RATE_LIMITED and told when to come ba
   await limited.stop()
 })
 
-test('without a model configured the caller is told whom to ask', async () => {
+test('without a configured model, invoke is UNAVAILABLE and names the missing setting', async () => {
   const without = await startTestService()
   const hosted = await newHostedAgent(without)
   const { status, error, headers } = await hosted.invoke()
@@ -266,8 +266,8 @@ test('without a model configured the caller is told whom to ask', async () => {
   await without.stop()
 })
 
-describe('a run that the service drives', () => {
-  test('takes no reports from outside, live or over', async () => {
+describe('a hosted run', () => {
+  test('rejects ingest calls while running and after it ended', async () => {
     model.script({ delayMs: 300 })
     const { data } = await agent.invoke({ background: true })
     const done = await agent.invoke()
@@ -288,7 +288,7 @@ describe('a run that the service drives', () => {
     model.script({})
   })
 
-  test('cannot be started by a report', async () => {
+  test('cannot be started through ingest', async () => {
     const body = { agent_id: agent.agentId }
     const { error } = await service.api('POST', '/api/ingest/v1/run/start', body, { key: agent.agentKey })
     expect(error!.code).toBe('CONFLICT')

@@ -7,7 +7,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /**
- * What a hosted run reports about itself reaches events, feeds and SQL like any other run's
+ * The system events of a hosted run appear in its events, feeds and SQL like those of any other run
  * (docs/specification.md#system-events).
  */
 
@@ -51,7 +51,7 @@ async function eventsOf(runId: string): Promise<Event[]> {
   return (await service.api('GET', `/api/v1/runs/${runId}/events?limit=200`)).data.items
 }
 
-/** The run's own feed from the beginning; it ends by itself once the run is over. */
+/** The feed of the run from the beginning; it ends when the run has ended. */
 async function feedOf(runId: string): Promise<Activity[]> {
   const stream = await LiveStream.open(service, `/api/v1/runs/${runId}/stream?after=0`)
   expect(await stream.untilEnded()).toBe('clean')
@@ -64,8 +64,8 @@ async function query(text: string, params: object): Promise<Record<string, unkno
   return data.rows
 }
 
-/** The types of a run's events must be the same, in the same order, wherever one looks. @returns the events */
-async function everywhere(runId: string, types: readonly string[]): Promise<Event[]> {
+/** Expects these event types in the events API, the feed and SQL, in the same order. @returns the events */
+async function expectEverywhere(runId: string, types: readonly string[]): Promise<Event[]> {
   const events = await eventually(async () => {
     const found = await eventsOf(runId)
     return found.length >= types.length && found
@@ -84,8 +84,8 @@ async function everywhere(runId: string, types: readonly string[]): Promise<Even
   return inOrder
 }
 
-describe('a run that is completed', () => {
-  test('tells every step, exactly once and in order, in its events, its feed and SQL', async () => {
+describe('a completed run', () => {
+  test('reports every step exactly once and in order in its events, its feed and SQL', async () => {
     model.script([
       { text: 'Both.', toolCalls: toolCalls(1, 2), usage: [10, 1] },
       { toolCalls: toolCalls(3), usage: [20, 2] },
@@ -94,7 +94,7 @@ describe('a run that is completed', () => {
     const live = await LiveStream.open(service, `/api/v1/stream?agent_id=${agent.agentId}`)
     const { data } = await agent.invoke({ input: { message: 'Count.' } })
     const tool = ['tool.call.started', 'tool.call.finished']
-    const events = await everywhere(data.run_id, [
+    const events = await expectEverywhere(data.run_id, [
       'run.started',
       'llm.call',
       'tool.call.started',
@@ -139,10 +139,10 @@ describe('a run that is completed', () => {
     })
   })
 
-  test('names models, tools, tokens and outcomes by the names of OpenTelemetry', async () => {
+  test('uses the OpenTelemetry names for models, tools, tokens and outcomes', async () => {
     model.script([{ toolCalls: toolCalls(7), usage: [10, 2] }, { text: 'Seven.' }])
     const { data } = await agent.invoke()
-    const events = await everywhere(data.run_id, [
+    const events = await expectEverywhere(data.run_id, [
       'run.started',
       'llm.call',
       'tool.call.started',
@@ -180,10 +180,10 @@ describe('a run that is completed', () => {
   })
 })
 
-test('a run that fails tells why, at level error; a call that fails is a warning', async () => {
+test('a failed run reports the reason at level error, and a failed tool call at level warn', async () => {
   model.script([{ toolCalls: [{ name: 'none', arguments: {} }] }, { status: 400 }])
   const { data } = await agent.invoke()
-  const events = await everywhere(data.run_id, ['run.started', 'llm.call', 'tool.call.finished', 'run.failed'])
+  const events = await expectEverywhere(data.run_id, ['run.started', 'llm.call', 'tool.call.finished', 'run.failed'])
   expect(events[2]).toMatchObject({ level: 'warn', payload: { status: 'failed', 'gen_ai.tool.name': 'none' } })
   expect(events[3]).toMatchObject({
     level: 'error',
@@ -195,15 +195,15 @@ test('a run that fails tells why, at level error; a call that fails is a warning
   })
 })
 
-test('a run that is cancelled tells so', async () => {
+test('a cancelled run reports run.cancelled with the reason', async () => {
   model.script({ hangs: true })
   const { data } = await agent.invoke({ background: true })
   await service.api('POST', `/api/v1/runs/${data.run_id}/cancel`, { reason: 'enough' })
-  const [, cancelled] = await everywhere(data.run_id, ['run.started', 'run.cancelled'])
+  const [, cancelled] = await expectEverywhere(data.run_id, ['run.started', 'run.cancelled'])
   expect(cancelled).toMatchObject({ level: 'warn', payload: { error_message: 'enough' } })
 })
 
-test('a run that asks its caller tells question and answer; its feed goes on over the pause', async () => {
+test('a run with an input request reports question and answer, and its feed stays open during the pause', async () => {
   model.script([{ toolCalls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }, { text: 'That.' }])
   const { data } = await agent.invoke()
   const { request_id } = data.awaiting_input
@@ -211,7 +211,7 @@ test('a run that asks its caller tells question and answer; its feed goes on ove
   await feed.until(() => feed.items.some(({ run }) => run?.status === 'awaiting_input'))
   expect(feed.ended).toBeUndefined()
   await service.api('POST', `/api/v1/input-requests/${request_id}/answer`, { answer: 'This.' })
-  const events = await everywhere(data.run_id, [
+  const events = await expectEverywhere(data.run_id, [
     'run.started',
     'llm.call',
     'input.requested',

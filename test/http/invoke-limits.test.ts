@@ -4,7 +4,7 @@ import { bySteps, type ModelServer, startModelServer, type Turn } from '../suppo
 import { startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Runs that may not go on, and models that do not do as they are told (docs/specification.md#outcomes and
+ * Run limits, invalid model output and provider errors (docs/specification.md#outcomes and
  * docs/specification.md#invoke).
  */
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 beforeEach(() => model.script({}))
 
-/** Invokes an agent with these settings; the record of the run must say what the answer says. */
+/** Invokes an agent with these settings and expects the run record to match the response. */
 async function outcomeOf(settings: object, script: Parameters<ModelServer['script']>[0], body: object = {}) {
   model.script(script)
   const before = model.requests.length
@@ -50,14 +50,14 @@ describe('an agent with an output_schema', () => {
     additionalProperties: false,
   }
 
-  test('answers with the object that the model wrote, and asks for structured outputs', async () => {
+  test('returns the object the model wrote, and requests structured output', async () => {
     const { data, requests } = await outcomeOf({ output_schema }, { text: '{"city":"Lima","people":10000000}' })
     expect(data).toMatchObject({ status: 'completed', output: { city: 'Lima', people: 10_000_000 } })
     expect(requests[0]).toMatchObject({ response_format: { type: 'json_schema' } })
     expect(requests).toHaveLength(1)
   })
 
-  test('lets the model put its answer right, and says what was wrong with it', async () => {
+  test('lets the model repair invalid output, telling it the problem', async () => {
     const turns: Turn[] = [{ text: '{"city":"Lima"}' }, { text: 'Lima!' }, { text: '{"city":"Lima","people":1}' }]
     const { data, requests } = await outcomeOf({ output_schema }, turns)
     expect(data).toMatchObject({ status: 'completed', output: { city: 'Lima', people: 1 } })
@@ -72,20 +72,20 @@ describe('an agent with an output_schema', () => {
     expect(again!.content).toBe('Lima!')
   })
 
-  test('fails as output_invalid after two repairs in vain, and says what is wrong', async () => {
+  test('fails as output_invalid after two failed repairs, and reports the problem', async () => {
     const { data, requests } = await outcomeOf({ output_schema }, { text: '{"city":"Lima","people":-1}' })
     expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'output_invalid' } })
     expect(data.error_message).toMatch(/^the output of the model does not match output_schema: people: /)
     expect(requests).toHaveLength(3)
   })
 
-  test('is never answered with anything but an object, whatever its schema says', async () => {
+  test('accepts only an object, whatever the schema allows', async () => {
     const turns: Turn[] = [{ text: '[1]' }, { text: '"a"' }, { text: '{"a":[]}' }]
     const { data } = await outcomeOf({ output_schema: { description: 'anything' } }, turns)
     expect(data).toMatchObject({ status: 'completed', output: { a: [] } })
   })
 
-  test('may call tools on the way, and is remembered by its session as what it wrote', async () => {
+  test('stores the output in the session as the model wrote it', async () => {
     const { data } = await outcomeOf(
       { output_schema },
       { text: ' {"city": "Lima", "people": 2}\n' },
@@ -96,8 +96,8 @@ describe('an agent with an output_schema', () => {
   })
 })
 
-describe('a run ends as failed', () => {
-  test('when it has taken max_steps and is not done', async () => {
+describe('a run fails', () => {
+  test('when it reaches max_steps without finishing', async () => {
     const { data, requests } = await outcomeOf({ max_steps: 3 }, { toolCalls: [{ name: 'none', arguments: {} }] })
     expect(data).toMatchObject({
       status: 'failed',
@@ -107,7 +107,7 @@ describe('a run ends as failed', () => {
     expect(requests).toHaveLength(3)
   })
 
-  test('when its last answer has passed budget_usd, whatever the answer was', async () => {
+  test('when a model call exceeds budget_usd, even if the run would be complete', async () => {
     const { data, run } = await outcomeOf({ budget_usd: 0.01 }, { text: 'Dear.', usage: [9, 2] })
     expect(data).toMatchObject({
       status: 'failed',
@@ -118,7 +118,7 @@ describe('a run ends as failed', () => {
     expect(run.cost_usd).toBeCloseTo(0.011)
   })
 
-  test('before a question that would pass budget_usd for certain', async () => {
+  test('before a model call that is certain to exceed budget_usd', async () => {
     const turn = { toolCalls: [{ name: 'none', arguments: {} }], usage: [5, 1] } as const
     const { data, run, requests } = await outcomeOf({ budget_usd: 0.01 }, turn)
     expect(data.error_message).toBe('the run would exceed its budget of 0.01 USD (budget_usd)')
@@ -126,7 +126,7 @@ describe('a run ends as failed', () => {
     expect(run.cost_usd).toBeCloseTo(0.006)
   })
 
-  test('with a model of unknown price no later than with the dearest that is known', async () => {
+  test('when a model of unknown price exceeds the budget at the highest known price', async () => {
     const turn = { toolCalls: [{ name: 'none', arguments: {} }], usage: [10, 0] } as const
     const { data, run, requests } = await outcomeOf({ model: 'unknown', budget_usd: 0.45 }, turn)
     expect(data.error_detail).toMatchObject({ reason: 'budget_exceeded' })
@@ -134,13 +134,13 @@ describe('a run ends as failed', () => {
     expect(run.cost_usd).toBe(0)
   })
 
-  test('when its output is larger than a run may have', async () => {
+  test('when its output exceeds the limit', async () => {
     const { data } = await outcomeOf({}, { text: 'x'.repeat(5_001) })
     expect(data).toMatchObject({ status: 'failed', error_detail: { reason: 'output_too_large' } })
     expect(data.error_message).toContain('5000 bytes')
   })
 
-  test('when the model refuses, with its words', async () => {
+  test('when the model refuses, with the refusal message', async () => {
     const { data } = await outcomeOf({}, { refusal: 'I would rather not.' })
     expect(data).toMatchObject({
       status: 'failed',
@@ -153,7 +153,7 @@ describe('a run ends as failed', () => {
   })
 })
 
-test('a run that takes longer than timeout_seconds is timed_out, and its model call given up', async () => {
+test('a run over timeout_seconds is timed_out, and its model call is aborted', async () => {
   const aborted = model.aborted
   const { data } = await outcomeOf({ timeout_seconds: 1 }, { hangs: true })
   expect(data).toMatchObject({
@@ -164,42 +164,42 @@ test('a run that takes longer than timeout_seconds is timed_out, and its model c
   expect(model.aborted).toBe(aborted + 1)
 })
 
-describe('what the provider says is told, without the key', () => {
+describe('the provider error is reported without the API key', () => {
   const body = (message: string) => JSON.stringify({ error: { message, type: 'a_type', code: 'a_code' } })
 
   test.each<[string, Turn, string, object]>([
     [
-      'a key it does not take',
+      'an invalid API key',
       { status: 401, body: body(`Incorrect API key provided: ${API_KEY}.`) },
       'the model provider answered 401: Incorrect API key provided: •••. (a_code)',
       { status: 401, code: 'a_code' },
     ],
     [
-      'a model it has not got',
+      'an unknown model',
       { status: 404, body: body('The model `m` does not exist') },
       'the model provider answered 404: The model `m` does not exist (a_code)',
       { status: 404, code: 'a_code' },
     ],
     [
-      'a quota that is used up',
+      'an exhausted quota',
       { status: 429, errorCode: 'insufficient_quota' },
       'the model provider answered 429: The script of the test wants this error (insufficient_quota)',
       { status: 429, code: 'insufficient_quota' },
     ],
     [
-      'more patience than we have',
+      'a Retry-After that is too long',
       { status: 429, headers: { 'retry-after': '3600' }, body: body('Slow down') },
       'the model provider answered 429: Slow down (a_code)',
       { status: 429, code: 'a_code' },
     ],
     [
-      'text that no database takes',
+      'text that Postgres cannot store',
       { status: 400, body: JSON.stringify({ error: { message: 'a\0b \ud800', code: 'c\0d' } }) },
       'the model provider answered 400: a\uFFFDb \uFFFD (c\uFFFDd)',
       { status: 400, code: 'c\0d' },
     ],
     [
-      'a page of its proxy',
+      'an HTML page from a proxy',
       { status: 403, body: '<html><head><style>x</style></head><body><h1>Forbidden</h1></body></html>' },
       'the model provider answered 403: Forbidden',
       { status: 403 },
@@ -210,7 +210,7 @@ describe('what the provider says is told, without the key', () => {
     expect(data.error_detail).toEqual({ reason: 'model_failed', provider })
   })
 
-  test('when it never gets better, after some attempts', async () => {
+  test('when all retries fail', async () => {
     const { data, requests } = await outcomeOf({}, { status: 500, headers: { 'retry-after': '0' }, body: body('Oops') })
     expect(data).toMatchObject({
       status: 'failed',
@@ -221,14 +221,14 @@ describe('what the provider says is told, without the key', () => {
   })
 })
 
-describe('a provider that gets better is waited for', () => {
+describe('a temporary provider error is retried', () => {
   const later = { status: 429, headers: { 'retry-after': '0' } }
 
   test.each<[string, readonly Turn[]]>([
     ['after 429 with Retry-After', [later, later]],
     ['after 500 and 503', [500, 503].map((status) => ({ status, headers: { 'retry-after-ms': '1' } }))],
-    ['after an answer that is no JSON', [{ body: '{"id": "x", "choi' }]],
-    ['after an answer that breaks off', [{ cutAfter: 1 }]],
+    ['after a response that is not JSON', [{ body: '{"id": "x", "choi' }]],
+    ['after a truncated response', [{ cutAfter: 1 }]],
   ])('%s', async (_what, turns) => {
     const { data, requests } = await outcomeOf({}, [...turns, { text: 'At last.' }])
     expect(data).toMatchObject({ status: 'completed', output: { text: 'At last.' } })
@@ -237,7 +237,7 @@ describe('a provider that gets better is waited for', () => {
   })
 })
 
-test('usage of all steps is added up; a server that tells none costs nothing', async () => {
+test('adds up the usage of all steps, and counts zero when the provider reports none', async () => {
   const call = { toolCalls: [{ name: 'none', arguments: {} }] }
   const counted = await outcomeOf(
     {},

@@ -5,13 +5,13 @@ import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Invoking with `stream: true`: the frames, exactly as they come (docs/specification.md#output-streams). */
+/** Invoking with `stream: true`: the frames of the output stream (docs/specification.md#output-streams). */
 
 let service: TestService
 let model: ModelServer
 let agent: HostedAgent
-let handy: HostedAgent
-/** What the tool server answers next, by the tool's name; else what it was asked. */
+let toolAgent: HostedAgent
+/** Responses of the tool server by tool name; by default it echoes the request body. */
 const tools = new Map<string, () => Promise<Response> | Response>()
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ beforeAll(async () => {
   atEnd(() => server.stop(true))
   agent = await newHostedAgent(service)
   const parameters = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
-  handy = await newHostedAgent(service, {
+  toolAgent = await newHostedAgent(service, {
     allow_input_requests: true,
     tools: ['alpha', 'beta', 'guarded'].map((name) => ({
       type: 'http',
@@ -48,7 +48,7 @@ beforeEach(() => {
 const call = (name: string, args: unknown, id = `call_${name}`) => ({ name, arguments: args, id })
 
 describe('a stream', () => {
-  test('has a frame for each piece of text that the model sends, and one for the end', async () => {
+  test('has one frame per text chunk of the model, and one for the end', async () => {
     const text = ['Hel', 'lo, ', '', 'wörld', ' 🎉', '\n\ndata: x\r', '!']
     model.script({ text, usage: [3, 4] })
     const reader = await agent.stream()
@@ -81,7 +81,7 @@ describe('a stream', () => {
     expect(model.requests.at(-1)!.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   })
 
-  test('passes slow tokens on as they come', async () => {
+  test('forwards slow tokens as they arrive', async () => {
     const isRead = Promise.withResolvers<void>()
     // The first event names the role.
     model.script({ text: ['a', 'b', 'c'], after: (sent) => (sent === 2 ? isRead.promise : undefined) })
@@ -94,7 +94,7 @@ describe('a stream', () => {
     expect(reader.said()).toBe('abc')
   })
 
-  test('is at its headers before the model has said anything', async () => {
+  test('sends its headers before the model has sent anything', async () => {
     model.script({ hangs: true })
     const reader = await agent.stream()
     await reader.until(() => reader.comments.length > 0)
@@ -102,7 +102,7 @@ describe('a stream', () => {
     reader.close()
   })
 
-  test('tells a model that broke off and was asked again: its text begins anew', async () => {
+  test('restarts the text when a truncated model response is retried', async () => {
     const isRead = Promise.withResolvers<void>()
     model.script([{ text: ['Once', ' upon'], cutAfter: 3, cutWhen: isRead.promise }, { text: ['Another', ' story'] }])
     const reader = await agent.stream()
@@ -120,7 +120,7 @@ describe('a stream', () => {
     expect(reader.frames.at(-1)!.data.output).toEqual({ text: 'Another story' })
   })
 
-  test('ends with an error that says what the provider said', async () => {
+  test('ends with an error frame that has the provider message', async () => {
     model.script({ status: 403, errorCode: 'not_allowed' })
     const [frame, ...more] = await (await agent.stream()).all()
     expect(more).toEqual([])
@@ -135,7 +135,7 @@ describe('a stream', () => {
     })
   })
 
-  test('of a run that takes too long ends with an error, whatever was said before', async () => {
+  test('of a timed out run ends with an error frame, even after some text', async () => {
     const slow = await newHostedAgent(service, { timeout_seconds: 1 })
     model.script({ text: ['a', 'b', 'c'], intervalMs: 700 })
     const reader = await slow.stream()
@@ -144,13 +144,13 @@ describe('a stream', () => {
     expect(reader.said()).toStartWith('a')
   })
 
-  test('shows nothing of a refusal but the error', async () => {
+  test('of a refusal has only the error frame', async () => {
     model.script({ refusal: 'No.' })
     const frames = await (await agent.stream()).all()
     expect(frames.map(({ event, data }) => [event, data.message])).toEqual([['error', 'the model refused: No.']])
   })
 
-  test('that its client leaves does not stop the run', async () => {
+  test('that the client closes does not stop the run', async () => {
     model.script({ text: ['a', 'b', 'c', 'd'], intervalMs: 50 })
     const reader = await agent.stream()
     const runId = await reader.runId()
@@ -159,7 +159,7 @@ describe('a stream', () => {
     expect(run.output).toEqual({ text: 'abcd' })
   })
 
-  test('of a key that is revoked ends at once; the run goes on', async () => {
+  test('ends immediately when its key is revoked; the run continues', async () => {
     const { data } = await service.api('POST', '/api/v1/keys', { name: 'a' })
     model.script({ text: ['a', 'b'], intervalMs: 150 })
     const mine = await agent.stream({}, { key: data.key })
@@ -173,7 +173,7 @@ describe('a stream', () => {
   })
 })
 
-describe('tools in a stream', () => {
+describe('tool calls in a stream', () => {
   const shape = ({
     event,
     data: { run_id: _, duration_ms, ...data },
@@ -186,9 +186,9 @@ describe('tools in a stream', () => {
     return [event, data]
   }
 
-  test('start and finish, with what went in and what came out, between the texts of the steps', async () => {
+  test('have started and finished frames with input and output, between the texts of the steps', async () => {
     model.script([{ text: 'Let me see. ', toolCalls: [call('alpha', { n: 1 })] }, { text: 'One.' }])
-    const reader = await handy.stream()
+    const reader = await toolAgent.stream()
     const frames = await reader.all()
     const about = { tool_call_id: 'call_alpha', name: 'alpha' }
     expect(frames.filter(({ event }) => event === 'tool').map(shape)).toEqual([
@@ -203,7 +203,7 @@ describe('tools in a stream', () => {
     expect(frames.at(-1)!.data.output).toEqual({ text: 'One.' })
   })
 
-  test('of one answer run at the same time, and each is told once', async () => {
+  test('of one model turn run concurrently, and each is reported once', async () => {
     const both = Promise.withResolvers<void>()
     let here = 0
     for (const name of ['alpha', 'beta'])
@@ -213,7 +213,7 @@ describe('tools in a stream', () => {
         return Response.json({ name })
       })
     model.script([{ toolCalls: [call('alpha', { n: 1 }), call('beta', { n: 2 })] }, { text: 'Both.' }])
-    const reader = await handy.stream()
+    const reader = await toolAgent.stream()
     await reader.all()
     const told = reader.of('tool').map(({ data }) => `${data.name} ${data.phase}`)
     expect(told.slice(0, 2)).toEqual(['alpha started', 'beta started'])
@@ -225,19 +225,19 @@ describe('tools in a stream', () => {
     ])
   })
 
-  test('are told in the order of their ids, however many end together: a reader misses none', async () => {
+  test('are reported in the order of frame ids, even when many end together', async () => {
     const toolCalls = Array.from({ length: 16 }, (_, n) => call('alpha', { n }, `call_${n}`))
     model.script([{ toolCalls }, { text: 'Done.' }])
-    const reader = await handy.stream()
+    const reader = await toolAgent.stream()
     await reader.all()
-    const places = reader.of('tool').map(({ id }) => Number(id.split('.')[2]))
-    expect(places).toEqual(Array.from({ length: 32 }, (_, n) => n + 1))
+    const positions = reader.of('tool').map(({ id }) => Number(id.split('.')[2]))
+    expect(positions).toEqual(Array.from({ length: 32 }, (_, n) => n + 1))
   })
 
-  test('that fail are told, and the model goes on with what it is told', async () => {
+  test('that fail are reported, and the model continues with the error', async () => {
     tools.set('alpha', () => new Response('no such thing', { status: 404 }))
     model.script([{ toolCalls: [call('alpha', { n: 1 })] }, { text: 'It failed.' }])
-    const reader = await handy.stream()
+    const reader = await toolAgent.stream()
     await reader.all()
     expect(reader.of('tool').at(-1)!.data).toMatchObject({
       phase: 'failed',
@@ -248,17 +248,12 @@ describe('tools in a stream', () => {
   })
 
   test.each<[string, string, unknown, RegExp]>([
-    [
-      'a tool that there is not',
-      'gamma',
-      { n: 1 },
-      /there is no tool "gamma"; there are: request_input, alpha, beta, guarded/,
-    ],
-    ['arguments that are no JSON', 'alpha', '{"n":', /JSON/],
-    ['arguments that are no object', 'alpha', '[1]', /object/],
+    ['an unknown tool', 'gamma', { n: 1 }, /there is no tool "gamma"; there are: request_input, alpha, beta, guarded/],
+    ['arguments that are not JSON', 'alpha', '{"n":', /JSON/],
+    ['arguments that are not an object', 'alpha', '[1]', /object/],
     ['arguments of the wrong type', 'alpha', { n: 'one' }, /n: .*integer/],
-    ['arguments that are missing', 'alpha', {}, /n/],
-  ])('that are asked for with %s are never made, and the model is told', async (_what, name, args, problem) => {
+    ['missing arguments', 'alpha', {}, /n/],
+  ])('with %s are not made, and the model gets the error', async (_what, name, args, problem) => {
     let calls = 0
     for (const each of ['alpha', 'beta'])
       tools.set(each, () => {
@@ -266,7 +261,7 @@ describe('tools in a stream', () => {
         return Response.json({})
       })
     model.script([{ toolCalls: [call(name, args)] }, { text: 'Sorry.' }])
-    const reader = await handy.stream()
+    const reader = await toolAgent.stream()
     await reader.all()
     expect(reader.of('tool')).toHaveLength(1)
     expect(reader.of('tool')[0]!.data).toMatchObject({ name, phase: 'failed' })
@@ -276,10 +271,10 @@ describe('tools in a stream', () => {
   })
 })
 
-describe('a stream ends when its run waits', () => {
-  test('for an approval, with the call that is to be approved', async () => {
+describe('a stream ends when its run pauses', () => {
+  test('for an approval, with the call to approve', async () => {
     model.script([{ text: 'May I?', toolCalls: [call('guarded', { n: 7 })] }])
-    const reader = await handy.stream()
+    const reader = await toolAgent.stream()
     const last = (await reader.all()).at(-1)!
     const [{ approval_id }] = (await service.api('GET', '/api/v1/approvals?status=pending')).data.items
     expect([last.event, last.data]).toEqual([
@@ -289,10 +284,10 @@ describe('a stream ends when its run waits', () => {
     expect(reader.said()).toBe('May I?')
   })
 
-  test('for an answer, with the question and the options, if there are any', async () => {
+  test('for input, with the question and its options', async () => {
     for (const options of [['red', 'blue'], undefined]) {
       model.script([{ toolCalls: [call('request_input', { question: 'Which?', options })] }])
-      const [frame, ...more] = await (await handy.stream()).all()
+      const [frame, ...more] = await (await toolAgent.stream()).all()
       expect(more).toEqual([])
       const expected = {
         run_id: expect.any(String),

@@ -13,14 +13,14 @@ import { seededRandom } from '../support/random.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Tools of hosted agents, from the model's call to what it is told (docs/specification.md#tools). */
+/** Tools of hosted agents, from the model's call to the result it gets (docs/specification.md#tools). */
 
 const EVERYTHING = join(import.meta.dir, '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 
 let service: TestService
 let model: ModelServer
 let toolUrl: string
-/** What the tool server was asked, and what it answers. */
+/** The requests the tool server has received, and how it answers. */
 const asked: { method: string; url: URL; headers: Headers; text: string }[] = []
 let answer: (request: Request) => Promise<Response> | Response
 
@@ -56,12 +56,12 @@ const http = (more: object = {}) => ({
   ...more,
 })
 const toolCall = (name: string, args: unknown): Turn => ({ toolCalls: [{ name, arguments: args, id: `call_${name}` }] })
-/** What the model was told of its last call. */
-const toldLast = () => model.requests.at(-1)!.body.messages.findLast(({ role }) => role === 'tool')!.content
+/** The last tool result sent to the model. */
+const lastToolResult = () => model.requests.at(-1)!.body.messages.findLast(({ role }) => role === 'tool')!.content
 const runsWith = async (query: string) => (await service.api('GET', `/api/v1/runs?${query}`)).data.items
 
 describe('an http tool', () => {
-  test('is offered to the model, called with its arguments and an Idempotency-Key, and its answer told', async () => {
+  test('is offered to the model and called with its arguments and an Idempotency-Key, and returns its response', async () => {
     const agent = await newHostedAgent(service, { tools: [http()] })
     model.script([toolCall('order', { item: 'tea', n: 2 }), { text: 'Ordered.' }])
     const { data } = await agent.invoke({ input: { message: 'Order tea.' } })
@@ -74,7 +74,7 @@ describe('an http tool', () => {
     expect([method, url.pathname + url.search, text]).toEqual(['POST', '/orders?tenant=7', '{"item":"tea","n":2}'])
     expect(headers.get('idempotency-key')).toMatch(/^[0-9a-f-]{36}$/)
     expect(headers.get('authorization')).toBeNull()
-    expect(toldLast()).toBe('{"echo":"{\\"item\\":\\"tea\\",\\"n\\":2}"}')
+    expect(lastToolResult()).toBe('{"echo":"{\\"item\\":\\"tea\\",\\"n\\":2}"}')
     expect(model.requests.at(-1)!.body.messages.slice(2)).toMatchObject([
       {
         role: 'assistant',
@@ -84,7 +84,7 @@ describe('an http tool', () => {
     ])
   })
 
-  test('is called under another Idempotency-Key each time', async () => {
+  test('gets a different Idempotency-Key for each call', async () => {
     const agent = await newHostedAgent(service, { tools: [http()] })
     const calls = [1, 2, 3].map((n) => ({ name: 'order', arguments: { item: `${n}` } }))
     model.script([{ toolCalls: calls }, toolCall('order', { item: '4' }), {}])
@@ -92,7 +92,7 @@ describe('an http tool', () => {
     expect(new Set(asked.map(({ headers }) => headers.get('idempotency-key'))).size).toBe(4)
   })
 
-  test('sends a secret that nobody gets to see: not the model, nor events, runs, streams', async () => {
+  test('sends a secret that does not appear in model requests, events, runs or streams', async () => {
     const secret = `s3cr3t-${crypto.randomUUID()}`
     await service.api('PUT', '/api/v1/secrets/ORDER_TOKEN', { value: secret })
     const headers = { authorization: 'Bearer {{secret:ORDER_TOKEN}}' }
@@ -103,7 +103,7 @@ describe('an http tool', () => {
     const runId = await reader.runId()
     await reader.all()
     expect(asked[0]!.headers.get('authorization')).toBe(`Bearer ${secret}`)
-    expect(toldLast()).toBe('{"you_sent":"Bearer •••"}')
+    expect(lastToolResult()).toBe('{"you_sent":"Bearer •••"}')
     const seen = [
       JSON.stringify([reader.frames, model.requests]),
       (await service.api('GET', `/api/v1/runs/${runId}`)).text,
@@ -112,18 +112,18 @@ describe('an http tool', () => {
     for (const text of seen) expect(text).not.toContain(secret)
   })
 
-  test('without EGRESS_ALLOW does not reach an address of the machine, and the model is told why', async () => {
+  test('cannot reach a local address without EGRESS_ALLOW, and the model gets the reason', async () => {
     const closed = await startTestService({ OPENAI_BASE_URL: model.url })
     const agent = await newHostedAgent(closed, { tools: [http()] })
     model.script([toolCall('order', { item: 'tea' }), { text: 'I could not.' }])
     const { data } = await agent.invoke()
     expect(data.status).toBe('completed')
-    expect(toldLast()).toMatch(/127\.0\.0\.1.*EGRESS_ALLOW/)
+    expect(lastToolResult()).toMatch(/127\.0\.0\.1.*EGRESS_ALLOW/)
     expect(asked).toEqual([])
     await closed.stop()
   })
 
-  test('that is slow is given up when its run is cancelled or has no time left', async () => {
+  test('that is slow is aborted when its run times out', async () => {
     const agent = await newHostedAgent(service, { tools: [http()], timeout_seconds: 1 })
     const given = Promise.withResolvers<void>()
     answer = (request) => {
@@ -146,21 +146,21 @@ describe('an agent as a tool', () => {
       tools: [{ type: 'agent', name: 'ask', description: 'Asks.', agent_id: child.agentId }],
       ...more,
     })
-  /** Each model by its name, step for step. */
+  /** Turns by model name, one per step. */
   const script = (turns: Record<string, readonly Turn[]>) =>
     model.script((request: ModelServerRequest, count) => {
       const choose = bySteps(turns[request.body.model] ?? [{}]) as (request: ModelServerRequest, count: number) => Turn
       return choose(request, count)
     })
 
-  test('runs as a child of the run, whose output the model is told', async () => {
+  test('runs as a child run, and the model gets its output', async () => {
     const child = await newHostedAgent(service, { model: 'child', prompt: 'You are {{ROLE}}.' })
     const parent = await parentOf(child)
     const args = { message: 'How many?', ROLE: 'a clerk' }
     script({ parent: [toolCall('ask', args), { text: 'Four.' }], child: [{ text: '4', usage: [3, 1] }] })
     const { data } = await parent.invoke()
     expect(data.output).toEqual({ text: 'Four.' })
-    expect(toldLast()).toBe('{"text":"4"}')
+    expect(lastToolResult()).toBe('{"text":"4"}')
     const [run, ...others] = (await service.api('GET', `/api/v1/runs/${data.run_id}/children`)).data.items
     expect(others).toEqual([])
     expect(run).toMatchObject({
@@ -175,37 +175,39 @@ describe('an agent as a tool', () => {
     expect(asked.map(({ content }) => content)).toEqual(['You are a clerk.', 'How many?'])
   })
 
-  test('that fails, is paused or gone is told to the model, which goes on', async () => {
+  test('that fails, is paused or deleted returns an error to the model, which continues', async () => {
     const child = await newHostedAgent(service, { model: 'child' })
     const parent = await parentOf(child)
     script({ parent: [toolCall('ask', { message: 'x' }), { text: 'No luck.' }], child: [{ status: 400 }] })
     expect((await parent.invoke()).data.output).toEqual({ text: 'No luck.' })
-    expect(toldLast()).toBe(
+    expect(lastToolResult()).toBe(
       `{"error":"the agent's run ended as failed: the model provider answered 400: The script of the test wants this error (scripted_error)"}`,
     )
     await service.api('PATCH', `/api/v1/agents/${child.agentId}`, { status: 'paused' })
     expect((await parent.invoke()).data.status).toBe('completed')
-    expect(toldLast()).toBe('{"error":"the agent is paused"}')
+    expect(lastToolResult()).toBe('{"error":"the agent is paused"}')
     await service.api('DELETE', `/api/v1/agents/${child.agentId}`)
     expect((await parent.invoke()).data.status).toBe('completed')
-    expect(toldLast()).toBe('{"error":"the agent does not exist"}')
+    expect(lastToolResult()).toBe('{"error":"the agent does not exist"}')
   })
 
-  test('that lacks a variable of its prompt is told to the model by its name', async () => {
+  test('with a missing prompt variable returns an error naming it', async () => {
     const parent = await parentOf(await newHostedAgent(service, { prompt: 'You are {{ROLE}}.' }))
     script({ parent: [toolCall('ask', { message: 'x' }), {}] })
     await parent.invoke()
-    expect(toldLast()).toContain('{{ROLE}}')
+    expect(lastToolResult()).toContain('{{ROLE}}')
   })
 
-  test('whose prompt would be gigabytes once it is filled is refused, and the model told the limit', async () => {
+  test('whose filled prompt would be gigabytes returns an error with the limit', async () => {
     const parent = await parentOf(await newHostedAgent(service, { prompt: '{{A}}'.repeat(100_000) }))
     script({ parent: [toolCall('ask', { message: 'x', A: 'x'.repeat(20_000) }), {}] })
     await parent.invoke()
-    expect(toldLast()).toBe(`{"error":"arguments: the agent's prompt, filled in, may have at most 1000000 characters"}`)
+    expect(lastToolResult()).toBe(
+      `{"error":"arguments: the agent's prompt, filled in, may have at most 1000000 characters"}`,
+    )
   })
 
-  test('that calls itself ends at a depth, and every run above it is answered', async () => {
+  test('that calls itself stops at the maximum depth, and every run above completes', async () => {
     const agent = await newHostedAgent(service, { model: 'parent' })
     const tools = [{ type: 'agent', name: 'ask', description: 'Asks.', agent_id: agent.agentId }]
     await service.api('PATCH', `/api/v1/agents/${agent.agentId}`, { tools })
@@ -219,7 +221,7 @@ describe('an agent as a tool', () => {
     expect(told.some((text) => text.includes('more than 8 levels deep'))).toBe(true)
   })
 
-  test('is cancelled with the run that called it', async () => {
+  test('is cancelled with its parent run', async () => {
     const child = await newHostedAgent(service, { model: 'child' })
     const parent = await parentOf(child)
     script({ parent: [toolCall('ask', { message: 'x' })], child: [{ hangs: true }] })
@@ -233,7 +235,7 @@ describe('an agent as a tool', () => {
     expect((await untilStatus(service, below.run_id, 'cancelled')).error_message).toBe('its parent was cancelled')
   })
 
-  test('goes on below no run that was cancelled, whenever that was', async () => {
+  test('does not continue below a cancelled run, whenever it was cancelled', async () => {
     const random = seededRandom('invoke-tools')
     const child = await newHostedAgent(service, { model: 'child' })
     const parent = await parentOf(child)
@@ -251,7 +253,7 @@ describe('an agent as a tool', () => {
     })
   })
 
-  test('that is cancelled itself is told to the model of the run above it', async () => {
+  test('that is cancelled returns an error to the model of its parent', async () => {
     const child = await newHostedAgent(service, { model: 'child' })
     const parent = await parentOf(child)
     script({ parent: [toolCall('ask', { message: 'x' }), { text: 'Never mind.' }], child: [{ hangs: true }] })
@@ -262,10 +264,10 @@ describe('an agent as a tool', () => {
     })
     await service.api('POST', `/api/v1/runs/${below.run_id}/cancel`, { reason: 'enough' })
     expect((await waiting).data.output).toEqual({ text: 'Never mind.' })
-    expect(toldLast()).toBe(`{"error":"the agent's run ended as cancelled: enough"}`)
+    expect(lastToolResult()).toBe(`{"error":"the agent's run ended as cancelled: enough"}`)
   })
 
-  test('ends when the run that called it runs out of time', async () => {
+  test('is cancelled when its parent run times out', async () => {
     const child = await newHostedAgent(service, { model: 'child' })
     const parent = await parentOf(child, { timeout_seconds: 1 })
     script({ parent: [toolCall('ask', { message: 'x' })], child: [{ hangs: true }] })
@@ -293,7 +295,7 @@ describe('an mcp tool', () => {
     await eventually(() => fetch(url).then((response) => response.status > 0))
   })
 
-  test('of a server that nobody here wrote is offered and called', async () => {
+  test('of the reference MCP server is offered and called', async () => {
     const mcp = {
       type: 'mcp',
       name: 'everything',
@@ -313,10 +315,10 @@ describe('an mcp tool', () => {
       ['echo', 'started', undefined],
       ['echo', 'finished', 'Echo: hi'],
     ])
-    expect(toldLast()).toBe('Echo: hi')
+    expect(lastToolResult()).toBe('Echo: hi')
   })
 
-  test('whose server is away fails the run, and says which', async () => {
+  test('whose server is unreachable fails the run, naming the tool', async () => {
     const gone = { type: 'mcp', name: 'gone', description: '', server_url: `http://127.0.0.1:${freePort()}/mcp` }
     const agent = await newHostedAgent(service, { tools: [gone] })
     const { data } = await agent.invoke()

@@ -6,7 +6,7 @@ import { type HostedAgent, newHostedAgent, OutputReader, untilStatus } from '../
 import { bySteps, type ModelServer, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Invoking a hosted agent and being answered when its run is over (docs/specification.md#invoke). */
+/** Invoking a hosted agent and waiting for the run (docs/specification.md#invoke). */
 
 let service: TestService
 let model: ModelServer
@@ -23,12 +23,12 @@ beforeAll(async () => {
 
 beforeEach(() => model.script({}))
 
-/** What the model was last asked. */
+/** The last model request. */
 const asked = () => model.requests.at(-1)!.body
 const runOf = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}`)).data
 
 describe('an invocation', () => {
-  test('is answered with the output of its run, its usage, and no session', async () => {
+  test('returns the output and usage of its run, and no session', async () => {
     model.script({ text: 'Good morning.', usage: [12, 3] })
     const { status, data, headers } = await agent.invoke({ input: { message: 'Hello' } })
     expect(status).toBe(200)
@@ -45,10 +45,10 @@ describe('an invocation', () => {
   test.each<[string, string | undefined, string]>([
     ['a message', '{"message":"Hi"}', 'Hi'],
     ['an empty message', '{"message":"","more":1}', ''],
-    ['a message that is no text', '{"message":{"a":1}}', '{"message":{"a":1}}'],
+    ['a message that is not a string', '{"message":{"a":1}}', '{"message":{"a":1}}'],
     ['no message', '{"b":1.50,"a":[null,"ü"]}', '{"b":1.50,"a":[null,"ü"]}'],
     ['nothing', undefined, '{}'],
-  ])('with %s as its input asks the model exactly that', async (_what, input, told) => {
+  ])('with %s as input sends the model exactly that', async (_what, input, told) => {
     await service.api('POST', `/api/v1/agents/${agent.agentId}/invoke`, input ? `{"input":${input}}` : '{}')
     expect(asked().messages).toEqual([
       { role: 'system', content: 'You help.' },
@@ -56,7 +56,7 @@ describe('an invocation', () => {
     ])
   })
 
-  test('asks the model by the settings of the agent', async () => {
+  test('sends the settings of the agent to the model', async () => {
     const exact = await newHostedAgent(service, { model: 'gpt-x', temperature: 0.25, max_output_tokens: 77 })
     await exact.invoke()
     expect(asked()).toMatchObject({ model: 'gpt-x', temperature: 0.25 })
@@ -66,13 +66,13 @@ describe('an invocation', () => {
     expect(asked().temperature).toBeUndefined()
   })
 
-  test('fills the placeholders of the prompt; what a variable brings along is text', async () => {
+  test('fills the placeholders of the prompt, and does not expand variable values', async () => {
     const greeter = await newHostedAgent(service, { prompt: 'You are {{NAME}} of {{ CO }}, {{NAME}}. {{no such}}' })
     await greeter.invoke({ prompt_variables: { NAME: '{{CO}} $& $1', CO: '', UNUSED: 'x' } })
     expect(asked().messages[0]!.content).toBe('You are {{CO}} $& $1 of , {{CO}} $& $1. {{no such}}')
   })
 
-  test('tells the model the history that the caller sent along, and remembers none of it', async () => {
+  test("sends the caller's history to the model and does not store it", async () => {
     const history = [
       { role: 'user', content: 'My name is Ada.' },
       { role: 'assistant', content: 'Hello Ada.' },
@@ -85,7 +85,7 @@ describe('an invocation', () => {
     expect(asked().messages).toHaveLength(2)
   })
 
-  test('takes any text, also what a database would not', async () => {
+  test('accepts any text, even what Postgres cannot store', async () => {
     const message = 'a\u0000b 🎉 \ud800'
     model.script({ text: 'c\u0000d 🎈' })
     const { data } = await agent.invoke({ input: { message } })
@@ -96,7 +96,7 @@ describe('an invocation', () => {
 })
 
 describe('the record of a run', () => {
-  test('has what it used and cost, the version of the agent that ran, and times in order', async () => {
+  test('has usage, cost, agent version and ordered times', async () => {
     const edited = await newHostedAgent(service)
     await service.api('PATCH', `/api/v1/agents/${edited.agentId}`, { prompt: 'You help a lot.' })
     model.script({ text: 'Done.', usage: [1_000, 200] })
@@ -123,7 +123,7 @@ describe('the record of a run', () => {
     expect(Date.parse(run.started_at)).toBeLessThanOrEqual(Date.parse(run.completed_at))
   })
 
-  test('names the run that it belongs to, hosted or reported, in either case of its id; that run lists it', async () => {
+  test('names its parent run, hosted or reported, which lists it as a child', async () => {
     const { agentId, agentKey } = await newAgent(service.api)
     const start = await service.api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
     const parent = await agent.invoke()
@@ -135,7 +135,7 @@ describe('the record of a run', () => {
     }
   })
 
-  test('is not changed by an edit of the agent while it runs', async () => {
+  test('is not affected by an edit of the agent while it runs', async () => {
     const edited = await newHostedAgent(service, { allow_input_requests: true })
     model.script({ delayMs: 150, text: 'Old.' })
     const running = edited.invoke()
@@ -148,7 +148,7 @@ describe('the record of a run', () => {
 })
 
 describe('in the background', () => {
-  test('an invocation is answered at once, queued; the record of its run tells the rest', async () => {
+  test('returns immediately as queued; the run record has the output later', async () => {
     model.script({ delayMs: 100, text: 'Later.' })
     const { status, data } = await agent.invoke({ background: true })
     expect(status).toBe(202)
@@ -157,7 +157,7 @@ describe('in the background', () => {
     expect(run.output).toEqual({ text: 'Later.' })
   })
 
-  test('a failure is in the record, too', async () => {
+  test('a failure is in the run record', async () => {
     model.script({ status: 401 })
     const { data } = await agent.invoke({ background: true })
     const run = await untilStatus(service, data.run_id, 'failed')
@@ -166,7 +166,7 @@ describe('in the background', () => {
 })
 
 describe('a caller', () => {
-  test('that goes away does not stop its run', async () => {
+  test('that disconnects does not stop its run', async () => {
     const gone = await newHostedAgent(service)
     model.script({ delayMs: 200, text: 'Still here.' })
     const leaving = new AbortController()
@@ -179,7 +179,7 @@ describe('a caller', () => {
     expect(model.aborted).toBe(0)
   })
 
-  test('that has waited long enough is told that the run goes on', async () => {
+  test('that waits longer than INVOKE_WAIT_SECONDS gets 202 while the run continues', async () => {
     const impatient = await startTestService({ OPENAI_BASE_URL: model.url, INVOKE_WAIT_SECONDS: '1' })
     const hosted = await newHostedAgent(impatient)
     model.script({ delayMs: 1_300 })
@@ -194,7 +194,7 @@ describe('a caller', () => {
 describe('a call with an Idempotency-Key', () => {
   const keyed = (): CallOptions => ({ headers: { 'idempotency-key': crypto.randomUUID() } })
 
-  test('that is repeated gets the first answer, and the model is not asked again', async () => {
+  test('that is retried replays the first response without calling the model again', async () => {
     for (const body of [{ input: { n: 1 } }, { background: true }, { start_session: true }]) {
       const options = keyed()
       const first = await agent.invoke(body, options)
@@ -207,7 +207,7 @@ describe('a call with an Idempotency-Key', () => {
     }
   })
 
-  test('that is repeated while the first is under way is a CONFLICT, and one run', async () => {
+  test('that is retried while the first is running is CONFLICT, and creates one run', async () => {
     model.script({ delayMs: 150 })
     const alone = await newHostedAgent(service)
     const options = keyed()
@@ -220,7 +220,7 @@ describe('a call with an Idempotency-Key', () => {
     expect((await service.api('GET', `/api/v1/runs?agent_id=${alone.agentId}`)).data.items).toHaveLength(1)
   })
 
-  test('and a stream that is repeated is the same run, told from the beginning, finished or not', async () => {
+  test('and a stream that is retried streams the same run from the beginning, finished or not', async () => {
     model.script({ text: ['a', 'b', 'c', 'd'], intervalMs: 60 })
     const options = keyed()
     const count = model.requests.length
@@ -238,7 +238,7 @@ describe('a call with an Idempotency-Key', () => {
     expect(model.requests).toHaveLength(count + 1)
   })
 
-  test('of another API key is another call', async () => {
+  test('with another API key is a new request', async () => {
     const options = keyed()
     const first = await agent.invoke({}, options)
     const second = await agent.invoke({}, { ...options, key: agent.agentKey })
@@ -250,7 +250,7 @@ describe('cancelling', () => {
   const cancel = (runId: string, body: object = {}, options: CallOptions = {}) =>
     service.api('POST', `/api/v1/runs/${runId}/cancel`, body, options)
 
-  test('stops the model at once, and tells whoever waits, in one piece or in a stream', async () => {
+  test('aborts the model call, and ends waiting calls and streams', async () => {
     model.script({ hangs: true })
     const alone = await newHostedAgent(service)
     const before = model.aborted
@@ -278,7 +278,7 @@ describe('cancelling', () => {
     expect((await cancel(run.run_id)).data).toMatchObject({ status: 'cancelled', already: true })
   })
 
-  test('a run that is over is a CONFLICT that says how', async () => {
+  test('an ended run is CONFLICT, naming its status', async () => {
     const { data } = await agent.invoke()
     const { status, error } = await cancel(data.run_id)
     expect([status, error!.code]).toEqual([409, 'CONFLICT'])
@@ -286,8 +286,8 @@ describe('cancelling', () => {
   })
 })
 
-describe('places', () => {
-  test('are for so many runs at once; the others wait in line, are driven in order, and can be cancelled there', async () => {
+describe('slots', () => {
+  test('limit concurrent runs; the others are queued, run in order, and can be cancelled in the queue', async () => {
     const env = { OPENAI_BASE_URL: model.url, HOSTED_RUNS_AT_ONCE: '1', HOSTED_RUNS_QUEUED: '3' }
     const narrow = await startTestService(env)
     const hosted = await newHostedAgent(narrow)
@@ -314,7 +314,7 @@ describe('places', () => {
     await narrow.stop()
   })
 
-  test('go to workspaces in turn: one with many runs in line does not keep another waiting', async () => {
+  test('go to workspaces in turn: a long queue of one workspace does not block another', async () => {
     const narrow = await startTestService({ OPENAI_BASE_URL: model.url, HOSTED_RUNS_AT_ONCE: '1' })
     const [busy, quiet] = [await newTenant(narrow), await newTenant(narrow)]
     const [many, one] = [await newHostedAgent(busy), await newHostedAgent(quiet)]
@@ -332,7 +332,7 @@ describe('places', () => {
   })
 })
 
-test('the document names the three outcomes of an invocation, and the frames of a stream', async () => {
+test('the OpenAPI document lists the outcomes of an invocation and the stream', async () => {
   const { paths, components } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
   const { responses } = paths['/api/v1/agents/{agentId}/invoke'].post
   const answers = (status: number) =>

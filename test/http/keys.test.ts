@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { isWellFormedKey } from '../../src/keys/token.ts'
 import { type AuthApp, authApp, verdict } from './auth-app.ts'
 
-/** Keys of a workspace (docs/specification.md#managing-keys). */
+/** Managing the keys of a workspace (docs/specification.md#managing-keys). */
 
 let app: AuthApp
 let owner: string
@@ -21,7 +21,7 @@ const listed = async (query: string, key = owner) => {
 }
 
 describe('POST /api/v1/keys', () => {
-  test('makes a workspace key that works at once', async () => {
+  test('creates a workspace key that works immediately', async () => {
     const expiresAt = inAnHour()
     const { status, data } = await post('/api/v1/keys', { name: 'ci', expires_at: expiresAt })
     expect(status).toBe(200)
@@ -44,7 +44,7 @@ describe('POST /api/v1/keys', () => {
     expect((await app.call('GET', '/api/v1/keys', { key: data.key })).status).toBe(200)
   })
 
-  test('is shown once: neither the list nor the database has it', async () => {
+  test('shows the key once: neither the list nor the database contains it', async () => {
     const { data } = await post('/api/v1/keys', { name: 'secret' })
     const { text } = await app.call('GET', '/api/v1/keys', { key: owner })
     expect(text).toContain(data.key_id)
@@ -59,29 +59,29 @@ describe('POST /api/v1/keys', () => {
     ['an empty name', { name: '' }, 'name: expected at least 1 character'],
     ['a long name', { name: 'x'.repeat(201) }, 'name: expected at most 200 characters'],
     ['NUL in the name', { name: 'a\0b' }, 'name: expected text without the character U+0000'],
-    ['a name that is no string', { name: 7 }, 'name: expected'],
+    ['a name that is not a string', { name: 7 }, 'name: expected'],
     ['an unknown field', { name: 'a', scope: 'all' }, 'scope: unknown field'],
     [
-      'an expiry that has passed',
+      'an expiry in the past',
       { name: 'a', expires_at: '2020-01-31T09:30:00Z' },
       'expires_at: expected a time in the future',
     ],
-    ['an expiry that is no time', { name: 'a', expires_at: 'tomorrow' }, 'expires_at: expected'],
-    ['a body that is no object', [], 'body: expected a JSON object'],
+    ['an expiry that is not a timestamp', { name: 'a', expires_at: 'tomorrow' }, 'expires_at: expected'],
+    ['a body that is not an object', [], 'body: expected a JSON object'],
   ]
-  test.each(refused)('refuses %s', async (_, body, message) => {
+  test.each(refused)('rejects %s', async (_, body, message) => {
     const answer = await post('/api/v1/keys', body)
     expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
     expect(answer.error?.message).toStartWith(message)
   })
 
-  test('takes any RFC 3339 timestamp, and null', async () => {
+  test('accepts any RFC 3339 expiry, and null', async () => {
     const { data } = await post('/api/v1/keys', { name: 'a', expires_at: '2290-01-31T11:30:00.5+02:00' })
     expect(data.expires_at).toBe('2290-01-31T09:30:00.500Z')
     expect((await post('/api/v1/keys', { name: 'a', expires_at: null })).data.expires_at).toBeNull()
   })
 
-  test('repeated with its Idempotency-Key it gives the same key, and makes one', async () => {
+  test('a retry with the same Idempotency-Key replays the key and creates one', async () => {
     const headers = { 'idempotency-key': 'make-one' }
     const first = await post('/api/v1/keys', { name: 'once' }, headers)
     const again = await post('/api/v1/keys', { name: 'once' }, headers)
@@ -92,10 +92,10 @@ describe('POST /api/v1/keys', () => {
     expect(verdict(await post('/api/v1/keys', { name: 'twice' }, headers))).toBe('409 CONFLICT')
   })
 
-  test('repeated after its answer was lost it replaces the text nobody has seen', async () => {
+  test('a retry after a lost response replaces the key that was never delivered', async () => {
     const headers = { 'idempotency-key': 'lost-answer' }
     const lost = await post('/api/v1/keys', { name: 'lost' }, headers)
-    // As a crash between storing the key and storing the answer leaves it.
+    // Simulates a crash between storing the key and storing the response.
     await app.sql`update idempotency_keys set status = null, response = null where idem_key = 'lost-answer'`
     const { data } = await post('/api/v1/keys', { name: 'lost' }, headers)
     expect(data.key_id).toBe(lost.data.key_id)
@@ -105,7 +105,7 @@ describe('POST /api/v1/keys', () => {
 })
 
 describe('POST /api/v1/agents/:agentId/keys', () => {
-  test('makes a key for that agent, with or without a name', async () => {
+  test('creates a key for that agent, with or without a name', async () => {
     const agentId = await app.newAgent()
     const { data } = await post(`/api/v1/agents/${agentId.toUpperCase()}/keys`)
     expect(data).toMatchObject({ type: 'agent', agent_id: agentId, name: null, status: 'active' })
@@ -115,7 +115,7 @@ describe('POST /api/v1/agents/:agentId/keys', () => {
     expect([named.data.name, named.data.status]).toEqual(['prod', 'active'])
   })
 
-  test('an agent that does not exist, is archived or is another tenant’s: NOT_FOUND', async () => {
+  test('an unknown, archived or foreign agent is NOT_FOUND', async () => {
     const archived = await app.newAgent()
     await app.call('DELETE', `/api/v1/agents/${archived}`, { key: owner })
     const tenant = await app.newWorkspace()
@@ -126,7 +126,7 @@ describe('POST /api/v1/agents/:agentId/keys', () => {
 })
 
 describe('GET /api/v1/keys', () => {
-  test('filters by type, agent and status; newest first', async () => {
+  test('filters by type, agent and status, and sorts newest first', async () => {
     const tenant = await app.newWorkspace()
     const call = (path: string, body: unknown = {}) => app.call('POST', path, { key: tenant.key, body })
     const agentId = await app.newAgent({}, tenant.key)
@@ -148,7 +148,7 @@ describe('GET /api/v1/keys', () => {
     expect(await listed(`type=agent&status=revoked&agent_id=${agentId}`, tenant.key)).toEqual([])
   })
 
-  test('pages through all without gap or repeat', async () => {
+  test('paginates without gaps or repeats', async () => {
     const tenant = await app.newWorkspace()
     for (let i = 0; i < 6; i++) await app.call('POST', '/api/v1/keys', { key: tenant.key, body: { name: `${i}` } })
     const seen: string[] = []
@@ -164,7 +164,7 @@ describe('GET /api/v1/keys', () => {
     expect(pages).toBe(3)
   })
 
-  test('refuses what it does not know', async () => {
+  test('rejects invalid query parameters', async () => {
     for (const query of ['status=dead', 'type=any', 'agent_id=x', 'limit=0', 'limit=201', 'cursor=x', 'page=2'])
       expect(verdict(await app.call('GET', `/api/v1/keys?${query}`, { key: owner }))).toBe('400 VALIDATION_ERROR')
   })
@@ -180,7 +180,7 @@ describe('GET /api/v1/keys', () => {
 })
 
 describe('POST /api/v1/keys/:keyId/revoke', () => {
-  test('answers with the record; repeating it changes nothing', async () => {
+  test('returns the key record, and is idempotent', async () => {
     const { keyId } = await app.newKey()
     const first = await post(`/api/v1/keys/${keyId}/revoke`)
     expect(first.data).toMatchObject({ key_id: keyId, status: 'revoked', revoked_at: expect.any(String) })
@@ -189,13 +189,13 @@ describe('POST /api/v1/keys/:keyId/revoke', () => {
     expect([again.status, again.data]).toEqual([200, first.data])
   })
 
-  test('a workspace key may revoke itself', async () => {
+  test('a workspace key can revoke itself', async () => {
     const { key, keyId } = await app.newKey()
     expect((await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key })).status).toBe(200)
     expect(verdict(await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key }))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('no key, or another tenant’s: NOT_FOUND, and it lives on', async () => {
+  test('an unknown or foreign key is NOT_FOUND, and a foreign key keeps working', async () => {
     const tenant = await app.newWorkspace()
     expect(verdict(await post(`/api/v1/keys/${crypto.randomUUID()}/revoke`))).toBe('404 NOT_FOUND')
     expect(verdict(await post(`/api/v1/keys/${tenant.keyId}/revoke`))).toBe('404 NOT_FOUND')
@@ -207,7 +207,7 @@ describe('POST /api/v1/keys/:keyId/revoke', () => {
 })
 
 describe('POST /api/v1/keys/:keyId/rotate', () => {
-  test('without a grace the old key dies at once; the new one is like it', async () => {
+  test('without a grace period the old key stops working immediately; the new one has its settings', async () => {
     const expiresAt = inAnHour()
     const { key, keyId } = await app.newKey({ name: 'deploy', expires_at: expiresAt })
     const { status, data } = await post(`/api/v1/keys/${keyId}/rotate`)
@@ -218,7 +218,7 @@ describe('POST /api/v1/keys/:keyId/rotate', () => {
     expect((await app.call('GET', '/reading', { key: data.key })).status).toBe(200)
   })
 
-  test('with a grace both work until it is over', async () => {
+  test('with a grace period both keys work until it ends', async () => {
     const agentId = await app.newAgent()
     const { key, keyId } = await app.newAgentKey(agentId)
     const { data } = await post(`/api/v1/keys/${keyId}/rotate`, { grace_seconds: 60 })
@@ -231,7 +231,7 @@ describe('POST /api/v1/keys/:keyId/rotate', () => {
     expect(await listed(`agent_id=${agentId}&status=expired`)).toEqual([keyId])
   })
 
-  test('a grace never lengthens the life of a key', async () => {
+  test('a grace period never extends the expiry of a key', async () => {
     const expiresAt = new Date(app.clock.now() + 5_000).toISOString()
     const { keyId } = await app.newKey({ expires_at: expiresAt })
     await post(`/api/v1/keys/${keyId}/rotate`, { grace_seconds: 86_400 })
@@ -240,7 +240,7 @@ describe('POST /api/v1/keys/:keyId/rotate', () => {
     expect(old.expires_at).toBe(expiresAt)
   })
 
-  test('a key that is dead or has been rotated already: CONFLICT that says what to do', async () => {
+  test('a revoked, expired or already rotated key is CONFLICT', async () => {
     const revoked = await app.newKey()
     await post(`/api/v1/keys/${revoked.keyId}/revoke`)
     expect(verdict(await post(`/api/v1/keys/${revoked.keyId}/rotate`))).toBe('409 CONFLICT')
@@ -254,7 +254,7 @@ describe('POST /api/v1/keys/:keyId/rotate', () => {
     expect(again.error?.message).toContain(data.key_id)
   })
 
-  test('repeated after its answer was lost it gives a key that works', async () => {
+  test('a retry after a lost response returns a working key', async () => {
     const { keyId } = await app.newKey()
     const headers = { 'idempotency-key': 'lost-rotation' }
     const lost = await post(`/api/v1/keys/${keyId}/rotate`, {}, headers)
@@ -264,7 +264,7 @@ describe('POST /api/v1/keys/:keyId/rotate', () => {
     expect((await app.call('GET', '/reading', { key: data.key })).status).toBe(200)
   })
 
-  test('refuses a grace out of bounds, no key, another tenant’s', async () => {
+  test('rejects an invalid grace period, and an unknown or foreign key', async () => {
     const { keyId } = await app.newKey()
     for (const grace_seconds of [-1, 86_401, 1.5, '60', null])
       expect(verdict(await post(`/api/v1/keys/${keyId}/rotate`, { grace_seconds }))).toBe('400 VALIDATION_ERROR')

@@ -16,7 +16,7 @@ import {
 } from '../support/feeds.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
-/** Who may open a feed, what of it, and for how long (docs/specification.md#feed-tokens). */
+/** Authentication, scope and lifetime of feeds (docs/specification.md#feed-tokens). */
 
 let service: TestService
 let aheadMs = 0
@@ -30,8 +30,8 @@ const LIVE = '/api/v1/live'
 const ofRun = (runId: string) => `/api/v1/runs/${runId}/stream`
 const verdict = ({ status, error }: Answer) => `${status} ${error?.code}`
 
-/** Asks for a feed as a client of its protocol does, and answers what is said instead. */
-function refusal(at: TestService, path: string, options: FeedOptions = {}): Promise<Answer> {
+/** Requests a feed as a client of its protocol does, and returns the HTTP response. */
+function rejection(at: TestService, path: string, options: FeedOptions = {}): Promise<Answer> {
   const { key = null, token, headers } = options
   const query = token === undefined ? '' : `?token=${encodeURIComponent(token)}`
   const handshake = path === LIVE ? HANDSHAKE : {}
@@ -47,7 +47,7 @@ async function newKey({ api }: Tenant): Promise<{ key: string; key_id: string }>
   return (await api('POST', '/api/v1/keys', { name: 'of a watcher' })).data
 }
 
-/** Both kinds of feed, of everything the key or token may see. */
+/** Opens a WebSocket and an event stream with all events that the key or token may see. */
 async function openBoth(tenant: Tenant, options: FeedOptions = {}) {
   const socket = await LiveSocket.open(tenant, options)
   await socket.subscribe('s', { filter: { kind: 'event' } })
@@ -56,61 +56,61 @@ async function openBoth(tenant: Tenant, options: FeedOptions = {}) {
   return { socket, stream, items: () => [socket.items('s'), stream.items] as const }
 }
 
-describe('a feed is refused with the envelope, before any upgrade,', () => {
+describe('a feed is rejected with the envelope, before any upgrade,', () => {
   const feeds = [LIVE, ALL, ofRun(NO_RUN)]
 
-  test('without a key, or with one that is none', async () => {
+  test('without a valid key or token', async () => {
     const unknown = mintToken('workspace').text
     for (const path of feeds) {
       for (const options of [{}, { key: 'x' }, { key: unknown }, { token: 'x' }, { token: mintToken('feed').text }]) {
-        const answer = await refusal(service, path, options)
+        const answer = await rejection(service, path, options)
         expect([path, options, verdict(answer)]).toEqual([path, options, '401 UNAUTHENTICATED'])
         expect(answer.headers.get('www-authenticate')).toBe('Bearer')
       }
-      expect(verdict(await refusal(service, path, { headers: { authorization: 'Basic eDp5' } }))).toBe(
+      expect(verdict(await rejection(service, path, { headers: { authorization: 'Basic eDp5' } }))).toBe(
         '401 UNAUTHENTICATED',
       )
     }
   })
 
-  test('with a key in the address, where it would end up in logs: even a good one', async () => {
+  test('with a key in the URL, even a valid one', async () => {
     const { agentKey } = await newReporter(service.api)
     for (const path of feeds)
       for (const token of [service.workspaceKey, agentKey])
-        expect((await refusal(service, path, { token })).error).toEqual({
+        expect((await rejection(service, path, { token })).error).toEqual({
           code: 'UNAUTHENTICATED',
           message: 'do not put API keys in URLs; create a feed token with POST /api/v1/feed-tokens',
         })
   })
 
-  test('in a workspace that is suspended', async () => {
+  test('in a suspended workspace', async () => {
     const tenant = await newTenant(service)
     const token = await newToken(tenant)
     const body = { status: 'suspended' }
     await service.api('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, body, { key: OPERATOR_TOKEN })
     for (const path of feeds)
       for (const options of [{ key: tenant.workspaceKey }, { token }])
-        expect(verdict(await refusal(service, path, options))).toBe('403 FORBIDDEN')
+        expect(verdict(await rejection(service, path, options))).toBe('403 FORBIDDEN')
   })
 
-  test('past the rate of its key, with Retry-After', async () => {
+  test('over the rate limit of its key, with Retry-After', async () => {
     const strict = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '3' })
     const spent = async (key: string) => {
-      for (let i = 0; i < 3; i++) await refusal(strict, ALL, { key, headers: { 'last-event-id': 'x' } })
+      for (let i = 0; i < 3; i++) await rejection(strict, ALL, { key, headers: { 'last-event-id': 'x' } })
     }
     await spent(strict.workspaceKey)
     for (const path of feeds) {
-      const answer = await refusal(strict, path, { key: strict.workspaceKey })
+      const answer = await rejection(strict, path, { key: strict.workspaceKey })
       expect([path, verdict(answer), answer.headers.has('retry-after')]).toEqual([path, '429 RATE_LIMITED', true])
     }
     await strict.stop()
   })
 
   test('for a run that does not exist', async () => {
-    expect(verdict(await refusal(service, ofRun(NO_RUN), { key: service.workspaceKey }))).toBe('404 NOT_FOUND')
+    expect(verdict(await rejection(service, ofRun(NO_RUN), { key: service.workspaceKey }))).toBe('404 NOT_FOUND')
   })
 
-  test('without a handshake: the address takes WebSocket clients only', async () => {
+  test('without a WebSocket handshake on the WebSocket URL', async () => {
     const plain = await service.api('GET', LIVE)
     expect([verdict(plain), plain.error?.message]).toEqual([
       '400 VALIDATION_ERROR',
@@ -121,7 +121,7 @@ describe('a feed is refused with the envelope, before any upgrade,', () => {
 })
 
 describe('a feed token', () => {
-  test('opens every feed by ?token=, and in the header too', async () => {
+  test('opens every feed, in ?token= or in the header', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -136,7 +136,7 @@ describe('a feed token', () => {
     }
   })
 
-  test('for one run sees that run only', async () => {
+  test('for one run sees only that run', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const [runId, other] = [await agent.start(), await agent.start()]
@@ -159,13 +159,13 @@ describe('a feed token', () => {
       expect(await socket.ask({ op: 'subscribe', id: 'x', filter: { run_id } })).toEqual([
         { op: 'error', id: 'x', code: 'FORBIDDEN', message: forbidden },
       ])
-    expect(verdict(await refusal(service, ofRun(other), { token }))).toBe('403 FORBIDDEN')
+    expect(verdict(await rejection(service, ofRun(other), { token }))).toBe('403 FORBIDDEN')
     const filtered = await service.api('GET', `${ALL}?run_id=${other}&token=${token}`, undefined, { key: null })
     expect([verdict(filtered), filtered.error?.message]).toEqual(['403 FORBIDDEN', forbidden])
     await Promise.all([socket.close(), stream.close(), mine.close()])
   })
 
-  test('for one agent, or of an agent’s key, sees that agent only', async () => {
+  test('for one agent, or created with an agent key, sees only that agent', async () => {
     const tenant = await newTenant(service)
     const [agent, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
     const [runId, otherRun] = [await agent.start(), await other.start()]
@@ -178,14 +178,14 @@ describe('a feed token', () => {
       for (const each of items()) expect(numbersOf(each)).toEqual([0, 1])
       const [answer] = await socket.ask({ op: 'subscribe', id: 'x', filter: { agent_id: other.agentId } })
       expect(answer).toMatchObject({ op: 'error', code: 'FORBIDDEN' })
-      expect(verdict(await refusal(service, ofRun(otherRun), { token: tokens[i] }))).toBe('403 FORBIDDEN')
+      expect(verdict(await rejection(service, ofRun(otherRun), { token: tokens[i] }))).toBe('403 FORBIDDEN')
       await Promise.all([socket.close(), stream.close()])
     }
   })
 })
 
 describe('an open feed ends', () => {
-  test('when its token expires, or its key: 4001', async () => {
+  test('with 4001 when its token or key expires', async () => {
     const tenant = await newTenant(service)
     const expires_at = new Date(Date.now() + 600_000).toISOString()
     const { data } = await tenant.api('POST', '/api/v1/keys', { name: 'short', expires_at })
@@ -203,11 +203,11 @@ describe('an open feed ends', () => {
     await Promise.all([lasting.socket.close(), lasting.stream.close()])
   })
 
-  /** Each kills what was opened with `key`. */
-  const deaths = {
+  /** Each ends the feeds that were opened with `key`. */
+  const endings = {
     'its key is revoked': [4001, ({ api }: Tenant, id: string) => api('POST', `/api/v1/keys/${id}/revoke`, {})],
     'its key is rotated': [4001, ({ api }: Tenant, id: string) => api('POST', `/api/v1/keys/${id}/rotate`, {})],
-    'its key is rotated and the grace is over': [
+    'its key is rotated and the grace period is over': [
       4001,
       ({ api }: Tenant, id: string) => api('POST', `/api/v1/keys/${id}/rotate`, { grace_seconds: 1 }),
     ],
@@ -218,12 +218,12 @@ describe('an open feed ends', () => {
     ],
   } as const
 
-  test.each(Object.entries(deaths))('when %s', async (what, [code, kill]) => {
+  test.each(Object.entries(endings))('when %s', async (what, [code, invalidate]) => {
     const tenant = await newTenant(service)
     const { key, key_id } = await newKey(tenant)
     const feeds = [await openBoth(tenant, { key }), await openBoth(tenant, { token: await newToken(tenant, {}, key) })]
     const unharmed = await LiveSocket.open(tenant)
-    expect((await kill(tenant, key_id)).status).toBe(200)
+    expect((await invalidate(tenant, key_id)).status).toBe(200)
     if (what.includes('grace'))
       for (const { socket, stream } of feeds) expect([socket.closed, stream.ended]).toEqual([undefined, undefined])
     for (const { socket, stream } of feeds) {
@@ -237,7 +237,7 @@ describe('an open feed ends', () => {
     if (!isAlone) await unharmed.close()
   })
 
-  test('when its agent is archived: those of its keys, and of tokens for it', async () => {
+  test('when its agent is archived, for agent keys and for tokens limited to the agent', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const feeds = [
@@ -254,7 +254,7 @@ describe('an open feed ends', () => {
     await Promise.all([lasting.socket.close(), lasting.stream.close()])
   })
 
-  test('with the answer to the revocation: nothing that is acknowledged after it is sent to feeds open or opening', async () => {
+  test('by the time revocation is acknowledged: open and opening feeds get nothing acknowledged later', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -262,7 +262,7 @@ describe('an open feed ends', () => {
       const { key, key_id } = await newKey(tenant)
       const before = await openBoth(tenant, { key })
       const feeds: (LiveSocket | LiveStream)[] = [before.socket, before.stream]
-      // Each a little later than the one before it, so that the revocation meets them in every state.
+      // Each opens a little later than the last, so that the revocation meets them in every state.
       const opening = Array.from({ length: 18 }, async (_, i) => {
         for (let turn = 0; turn < i; turn++) await new Promise((resolve) => setImmediate(resolve))
         if (i % 3 > 0) feeds.push(await LiveStream.open(tenant, i % 3 === 1 ? ALL : ofRun(runId), { key }))
@@ -291,18 +291,18 @@ describe('FEED_ORIGINS', () => {
   const PAGE = 'https://app.example.com'
   const FEEDS = [LIVE, ALL]
 
-  /** What a page of this origin gets: `open`, or why not. */
+  /** `open` if a page of this origin may open the feed, otherwise the error. */
   async function opened(at: TestService, path: string, origin: string | undefined): Promise<string> {
     const options = { key: at.workspaceKey, headers: origin === undefined ? undefined : { origin } }
     if (path === LIVE) {
       const socket = await LiveSocket.open(at, options).catch(() => null)
-      if (socket === null) return verdict(await refusal(at, path, options))
+      if (socket === null) return verdict(await rejection(at, path, options))
       await socket.close()
       return 'open'
     }
     const stream = await LiveStream.open(at, path, options)
     await stream.close()
-    return stream.status === 200 ? 'open' : verdict(await refusal(at, path, options))
+    return stream.status === 200 ? 'open' : verdict(await rejection(at, path, options))
   }
 
   test('lets in the pages it names, those of the service itself, and what is no page', async () => {
@@ -322,21 +322,21 @@ describe('FEED_ORIGINS', () => {
       ])
         expect([path, origin, await opened(strict, path, origin)]).toEqual([path, origin, '403 FORBIDDEN'])
     }
-    // Who has no key learns nothing of the list.
+    // Without a key the error does not reveal the origin list.
     for (const path of FEEDS)
-      expect(verdict(await refusal(strict, path, { headers: { origin: 'https://evil.example.com' } }))).toBe(
+      expect(verdict(await rejection(strict, path, { headers: { origin: 'https://evil.example.com' } }))).toBe(
         '401 UNAUTHENTICATED',
       )
     await strict.stop()
   })
 
-  test('unset lets in every page', async () => {
+  test('allows every origin when unset', async () => {
     for (const path of FEEDS)
       for (const origin of [PAGE, 'null', undefined]) expect(await opened(service, path, origin)).toBe('open')
   })
 })
 
-describe('open feeds are bounded', () => {
+describe('open feeds are limited', () => {
   async function fill(at: TestService, tenant: Tenant, count: number) {
     const opening = Array.from({ length: count * 3 }, async (_, i) => {
       if (i % 2 === 0) return LiveSocket.open(tenant).catch(() => null)
@@ -348,12 +348,12 @@ describe('open feeds are bounded', () => {
     return open
   }
 
-  test('by FEED_CONNECTIONS: 503 with Retry-After, until one ends', async () => {
+  test('by FEED_CONNECTIONS: 503 with Retry-After until one closes', async () => {
     const small = await startTestService({ FEED_CONNECTIONS: '4' })
     const [tenant, other] = [await newTenant(small), await newTenant(small)]
     const open = await fill(small, tenant, 4)
     for (const path of [LIVE, ALL]) {
-      const answer = await refusal(small, path, { key: other.workspaceKey })
+      const answer = await rejection(small, path, { key: other.workspaceKey })
       expect([path, verdict(answer), answer.headers.get('retry-after')]).toEqual([path, '503 UNAVAILABLE', '10'])
     }
     await open[0].close()
@@ -362,12 +362,12 @@ describe('open feeds are bounded', () => {
     await small.stop()
   })
 
-  test('by FEED_CONNECTIONS_PER_WORKSPACE: 429 with Retry-After, and others have room', async () => {
+  test('by FEED_CONNECTIONS_PER_WORKSPACE: 429 with Retry-After, other workspaces are not affected', async () => {
     const small = await startTestService({ FEED_CONNECTIONS_PER_WORKSPACE: '3' })
     const [tenant, other] = [await newTenant(small), await newTenant(small)]
     const open = await fill(small, tenant, 3)
     for (const path of [LIVE, ALL]) {
-      const answer = await refusal(small, path, { key: tenant.workspaceKey })
+      const answer = await rejection(small, path, { key: tenant.workspaceKey })
       expect([path, verdict(answer), answer.headers.get('retry-after')]).toEqual([path, '429 RATE_LIMITED', '10'])
     }
     const theirs = await openBoth(other)

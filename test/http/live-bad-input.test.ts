@@ -5,13 +5,13 @@ import { gauge, LiveSocket, newReporter, newTenant, numbersOf, type Reporter, ty
 import { converse } from '../support/http-app.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** What clients of live feeds get wrong, and that nobody else notices (docs/specification.md#feeds). */
+/** Invalid input from clients of live feeds, which must not affect other connections (docs/specification.md#feeds). */
 
 let service: TestService
 let tenant: Tenant
 let agent: Reporter
 let runId: string
-/** Watches all along. */
+/** A second client that stays connected during all tests. */
 let witness: LiveSocket
 let reported = 0
 
@@ -25,10 +25,10 @@ beforeAll(async () => {
 })
 afterAll(() => witness.close())
 
-/** Without the start of the run, which may come late. */
+/** Events only: the start of the run may arrive late. */
 const watch = (socket: LiveSocket) => socket.subscribe('all', { filter: { kind: 'event' } })
 
-/** The others are unharmed: they get what happens, and none of them was closed. */
+/** Expects the other connections to be open and to get the next event. */
 async function expectUnharmed(...others: LiveSocket[]): Promise<void> {
   await agent.events(runId, [{ type: 'step', payload: { n: reported++ } }])
   for (const socket of [witness, ...others]) {
@@ -46,34 +46,30 @@ const NO_CURSOR = 'after: expected the cursor of an activity, or 0 for the oldes
 const NO_RATE = 'max_per_second: expected a whole number from 1 to 10000'
 const nested = (depth: number, open: string, close: string) => open.repeat(depth) + close.repeat(depth)
 
-describe('a message that is none gets an error, and the connection goes on:', () => {
+describe('an invalid message gets an error and keeps the connection:', () => {
   const MESSAGES: [what: string, text: string, message: string][] = [
-    ['half of one', '{"op":"ping"', 'the message is not JSON'],
-    ['nothing', '', 'the message is not JSON'],
-    ['two', '{"op":"ping"}{"op":"ping"}', 'the message is not JSON'],
+    ['truncated JSON', '{"op":"ping"', 'the message is not JSON'],
+    ['an empty message', '', 'the message is not JSON'],
+    ['two messages in one', '{"op":"ping"}{"op":"ping"}', 'the message is not JSON'],
     ['a list', '[{"op":"ping"}]', NO_OBJECT],
     ['a number', '3', NO_OBJECT],
     ['null', 'null', NO_OBJECT],
     ['text', '"ping"', NO_OBJECT],
-    ['60,000 lists in each other', nested(30_000, '[', ']'), NO_OBJECT],
-    ['60,000 lists that are not closed', '['.repeat(60_000), 'the message is not JSON'],
-    [
-      'objects in each other',
-      `{"op":"ping","x":${nested(8_000, '{"a":', '')}1${'}'.repeat(8_000)}}`,
-      'x: unknown field; ',
-    ],
+    ['30,000 nested lists', nested(30_000, '[', ']'), NO_OBJECT],
+    ['60,000 unclosed lists', '['.repeat(60_000), 'the message is not JSON'],
+    ['nested objects', `{"op":"ping","x":${nested(8_000, '{"a":', '')}1${'}'.repeat(8_000)}}`, 'x: unknown field; '],
     ['no op', '{}', `op: ${OPS} nothing`],
-    ['an op that is none', '{"op":"publish"}', `op: ${OPS} "publish"`],
-    ['the name of something inherited', '{"op":"__proto__"}', `op: ${OPS} "__proto__"`],
+    ['an unknown op', '{"op":"publish"}', `op: ${OPS} "publish"`],
+    ['an op named like an inherited property', '{"op":"__proto__"}', `op: ${OPS} "__proto__"`],
     ['an op in capitals', '{"op":"PING"}', `op: ${OPS} "PING"`],
     ['an op that is a number', '{"op":7}', `op: ${OPS} 7`],
-    ['an op that is deep', `{"op":${nested(30_000, '[', ']')}}`, `op: ${OPS} [[[`],
-    ['a ping with more in it', '{"op":"ping","id":"a"}', 'id: unknown field; ping takes none'],
-    ['a subscription without a name', '{"op":"subscribe"}', ID],
-    ['an empty name', '{"op":"subscribe","id":""}', ID],
-    ['a name that is a number', '{"op":"subscribe","id":1}', ID],
-    ['a name of 60,000 characters', `{"op":"subscribe","id":"${'x'.repeat(60_000)}"}`, ID],
-    ['the same for its end', `{"op":"unsubscribe","id":"${'x'.repeat(60_000)}"}`, ID],
+    ['an op that is deeply nested', `{"op":${nested(30_000, '[', ']')}}`, `op: ${OPS} [[[`],
+    ['a ping with an extra field', '{"op":"ping","id":"a"}', 'id: unknown field; ping takes none'],
+    ['a subscription without an id', '{"op":"subscribe"}', ID],
+    ['an empty id', '{"op":"subscribe","id":""}', ID],
+    ['an id that is a number', '{"op":"subscribe","id":1}', ID],
+    ['an id of 60,000 characters', `{"op":"subscribe","id":"${'x'.repeat(60_000)}"}`, ID],
+    ['an unsubscribe id of 60,000 characters', `{"op":"unsubscribe","id":"${'x'.repeat(60_000)}"}`, ID],
   ]
 
   test.each(MESSAGES)('%s', async (_what, text, message) => {
@@ -87,7 +83,7 @@ describe('a message that is none gets an error, and the connection goes on:', ()
     await socket.close()
   })
 
-  test('bytes', async () => {
+  test('a binary message', async () => {
     const socket = await LiveSocket.open(tenant)
     await watch(socket)
     for (const bytes of [new Uint8Array(0), Buffer.from('{"op":"ping"}'), new Uint8Array(65_000)])
@@ -99,7 +95,7 @@ describe('a message that is none gets an error, and the connection goes on:', ()
   })
 })
 
-describe('a subscription that makes no sense is refused by name, and the others go on:', () => {
+describe('an invalid subscription is rejected, naming the field, and keeps the others:', () => {
   const nothing = (fields: string) => `filter: nothing can match: no kind of activity satisfies ${fields} together`
   const REQUESTS: [fields: object, message: string][] = [
     [{ fliter: {} }, 'fliter: unknown field; subscribe takes id, filter, after, max_per_second'],
@@ -146,13 +142,13 @@ describe('a subscription that makes no sense is refused by name, and the others 
     const [answer, ...more] = await witness.ask({ op: 'subscribe', id, ...fields })
     expect([answer.op, answer.id, answer.code, more]).toEqual(['error', id, 'VALIDATION_ERROR', []])
     expect(answer.message).toStartWith(message)
-    // Nothing was kept of it: the name is free.
+    // The id is still free.
     await witness.subscribe(id)
     expect(await witness.ask({ op: 'unsubscribe', id })).toEqual([])
     await expectUnharmed()
   })
 
-  test('a name that is in use, and one that is not', async () => {
+  test('a duplicate id is CONFLICT, and an unknown id is NOT_FOUND', async () => {
     const conflict = {
       op: 'error',
       id: 'all',
@@ -165,7 +161,7 @@ describe('a subscription that makes no sense is refused by name, and the others 
     await expectUnharmed()
   })
 
-  test('more than a hundred: ten thousand get an error each, the first hundred go on', async () => {
+  test('over a hundred subscriptions, each further one gets an error and the first hundred keep working', async () => {
     const socket = await LiveSocket.open(tenant)
     for (let i = 0; i < 10_000; i++) socket.send({ op: 'subscribe', id: i === 0 ? 'all' : `${i}` })
     await socket.until(() => socket.said('subscribed').length + socket.said('error').length === 10_000)
@@ -182,7 +178,7 @@ describe('a subscription that makes no sense is refused by name, and the others 
   })
 })
 
-describe('an event stream that makes no sense is refused by name:', () => {
+describe('an invalid event stream request is rejected, naming the parameter:', () => {
   const QUERIES: [query: string, message: string][] = [
     [
       'levl=warn',
@@ -205,7 +201,7 @@ describe('an event stream that makes no sense is refused by name:', () => {
     expect(error?.message).toContain(message)
   })
 
-  test('a Last-Event-ID that is none of ours; a run takes no filter', async () => {
+  test('rejects an invalid Last-Event-ID, and a filter on the stream of a run', async () => {
     for (const path of ['/api/v1/stream?after=0', `/api/v1/runs/${runId}/stream`]) {
       const { status, error } = await tenant.api('GET', path, undefined, { headers: { 'last-event-id': 'x y' } })
       expect([status, error?.code]).toEqual([400, 'VALIDATION_ERROR'])
@@ -216,7 +212,7 @@ describe('an event stream that makes no sense is refused by name:', () => {
   })
 })
 
-describe('a message that is too large ends the connection with 1009, and nobody else’s:', () => {
+describe('a message that is too large closes only its connection, with 1009:', () => {
   test.each([64 * 1024 + 1, 1024 * 1024])('%d bytes', async (length) => {
     const socket = await LiveSocket.open(tenant)
     await watch(socket)
@@ -227,7 +223,7 @@ describe('a message that is too large ends the connection with 1009, and nobody 
   })
 })
 
-describe('what is hardly a WebSocket', () => {
+describe('malformed WebSocket requests', () => {
   const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
   const VERSION = 'Sec-WebSocket-Version: 13\r\n'
   const UPGRADE = 'Upgrade: websocket\r\nConnection: Upgrade\r\n'
@@ -240,7 +236,7 @@ describe('what is hardly a WebSocket', () => {
 
   const HANDSHAKES: [what: string, line: string, headers: string, answer: RegExp, body: string][] = [
     ['no Sec-WebSocket-Key', GET, UPGRADE + VERSION, /^HTTP\/1.1 400 /, INCOMPLETE],
-    ['half a Sec-WebSocket-Key', GET, `${UPGRADE + VERSION}Sec-WebSocket-Key: abc\r\n`, /^HTTP\/1.1 400 /, INCOMPLETE],
+    ['a short Sec-WebSocket-Key', GET, `${UPGRADE + VERSION}Sec-WebSocket-Key: abc\r\n`, /^HTTP\/1.1 400 /, INCOMPLETE],
     // Bun gives this answer, which is the one of RFC 6455 section 4.4.
     ['no version', GET, UPGRADE + KEY, /^HTTP\/1.1 426 .*\r\nSec-WebSocket-Version: 13\r\n/, ''],
     [
@@ -277,22 +273,22 @@ describe('what is hardly a WebSocket', () => {
 
   const FRAMES: [what: string, frame: Buffer][] = [
     ['a frame without a mask', Buffer.from([0x81, 2, 0x7b, 0x7d])],
-    ['text that is no UTF-8', frameOf('{"op":"\xff\xfe"}')],
+    ['text that is not UTF-8', frameOf('{"op":"\xff\xfe"}')],
     ['a reserved opcode', frameOf('{}', 0x83)],
     ['reserved bits', frameOf('{}', 0xf1)],
     ['a fragmented ping', frameOf('{}', 0x09)],
-    ['the continuation of nothing', frameOf('{}', 0x80)],
+    ['a continuation without a first frame', frameOf('{}', 0x80)],
     ['a length of 2^63', Buffer.from([0x81, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])],
   ]
 
-  test.each(FRAMES)('%s ends its connection', async (_what, frame) => {
+  test.each(FRAMES)('%s closes its connection', async (_what, frame) => {
     const { text, closed } = await converse(port(), [head(GET, UPGRADE + KEY + VERSION), 20, frame])
     expect([text.startsWith('HTTP/1.1 101 '), closed]).toEqual([true, true])
     await expectUnharmed()
     await eventually(async () => (await gauge(service, 'feed_connections')) === 1)
   })
 
-  test('a client that asks without end and reads nothing is ended, and takes no memory', async () => {
+  test('a client that sends endlessly and reads nothing is disconnected, with bounded memory', async () => {
     const socket = connect(port(), '127.0.0.1')
     socket.on('error', () => {})
     socket.write(head(GET, UPGRADE + KEY + VERSION))

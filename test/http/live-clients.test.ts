@@ -8,11 +8,10 @@ import { type Activity, gauge, LiveSocket, newReporter, numbered, numbersOf } fr
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Live feeds as clients see them that nobody here wrote (docs/specification.md#feeds). Bun has no EventSource of its
- * own.
+ * Live feeds through third-party clients (docs/specification.md#feeds). Bun has no EventSource.
  */
 
-/** The package itself: Bun gives its own WebSocket to whoever imports it by its name. */
+/** The package itself: Bun replaces an import of `ws` with its own WebSocket. */
 const WS = join(import.meta.dir, '..', '..', 'node_modules', 'ws', 'wrapper.mjs')
 const { default: WsClient } = (await import(WS)) as { default: typeof WsPackage }
 
@@ -37,17 +36,17 @@ async function restart(): Promise<void> {
 const bearer = () => ({ authorization: `Bearer ${service.workspaceKey}` })
 const newToken = async () => (await service.api('POST', '/api/v1/feed-tokens', {})).data.token as string
 
-/** Something that follows all events, and comes back by itself. */
+/** A client that follows all events and reconnects by itself. */
 interface Follower {
   readonly items: readonly Activity[]
-  /** How often it was connected. */
+  /** Number of connections made. */
   readonly opened: number
-  /** Tells whether it may miss something. */
+  /** Number of gap messages received. */
   readonly gaps: number
   close(): void
 }
 
-/** What both WebSockets have in common: the interface of browsers. */
+/** The browser interface that both WebSocket classes share. */
 type SocketClass = new (
   url: string,
   options: object,
@@ -60,7 +59,7 @@ type SocketClass = new (
   close(): void
 }
 
-/** As the README tells clients to: the cursor of the last activity is where the next subscription begins. */
+/** Resumes after the cursor of the last activity, as the README recommends. */
 function followSocket(Socket: SocketClass, query: string, headers: object): Follower {
   const follower = { items: [] as Activity[], opened: 0, gaps: 0, close: () => {} }
   let cursor: string | undefined
@@ -83,7 +82,7 @@ function followSocket(Socket: SocketClass, query: string, headers: object): Foll
     socket.onclose = () => {
       if (!isOver) setTimeout(open, 20)
     }
-    // The package would end the process for an error that nobody listens to.
+    // Without a listener the package would crash the process.
     socket.onerror = () => {}
     follower.close = () => {
       isOver = true
@@ -105,17 +104,17 @@ function followStream(query: string, headers: object): Follower {
   return follower
 }
 
-test('clients of every kind come back by themselves after restarts, and miss and double nothing', async () => {
+test('clients of every kind reconnect after restarts without gaps or repeats', async () => {
   const agent = await newReporter(service.api)
   const runId = await agent.start()
   const token = await newToken()
   const followers: Record<string, Follower> = {
     'WebSocket of Bun, key in the header': followSocket(WebSocket as never, '', bearer()),
-    'WebSocket of Bun, token in the address': followSocket(WebSocket as never, `?token=${token}`, {}),
+    'WebSocket of Bun, token in the URL': followSocket(WebSocket as never, `?token=${token}`, {}),
     'ws, key in the header': followSocket(WsClient as never, '', bearer()),
-    'ws, token in the address': followSocket(WsClient as never, `?token=${token}`, {}),
+    'ws, token in the URL': followSocket(WsClient as never, `?token=${token}`, {}),
     'eventsource, key in the header': followStream('', bearer()),
-    'eventsource, token in the address': followStream(`&token=${token}`, {}),
+    'eventsource, token in the URL': followStream(`&token=${token}`, {}),
   }
   const all = Object.values(followers)
   await eventually(async () => (await gauge(service, 'feed_subscriptions')) === all.length)
@@ -123,7 +122,7 @@ test('clients of every kind come back by themselves after restarts, and miss and
   await eventually(() => all.every(({ items }) => items.length === 5))
   let next = 5
   for (let round = 0; round < 2; round++) {
-    // While they are connected, while the service stops, and while they are away.
+    // While they are connected, while the service stops, and while they are disconnected.
     const reporting = (async () => {
       for (let i = 0; i < 40; i++) await agent.events(runId, numbered(3, next + 3 * i)).catch(() => {})
     })()
@@ -150,7 +149,7 @@ test('clients of every kind come back by themselves after restarts, and miss and
 })
 
 describe('EventSource', () => {
-  test('is stopped by the end of a run, once it has all of it', async () => {
+  test('stops reconnecting once it has the whole run', async () => {
     const agent = await newReporter(service.api)
     const runId = await agent.start()
     const statuses: number[] = []
@@ -173,7 +172,7 @@ describe('EventSource', () => {
     expect(items.at(-1)?.run?.status).toBe('completed')
   })
 
-  test('is told of a gap, and goes on from there', async () => {
+  test('gets a gap and continues from there', async () => {
     const agent = await newReporter(service.api)
     const runId = await agent.start()
     const follower = followStream(`&run_id=${runId}&after=abc123.7`, bearer())
@@ -183,7 +182,7 @@ describe('EventSource', () => {
     follower.close()
   })
 
-  test('gives up when it is refused, and is told how', async () => {
+  test('closes with the status when it is rejected', async () => {
     const source = new EventSource(`${service.url}/api/v1/stream?token=x`)
     const codes: unknown[] = []
     source.addEventListener('error', ({ code }) => codes.push(code))
@@ -196,7 +195,7 @@ describe('the ws package', () => {
   const open = (headers: Record<string, string>) =>
     new WsClient(`${service.url.replace('http', 'ws')}/api/v1/live`, { headers })
 
-  test('gets the reason for a refusal as the answer to its handshake', async () => {
+  test('gets the error of a rejection as the handshake response', async () => {
     const socket = open({ authorization: 'Bearer x' })
     const response = await new Promise<IncomingMessage>((resolve) =>
       socket.on('unexpected-response', (_request, answer) => resolve(answer)),
@@ -210,7 +209,7 @@ describe('the ws package', () => {
     })
   })
 
-  test('gets text messages, pongs of the protocol, and the close code', async () => {
+  test('gets text messages, protocol pongs and the close code', async () => {
     const { data } = await service.api('POST', '/api/v1/keys', { name: 'short' })
     const socket = open({ authorization: `Bearer ${data.key}` })
     await new Promise((resolve) => socket.on('open', resolve))
@@ -221,7 +220,7 @@ describe('the ws package', () => {
     const message = new Promise((resolve) => socket.on('message', (bytes, isBinary) => resolve([`${bytes}`, isBinary])))
     socket.send('{"op":"ping"}')
     expect(await message).toEqual(['{"op":"pong"}', false])
-    // In three parts, as the protocol allows.
+    // One message in three fragments.
     const whole = new Promise((resolve) => socket.on('message', (bytes) => resolve(JSON.parse(`${bytes}`).op)))
     for (const [part, fin] of [
       ['{"op":"subs', false],

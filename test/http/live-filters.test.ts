@@ -3,7 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { gauge, LiveSocket, LiveStream, newReporter, newTenant, type Tenant } from '../support/feeds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** How many different filters a workspace may have on its open feeds. */
+/** The limit on distinct filters of the open feeds of a workspace. */
 
 const MAX = 3
 const MESSAGE = `the open feeds of a workspace may use at most ${MAX} distinct filters (FEED_FILTERS_PER_WORKSPACE)`
@@ -16,7 +16,7 @@ beforeAll(async () => {
   tenant = await newTenant(service)
 })
 
-test('one more different filter is refused on either protocol, equal ones and those of others are not', async () => {
+test('rejects a distinct filter over the limit on both protocols, but not equal ones or other workspaces', async () => {
   const socket = await LiveSocket.open(tenant)
   for (const type of ['a', 'b']) await socket.subscribe(type, { filter: { type } })
   const stream = await LiveStream.open(tenant, '/api/v1/stream?type=c')

@@ -1,7 +1,7 @@
 import type { Api } from '../support/api.ts'
 import { type Activity, newReporter } from '../support/feeds.ts'
 
-/** A condition that feeds take, and what it means. */
+/** A feed filter and the activities it matches. */
 export interface FilterCase {
   readonly name: string
   readonly filter: Readonly<Record<string, string | readonly string[]>>
@@ -10,13 +10,13 @@ export interface FilterCase {
 
 export interface Fleet {
   readonly cases: readonly FilterCase[]
-  /** Reports everything. @returns how many activities that makes */
+  /** Reports everything. @returns the number of activities */
   play(): Promise<number>
 }
 
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
-/** Two agents and three runs whose activity has every value that a filter can ask for. Nothing is reported yet. */
+/** Two agents and three runs whose activity has every value that a filter can match. Reports nothing yet. */
 export async function newFleet(api: Api): Promise<Fleet> {
   const [a, b] = [await newReporter(api), await newReporter(api)]
   const runIds = Array.from({ length: 3 }, () => Bun.randomUUIDv7())
@@ -68,7 +68,7 @@ function casesOf(agentIds: readonly string[], runIds: readonly string[]): Filter
     is('an agent', { agent_id: a }, ({ agent_id }) => agent_id === a),
     is('an agent in capitals', { agent_id: b.toUpperCase() }, ({ agent_id }) => agent_id === b),
     is('either agent', { agent_id: [a, b] }, () => true),
-    is('an agent nobody has', { agent_id: crypto.randomUUID() }, () => false),
+    is('an unknown agent', { agent_id: crypto.randomUUID() }, () => false),
     is('a run', { run_id: second }, ({ run_id }) => run_id === second),
     is('one of two runs', { run_id: [third, first] }, ({ run_id }) => run_id !== second),
     is('a run of another agent', { agent_id: a, run_id: second }, () => false),
@@ -77,12 +77,12 @@ function casesOf(agentIds: readonly string[], runIds: readonly string[]): Filter
     is('runs', { kind: 'run' }, ({ kind }) => kind === 'run'),
     is('two kinds', { kind: ['task', 'run'] }, ({ kind }) => kind !== 'event'),
     is('a type', { type: 'llm.call' }, (each) => typeOf(each) === 'llm.call'),
-    is('a type that nothing else begins with', { type: 'llm.c' }, () => false),
-    is('a type of other letters', { type: 'Größe 📏' }, (each) => typeOf(each) === 'Größe 📏'),
-    is('the start of a type', { type: 'llm.call*' }, (each) => typeOf(each)?.startsWith('llm.call') === true),
+    is('a prefix of a type without a star', { type: 'llm.c' }, () => false),
+    is('a type with non-ASCII characters', { type: 'Größe 📏' }, (each) => typeOf(each) === 'Größe 📏'),
+    is('a type prefix', { type: 'llm.call*' }, (each) => typeOf(each)?.startsWith('llm.call') === true),
     is('any type', { type: '*' }, ({ kind }) => kind === 'event'),
-    is('the start of a type that holds a star', { type: 'a*' }, (each) => typeOf(each) === 'a*b'),
-    is('types and starts', { type: ['llm', 'tool.*'] }, (each) => /^(llm|tool\..*)$/.test(typeOf(each) ?? '')),
+    is('a prefix of a type that contains a star', { type: 'a*' }, (each) => typeOf(each) === 'a*b'),
+    is('types and prefixes', { type: ['llm', 'tool.*'] }, (each) => /^(llm|tool\..*)$/.test(typeOf(each) ?? '')),
     ...LEVELS.map((level, rank) => is(`level ${level}`, { level }, (each) => rankOf(each) >= rank)),
     is('the lower of two levels', { level: ['error', 'warn'] }, (each) => rankOf(each) >= 2),
     is('a status of runs and tasks', { status: 'completed' }, (each) => statusOf(each) === 'completed'),
@@ -93,7 +93,7 @@ function casesOf(agentIds: readonly string[], runIds: readonly string[]): Filter
     is('one of two tags', { tag: ['eu', 'nowhere'] }, (each) => hasTag(each, 'eu')),
     is('a tag and a status', { tag: 'prod', status: 'failed' }, ({ run }) => run?.status === 'failed'),
     is(
-      'all that events have',
+      'every condition on events',
       { agent_id: [a, b], run_id: [first, second], kind: ['event', 'run'], type: ['tool.*', 'llm*'], level: 'warn' },
       (each) => each.run_id !== third && /^(tool\.|llm)/.test(typeOf(each) ?? '') && rankOf(each) >= 2,
     ),

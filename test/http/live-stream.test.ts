@@ -40,7 +40,7 @@ async function endedRun(agent: Reporter): Promise<string> {
 }
 
 describe('an event stream', () => {
-  test('has the headers of one, those of every answer, and lets pages of other origins read it', async () => {
+  test('has the event stream headers, the common headers and CORS', async () => {
     const tenant = await newTenant(service)
     const runId = await (await newReporter(tenant.api)).start()
     for (const path of [ALL, ofRun(runId)]) {
@@ -56,7 +56,7 @@ describe('an event stream', () => {
     }
   })
 
-  test('says at once where it stands, before anything has happened: a browser that is cut off resumes there', async () => {
+  test('sends its cursor immediately, so that a client can resume before any activity', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -73,7 +73,7 @@ describe('an event stream', () => {
     await resumed.close()
   })
 
-  test('gives each activity as one frame: its cursor as id, its kind as event', async () => {
+  test('sends each activity as one frame with its cursor as id and its kind as event', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const stream = await LiveStream.open(tenant, ALL)
@@ -91,7 +91,7 @@ describe('an event stream', () => {
     await stream.close()
   })
 
-  test('takes each filter as a query parameter, repeated for several values', async () => {
+  test('accepts each filter as a query parameter, repeated for several values', async () => {
     const tenant = await newTenant(service)
     const fleet = await newFleet(tenant.api)
     const path = (filter: object, more: string[][] = []) => {
@@ -115,7 +115,7 @@ describe('an event stream', () => {
     }
   })
 
-  test('is broken by no line break, wherever a payload has one', async () => {
+  test('keeps frames intact whatever line breaks a payload contains', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -136,7 +136,7 @@ describe('an event stream', () => {
     }
   })
 
-  test('carries much, in order and whole, to a reader of any speed', async () => {
+  test('delivers many large events completely and in order', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -152,7 +152,7 @@ describe('an event stream', () => {
 })
 
 describe('the stream of a run', () => {
-  test('gives what happens in that run alone, and ends itself when the run does', async () => {
+  test('has only the activity of that run, and ends when the run ends', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const [runId, other] = [await agent.start(), await agent.start()]
@@ -170,7 +170,7 @@ describe('the stream of a run', () => {
     expect(stream.items.at(-1)?.run).toMatchObject({ status: 'failed', error_message: 'it broke' })
   })
 
-  test('of a run that has ended gives all of it, or what follows a cursor, and ends', async () => {
+  test('of an ended run sends everything, or what follows a cursor, and ends', async () => {
     const tenant = await newTenant(service)
     const runId = await endedRun(await newReporter(tenant.api))
     const whole = await readToEnd(tenant, `${ofRun(runId)}?after=0`)
@@ -179,12 +179,12 @@ describe('the stream of a run', () => {
       const rest = await readToEnd(tenant, `${ofRun(runId)}?after=${cursor}`)
       expect(rest.items).toEqual(whole.items.slice(i + 1))
     }
-    // Nothing happens from now on.
+    // Without a cursor there is nothing to send.
     const now = await readToEnd(tenant, ofRun(runId))
     expect([now.status, now.items]).toEqual([200, []])
   })
 
-  test('ends with the end of the run, wherever in its replay it stands then', async () => {
+  test('ends completely when the run ends during its replay', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     for (let round = 0; round < 5; round++) {
@@ -204,7 +204,7 @@ describe('the stream of a run', () => {
     }
   })
 
-  test('answers 204 to a client that has all of a run that has ended, and to no other', async () => {
+  test('answers 204 only to a client that has everything of an ended run', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await endedRun(agent)
@@ -215,14 +215,14 @@ describe('the stream of a run', () => {
     expect((await readToEnd(tenant, `${ofRun(runId)}?after=${last}`)).status).toBe(204)
     const missed = await readToEnd(tenant, ofRun(runId), { 'last-event-id': before })
     expect([missed.status, missed.items]).toEqual([200, items.slice(-1)])
-    // A late report is something new.
+    // A late event is new activity.
     await agent.events(runId, [{ type: 'late' }])
     const late = await readToEnd(tenant, ofRun(runId), { 'last-event-id': last })
     expect([late.status, late.items.map(({ event }) => event?.type)]).toEqual([200, ['late']])
     await eventually(async () => (await gauge(service, 'feed_connections')) === 0)
   })
 
-  test('exists for runs of the workspace only, and for the agent’s own', async () => {
+  test('is limited to runs of the workspace, and for an agent key to runs of its agent', async () => {
     const [tenant, stranger] = [await newTenant(service), await newTenant(service)]
     const [agent, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
     const runId = await endedRun(agent)
@@ -240,7 +240,7 @@ describe('the stream of a run', () => {
 })
 
 describe('an event stream resumes', () => {
-  test('after Last-Event-ID, which goes before ?after', async () => {
+  test('after Last-Event-ID, which takes precedence over ?after', async () => {
     const tenant = await newTenant(service)
     const runId = await endedRun(await newReporter(tenant.api))
     const { items } = await readToEnd(tenant, `${ofRun(runId)}?after=0`)
@@ -255,7 +255,7 @@ describe('an event stream resumes', () => {
     await everything.close()
   })
 
-  test('with a gap where that cannot be: another journal, or a position past the end', async () => {
+  test('with a gap after a cursor of another journal or a position past the end', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -281,7 +281,7 @@ describe('an event stream resumes', () => {
   })
 })
 
-test('nobody sees the activity of another workspace, nor another agent’s with the key of one', async () => {
+test('shows no activity of another workspace, and with an agent key none of another agent', async () => {
   const [ours, theirs] = [await newTenant(service), await newTenant(service)]
   const [mine, other, stranger] = [
     await newReporter(ours.api),
@@ -313,14 +313,14 @@ test('nobody sees the activity of another workspace, nor another agent’s with 
   }
 })
 
-test('a client that leaves frees its place, idle or in the midst of much', async () => {
+test('a client that disconnects frees its connection, idle or while it receives', async () => {
   const tenant = await newTenant(service)
   const agent = await newReporter(tenant.api)
   const runId = await agent.start()
   await agent.events(runId, numbered(3_000))
   const paths = [ALL, `${ALL}?after=0`, ofRun(runId), `${ofRun(runId)}?after=0`]
   const streams = await Promise.all([...paths, ...paths, ...paths].map((path) => LiveStream.open(tenant, path)))
-  // It has a head and no body, so that nobody would ever read one.
+  // HEAD has no body, so it must not hold a connection.
   const head = await fetch(service.url + ALL, {
     method: 'HEAD',
     headers: { authorization: `Bearer ${tenant.workspaceKey}` },

@@ -14,7 +14,7 @@ import { inParallel } from '../support/in-parallel.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
 import { newFleet } from './live-fleet.ts'
 
-/** The WebSocket of docs/specification.md#websocket: what is said on it, and what a subscription gets. */
+/** The WebSocket of docs/specification.md#websocket: its messages, and what a subscription gets. */
 
 let service: TestService
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 const epochOf = ({ cursor }: SocketMessage) => cursor!.split('.')[0]
 
-/** Waits until a subscription has so many, and makes sure that it gets no more. */
+/** Waits until a subscription has `count` items, and for any that follow. */
 async function settled(socket: LiveSocket, id: string, count: number): Promise<Activity[]> {
   await socket.until(() => socket.items(id).length >= count)
   await socket.ask({ op: 'ping' })
@@ -31,7 +31,7 @@ async function settled(socket: LiveSocket, id: string, count: number): Promise<A
 }
 
 describe('on a WebSocket', () => {
-  test('a subscription is answered, gets what happens from then on, and ends when asked', async () => {
+  test('a subscription is confirmed, gets new activity, and ends on unsubscribe', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -65,7 +65,7 @@ describe('on a WebSocket', () => {
     await agent.events(runId, [{ type: 'later' }])
     await settled(socket, 'another', 1)
     expect(socket.items('mine')).toHaveLength(1)
-    // Its name is free again.
+    // Its id is free again.
     await socket.subscribe('mine', { after: 0, filter: { kind: 'event' } })
     expect(await settled(socket, 'mine', 3)).toHaveLength(3)
     await socket.close()
@@ -79,7 +79,7 @@ describe('on a WebSocket', () => {
     await socket.close()
   })
 
-  test('a client that leaves is forgotten with all its subscriptions', async () => {
+  test('a client that disconnects is removed with all its subscriptions', async () => {
     const tenant = await newTenant(service)
     const [before, subscriptions] = [
       await gauge(service, 'feed_connections'),
@@ -95,8 +95,8 @@ describe('on a WebSocket', () => {
   })
 })
 
-describe('many subscriptions on one connection get exactly what each asked for', () => {
-  async function expectTheirs(socket: LiveSocket, fleet: Awaited<ReturnType<typeof newFleet>>, count: number) {
+describe('many subscriptions on one connection each get exactly what matches', () => {
+  async function expectMatches(socket: LiveSocket, fleet: Awaited<ReturnType<typeof newFleet>>, count: number) {
     const all = await settled(socket, fleet.cases[0].name, count)
     expect(all).toHaveLength(count)
     for (const { name, matches } of fleet.cases) {
@@ -106,25 +106,25 @@ describe('many subscriptions on one connection get exactly what each asked for',
     }
   }
 
-  test('as it happens, and replayed', async () => {
+  test('live and replayed', async () => {
     const tenant = await newTenant(service)
     const fleet = await newFleet(tenant.api)
     const [live, replayed] = [await LiveSocket.open(tenant), await LiveSocket.open(tenant)]
     for (const { name, filter } of fleet.cases) await live.subscribe(name, { filter })
     const count = await fleet.play()
-    await expectTheirs(live, fleet, count)
+    await expectMatches(live, fleet, count)
     for (const { name, filter } of fleet.cases) await replayed.subscribe(name, { filter, after: 0 })
-    await expectTheirs(replayed, fleet, count)
+    await expectMatches(replayed, fleet, count)
     await live.close()
     await replayed.close()
   })
 })
 
-describe('nobody sees', () => {
+describe('a client does not see', () => {
   test('the activity of another workspace, live or replayed, whatever the filter', async () => {
     const [ours, theirs] = [await newTenant(service), await newTenant(service)]
     const [ourAgent, theirAgent] = [await newReporter(ours.api), await newReporter(theirs.api)]
-    // They stand next to each other in the journal, in the same frames.
+    // Rows of both workspaces share journal frames.
     const work = async (agent: typeof ourAgent) => {
       const runId = await agent.start({ tags: ['shared'], external_run_id: 'the same' })
       for (let i = 0; i < 10; i++) await agent.events(runId, numbered(3))
@@ -158,7 +158,7 @@ describe('nobody sees', () => {
     }
   })
 
-  test('another agent with the key of one', async () => {
+  test('activity of another agent with an agent key', async () => {
     const tenant = await newTenant(service)
     const [mine, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
     const socket = await LiveSocket.open(tenant, { key: mine.agentKey })
@@ -185,11 +185,11 @@ describe('nobody sees', () => {
   })
 })
 
-describe('an activity holds what reading it gives,', () => {
+describe('an activity equals what the API returns,', () => {
   const PAYLOAD =
     '{"whole":1.0,"large":12345678901234567890,"tiny":1e-400,"zero":-0,"nul":"\\u0000","text":"a\\nb\\u2028\u2028</x>",' +
     '\n"list":[\r\n1,\n\n2\r]\n,"__proto__":{"x":[]},"":null,"twice":1,"twice":2}'
-  /** Line breaks between the tokens are no part of the value. */
+  /** Line breaks between tokens are not part of the value. */
   const oneLine = (json: string) => json.replace(/[\r\n]+/g, ' ')
   const squeezed = (json: string) => json.replace(/[\r\n ]+/g, '')
 
@@ -216,7 +216,7 @@ describe('an activity holds what reading it gives,', () => {
     expect(squeezed(read.text)).toContain(`"payload":${squeezed(PAYLOAD)},`)
   })
 
-  test('value for value: tasks and runs, these without input and output', async () => {
+  test('value for value: tasks, and runs without input and output', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const parent = await agent.start()
@@ -272,7 +272,7 @@ describe('an activity holds what reading it gives,', () => {
 })
 
 describe('max_per_second', () => {
-  test('thins one subscription and says how many it left out, also after the last ones', async () => {
+  test('limits one subscription and reports how many it skipped, also at the end', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -282,7 +282,7 @@ describe('max_per_second', () => {
     await socket.subscribe('thin', { filter, max_per_second: 5 })
     const startedMs = performance.now()
     for (let i = 0; i < 20; i++) await agent.events(runId, numbered(20, i * 20))
-    // Nothing more happens, and still it is told of the last ones.
+    // The skipped count arrives even without further activity.
     await socket.until(() => socket.items('thin').length + socket.skipped('thin') === 400)
     const seconds = (performance.now() - startedMs) / 1_000
     expect(numbersOf(socket.items('all'))).toEqual(numbered(400).map(({ payload }) => payload.n))
@@ -291,7 +291,7 @@ describe('max_per_second', () => {
     expect(thin.length).toBeWithin(5, 5 * (Math.ceil(seconds) + 1) + 1)
     expect([socket.skipped('all'), thin[0]]).toEqual([0, socket.items('all')[0]])
 
-    // The next second lets some through again.
+    // The next second allows more.
     let reported = 400
     await eventually(async () => {
       await agent.events(runId, numbered(1, reported++))
@@ -302,8 +302,8 @@ describe('max_per_second', () => {
   })
 })
 
-describe('a subscription begins', () => {
-  test('after 0 with everything, after a cursor or a bare position with what follows it', async () => {
+describe('a subscription starts', () => {
+  test('with everything after 0, and with what follows after a cursor or a position', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -325,7 +325,7 @@ describe('a subscription begins', () => {
       expect((await socket.subscribe(id, { filter, after })).recovered).toBe(true)
       expect(numbersOf(await settled(socket, id, count))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].slice(-count))
     }
-    // All of them have gone live, without a gap and without a repeat.
+    // All of them continue live without gaps or repeats.
     await agent.events(runId, numbered(1, 10))
     const ids = socket.said('subscribed').map(({ id }) => id!)
     for (const id of ids) {
@@ -337,7 +337,7 @@ describe('a subscription begins', () => {
     await socket.close()
   })
 
-  test('now unless it says otherwise: without what had been acknowledged, with what is acknowledged after', async () => {
+  test('now by default: without events acknowledged before it, with those acknowledged after', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -355,7 +355,7 @@ describe('a subscription begins', () => {
     await socket.close()
   })
 
-  test('with a gap, and then all there is, after a cursor of a journal that is gone', async () => {
+  test('with a gap and then everything after a cursor of a lost journal', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     await agent.events(await agent.start(), numbered(3))
@@ -368,7 +368,7 @@ describe('a subscription begins', () => {
     await socket.close()
   })
 
-  test('with a gap, and then what happens, after a position that this journal has not reached', async () => {
+  test('with a gap and then new activity after a position past the end of the journal', async () => {
     const tenant = await newTenant(service)
     const agent = await newReporter(tenant.api)
     const runId = await agent.start()
@@ -390,7 +390,7 @@ describe('a subscription begins', () => {
   })
 })
 
-test('a service that stops says closing with the cursors to resume from, then 1001; nothing is missed or doubled', async () => {
+test('shutdown sends closing with resume cursors, then 1001; resuming has no gaps or repeats', async () => {
   const first = await startTestService({ PORT: `${freePort()}` })
   const agent = await newReporter(first.api)
   const runId = await agent.start()
@@ -406,7 +406,7 @@ test('a service that stops says closing with the cursors to resume from, then 10
     acknowledged.push(n)
   }
   for (let n = 0; n < 20; n++) await report(n)
-  // In the midst of more of them, some of which are refused.
+  // Stops in the middle of further reports, some of which fail.
   const reporting = inParallel(numbered(60, 20), ({ payload }) => report(payload.n).catch(() => {}), 4)
   await eventually(() => acknowledged.length > 30, { intervalMs: 1 })
   await first.stop()
@@ -436,7 +436,7 @@ test('a service that stops says closing with the cursors to resume from, then 10
       const { recovered } = await again.subscribe(id, { filter, after: closing.cursors![id] })
       expect(recovered).toBe(true)
     }
-    // The one cursor of the whole connection serves a client that keeps no more; it may repeat some.
+    // The cursor of the whole connection also works, but may repeat some activity.
     await again.subscribe('coarse', { filter: filters.all, after: closing.cursor })
     const both = (id: string) => [...socket.items(id), ...again.items(id)]
     const coarse = () => new Set([...socket.items('all'), ...again.items('coarse')].map(({ cursor }) => cursor)).size

@@ -7,7 +7,7 @@ import { type Backends, callTurn, eventsOf, type ScriptedAgent, startBackends, t
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Agents that call agents, whose runs wait for a person (docs/specification.md#pauses). */
+/** Agents as tools whose runs pause for a person (docs/specification.md#pauses). */
 
 let service: TestService
 let sql: Sql
@@ -32,7 +32,7 @@ const asTool = ({ agentId }: ScriptedAgent, name: string, more: object = {}) => 
   agent_id: agentId,
   ...more,
 })
-/** An agent that calls each of these once, at the same time. */
+/** An agent that calls each of these once, concurrently. */
 const parentOf = (children: readonly ScriptedAgent[], more: object = {}, text = 'all done') => {
   const names = children.map((_, index) => `ask_${index}`)
   const turns = [callTurn(...names.map((name) => [name, { message: `for ${name}` }] as const)), { text }]
@@ -44,8 +44,8 @@ const decide = (id: string, decision: 'approve' | 'reject' = 'approve', options:
 const record = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}`)).data
 const childrenOf = async (runId: string) => (await service.api('GET', `/api/v1/runs/${runId}/children`)).data.items
 
-describe('a child run that asks for an approval', () => {
-  test('pauses its parent; the decision is answered about the parent, once both have gone on', async () => {
+describe('a child run that requests an approval', () => {
+  test('pauses its parent; the decision returns the outcome of the parent', async () => {
     const below = await child()
     const above = await parentOf([below])
     const { status, data } = await above.invoke()
@@ -77,7 +77,7 @@ describe('a child run that asks for an approval', () => {
     ])
   })
 
-  test('three levels deep, pauses and wakes every run above it', async () => {
+  test('three levels deep, pauses and resumes every run above it', async () => {
     const bottom = await child()
     const middle = await parentOf([bottom], {}, 'middle done')
     const top = await parentOf([middle], {}, 'top done')
@@ -90,7 +90,7 @@ describe('a child run that asks for an approval', () => {
     expect([bottom, middle, top].map((agent) => agent.requests().length)).toEqual([2, 2, 2])
   })
 
-  test('two at once: one is told after the other, in any order, and the parent goes on after both', async () => {
+  test('two at once can be decided in any order, and the parent resumes after both', async () => {
     for (const order of [
       [0, 1],
       [1, 0],
@@ -113,7 +113,7 @@ describe('a child run that asks for an approval', () => {
     }
   })
 
-  test('while another child is still at work: the parent waits for both and asks only then', async () => {
+  test('pauses the parent only when no other child is still running', async () => {
     const asking = await child()
     const working = await child([callTurn(['slow', { n: 1 }]), { text: 'worked' }])
     const above = await parentOf([asking, working])
@@ -132,7 +132,7 @@ describe('a child run that asks for an approval', () => {
     expect(toldOf(above.requests().at(-1))).toEqual([{ text: 'child paid' }, { text: 'worked' }])
   })
 
-  test('decided in the moment in which its parent falls asleep wakes it all the same', async () => {
+  test('resumes its parent even when decided while the parent is pausing', async () => {
     const below = await child()
     const above = await parentOf([below])
     for (let round = 0; round < 10; round++) {
@@ -149,7 +149,7 @@ describe('a child run that asks for an approval', () => {
     }
   })
 
-  test('a call of an agent may itself need an approval: no run is begun before, and edited arguments are checked', async () => {
+  test('an agent tool can require approval: its run starts only then, and edited arguments are validated', async () => {
     const below = await child([{ text: 'child said' }])
     const above = await parentOf([below], { requires_approval: true })
     const { data } = await above.invoke()
@@ -164,8 +164,8 @@ describe('a child run that asks for an approval', () => {
   })
 })
 
-describe('the end of a parent', () => {
-  test('cancelled: its child and what that waits for are cancelled with it, and nothing is told twice', async () => {
+describe('the end of a parent run', () => {
+  test('cancelling it cancels its descendants and their pauses, with one event each', async () => {
     const bottom = await child()
     const middle = await parentOf([bottom])
     const top = await parentOf([middle])
@@ -184,7 +184,7 @@ describe('the end of a parent', () => {
     expect((await decide(approval_id)).status).toBe(409)
   })
 
-  test('cancelled while its child is at work, or about to begin: nothing goes on', async () => {
+  test('cancelling it while its child is running or starting leaves nothing running', async () => {
     const below = await child([callTurn(['pay', { n: 1 }])])
     const above = await parentOf([below])
     const runs: string[] = []
@@ -207,7 +207,7 @@ describe('the end of a parent', () => {
     })
   })
 
-  test('timed out: its child ends with it, and the tool under way there is given up', async () => {
+  test("a timeout cancels its child and aborts the child's tool call", async () => {
     const below = await child([callTurn(['slow', { n: 1 }])])
     const above = await backends.agent(service, [callTurn(['ask', { message: 'hurry' }])], {
       tools: [asTool(below, 'ask')],
@@ -224,7 +224,7 @@ describe('the end of a parent', () => {
     for (const open of gates.splice(0)) open()
   })
 
-  test('expired: a child that waits, too, is cancelled with it', async () => {
+  test('an expired approval of its own cancels a waiting child', async () => {
     const below = await child()
     const above = await backends.agent(service, [callTurn(['ask', { message: 'x' }], ['pay', { n: 9 }])], {
       tools: [asTool(below, 'ask'), ...pay()],
@@ -240,7 +240,7 @@ describe('the end of a parent', () => {
   })
 })
 
-test('a pause of a child that expires ends the child; its parent is told and goes on', async () => {
+test('an expired pause of a child ends the child; its parent gets the error and continues', async () => {
   const above = await parentOf([await child()])
   const { data } = await above.invoke()
   await sql`update pauses set expires_at = now() where pause_id = ${data.awaiting_approval.approval_id}`
@@ -250,7 +250,7 @@ test('a pause of a child that expires ends the child; its parent is told and goe
   ])
 })
 
-test('a key of the child’s agent decides, and is answered about the child’s run: it may not read the parent’s', async () => {
+test("a key of the child's agent can decide, and gets the child run, as it may not read the parent", async () => {
   const below = await child()
   const above = await parentOf([below])
   const { data } = await above.invoke()

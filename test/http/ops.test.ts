@@ -11,13 +11,13 @@ const proxy = await cuttableProxy(database.url)
 const { api, url } = await startTestService({ DATABASE_URL: proxy.url, RATE_LIMIT_READS_PER_MINUTE: '1234' })
 const open = (path: string) => api('GET', path, undefined, { key: null })
 
-test('healthz needs no key and says the version', async () => {
+test('healthz needs no key and returns the version', async () => {
   const { status, data } = await open('/healthz')
   expect(status).toBe(200)
   expect(data).toMatchObject({ status: 'ok', version: packageJson.version })
 })
 
-test('readyz names each dependency and the lag of each consumer', async () => {
+test('readyz lists each dependency and the lag of each consumer', async () => {
   const { status, data } = await open('/readyz')
   expect(status).toBe(200)
   expect(data).toMatchObject({
@@ -27,7 +27,7 @@ test('readyz names each dependency and the lag of each consumer', async () => {
   })
 })
 
-test('readyz is 503 while Postgres is away, names it, and recovers', async () => {
+test('readyz is 503 while Postgres is unreachable, names it, and recovers', async () => {
   await proxy.cut()
   const { status, error, headers } = await open('/readyz')
   expect(status).toBe(503)
@@ -39,7 +39,7 @@ test('readyz is 503 while Postgres is away, names it, and recovers', async () =>
   expect((await open('/readyz')).status).toBe(200)
 })
 
-test('limits are published without a key, as they are configured', async () => {
+test('limits are readable without a key, as configured', async () => {
   const { status, data } = await open('/api/v1/limits')
   expect(status).toBe(200)
   expect(data).toMatchObject({ body_bytes: 10_485_760, events_per_call: 5_000, event_payload_bytes: 524_288 })
@@ -53,7 +53,7 @@ test('limits are published without a key, as they are configured', async () => {
   })
 })
 
-test('metrics count what happened, in the Prometheus text format', async () => {
+test('metrics count requests and events in the Prometheus text format', async () => {
   const { agentId, agentKey } = await newAgent(api)
   const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
   const events = [{ type: 'a', id: '1' }, { type: 'b' }, { type: 'a', id: '1' }]
@@ -70,14 +70,14 @@ test('metrics count what happened, in the Prometheus text format', async () => {
   }
 })
 
-test('the number of routes in the metrics does not grow with the paths that callers make up', async () => {
+test('unknown paths do not add routes to the metrics', async () => {
   const before = (await open('/metrics')).text.split('\n').filter((line) => line.includes('http_requests_total')).length
   for (let i = 0; i < 20; i++) await open(`/no/such/${i}`)
   const after = (await open('/metrics')).text.split('\n').filter((line) => line.includes('http_requests_total')).length
   expect(after - before).toBeLessThanOrEqual(2)
 })
 
-test('the reference page may load nothing from anywhere else', async () => {
+test('the API reference page loads nothing from other origins', async () => {
   const page = await open('/docs')
   expect(page.status).toBe(200)
   expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'")
@@ -88,7 +88,7 @@ test('the reference page may load nothing from anywhere else', async () => {
 const chromium = findChromium()
 
 test.skipIf(chromium === null)(
-  'the reference page works in a browser without the internet',
+  'the API reference page works in a browser without internet access',
   async () => {
     const page = await launch(chromium as string)
     await page.open(`${url}/docs`)

@@ -6,7 +6,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /**
- * `GET /api/v1/runs/:runId/output-stream`: picking up what a run puts out, anywhere, at any time
+ * `GET /api/v1/runs/:runId/output-stream`: following and resuming the output of a run
  * (docs/specification.md#output-streams).
  */
 
@@ -15,7 +15,7 @@ const NO_ID = '00000000-0000-4000-8000-000000000000'
 let service: TestService
 let model: ModelServer
 let agent: HostedAgent
-let handy: HostedAgent
+let toolAgent: HostedAgent
 
 beforeAll(async () => {
   model = startModelServer()
@@ -23,7 +23,7 @@ beforeAll(async () => {
   const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json({ done: true }) })
   atEnd(() => server.stop(true))
   agent = await newHostedAgent(service)
-  handy = await newHostedAgent(service, {
+  toolAgent = await newHostedAgent(service, {
     tools: ['free', 'guarded'].map((name) => ({
       type: 'http',
       name,
@@ -40,7 +40,7 @@ beforeEach(() => model.script({}))
 
 const follow = (runId: string, options = {}) => OutputReader.ofRun(service, runId, options)
 const calls = (...names: string[]) => names.map((name, n) => ({ name, arguments: { n }, id: `call_${n}` }))
-/** A run with text before, between and after its tools. */
+/** A run with text before, between and after its tool calls. */
 const STORY: Turn[] = [
   { text: ['Let ', 'me ', 'see. '], toolCalls: calls('free', 'free') },
   { text: ['Once ', 'more. '], toolCalls: calls('free') },
@@ -48,8 +48,8 @@ const STORY: Turn[] = [
 ]
 const TEXTS = ['Let me see. ', 'Once more. ', 'That is it.']
 
-/** Text by step and everything else, however the text was cut. */
-function told(frames: readonly OutputFrame[]) {
+/** The text per step and all other frames, however the text was split into chunks. */
+function contentOf(frames: readonly OutputFrame[]) {
   const texts: Record<number, string> = {}
   for (const { event, data } of frames)
     if (event === 'chunk') texts[data.step] = (texts[data.step] ?? '').slice(0, data.offset) + data.delta
@@ -57,32 +57,32 @@ function told(frames: readonly OutputFrame[]) {
 }
 
 describe('a reader', () => {
-  test('that comes when the run is over is told all of it, and is done', async () => {
+  test('that connects after the run has ended gets all of it', async () => {
     model.script(STORY)
-    const live = await handy.stream()
+    const live = await toolAgent.stream()
     await live.all()
     const late = await follow(await live.runId())
     expect(late.status).toBe(200)
     expect(late.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     const frames = await late.all()
     expect(frames.filter(({ event }) => event === 'chunk').map(({ data }) => data.delta)).toEqual(TEXTS)
-    expect(told(frames)).toEqual(told(live.frames))
+    expect(contentOf(frames)).toEqual(contentOf(live.frames))
   })
 
-  test('goes on after any frame it has seen, in the middle of a text, between tools, with nothing twice or left out', async () => {
+  test('resumes after any frame, within a text or between tool calls, without gaps or repeats', async () => {
     model.script(STORY)
-    const live = await handy.stream()
-    const whole = told(await live.all())
+    const live = await toolAgent.stream()
+    const whole = contentOf(await live.all())
     expect(whole.texts).toEqual(TEXTS)
     expect(live.frames.length).toBeGreaterThan(14)
     for (const [index, { id }] of live.frames.entries()) {
       const seen = live.frames.slice(0, index + 1)
       const rest = await (await follow(await live.runId(), { after: id })).all()
-      expect(told([...seen, ...rest]), id).toEqual(whole)
+      expect(contentOf([...seen, ...rest]), id).toEqual(whole)
     }
   })
 
-  test('that has seen the end is told nothing more, and at once', async () => {
+  test('that has the last frame gets nothing more, immediately', async () => {
     const { data } = await agent.invoke()
     const [, end] = await (await follow(data.run_id)).all()
     expect(end!.id).toBe('1.2.0')
@@ -90,7 +90,7 @@ describe('a reader', () => {
       expect(await (await follow(data.run_id, { after })).all()).toEqual([])
   })
 
-  test('of a text that was begun anew is told the new one from its beginning', async () => {
+  test('that resumes in a text that was restarted gets the new text from its beginning', async () => {
     const isRead = Promise.withResolvers<void>()
     model.script([{ text: ['Once', ' upon'], cutAfter: 3, cutWhen: isRead.promise }, { text: ['Another', ' story'] }])
     const live = await agent.stream()
@@ -102,7 +102,7 @@ describe('a reader', () => {
     expect(frames[0]!.data).toMatchObject({ delta: 'Another story', offset: 0 })
   })
 
-  test('comes while the run goes on, from another connection, from the middle, as often as it likes', async () => {
+  test('can connect several times during the run, from the beginning or from the middle', async () => {
     model.script({ text: [...'abcdefghij'], intervalMs: 30 })
     const first = await agent.stream()
     await first.until(() => first.said().length >= 3)
@@ -120,7 +120,7 @@ describe('a reader', () => {
     expect(whole.frames.at(-1)).toEqual(first.frames.at(-1)!)
   })
 
-  test('of a run whose model was not asked to stream gets each text in one piece', async () => {
+  test('of a run without streaming gets each text in one chunk', async () => {
     model.script({ text: ['a ', 'b ', 'c'], delayMs: 100 })
     const { data } = await agent.invoke({ background: true })
     const frames = await (await follow(data.run_id)).all()
@@ -130,7 +130,7 @@ describe('a reader', () => {
     ])
   })
 
-  test('of a run in line waits with it', async () => {
+  test('of a queued run waits with it', async () => {
     const narrow = await startTestService({ OPENAI_BASE_URL: model.url, HOSTED_RUNS_AT_ONCE: '1' })
     const hosted = await newHostedAgent(narrow)
     const gate = Promise.withResolvers<void>()
@@ -149,13 +149,13 @@ describe('a reader', () => {
     await narrow.stop()
   })
 
-  test('of a run that waits for a person is told what for, every time; decided, it goes on from there', async () => {
+  test('of a paused run gets the pause on every connect, and continues from there after the decision', async () => {
     model.script([{ text: 'May I?', toolCalls: calls('free', 'guarded') }, { text: 'Thanks.' }])
-    const live = await handy.stream()
+    const live = await toolAgent.stream()
     const asked = (await live.all()).at(-1)!
     const runId = await live.runId()
     const fresh = await (await follow(runId)).all()
-    expect(told(fresh)).toEqual(told(live.frames))
+    expect(contentOf(fresh)).toEqual(contentOf(live.frames))
     expect(await (await follow(runId, { after: asked.id })).all()).toEqual([asked])
     await service.api('POST', `/api/v1/approvals/${asked.data.approval_id}/approve`, {})
     const rest = await (await follow(runId, { after: asked.id })).all()
@@ -168,7 +168,7 @@ describe('a reader', () => {
     expect((await (await follow(runId)).all()).some(({ event }) => event === 'awaiting_approval')).toBe(false)
   })
 
-  test('of a run that has failed is told so, also if all it has seen is text that came to nothing', async () => {
+  test('of a failed run gets the error, even after text that was discarded', async () => {
     const isRead = Promise.withResolvers<void>()
     model.script([{ text: ['Once', ' upon'], cutAfter: 3, cutWhen: isRead.promise }, { status: 400 }])
     const live = await agent.stream()
@@ -176,8 +176,8 @@ describe('a reader', () => {
     isRead.resolve()
     await live.all()
     const seen = live.frames.slice(0, -1)
-    const [takenBack, error] = live.frames.slice(-2)
-    expect(takenBack!.data).toMatchObject({ delta: '', offset: 0, step: 1 })
+    const [discarded, error] = live.frames.slice(-2)
+    expect(discarded!.data).toMatchObject({ delta: '', offset: 0, step: 1 })
     expect([error!.event, live.said()]).toEqual(['error', ''])
     for (const after of [undefined, ...seen.map(({ id }) => id)]) {
       const [frame, ...more] = await (await follow(await live.runId(), { after })).all()
@@ -186,7 +186,7 @@ describe('a reader', () => {
   })
 })
 
-describe('who may read', () => {
+describe('access', () => {
   let runId: string
   beforeAll(async () => {
     model.script({})
@@ -197,17 +197,17 @@ describe('who may read', () => {
     return `${status} ${error?.code} ${error?.message}`
   }
 
-  test('is the workspace and the agent itself', async () => {
+  test('a key of the workspace or of the agent can read the stream', async () => {
     expect((await follow(runId, { key: agent.agentKey })).status).toBe(200)
     const stream = `${runId}/output-stream`
-    expect(await refused(stream, handy.agentKey)).toStartWith('403 FORBIDDEN ')
+    expect(await refused(stream, toolAgent.agentKey)).toStartWith('403 FORBIDDEN ')
     expect(await refused(stream, null)).toStartWith('401 UNAUTHENTICATED ')
     expect(await refused(stream, (await newTenant(service)).workspaceKey)).toBe('404 NOT_FOUND run does not exist')
     expect(await refused(`${NO_ID}/output-stream`)).toBe('404 NOT_FOUND run does not exist')
     expect(await refused('x/output-stream')).toStartWith('400 VALIDATION_ERROR path.runId: expected a UUID')
   })
 
-  test('is a page with a feed token, for its run or agent only', async () => {
+  test('a feed token can read the stream of its run or agent only', async () => {
     const open = async (scope: object, id = runId) => {
       const { data } = await service.api('POST', '/api/v1/feed-tokens', scope)
       return OutputReader.open(service, `/api/v1/runs/${id}/output-stream?token=${data.token}`, { key: null })
@@ -216,18 +216,18 @@ describe('who may read', () => {
     for (const scope of [{}, { run_id: runId }, { agent_id: agent.agentId }])
       expect((await (await open(scope)).all()).at(-1)!.event).toBe('done')
     expect((await open({ run_id: runId }, other)).status).toBe(403)
-    expect((await open({ agent_id: handy.agentId })).status).toBe(403)
+    expect((await open({ agent_id: toolAgent.agentId })).status).toBe(403)
     expect(await refused(`${runId}/output-stream?token=${service.workspaceKey}`, null)).toStartWith('401 ')
   })
 
-  test('a run that is reported has none of it', async () => {
+  test('an external run has no output stream', async () => {
     const reporter = await newReporter(service.api)
     expect(await refused(`${await reporter.start()}/output-stream`)).toBe(
       '400 VALIDATION_ERROR only runs of hosted agents have an output stream; see …/stream for the feed',
     )
   })
 
-  test('a position that is none is refused, in the header or the address; the header counts', async () => {
+  test('an invalid position is rejected in the header and in the query; the header takes precedence', async () => {
     for (const id of ['x', '1', '1.3.0', '1.0.-1', '1.0.0.a.b', '1.0.0.é', `1.0.${'9'.repeat(13)}`]) {
       if (!id.includes('é'))
         expect(await refused(`${runId}/output-stream`, undefined, { 'last-event-id': id })).toBe(
@@ -242,7 +242,7 @@ describe('who may read', () => {
     expect(await refused(`${runId}/output-stream?from=1`)).toStartWith('400 VALIDATION_ERROR query.from: ')
   })
 
-  test('no more than there is room for: a stream that cannot be opened sets nothing going', async () => {
+  test('an invoke whose stream exceeds FEED_CONNECTIONS starts no run', async () => {
     const full = await startTestService({ OPENAI_BASE_URL: model.url, FEED_CONNECTIONS: '1' })
     const hosted = await newHostedAgent(full)
     model.script({ hangs: true })
@@ -260,7 +260,7 @@ describe('who may read', () => {
   })
 })
 
-test('a service that stops ends its streams; after the next start they go on, and so does the run', async () => {
+test('shutdown ends streams; after a restart the run continues and its stream can be resumed', async () => {
   model.script([{ text: [...'abcdefghijklmnopqrst'], intervalMs: 500 }, { text: ['Any', 'thing.'] }])
   const first = await startTestService({ OPENAI_BASE_URL: model.url })
   const reader = await (await newHostedAgent(first)).stream()

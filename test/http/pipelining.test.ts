@@ -3,8 +3,8 @@ import { converse } from '../support/http-app.ts'
 import { authApp } from './auth-app.ts'
 
 /**
- * Requests sent before the one ahead has been answered. Bun closes such a connection without an answer, so nothing that
- * was sent in this way may be carried out.
+ * HTTP pipelining: requests sent before the response to the previous one. Bun closes such a connection without a
+ * response, so none of these requests may be executed.
  */
 
 function request(method: string, path: string, key: string, body?: string): string {
@@ -13,10 +13,10 @@ function request(method: string, path: string, key: string, body?: string): stri
 }
 
 async function pipeliningApp() {
-  let carriedOut = 0
+  let executed = 0
   const app = await authApp({
     onIngest: async () => {
-      carriedOut++
+      executed++
     },
   })
   const agentId = await app.newAgent()
@@ -25,28 +25,28 @@ async function pipeliningApp() {
     const { text, closed } = await converse(Number(new URL(app.base).port), parts, isEnough && { isEnough })
     return { answers: text.match(/HTTP\/1\.1 \d+/g) ?? [], closed }
   }
-  return { app, agentId, key, answersTo, carriedOut: () => carriedOut }
+  return { app, agentId, key, answersTo, executed: () => executed }
 }
 
-test.each([2, 5, 50])('%d calls in one write: the connection is closed and none is carried out', async (count) => {
-  const { key, answersTo, carriedOut } = await pipeliningApp()
+test.each([2, 5, 50])('%d calls in one write close the connection and none is executed', async (count) => {
+  const { key, answersTo, executed } = await pipeliningApp()
   const calls = request('POST', '/ingest', key, '{}').repeat(count)
   expect(await answersTo([calls])).toEqual({ answers: [], closed: true })
-  expect(carriedOut()).toBe(0)
+  expect(executed()).toBe(0)
 })
 
-test('a call without a body, and one whose successor is not there as a whole, are not carried out either', async () => {
-  const { app, agentId, key, answersTo, carriedOut } = await pipeliningApp()
+test('a call without a body, or followed by an incomplete call, is not executed', async () => {
+  const { app, agentId, key, answersTo, executed } = await pipeliningApp()
   const archive = request('DELETE', `/api/v1/agents/${agentId}`, app.owner.key)
   await answersTo([archive + archive])
   const { data } = await app.call('GET', `/api/v1/agents/${agentId}`, { key: app.owner.key })
   expect(data.status).toBe('active')
   const call = request('POST', '/ingest', key, '{}')
   await answersTo([call + call.slice(0, -1)])
-  expect(carriedOut()).toBe(0)
+  expect(executed()).toBe(0)
 })
 
-test('a call of the operator is not carried out', async () => {
+test('an operator call is not executed', async () => {
   const { app, answersTo } = await pipeliningApp()
   const create = request('POST', '/api/v1/workspaces', 'operator-token-of-the-tests', '{"name":"a"}')
   await answersTo([create + create])
@@ -54,15 +54,15 @@ test('a call of the operator is not carried out', async () => {
   expect(count).toBe(1)
 })
 
-test('one after the other, on one connection, each is carried out and answered', async () => {
-  const { key, answersTo, carriedOut } = await pipeliningApp()
+test('a single call is executed and answered', async () => {
+  const { key, answersTo, executed } = await pipeliningApp()
   const call = request('POST', '/ingest', key, '{}')
   const { answers } = await answersTo([call], (text) => text.includes('200 OK'))
   expect(answers).toEqual(['HTTP/1.1 200'])
-  expect(carriedOut()).toBe(1)
+  expect(executed()).toBe(1)
 })
 
-test('requests that are refused at once are answered in their order', async () => {
+test('answers requests that are rejected immediately in order', async () => {
   const { answersTo } = await pipeliningApp()
   const calls = ['/nope', '/ingest', '/nope'].map((path) => request('GET', path, 'none')).join('')
   const { answers } = await answersTo([calls], (text) => text.split('HTTP/1.1').length > 3)
