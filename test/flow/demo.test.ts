@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { runFleet } from '../../src/demo/fleet.ts'
 import { startTestService } from '../support/service.ts'
 
-test('the demo reports realistic runs, and SQL holds exactly what was acknowledged', async () => {
+test('the demo reports realistic runs, and SQL contains exactly what was acknowledged', async () => {
   const service = await startTestService()
   const stop = new AbortController()
   const report = await runFleet(

@@ -11,11 +11,11 @@ import { eventually } from '../support/eventually.ts'
 import { startTestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** Readiness while reports cannot be taken. */
+/** Readiness while the journal cannot accept reports. */
 
 const PIECE = Buffer.alloc(1 << 20)
 
-/** A disk of its own that can be full; undefined where this user may not mount one. */
+/** A small file system that can fill up; undefined where this user may not mount one. */
 async function smallDisk(): Promise<string | undefined> {
   const dir = await temporaryDirectory()
   const { exitCode } = await $`mount -t tmpfs -o size=96m,mode=0777 tmpfs ${dir}`.quiet().nothrow()
@@ -39,7 +39,7 @@ function fill(path: string): void {
   }
 }
 
-test('after an append that failed the journal is unfit until a probe gets through, also when nobody appends', async () => {
+test('after a failed append the journal is unhealthy until a probe succeeds, even without further appends', async () => {
   const dir = await temporaryDirectory()
   const sizes = { maxBytes: 2 ** 40, keepBytes: 2 ** 40, segmentBytes: 1 }
   const journal = await openLocalJournal({ dir, ...sizes, clock: systemClock, log: createLog('silent') })
@@ -60,7 +60,7 @@ test('after an append that failed the journal is unfit until a probe gets throug
   await journal.close()
 })
 
-test('readyz is 503 while the disk is full and says so, and 200 once there is room and reports are taken again', async () => {
+test('readyz is 503 while the disk is full and says so, and 200 once there is space and reports are accepted again', async () => {
   const disk = await smallDisk()
   if (disk === undefined) return
   const { api } = await startTestService({ DATA_DIR: disk })
@@ -74,7 +74,7 @@ test('readyz is 503 while the disk is full and says so, and 200 once there is ro
   fill(filler)
   await eventually(async () => (await readyz()).status === 503)
   expect((await readyz()).error?.message).toContain('journal: the journal cannot be written: its disk is full')
-  // What is left of the last page may do for one more.
+  // The rest of the last page may be enough for one more report.
   await eventually(async () => (await report()).status === 503)
   fs.rmSync(filler)
   await eventually(async () => (await readyz()).status === 200)

@@ -6,13 +6,13 @@ import { type Backends, callTurn, type ScriptedAgent, startBackends } from '../s
 import type { Turn } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Runs that wait in line, whose turn it is, and how a process ends that drives some. */
+/** Queued runs, fairness between workspaces, and the shutdown of a process that executes runs. */
 
-/** What hangs here would go on for five minutes. */
+/** A hanging call would otherwise continue for five minutes. */
 const STOP_MS_MAX = 30_000
 
 const gates: (() => void)[] = []
-const letGo = () => {
+const openGates = () => {
   for (const open of gates.splice(0)) open()
 }
 const backends: Backends = startBackends(
@@ -23,9 +23,9 @@ const atWork = new Map<string, number>()
 let mostOfOne = 0
 let mostOfAll = 0
 
-/** An agent whose model takes 20 ms from when it `begins`, and notes how many runs it works for at once. */
-function busy(place: Parameters<Backends['agent']>[0], begins?: Promise<void>): Promise<ScriptedAgent> {
-  return backends.agent(place, async ({ body }): Promise<Turn> => {
+/** An agent whose model takes 20 ms once `begins` resolves; records how many runs it executes at once. */
+function busy(tenant: Parameters<Backends['agent']>[0], begins?: Promise<void>): Promise<ScriptedAgent> {
+  return backends.agent(tenant, async ({ body }): Promise<Turn> => {
     const count = (change: number) => {
       const of = (atWork.get(body.model) ?? 0) + change
       atWork.set(body.model, of)
@@ -60,8 +60,8 @@ async function statusesOf({ api }: Pick<TestService, 'api'>, agent: ScriptedAgen
   return counts
 }
 
-describe('the line', () => {
-  test('a workspace that queues fifty runs makes another one wait for no more than its turn', async () => {
+describe('the queue', () => {
+  test('a workspace with fifty queued runs delays another workspace by no more than one round', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '2' })
     const begin = Promise.withResolvers<void>()
     const greedy = await busy(service, begin.promise)
@@ -73,13 +73,13 @@ describe('the line', () => {
     expect([status, data.output]).toEqual([200, { text: 'done' }])
     const { completed = 0 } = await statusesOf(service, greedy)
     expect(completed).toBeLessThan(25)
-    // Nobody is forgotten over it, and no more were driven at once than may be.
+    // All runs complete, and no more were executed at once than the limit.
     await eventually(async () => (await statusesOf(service, greedy)).completed === 50)
     expect(mostOfAll).toBeLessThanOrEqual(2)
     await service.stop()
   })
 
-  test('a run that has to wait is queued, begins when its turn comes, and reports nothing before', async () => {
+  test('a run that has to wait is queued, starts when a slot is free, and reports nothing before', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '1' })
     const slow = await backends.agent(service, [callTurn(['slow', { n: 1 }]), { text: 'done' }], {
       tools: [backends.tools.tool('slow')],
@@ -88,16 +88,16 @@ describe('the line', () => {
     await eventually(() => gates.length === 1)
     const waiting = (await service.api('GET', `/api/v1/runs/${second}`)).data
     expect(waiting).toMatchObject({ status: 'queued', started_at: null })
-    letGo()
+    openGates()
     await untilStatus(service, first!, 'completed')
     await eventually(() => gates.length === 1)
-    letGo()
+    openGates()
     const run = await untilStatus(service, second!, 'completed')
     expect(Date.parse(run.started_at)).toBeGreaterThan(Date.parse(run.created_at))
     await service.stop()
   })
 
-  test('more than HOSTED_RUNS_QUEUED of a workspace are RATE_LIMITED, and only of that workspace', async () => {
+  test('more than HOSTED_RUNS_QUEUED runs of a workspace are RATE_LIMITED, without effects on other workspaces', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '1', HOSTED_RUNS_QUEUED: '3' })
     const hanging = await backends.agent(service, [{ hangs: true }])
     const tenant = await newTenant(service)
@@ -114,7 +114,7 @@ describe('the line', () => {
     await service.stop()
   })
 
-  test('as many may wait for their turn in one session, not more', async () => {
+  test('the same limit applies to runs that wait for one session', async () => {
     const service = await start({ HOSTED_RUNS_QUEUED: '2' })
     const hanging = await backends.agent(service, [{ hangs: true }])
     const first = await hanging.invoke({ background: true, start_session: true })
@@ -130,7 +130,7 @@ describe('the line', () => {
     await service.stop()
   })
 
-  test('no workspace has more runs driven at once than HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', async () => {
+  test('no workspace executes more runs at once than HOSTED_RUNS_AT_ONCE_PER_WORKSPACE', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '10', HOSTED_RUNS_AT_ONCE_PER_WORKSPACE: '2' })
     const begin = Promise.withResolvers<void>()
     const one = await busy(service, begin.promise)
@@ -148,7 +148,7 @@ describe('the line', () => {
     await service.stop()
   })
 
-  test('places come back however a run ends: completed, failed, cancelled, timed out or paused', async () => {
+  test('releases its slot however a run ends: completed, failed, cancelled, timed out or paused', async () => {
     const service = await start({ HOSTED_RUNS_AT_ONCE: '2' })
     const tools = [backends.tools.tool('pay', { requires_approval: true })]
     const agents = [
@@ -170,20 +170,20 @@ describe('the line', () => {
         { cancelled: 3 },
       ])
     })
-    // Both places are free: two calls that wait for each other to come can do so at the same time only.
+    // Both slots are free: two calls can only wait for each other if they run at the same time.
     const slow = await backends.agent(service, [callTurn(['slow', { n: 1 }]), { text: 'done' }], {
       tools: [backends.tools.tool('slow')],
     })
     await queue(slow, 2)
     await eventually(() => gates.length === 2)
-    letGo()
+    openGates()
     await eventually(async () => (await statusesOf(service, slow)).completed === 2)
     await service.stop()
   })
 })
 
-describe('the end of a process', () => {
-  test('leaves runs under way, in line and asleep to the next start, and waits for none of them', async () => {
+describe('shutdown', () => {
+  test('does not wait for running, queued or paused runs; the next start continues them', async () => {
     const first = await start({ HOSTED_RUNS_AT_ONCE: '4' })
     const { tool } = backends.tools
     const tools = [tool('slow'), tool('pay', { requires_approval: true })]
@@ -214,10 +214,10 @@ describe('the end of a process', () => {
       BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
     })
     await eventually(() => gates.length === 1)
-    letGo()
+    openGates()
     for (const run of runs) await untilStatus(again, run, 'completed')
     expect(await statusesOf(again, thinking)).toEqual({ completed: 5 })
-    // The same call, under the same key.
+    // The same call, with the same key.
     expect(
       backends.tools
         .of('slow')
@@ -227,7 +227,7 @@ describe('the end of a process', () => {
     const path = `/api/v1/approvals/${paused.awaiting_approval.approval_id}/approve`
     const approving = again.api('POST', path, {})
     await eventually(() => gates.length === 1)
-    letGo()
+    openGates()
     expect((await approving).data.output).toEqual({ text: 'asked' })
     await again.stop()
   })

@@ -13,18 +13,18 @@ import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Processes that share one database: a run is driven by one of them at a time, and by another one when that is gone. */
+/** Processes that share one database: one process executes a run at a time, and another takes over when it dies. */
 
 let sql: Sql
 let stores: Record<string, string>
 let backends: Backends
 const gates: (() => void)[] = []
-const letGo = () => {
+const openGates = () => {
   for (const open of gates.splice(0)) open()
 }
 const gate = <T>(value: T) => new Promise<T>((resolve) => gates.push(() => resolve(value)))
 
-/** Conversations that are being answered, and how many of each there have been at once. */
+/** Conversations being answered, and the most concurrent requests for any one of them. */
 const open = new Map<string, number>()
 let mostAtOnce = 0
 
@@ -37,8 +37,8 @@ beforeAll(async () => {
   stores = { DATABASE_URL: database.url, CLICKHOUSE_URL: columnar.url, ...key, ...backends.env }
 })
 
-/** Its model takes a moment for each turn, and notes how many ask it the same thing at the same time. */
-function watched(place: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turns: readonly Turn[], takesMs = 40) {
+/** An agent whose model takes a moment for each turn; counts concurrent requests for the same conversation. */
+function watched(tenant: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turns: readonly Turn[], takesMs = 40) {
   const { tool } = backends.tools
   const script = async (request: Parameters<typeof stepOf>[0]) => {
     const conversation = JSON.stringify([request.body.model, request.body.messages])
@@ -49,7 +49,7 @@ function watched(place: Pick<TestService, 'url' | 'workspaceKey' | 'api'>, turns
     open.set(conversation, open.get(conversation)! - 1)
     return turns[stepOf(request)]!
   }
-  return backends.agent(place, script, { tools: [tool('fetch'), tool('slow')] })
+  return backends.agent(tenant, script, { tools: [tool('fetch'), tool('slow')] })
 }
 
 const inProcess = (more: Record<string, string> = {}) => startTestService({ ...stores, ...more })
@@ -71,15 +71,15 @@ const phasesOf = async (runs: readonly string[]) => {
 }
 
 describe('two processes', () => {
-  test('runs of one that is killed are taken up by the other, which asks for nothing that is stored', async () => {
-    // The first has a long lease, as one that was alone; the other one's is short.
+  test("a killed process's runs are taken over by the other, which repeats nothing that is stored", async () => {
+    // The first has a long lease, as a process that was alone; the other's is short.
     const second = await inProcess()
     const first = await spawnService({ ...stores, LOG_LEVEL: 'silent' })
     const agent = await watched(first, STEPS)
-    const begun = await Promise.all(
+    const invoked = await Promise.all(
       Array.from({ length: 8 }, (_, n) => agent.invoke({ background: true, input: { message: `m${n}` } })),
     )
-    const runs: string[] = begun.map(({ data }) => data.run_id)
+    const runs: string[] = invoked.map(({ data }) => data.run_id)
     await eventually(() => agent.requests().length > 12, { intervalMs: 1 })
     expect(await ownersOf(runs)).toHaveLength(1)
     first.kill('SIGKILL')
@@ -97,8 +97,8 @@ describe('two processes', () => {
       .requests()
       .slice(before)
       .map((request) => {
-        const said = request.body.messages.find(({ role }) => role === 'user')!.content
-        return `${said} ${stepOf(request) + 1}`
+        const message = request.body.messages.find(({ role }) => role === 'user')!.content
+        return `${message} ${stepOf(request) + 1}`
       })
     expect(again.filter((step) => stored.has(step))).toEqual([])
     expect(new Set(again).size).toBe(again.length)
@@ -107,7 +107,7 @@ describe('two processes', () => {
     await second.stop()
   })
 
-  test('runs of one that is stopped go on in the other at once; whoever waited is told where they stand', async () => {
+  test("a stopped process's runs continue in the other at once; a waiting caller gets their status", async () => {
     const first = await inProcess()
     const second = await inProcess()
     const agent = await watched(first, STEPS)
@@ -120,7 +120,7 @@ describe('two processes', () => {
     await second.stop()
   })
 
-  test('runs of a suspended workspace are left alone, those below others too, until it is active again', async () => {
+  test('runs of a suspended workspace, and their child runs, are not executed until it is active again', async () => {
     const first = await inProcess()
     const second = await inProcess({ HOSTED_RUNS_AT_ONCE: '1' })
     const tenant = await newTenant(first)
@@ -139,7 +139,7 @@ describe('two processes', () => {
     const phases = async () =>
       (await sql`select phase from hosted_runs where workspace_id = ${tenant.workspaceId}`).map(({ phase }) => phase)
     expect(await phases()).toEqual(['queued', 'queued'])
-    // Some of these wait in line, so that the line is looked at.
+    // Some of these are queued, so that the queue is read.
     const other = await watched(second, [{ text: 'done' }])
     for (const { data } of await Promise.all([other.invoke(), other.invoke(), other.invoke()]))
       expect(data.status).toBe('completed')
@@ -150,7 +150,7 @@ describe('two processes', () => {
     await second.stop()
   })
 
-  test('a run is driven by one of them only, however many look for runs', async () => {
+  test('a run is executed by one process only, however many look for runs', async () => {
     const few = { HOSTED_RUNS_AT_ONCE: '2' }
     const first = await inProcess(few)
     const others = [await inProcess(few), await inProcess(few)]
@@ -170,7 +170,7 @@ describe('two processes', () => {
     for (const service of all) await service.stop()
   })
 
-  test('a run that waits is resumed by whichever process is asked', async () => {
+  test('any process can resume a paused run', async () => {
     const first = await inProcess()
     const second = await inProcess()
     const agent = await backends.agent(first, [callTurn(['pay', { n: 1 }]), { text: 'paid' }], {
@@ -185,7 +185,7 @@ describe('two processes', () => {
     for (const service of [first, second]) await service.stop()
   })
 
-  test('a parent in one and its child in the other pause and end together', async () => {
+  test('a parent and its child in different processes pause and end together', async () => {
     const first = await inProcess()
     const child = await backends.agent(first, [callTurn(['pay', { n: 2 }]), { text: 'paid' }], {
       tools: [backends.tools.tool('pay', { requires_approval: true })],
@@ -199,7 +199,7 @@ describe('two processes', () => {
     const answer = await second.api('POST', path, {})
     expect(answer.data).toMatchObject({ run_id: data.run_id, status: 'completed', output: { text: 'all' } })
     expect((await first.api('GET', `/api/v1/runs/${childRun}`)).data.status).toBe('completed')
-    // Cancelling reaches a driver in the other process.
+    // A cancellation reaches an executor in the other process.
     const slow = await watched(first, [callTurn(['slow', { n: 1 }])])
     const run = (await slow.invoke({ background: true })).data.run_id
     await eventually(() => gates.length > 0)
@@ -207,13 +207,13 @@ describe('two processes', () => {
     await second.api('POST', `/api/v1/runs/${run}/cancel`)
     await untilStatus(first, run, 'cancelled')
     await eventually(() => backends.tools.aborted > aborted)
-    letGo()
+    openGates()
     for (const service of [first, second]) await service.stop()
   })
 })
 
-describe('a process that has been taken for dead', () => {
-  test('stops when its run has another owner, and writes nothing more', async () => {
+describe('a process that was considered dead', () => {
+  test('stops when another process owns its run, and writes nothing more', async () => {
     const service = await inProcess()
     const agent = await backends.agent(service, [callTurn(['slow', { n: 1 }], ['slow', { n: 2 }]), { text: 'done' }], {
       tools: [backends.tools.tool('slow')],
@@ -221,8 +221,8 @@ describe('a process that has been taken for dead', () => {
     const run = (await agent.invoke({ background: true })).data.run_id
     await eventually(() => gates.length === 2)
     const aborted = backends.tools.aborted
-    const other = await strangerTakes(run)
-    // The result of this call can not be stored any more, and the other call is nobody's business here.
+    const other = await giveToOtherProcess(run)
+    // The result of this call can no longer be stored, and the other call is aborted.
     gates.shift()!()
     await eventually(() => backends.tools.aborted > aborted)
     gates.splice(0)
@@ -230,22 +230,22 @@ describe('a process that has been taken for dead', () => {
     expect(calls.map(({ status }) => status)).toEqual(['started', 'started'])
     expect(agent.requests()).toHaveLength(1)
     expect((await service.api('GET', `/api/v1/runs/${run}`)).data.status).toBe('running')
-    // And when that one dies, too, the first takes it back, and makes the calls whose outcome nobody has stored again.
+    // When the other process dies as well, the first takes the run back and repeats the calls without a stored result.
     await sql`delete from instances where instance_id = ${other}`
     await eventually(() => gates.length === 2)
-    letGo()
+    openGates()
     expect((await untilStatus(service, run, 'completed')).output).toEqual({ text: 'done' })
     expect(backends.tools.of('slow').length).toBeGreaterThan(backends.tools.effects('slow'))
     await service.stop()
   })
 
-  test('gives up what it does for a run that has another owner within a second or two, even if nothing comes to an end', async () => {
+  test('aborts its work for a run that another process owns within a second or two, even if nothing completes', async () => {
     const service = await inProcess()
     const agent = await backends.agent(service, [{ hangs: true }])
     const run = (await agent.invoke({ background: true })).data.run_id
     await eventually(() => agent.requests().length === 1)
     const before = backends.model.aborted
-    const other = await strangerTakes(run)
+    const other = await giveToOtherProcess(run)
     await eventually(() => backends.model.aborted > before)
     await service.api('POST', `/api/v1/runs/${run}/cancel`)
     await sql`delete from instances where instance_id = ${other}`
@@ -253,8 +253,8 @@ describe('a process that has been taken for dead', () => {
   })
 })
 
-/** Another process, that is alive as far as anybody knows, has the run. @returns its id */
-async function strangerTakes(run: string): Promise<string> {
+/** Assigns the run to another process that seems alive. @returns its id */
+async function giveToOtherProcess(run: string): Promise<string> {
   const other = crypto.randomUUID()
   await sql`
     insert into instances (instance_id, started_at, seen_at, lease_until, applied)

@@ -8,11 +8,11 @@ import { callTurn, type ScriptedAgent, startBackends } from '../support/hosted-r
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** What waits for people for years must cost nothing but rows. */
+/** A paused run that waits for years must cost nothing but rows. */
 
 const PAUSED = 20_000
 
-test('twenty thousand paused runs cost no memory and no time at the start, and any of them can be resumed', async () => {
+test('twenty thousand paused runs cost no memory and no startup time, and each can be resumed', async () => {
   const backends = startBackends()
   const first = await startTestService(backends.env)
   const sql = connectPostgres(first.databaseUrl, { log: createLog('error'), max: 1, statementTimeoutMs: 60_000 })
@@ -32,7 +32,7 @@ test('twenty thousand paused runs cost no memory and no time at the start, and a
       BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
     })
 
-  // What a service leaves behind in this process is no matter here: it does so with few runs, too.
+  // Memory that a service leaves behind in this process does not count: it also does so with few runs.
   const before = await measured(again, sql, agent)
   const few = await measured(again, sql, agent)
   await multiply(sql, data.run_id)
@@ -55,8 +55,8 @@ test('twenty thousand paused runs cost no memory and no time at the start, and a
 })
 
 /**
- * A service's life: what it holds once the watch over what expires has come round and a run has gone its way, and how many
- * rows Postgres has read for it. Rows, not seconds: those depend on what else the machine does.
+ * The life of one service: its heap after the expiry of a pause and the end of a run, and the number of rows Postgres
+ * read for it. Rows rather than seconds, which depend on the load of the machine.
  */
 async function measured(start: () => Promise<TestService>, sql: Sql, agent: ScriptedAgent) {
   const before = await rowsRead(sql)
@@ -70,7 +70,7 @@ async function measured(start: () => Promise<TestService>, sql: Sql, agent: Scri
   return { heapBytes, rowsRead: (await rowsRead(sql)) - before }
 }
 
-/** How many rows of this database have been read so far. Only what connections that are closed have read is sure to be in it. */
+/** Rows of this database read so far. Only reads of closed connections are certain to be counted. */
 async function rowsRead(sql: Sql): Promise<number> {
   await eventually(async () => {
     const others = await sql`
@@ -84,7 +84,7 @@ async function rowsRead(sql: Sql): Promise<number> {
   return Number(rows)
 }
 
-/** Copies of a paused run, under ids of their own. */
+/** Copies a paused run under new ids. */
 async function multiply(sql: Sql, runId: string): Promise<void> {
   await sql`create temporary table copies as
     select gen_random_uuid() as run_id, gen_random_uuid() as call_id, gen_random_uuid() as pause_id

@@ -6,7 +6,7 @@ import { newAgent } from '../support/api.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** `bun run keys` as a real process: beside a running service, without one, and on an operator's own database. */
+/** `bun run keys` as a real process: beside a running service, without one, and on an external database. */
 
 const MAIN = join(import.meta.dir, '..', '..', 'src', 'key-admin', 'main.ts')
 
@@ -35,7 +35,7 @@ async function json(env: Record<string, string>, ...args: string[]) {
 const statusWith = async (url: string, key: string) =>
   (await fetch(`${url}/api/v1/agents`, { headers: { authorization: `Bearer ${key}` } })).status
 
-test('beside a service with embedded stores: a key made works, a key revoked or rotated is dead when the command ends', async () => {
+test('with embedded stores: a created key works, and a revoked or rotated key is invalid once the command returns', async () => {
   const service = await spawnService()
   const env = { DATA_DIR: service.dataDir }
   const listed = await json(env)
@@ -68,7 +68,7 @@ test('beside a service with embedded stores: a key made works, a key revoked or 
   await withoutService(service, workspace.workspace_id, graceful)
 })
 
-/** The same directory, whose service has been killed. */
+/** The same directory after its service was killed. */
 async function withoutService(
   service: { dataDir: string; workspaceKey: string },
   workspaceId: string,
@@ -87,7 +87,7 @@ async function withoutService(
     exitCode: 0,
     stdout: expect.stringContaining(last.key_id),
   })
-  // Nothing is left running.
+  // No process is left running.
   expect(existsSync(join(service.dataDir, 'postgres', 'cluster', 'postmaster.pid'))).toBe(false)
 
   const given = mintToken('workspace').text
@@ -98,7 +98,7 @@ async function withoutService(
   expect(again.output().stderr).toContain('BOOTSTRAP_WORKSPACE_KEY is ignored')
 }
 
-test('on a database of the operator: several workspaces, and a revocation that every process has heard of', async () => {
+test('on an external database: several workspaces, and a revocation that has reached every process', async () => {
   const service = await startTestService()
   const env = { DATABASE_URL: service.databaseUrl }
   const { data: other } = await service.api('POST', '/api/v1/workspaces', { name: 'other' }, { key: OPERATOR_TOKEN })
@@ -116,7 +116,7 @@ test('on a database of the operator: several workspaces, and a revocation that e
   expect([twice.exitCode, twice.stderr]).toEqual([1, 'the key has been revoked; create a new one\n'])
 })
 
-test('where there is no database, it says so and makes nothing', async () => {
+test('reports a missing database and creates nothing', async () => {
   const parent = await temporaryDirectory()
   const { exitCode, stderr } = await runKeys({ DATA_DIR: join(parent, 'none') })
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining('there is no database in DATA_DIR')])
@@ -138,7 +138,7 @@ test.each([
   expect(stderr).not.toContain('svc_ws_')
 })
 
-test('--help tells what it can do', async () => {
+test('--help lists the commands', async () => {
   const { exitCode, stdout } = await runKeys({}, '--help')
   expect(exitCode).toBe(0)
   expect(stdout).toContain('bun run keys revoke <key_id>')

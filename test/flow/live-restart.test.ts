@@ -8,27 +8,28 @@ import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/s
 const ROUNDS = 4
 const WATCHERS = 16
 
-test('feeds go on without a gap or a repeat over restarts, from memory, from files and from ClickHouse', async () => {
+test('feeds continue without gaps or repeats across restarts, from memory, from files and from ClickHouse', async () => {
   const random = seededRandom('live restart')
   let service = await startTestService(ENV)
-  const fleet = await Fleet.of(service.api, random)
+  const reporters = await Reporters.of(service.api, random)
   const padding = await Padding.of(service.api)
   const watchers: Watcher[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    for (let i = 0; i < WATCHERS / ROUNDS; i++) watchers.push(new Watcher(fleet, random, `watcher ${watchers.length}`))
+    for (let i = 0; i < WATCHERS / ROUNDS; i++)
+      watchers.push(new Watcher(reporters, random, `watcher ${watchers.length}`))
     await Promise.all(watchers.map((watcher) => watcher.connect(service)))
-    await fleet.report(service.api, 6)
+    await reporters.report(service.api, 6)
     for (const watcher of watchers) if (random.bool()) watcher.cut()
-    await fleet.report(service.api, 6)
-    // What those who were cut off have missed is in ClickHouse only, or in the files, or still in memory.
+    await reporters.report(service.api, 6)
+    // The disconnected watchers' missed events are in ClickHouse only, in the files, or still in memory.
     if (round % 2 === 0) await padding.push(service.api)
     if (round !== 1) service = await restarted(service)
     await Promise.all(watchers.map((watcher) => watcher.connect(service)))
-    await fleet.report(service.api, 6)
+    await reporters.report(service.api, 6)
     await settled(service)
   }
   await eventually(() => expect(watchers.flatMap((watcher) => watcher.differences())).toEqual([]))
-  // A position has one meaning, whoever is told of it.
+  // A cursor means the same for every watcher.
   const received = watchers.flatMap((watcher) => watcher.received)
   const [cursors, marks] = [new Set(received.map(({ cursor }) => cursor)), new Set(received.map(({ mark }) => mark))]
   const seen = new Set(received.map(({ cursor, mark }) => `${cursor} ${mark}`))
@@ -37,7 +38,7 @@ test('feeds go on without a gap or a repeat over restarts, from memory, from fil
   for (const watcher of watchers) watcher.cut()
 })
 
-/** Nothing is kept in files once it is in ClickHouse. */
+/** The journal keeps no files once ClickHouse has their rows. */
 const ENV = {
   JOURNAL_KEEP_BYTES: '0',
   RATE_LIMIT_EVENTS_PER_SECOND: '0',
@@ -55,7 +56,7 @@ async function restarted(service: TestService): Promise<TestService> {
   })
 }
 
-/** Waits until the changes of runs and tasks are in the journal: a feed that begins now begins after them. */
+/** Waits until the changes of runs and tasks are in the journal: a feed that starts now starts after them. */
 async function settled({ api }: TestService): Promise<void> {
   await eventually(async () => {
     const { data } = await api('GET', '/readyz')
@@ -63,9 +64,9 @@ async function settled({ api }: TestService): Promise<void> {
   })
 }
 
-/** One thing that was reported. Those of one kind about one run are shown in the order of the reports. */
+/** One report. Those of one kind for one run are delivered in the order of the reports. */
 interface Reported {
-  /** Tells it from all others. */
+  /** Unique for each report. */
   readonly mark: string
   readonly kind: string
   readonly agentId: string
@@ -74,7 +75,7 @@ interface Reported {
   readonly status?: string
 }
 
-class Fleet {
+class Reporters {
   readonly reported: Reported[] = []
 
   private constructor(
@@ -82,11 +83,11 @@ class Fleet {
     private readonly random: Random,
   ) {}
 
-  static async of(api: Api, random: Random): Promise<Fleet> {
-    return new Fleet([await newAgent(api), await newAgent(api)], random)
+  static async of(api: Api, random: Random): Promise<Reporters> {
+    return new Reporters([await newAgent(api), await newAgent(api)], random)
   }
 
-  /** So many runs at the same time, each from its start to its end. */
+  /** Reports this many concurrent runs, each from start to end. */
   async report(api: Api, runs: number): Promise<void> {
     await Promise.all(Array.from({ length: runs }, () => this.run(api, this.random.pick(this.agents))))
   }
@@ -117,7 +118,7 @@ class Fleet {
   }
 }
 
-/** Another workspace reports so much that everything before it leaves memory, and with it a file of the journal. */
+/** Another workspace that reports enough to push everything earlier out of memory and into a closed journal file. */
 class Padding {
   private constructor(
     private readonly key: string,
@@ -154,16 +155,16 @@ interface Filter {
 class Watcher {
   readonly received: { cursor: string; mark: string }[] = []
   private readonly filter: Filter
-  private readonly begins: number
+  private readonly startIndex: number
   private cursor: string | undefined
   private feed: RawFeed | undefined
 
   constructor(
-    private readonly fleet: Fleet,
+    private readonly reporters: Reporters,
     private readonly random: Random,
     private readonly name: string,
   ) {
-    const { agentId } = random.pick(fleet.agents)
+    const { agentId } = random.pick(reporters.agents)
     this.filter = random.pick<Filter>([
       {},
       { agent_id: agentId },
@@ -172,10 +173,10 @@ class Watcher {
       { kind: 'run', agent_id: agentId },
     ])
     if (random.bool()) this.cursor = '0'
-    this.begins = this.cursor === '0' ? 0 : fleet.reported.length
+    this.startIndex = this.cursor === '0' ? 0 : reporters.reported.length
   }
 
-  /** Resumes after what came last, unless it is connected. */
+  /** Resumes after the last item, unless it is connected. */
   async connect({ url, workspaceKey }: TestService): Promise<void> {
     if (this.feed !== undefined && !this.feed.isClosed) return
     const address = { url, headers: [`Authorization: Bearer ${workspaceKey}`] }
@@ -188,16 +189,16 @@ class Watcher {
     this.feed?.destroy()
   }
 
-  /** What it was shown, if that is not what it must have been shown, each once and in order. */
+  /** What was received, if it differs from the expected items, each once and in order. */
   differences(): object[] {
-    const { name, filter, begins, fleet, received } = this
-    const known = new Map(fleet.reported.map((each) => [each.mark, each]))
-    const shown = received.map(({ mark }) => known.get(mark) ?? { mark, runId: 'of nobody', kind: 'unknown' })
-    const expected = fleet.reported.slice(begins).filter((each) => this.wants(each))
+    const { name, filter, startIndex, reporters, received } = this
+    const known = new Map(reporters.reported.map((each) => [each.mark, each]))
+    const shown = received.map(({ mark }) => known.get(mark) ?? { mark, runId: 'unknown', kind: 'unknown' })
+    const expected = reporters.reported.slice(startIndex).filter((each) => this.wants(each))
     const seqs = received.map(({ cursor }) => Number(cursor.split('.')[1]))
     const rises = seqs.every((seq, i) => i === 0 || seq > seqs[i - 1])
     if (rises && Bun.deepEquals(inOrder(shown), inOrder(expected))) return []
-    return [{ name, filter, begins, shown: shown.length, expected: expected.length, rises }]
+    return [{ name, filter, startIndex, shown: shown.length, expected: expected.length, rises }]
   }
 
   private wants({ kind, agentId, level, status }: Reported): boolean {
@@ -228,7 +229,7 @@ class Watcher {
     return openEventStream(address, `/api/v1/stream?${query}`, ({ data }) => this.got(JSON.parse(data)))
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: an activity as it came.
+  // biome-ignore lint/suspicious/noExplicitAny: an activity as received.
   private got(activity: any): void {
     const { cursor, kind, event, task, run } = activity
     const marks = {
@@ -241,7 +242,7 @@ class Watcher {
   }
 }
 
-/** Reports for different runs are acknowledged in any order, and changes take another way than events. */
+/** Different runs are acknowledged in any order, and changes take a different path from events. */
 function inOrder(reported: readonly Pick<Reported, 'mark' | 'runId' | 'kind'>[]): object {
   const groups = Object.groupBy(reported, ({ runId, kind }) => `${runId} ${kind}`)
   return Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, group?.map(({ mark }) => mark)]))

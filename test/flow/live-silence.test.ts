@@ -7,8 +7,8 @@ import { LiveSocket, LiveStream, newReporter, newTenant, numbered, numbersOf } f
 import { startTestService, type TestService } from '../support/service.ts'
 
 /**
- * Feeds on which nothing happens for longer than every timeout in the way (docs/specification.md#event-streams): that of the HTTP server, and
- * twice that for WebSockets. They are shorter here than they normally are; the tests overlap.
+ * Feeds that stay silent longer than every timeout (docs/specification.md#event-streams): that of the HTTP server, and
+ * twice that for WebSockets. The timeouts are shorter here than by default; the tests overlap.
  */
 
 const IDLE_SECONDS = 10
@@ -30,7 +30,7 @@ async function newRun() {
   return { tenant, agent, runId: await agent.start() }
 }
 
-/** Resolves when a connection on which nothing happens has been cut, and the silence is over. */
+/** Resolves after the silence, once an idle connection was closed. */
 async function silence(): Promise<void> {
   const { hostname, port } = new URL(service.url)
   const idle = connect(Number(port), hostname)
@@ -43,7 +43,7 @@ async function silence(): Promise<void> {
   await Promise.all([Bun.sleep(SILENCE_MS), eventually(() => isCut)])
 }
 
-test('without being told otherwise, a stream says at least every 10 s that it is there, well within the idle timeout', () => {
+test('by default a stream sends a heartbeat at least every 10 s, well within the idle timeout', () => {
   const { feeds, idleSeconds } = parseConfig({})
   expect(feeds.heartbeatMs + TICK_MS).toBeLessThan(10_000)
   expect(idleSeconds).toBeGreaterThan(20)
@@ -53,7 +53,7 @@ for (const [what, path] of [
   ['of the workspace', () => '/api/v1/stream?kind=event'],
   ['of a run', (runId: string) => `/api/v1/runs/${runId}/stream`],
 ] as const)
-  test.concurrent(`a silent stream ${what} says again and again that it is there, is not cut off, and goes on`, async () => {
+  test.concurrent(`a silent stream ${what} sends heartbeats, is not closed, and continues`, async () => {
     const { tenant, agent, runId } = await newRun()
     const stream = await LiveStream.open(tenant, path(runId))
     await silence()
@@ -66,7 +66,7 @@ for (const [what, path] of [
     await stream.close()
   })
 
-test.concurrent('a silent WebSocket is not cut off, and goes on', async () => {
+test.concurrent('a silent WebSocket is not closed, and continues', async () => {
   const { tenant, agent, runId } = await newRun()
   const sockets = [await LiveSocket.open(tenant), await LiveSocket.open(tenant)]
   for (const socket of sockets) await socket.subscribe('s', { filter: { kind: 'event' } })

@@ -12,16 +12,16 @@ import { type SpawnedService, spawnService } from '../support/service.ts'
 const STALLED_SOCKETS = 250
 const STALLED_STREAMS = 50
 const HEALTHY = 5
-/** Of each protocol, those that read on in the end, to see what they find. */
+/** Readers of each protocol that finally read on, to check what they receive. */
 const LATE = 2
 const REPORTERS = 3
 const EVENTS_PER_CALL = 50
 const PAYLOAD = { text: 'All work and no play makes Jack a dull boy. '.repeat(90) }
-/** A queue of 64 KiB, the message that takes it past that, and what frames add. Unread there would be gigabytes. */
+/** A queue of 64 KiB, the message that exceeds it, and frame overhead. Without a limit there would be gigabytes. */
 const QUEUED_BYTES_MAX = (STALLED_SOCKETS + STALLED_STREAMS + HEALTHY) * 128 * 1024
-/** The kernel takes some megabytes for each stalled reader before anybody notices, and the machine may be busy. */
+/** The kernel buffers some megabytes for each stalled reader before backpressure, and the machine may be busy. */
 const TIMEOUT_MS = 240_000
-const PATIENT = { intervalMs: 50 }
+const SLOW_POLL = { intervalMs: 50 }
 
 let urls: { DATABASE_URL: string; CLICKHOUSE_URL: string }
 beforeAll(async () => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 
 test(
-  'hundreds of readers that stall are closed with a cursor, cost a bounded queue each, and hold up nobody',
+  'hundreds of stalled readers are closed with a cursor, cost a bounded queue each, and delay no other reader',
   async () => {
     const service = await spawnService({
       ...urls,
@@ -43,19 +43,19 @@ test(
     const healthy = await openSockets(service, HEALTHY)
     const stalled = [...(await openSockets(service, STALLED_SOCKETS)), ...(await openStreams(service, STALLED_STREAMS))]
     for (const { feed } of stalled) feed.pause()
-    const { queued, ...stormy } = await load.during(service, () => allClosedBut(service, HEALTHY))
-    createLog('info').info('slow readers', { ...stormy, queued_mib_max: Math.round(queued / 2 ** 20) })
+    const { queued, ...rates } = await load.during(service, () => allClosedBut(service, HEALTHY))
+    createLog('info').info('slow readers', { ...rates, queued_mib_max: Math.round(queued / 2 ** 20) })
     expect(queued).toBeGreaterThan(0)
     expect(queued).toBeLessThan(QUEUED_BYTES_MAX)
     for (const { feed } of stalled) feed.destroy()
     for (const reader of healthy) await reader.hasAll(load.seqs)
 
-    // Only these, so that they are closed at about the same time: what Bun keeps for a client that reads nothing it drops soon.
+    // Only these, so that they are closed at about the same time: Bun soon drops what it buffers for a client that reads nothing.
     const late = [...(await openSockets(service, LATE)), ...(await openStreams(service, LATE))]
     for (const { feed } of late) feed.pause()
     await load.during(service, () => allClosedBut(service, HEALTHY))
     for (const reader of late) reader.feed.resume()
-    await eventually(() => late.every(({ feed }) => feed.isClosed), PATIENT)
+    await eventually(() => late.every(({ feed }) => feed.isClosed), SLOW_POLL)
     for (const { closing, socket, received } of late.slice(0, LATE)) {
       expect(socket?.closeCode).toBe(4008)
       expect(closing).toMatchObject({ op: 'closing', reason: 'slow_consumer', cursors: { all: closing?.cursor } })
@@ -69,12 +69,12 @@ test(
   TIMEOUT_MS,
 )
 
-/** Waits until the service has closed all feeds but so many. */
+/** Waits until the service has closed all but `count` feeds. */
 async function allClosedBut(service: SpawnedService, count: number): Promise<void> {
-  await eventually(async () => (await gauge(service, 'feed_connections')) === count, PATIENT)
+  await eventually(async () => (await gauge(service, 'feed_connections')) === count, SLOW_POLL)
 }
 
-/** A watcher of everything. */
+/** A watcher of all events. */
 class Reader {
   readonly received: number[] = []
   feed!: RawFeed
@@ -90,7 +90,7 @@ class Reader {
       if (text.startsWith('{"op":"activity"')) return this.read(text)
       const message = JSON.parse(text)
       if (message.op === 'closing') this.closing = message
-      else if (this.epoch === '') this.began(message.cursor)
+      else if (this.epoch === '') this.startedAt(message.cursor)
       subscribed.resolve()
     })
     this.feed = this.socket
@@ -100,14 +100,14 @@ class Reader {
   }
 
   async openStream({ url, workspaceKey }: SpawnedService, cursor: string): Promise<void> {
-    this.began(cursor)
+    this.startedAt(cursor)
     const headers = [`Authorization: Bearer ${workspaceKey}`, `Last-Event-ID: ${cursor}`]
     this.feed = await openEventStream({ url, headers }, '/api/v1/stream?kind=event', ({ id }) => {
       this.received.push(Number(id.slice(id.indexOf('.') + 1)))
     })
   }
 
-  /** Comes back by the protocol that it came with. */
+  /** Reconnects with the same protocol. */
   resume(service: SpawnedService): Promise<void> {
     const last = `${this.epoch}.${this.received.at(-1) ?? this.after}`
     return this.socket === undefined ? this.openStream(service, last) : this.openSocket(service)
@@ -115,11 +115,11 @@ class Reader {
 
   async hasAll(seqs: readonly number[]): Promise<void> {
     const last = seqs[seqs.length - 1]
-    await eventually(() => this.received.at(-1) === last, PATIENT)
+    await eventually(() => this.received.at(-1) === last, SLOW_POLL)
     expect(this.received).toEqual(seqs.filter((seq) => seq > this.after))
   }
 
-  private began(cursor: string): void {
+  private startedAt(cursor: string): void {
     if (this.epoch !== '') return
     const [epoch, seq] = cursor.split('.')
     this.epoch = epoch
@@ -148,7 +148,7 @@ async function openStreams(service: SpawnedService, count: number): Promise<Read
   return readers
 }
 
-/** Events at the highest rate that is to be had, and their positions. */
+/** Events at the highest possible rate, and their positions. */
 class Load {
   /** In order, once {@link during} has resolved. */
   readonly seqs: number[] = []
@@ -166,7 +166,7 @@ class Load {
     return new Load(JSON.stringify({ run_id, events }), agentKey)
   }
 
-  /** Reports until the work is done, and watches what is kept for readers meanwhile. */
+  /** Reports until the work is done, and records the largest queue for readers. */
   async during(service: SpawnedService, work: () => Promise<unknown>) {
     const before = this.seqs.length
     const startedMs = performance.now()

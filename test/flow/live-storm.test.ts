@@ -24,7 +24,7 @@ beforeAll(async () => {
   clickhouse = await meter(columnar.url)
 })
 
-test('a thousand clients that reconnect at once get exactly what they missed, then live, and no database is asked', async () => {
+test('a thousand clients that reconnect at once get exactly what they missed, then live events, without database load', async () => {
   const env = {
     DATABASE_URL: postgres.url,
     CLICKHOUSE_URL: clickhouse.url,
@@ -32,33 +32,42 @@ test('a thousand clients that reconnect at once get exactly what they missed, th
     LOG_LEVEL: 'warn',
   }
   const before = await spawnService(env)
-  const fleet = await Fleet.of(before)
-  await fleet.report(before, MISSED)
+  const reporters = await Reporters.of(before)
+  await reporters.report(before, MISSED)
   before.kill('SIGTERM')
   await before.exited
 
-  // Its memory is empty now: what they missed is in the journal's files.
+  // Its memory is empty now: the missed events are in the journal's files.
   const service = await spawnService({
     ...env,
     DATA_DIR: before.dataDir,
     BOOTSTRAP_WORKSPACE_KEY: before.workspaceKey,
   })
   await isQuiet(service)
-  const asked = { postgres: postgres.bytes(), clickhouse: clickhouse.bytes() }
+  const sentBefore = { postgres: postgres.bytes(), clickhouse: clickhouse.bytes() }
   const cpuBefore = cpuSeconds(service.pid)
   const startedMs = performance.now()
-  const clients = Array.from({ length: CLIENTS }, (_, i) => new Client(i, fleet))
+  const clients = Array.from({ length: CLIENTS }, (_, i) => new Client(i, reporters))
   await Promise.all(clients.map((client) => client.reconnect(service)))
   await allHaveAll(clients)
   const seconds = (performance.now() - startedMs) / 1000
   const cpu = cpuSeconds(service.pid) - cpuBefore
-  const bytes = { postgres: postgres.bytes() - asked.postgres, clickhouse: clickhouse.bytes() - asked.clickhouse }
+  const bytes = {
+    postgres: postgres.bytes() - sentBefore.postgres,
+    clickhouse: clickhouse.bytes() - sentBefore.clickhouse,
+  }
 
-  await fleet.report(service, LIVE)
+  await reporters.report(service, LIVE)
   await allHaveAll(clients)
   const deliveries = clients.reduce((sum, { received }) => sum + received.length, 0)
-  createLog('info').info('reconnect storm', { clients: CLIENTS, deliveries, seconds, cpu_seconds: cpu, asked: bytes })
-  // What the service says on its own account in that time: heartbeats, and looks whether there is something to do.
+  createLog('info').info('reconnect storm', {
+    clients: CLIENTS,
+    deliveries,
+    seconds,
+    cpu_seconds: cpu,
+    sent_bytes: bytes,
+  })
+  // Traffic of the service itself in that time: heartbeats, and polling for work.
   expect(bytes.postgres).toBeLessThan(20 * CLIENTS)
   expect(bytes.clickhouse).toBeLessThan(5 * CLIENTS)
   for (const client of clients) client.leave()
@@ -66,8 +75,8 @@ test('a thousand clients that reconnect at once get exactly what they missed, th
   expect(await service.exited).toBe(0)
 })
 
-/** Agents whose events are known, position by position. */
-class Fleet {
+/** Agents whose events are known by position. */
+class Reporters {
   readonly events: { seq: number; agentId: string; level: number }[] = []
 
   private constructor(
@@ -75,7 +84,7 @@ class Fleet {
     readonly agents: readonly { agentId: string; agentKey: string; runId: string }[],
   ) {}
 
-  static async of({ api, url, workspaceKey }: SpawnedService): Promise<Fleet> {
+  static async of({ api, url, workspaceKey }: SpawnedService): Promise<Reporters> {
     const agents = await Promise.all(
       Array.from({ length: AGENTS }, async () => {
         const agent = await newAgent(api)
@@ -92,7 +101,7 @@ class Fleet {
     socket.send({ op: 'subscribe', id: 'epoch' })
     const [epoch] = (await subscribed.promise).split('.')
     socket.destroy()
-    return new Fleet(epoch, agents)
+    return new Reporters(epoch, agents)
   }
 
   async report({ api }: SpawnedService, count: number): Promise<void> {
@@ -117,24 +126,24 @@ const LIVE_PATH = '/api/v1/live'
 const EVENTS_PER_CALL = 20
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
-/** A client that has been away since some position of its own. */
+/** A client that has been disconnected since its own position. */
 class Client {
   readonly received: number[] = []
   private readonly after: number
   private readonly filter: { kind: string; agent_id?: string; level?: string }
   private readonly marker: string
   private socket: RawWebSocket | undefined
-  private readonly shows: (event: Fleet['events'][number]) => boolean
+  private readonly shows: (event: Reporters['events'][number]) => boolean
 
   constructor(
     index: number,
-    private readonly fleet: Fleet,
+    private readonly reporters: Reporters,
   ) {
-    const { events, agents, epoch } = fleet
+    const { events, agents, epoch } = reporters
     this.after = events[(index * 7919) % (MISSED / 2)].seq
     this.marker = `"cursor":"${epoch}.`
     const { agentId } = agents[index % AGENTS]
-    // An eighth sees everything, the others what a filter leaves.
+    // One in eight sees everything, the others what their filter matches.
     const [filter, shows] = FILTERS[index % 8 === 0 ? 0 : 1 + (index % 3)](agentId)
     this.filter = { kind: 'event', ...filter }
     this.shows = shows
@@ -143,19 +152,19 @@ class Client {
   async reconnect({ url, workspaceKey }: SpawnedService): Promise<void> {
     const headers = [`Authorization: Bearer ${workspaceKey}`]
     this.socket = await openWebSocket({ url, headers }, LIVE_PATH, (text) => this.read(text))
-    const after = `${this.fleet.epoch}.${this.after}`
+    const after = `${this.reporters.epoch}.${this.after}`
     this.socket.send({ op: 'subscribe', id: 'all', filter: this.filter, after })
   }
 
   expected(): number[] {
-    return this.fleet.events.filter((event) => event.seq > this.after && this.shows(event)).map(({ seq }) => seq)
+    return this.reporters.events.filter((event) => event.seq > this.after && this.shows(event)).map(({ seq }) => seq)
   }
 
   leave(): void {
     this.socket?.destroy()
   }
 
-  /** Parsing a gigabyte of JSON would take longer than what is tested. */
+  /** Parsing a gigabyte of JSON would take longer than the tested code. */
   private read(text: string): void {
     if (!text.startsWith('{"op":"activity"')) return
     const { marker, received } = this
@@ -166,7 +175,7 @@ class Client {
   }
 }
 
-type Choice = [filter: { agent_id?: string; level?: string }, shows: (event: Fleet['events'][number]) => boolean]
+type Choice = [filter: { agent_id?: string; level?: string }, shows: (event: Reporters['events'][number]) => boolean]
 const FILTERS: readonly ((agentId: string) => Choice)[] = [
   () => [{}, () => true],
   (agentId) => [{ agent_id: agentId }, (event) => event.agentId === agentId],
@@ -182,7 +191,7 @@ async function allHaveAll(clients: readonly Client[]): Promise<void> {
   })
 }
 
-/** Waits until what was reported before has gone its way. */
+/** Waits until earlier reports have been processed. */
 async function isQuiet({ url }: SpawnedService): Promise<void> {
   await eventually(async () => {
     const metrics = await (await fetch(`${url}/metrics`)).text()
@@ -190,7 +199,7 @@ async function isQuiet({ url }: SpawnedService): Promise<void> {
   })
 }
 
-/** Of a process, in all its threads. */
+/** The CPU time of a process, in all its threads. */
 function cpuSeconds(pid: number): number {
   const [, fields] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
   const [user, system] = fields.split(' ').slice(11, 13)
@@ -200,9 +209,9 @@ function cpuSeconds(pid: number): number {
 const CLOCK_TICKS_PER_SECOND = 100
 
 interface Meter {
-  /** The store's URL, by way of the meter. */
+  /** The store's URL through the meter. */
   readonly url: string
-  /** Sent to the store so far. */
+  /** Bytes sent to the store so far. */
   bytes(): number
 }
 

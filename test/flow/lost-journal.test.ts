@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-test('a journal that was lost is begun anew above what ClickHouse holds, so that newer states still win', async () => {
+test('a lost journal restarts above the positions in ClickHouse, so that newer states still win', async () => {
   const DATA_DIR = await temporaryDirectory()
   const first = await startTestService({ DATA_DIR })
   const { agentId, agentKey } = await newAgent(first.api)

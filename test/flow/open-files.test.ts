@@ -8,13 +8,13 @@ import { inParallel } from '../support/in-parallel.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { spawnService } from '../support/service.ts'
 
-/** Feeds and the descriptors that a process may have. */
+/** Feeds and the file descriptor limit of a process. */
 
 const OPEN_FILES = 400
-/** Less a quarter for everything else. */
+/** A quarter is reserved for everything else. */
 const FEEDS = 300
 
-test('feeds leave descriptors for everything else: more are refused, and the start says so in one line', async () => {
+test('feeds leave file descriptors for everything else: more are rejected, and the start logs one warning', async () => {
   const [database, columnar] = await Promise.all([freshDatabase(), freshColumnarDatabase()])
   const env = {
     DATABASE_URL: database.url,
@@ -24,8 +24,8 @@ test('feeds leave descriptors for everything else: more are refused, and the sta
   }
   const service = await spawnService(env, { openFiles: OPEN_FILES })
   const { stderr } = service.output()
-  const said = stderr.split('\n').filter((line) => line.includes('FEED_CONNECTIONS'))
-  expect(said.map((line) => JSON.parse(line))).toMatchObject([
+  const warnings = stderr.split('\n').filter((line) => line.includes('FEED_CONNECTIONS'))
+  expect(warnings.map((line) => JSON.parse(line))).toMatchObject([
     { level: 'warn', feed_connections: 50_000, open_files: OPEN_FILES, capped_to: FEEDS },
   ])
   const sockets = Array.from({ length: FEEDS }, (_, n) => n)
@@ -39,7 +39,7 @@ test('feeds leave descriptors for everything else: more are refused, and the sta
   expect(await service.exited).toBe(0)
 })
 
-test('a limit with room for all feeds, and one that cannot be told, change nothing', () => {
+test('a limit with room for all feeds, or an unknown limit, changes nothing', () => {
   const lines: string[] = []
   const log = createLog('warn', (line) => lines.push(line))
   const limits = {
@@ -57,7 +57,7 @@ test('a limit with room for all feeds, and one that cannot be told, change nothi
   expect(withinOpenFiles({ ...limits, connections: 100_000 }, 100_000, log).connections).toBe(99_000)
   expect(withinOpenFiles(limits, 1, log).connections).toBe(1)
   expect(lines).toHaveLength(2)
-  // Nobody is warned of a default.
+  // A default gives no warning.
   expect(withinOpenFiles({ ...limits, connectionsGiven: false }, 1, log).connections).toBe(1)
   expect(lines).toHaveLength(2)
 })

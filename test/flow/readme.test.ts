@@ -6,12 +6,12 @@ import { freePort, startTestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /**
- * What the README and the guides tell a newcomer to paste, pasted: every `sh` block, top to bottom, in one shell, beside
- * a running service. Blocks that start the service, never end or take minutes are fenced as `console`, and are not pasted.
+ * Pastes the snippets of the README and the guides: every `sh` block, top to bottom, in one shell, beside
+ * a running service. Blocks that start the service, never end or take minutes are fenced as `console` and not pasted.
  */
 
 const ROOT = join(import.meta.dir, '..', '..')
-/** In the order in which they are read: the guides continue the commands of the README. */
+/** In reading order: the guides continue the commands of the README. */
 const DOCUMENTS = ['README.md', 'docs/hosted-agents.md', 'docs/feeds.md', 'docs/sql.md']
 const README_LINES_MAX = 300
 const NEEDED = ['bash', 'curl', 'jq', 'node']
@@ -19,18 +19,18 @@ const CONSOLE_MAX = 5
 
 interface Snippet {
   readonly text: string
-  /** What the document says it prints; undefined: nothing to speak of. */
+  /** The output in the document; undefined if it shows none. */
   readonly shown: string | undefined
   readonly isJson: boolean
 }
 
 interface Pasted {
   readonly output: string
-  /** Commands that have failed, with what is in the variables that the snippet sets. */
+  /** Failed commands, and the snippet's variables that are empty. */
   readonly failures: string
 }
 
-test('every snippet of the README and the guides can be pasted, top to bottom, and prints what is shown', async () => {
+test('every snippet of the README and the guides can be pasted, top to bottom, and prints the shown output', async () => {
   const missing = NEEDED.filter((each) => Bun.which(each) === null)
   if (missing.length > 0) throw new Error(`install what the README needs: apt-get install ${missing.join(' ')}`)
   const texts = await Promise.all(DOCUMENTS.map((name) => readFile(join(ROOT, name), 'utf8')))
@@ -48,21 +48,21 @@ test('every snippet of the README and the guides can be pasted, top to bottom, a
       .replace('http://127.0.0.1:3000', service.url)
       .replace('svc_ws_…', service.workspaceKey)
       .replaceAll('4010', port)
-      // Less of the simulator; the same choices each time.
+      // A shorter run of the simulator, with the same choices each time.
       .replace('--rate 20 --duration 60', '--rate 60 --duration 4 --seed 7'),
   )
   const pasted = await paste(adapted)
   for (const [i, { text, shown, isJson }] of snippets.entries()) {
     const { output, failures } = pasted[i] ?? { output: '', failures: 'not reached' }
-    const told = `${text}\n${output}\n${failures}`
-    expect(failures, told).toBe('')
-    expect(output, told).not.toMatch(/^null$|"error":\{|"rows":\[\]|^\[\]$/m)
-    if (shown !== undefined) expect(output.trim(), told).not.toBe('')
-    if (shown !== undefined && isJson) expect(shapesOf(output), told).toEqual(shapesOf(shown))
+    const report = `${text}\n${output}\n${failures}`
+    expect(failures, report).toBe('')
+    expect(output, report).not.toMatch(/^null$|"error":\{|"rows":\[\]|^\[\]$/m)
+    if (shown !== undefined) expect(output.trim(), report).not.toBe('')
+    if (shown !== undefined && isJson) expect(shapesOf(output), report).toEqual(shapesOf(shown))
   }
 }, 120_000)
 
-/** What a model would do: calls the tool, asks which tea, and answers when it knows. */
+/** Acts as the model: calls the tool, asks which tea, and then answers. */
 function waiter({ body }: ModelServerRequest): Turn {
   const last = body.messages.at(-1)
   if (last?.role === 'tool') return { text: `Done: ${last.content}` }
@@ -73,7 +73,7 @@ function waiter({ body }: ModelServerRequest): Turn {
   return { text: ['Another pot', ' of green tea', ' for Ada.'] }
 }
 
-/** A block that follows at once on another one, with nothing between, is what that one prints. */
+/** A block that directly follows another one is its output. */
 function snippetsOf(documents: string): Snippet[] {
   const blocks = [...documents.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
     language: match[1] ?? '',
@@ -89,13 +89,13 @@ function snippetsOf(documents: string): Snippet[] {
   })
 }
 
-/** One shell for all of them; each command that fails is noted, and each variable that is set to nothing. */
+/** Runs all snippets in one shell; records each failed command and each empty variable. */
 async function paste(snippets: readonly string[]): Promise<Pasted[]> {
   const directory = await temporaryDirectory()
   const file = (kind: string, i: number) => join(directory, `${kind}-${i}`)
   const script = [
     'set -E -o pipefail',
-    // The scripts of the clone, without the second that npx takes for each.
+    // The scripts of the clone, without the second that npx takes each time.
     `npx() { shift; (cd '${ROOT}' && "$@"); }`,
     `trap 'kill "$SHOP" 2>/dev/null || true' EXIT`,
     `cd '${directory}'`,
@@ -134,7 +134,7 @@ async function paste(snippets: readonly string[]): Promise<Pasted[]> {
   )
 }
 
-/** Names and kinds of what is in each line, without the values. */
+/** The names and types in each line, without the values. */
 function shapesOf(lines: string): unknown[] {
   return lines
     .trim()

@@ -1,13 +1,13 @@
 import { atEnd } from '../support/teardown.ts'
 
-/** A message of a client, as it came. */
+/** A client's message. */
 export interface Sent {
   readonly op: string
   readonly id?: string
   readonly after?: string
 }
 
-/** One connection, from the side of the service. */
+/** One connection, as the service sees it. */
 export interface FeedSocket {
   say(message: object | string): void
   /** Activities with these numbers; their cursors are `e.<number>`. */
@@ -17,25 +17,25 @@ export interface FeedSocket {
 
 export interface ScriptedFeed {
   readonly url: string
-  /** What clients have subscribed to, one a connection. */
+  /** The subscriptions of clients, one per connection. */
   readonly subscriptions: readonly Sent[]
-  /** How many have come so far. */
+  /** The number of pings so far. */
   pings(): number
-  /** How many connections have ended so far. */
+  /** The number of connections that have ended so far. */
   closed(): number
 }
 
 export interface Script {
   /** Called for each subscription; `nth` counts them from 0. */
   subscribed(socket: FeedSocket, subscribe: Sent, nth: number): void
-  /** Left out: pings are answered. */
+  /** Pings are answered by default. */
   readonly ignoresPings?: boolean
-  /** Answers what is no WebSocket. */
+  /** Answers requests before the WebSocket upgrade. */
   readonly refuse?: (nth: number) => Response | null
   readonly port?: number
 }
 
-/** A server of live feeds that does what the service does not do when asked to: our double for its faults. */
+/** A scripted server of live feeds that can misbehave in ways the real service does not. */
 export function serveFeed({ subscribed, ignoresPings = false, refuse = () => null, port = 0 }: Script): ScriptedFeed {
   const subscriptions: Sent[] = []
   let requests = 0
@@ -90,7 +90,7 @@ export function activity(n: number, payload: object = {}) {
   }
 }
 
-/** The usual first answer. */
+/** The usual first message. */
 export function subscribedAt(after: string | undefined) {
   return { op: 'subscribed', id: 'tail', cursor: after ?? 'e.0', recovered: after !== undefined }
 }

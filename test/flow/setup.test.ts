@@ -7,18 +7,18 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const SETUP = join(import.meta.dir, '..', '..', 'src', 'setup', 'main.ts')
 
-/** A platform for which no lockfile is needed. */
+/** A platform that needs no lockfile. */
 const UNLOCKED = ['--os', 'darwin']
 
-/** A project without packages; `postinstall` is how long its installation takes, or whether it works. */
+/** A project without packages; `postinstall` decides how long its installation takes, or whether it succeeds. */
 async function project(postinstall: string): Promise<string> {
   const directory = await temporaryDirectory()
   await writeFile(join(directory, 'package.json'), JSON.stringify({ name: 'p', scripts: { postinstall } }))
   return directory
 }
 
-function familyOf(pid: number): number[] {
-  return childrenOf(pid).flatMap((child) => [child.pid, ...familyOf(child.pid)])
+function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child.pid, ...descendantsOf(child.pid)])
 }
 
 function isAlive(pid: number): boolean {
@@ -30,7 +30,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('Ctrl-C while packages are installed ends everything, without a stack', async () => {
+test('Ctrl-C during the installation of packages ends all processes, without a stack trace', async () => {
   const decoder = new TextDecoder()
   let shown = ''
   const child = Bun.spawn([process.execPath, SETUP, ...UNLOCKED], {
@@ -45,17 +45,19 @@ test('Ctrl-C while packages are installed ends everything, without a stack', asy
     },
   })
   atEnd(async () => child.kill('SIGKILL'))
-  await eventually(() => shown.includes('Installing packages') && familyOf(child.pid).length > 1, { timeoutMs: 20_000 })
-  const family = familyOf(child.pid)
+  await eventually(() => shown.includes('Installing packages') && descendantsOf(child.pid).length > 1, {
+    timeoutMs: 20_000,
+  })
+  const descendants = descendantsOf(child.pid)
   child.terminal?.write('\x03')
   expect(await child.exited).toBe(130)
-  await eventually(() => !family.some(isAlive))
-  // The line of progress has been cleared away, and nothing else was said.
+  await eventually(() => !descendants.some(isAlive))
+  // The progress line has been cleared, and nothing else was printed.
   expect(shown.split('\x1b[K').at(-1)?.replace('^C', '').trim()).toBe('')
   child.terminal?.close()
 })
 
-test('an installation that fails says why, and ends what would have followed', async () => {
+test('a failed installation prints its error and stops the setup', async () => {
   const child = Bun.spawn([process.execPath, SETUP, ...UNLOCKED], {
     cwd: await project('echo no room left >&2; exit 3'),
     env: { PATH: process.env.PATH ?? '' },
@@ -63,10 +65,10 @@ test('an installation that fails says why, and ends what would have followed', a
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  const [said, printed] = await Promise.all([new Response(child.stderr).text(), new Response(child.stdout).text()])
+  const [stderr, stdout] = await Promise.all([new Response(child.stderr).text(), new Response(child.stdout).text()])
   expect(await child.exited).toBe(1)
-  expect(said).toStartWith('Installing packages …\n')
-  expect(said).toContain('no room left')
-  expect(said).toEndWith('setup: the packages could not be installed\n')
-  expect(printed).toBe('')
+  expect(stderr).toStartWith('Installing packages …\n')
+  expect(stderr).toContain('no room left')
+  expect(stderr).toEndWith('setup: the packages could not be installed\n')
+  expect(stdout).toBe('')
 })

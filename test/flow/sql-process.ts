@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import { eventually } from '../support/eventually.ts'
 import { atEnd } from '../support/teardown.ts'
 
-/** Who is asked, and as whom. */
-export interface Asked {
+/** The service to query, and the key. */
+export interface Target {
   readonly url: string
   readonly workspaceKey: string
 }
@@ -17,24 +17,24 @@ export interface Ran {
 
 const MAIN = join(import.meta.dir, '..', '..', 'src', 'sql', 'main.ts')
 
-function environment({ url, workspaceKey }: Asked): Record<string, string> {
+function environment({ url, workspaceKey }: Target): Record<string, string> {
   return { PATH: process.env.PATH ?? '', AGENT_RUN_URL: url, AGENT_RUN_KEY: workspaceKey }
 }
 
-/** `bun run sql` as a real process without a terminal. @param stdin what is piped into it; left out: nothing */
-export async function runSql(asked: Asked, args: readonly string[], stdin = ''): Promise<Ran> {
-  return finished([process.execPath, MAIN, ...args], asked, stdin)
+/** `bun run sql` as a real process without a terminal. @param stdin piped into it; empty by default */
+export async function runSql(target: Target, args: readonly string[], stdin = ''): Promise<Ran> {
+  return finished([process.execPath, MAIN, ...args], target, stdin)
 }
 
-/** The same behind a pipe to a reader that leaves after so many lines; the exit code stands last on standard error. */
-export async function runSqlIntoHead(asked: Asked, lines: number, args: readonly string[]): Promise<Ran> {
+/** The same piped to a reader that exits after some lines; the exit code comes last on standard error. */
+export async function runSqlIntoHead(target: Target, lines: number, args: readonly string[]): Promise<Ran> {
   const pipe = `{ "$@"; echo "exit code $?" >&2; } | head -n ${lines}`
-  return finished(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], asked, '')
+  return finished(['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args], target, '')
 }
 
-async function finished(command: string[], asked: Asked, stdin: string): Promise<Ran> {
+async function finished(command: string[], target: Target, stdin: string): Promise<Ran> {
   const child = Bun.spawn(command, {
-    env: environment(asked),
+    env: environment(target),
     stdin: new TextEncoder().encode(stdin),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -50,11 +50,11 @@ async function finished(command: string[], asked: Asked, stdin: string): Promise
 
 export interface Terminal {
   type(keys: string): void
-  /** All that has been shown since the last call of `next`, without colours and movements of the cursor. */
+  /** Everything shown since the last call of `next`, without colours and cursor movements. */
   shown(): string
-  /** What has been shown up to and with `pattern`, once it is there; what follows is for the next call. */
+  /** The output up to and including `pattern`, once it is there; the rest is for the next call. */
   next(pattern: RegExp): Promise<string>
-  /** All that was ever shown, as it came. */
+  /** All output, unchanged. */
   raw(): string
   signal(name: NodeJS.Signals): void
   readonly exited: Promise<number>
@@ -64,13 +64,13 @@ export interface TerminalOptions {
   readonly args?: readonly string[]
   readonly columns?: number
   readonly env?: Readonly<Record<string, string>>
-  /** Where the history is kept. */
+  /** The directory of the history. */
   readonly stateHome: string
 }
 
 /** `bun run sql` in a pseudo-terminal. */
 export function openTerminal(
-  asked: Asked,
+  target: Target,
   { args = [], columns = 100, env = {}, stateHome }: TerminalOptions,
 ): Terminal {
   const decoder = new TextDecoder()
@@ -78,7 +78,7 @@ export function openTerminal(
   let seen = 0
   const plain = () => Bun.stripANSI(raw).replaceAll('\r', '')
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
-    env: { ...environment(asked), TERM: 'xterm-256color', LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
+    env: { ...environment(target), TERM: 'xterm-256color', LANG: 'en_US.UTF-8', XDG_STATE_HOME: stateHome, ...env },
     terminal: {
       cols: columns,
       rows: 40,

@@ -11,7 +11,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { openTerminal, runSql, runSqlIntoHead } from './sql-process.ts'
 
-/** `bun run sql` as a process, against the real service; what that cannot be made to do is played by a server of ours. */
+/** `bun run sql` as a process, against the real service; a scripted server plays faults. */
 
 let service: TestService
 /** The position after which all events below are readable. */
@@ -35,11 +35,11 @@ beforeAll(async () => {
 })
 
 const FOOTER = /^\d+ rows?, \d+ ms, \d+ bytes, complete through [\w.]+\n$/
-/** Keeps the engine busy until its cap. */
+/** Keeps the engine busy up to the time limit. */
 const ENDLESS = 'SELECT count() FROM numbers(100000000007) WHERE sipHash64(number) = 1'
 
-describe('asked once', () => {
-  test('a table goes to standard output, what is to say of it to standard error', async () => {
+describe('a single query', () => {
+  test('prints a table to standard output, and the footer to standard error', async () => {
     const query = `SELECT type, level, payload.tokens AS tokens, NULL AS nothing FROM events ORDER BY seq`
     const { exitCode, stdout, stderr } = await runSql(service, [query, '--wait-for', String(lastSeq)])
     expect(stderr).toMatch(FOOTER)
@@ -54,7 +54,7 @@ tool.call  warn   7       NULL
     ])
   })
 
-  test('what strangers reported does not steer the terminal', async () => {
+  test('untrusted text cannot send terminal control sequences', async () => {
     const query = 'SELECT payload.text::String AS text, 5 AS n FROM events ORDER BY seq'
     const table = await runSql(service, [query])
     expect(table.stdout).toBe('text       n\n---------  -\ntwo lines  5\n\ufffd[31mred\ufffd  5\n')
@@ -64,7 +64,7 @@ tool.call  warn   7       NULL
     )
   })
 
-  test('json is the answer as it was sent, to the digit', async () => {
+  test('json is the exact response', async () => {
     const query = 'SELECT 18446744073709551615 AS big, [1, 2] AS list, {text:String} AS text'
     const { stdout, stderr } = await runSql(service, [query, '--format', 'json', '--param', 'text=a=b'])
     expect(stdout).toContain('"big": 18446744073709551615')
@@ -74,7 +74,7 @@ tool.call  warn   7       NULL
     expect(stderr).toBe('')
   })
 
-  test('csv and ndjson go to standard output as the service streams them, more rows than a table may have', async () => {
+  test('csv and ndjson stream to standard output, with more rows than a table may have', async () => {
     const query = 'SELECT type, payload.tokens AS tokens, NULL AS nothing FROM events ORDER BY seq'
     const csv = await runSql(service, [query, '--format', 'csv', '--wait-for', String(lastSeq)])
     expect([csv.exitCode, csv.stdout]).toEqual([0, '"type","tokens","nothing"\n"llm.call",12,\n"tool.call",7,\n'])
@@ -86,7 +86,7 @@ tool.call  warn   7       NULL
   test.each([
     ['parquet', 'Parquet'],
     ['arrow', 'ArrowStream'],
-  ])('%s goes to a file, which holds the answer', async (format, name) => {
+  ])('writes %s to a file that ClickHouse can read', async (format, name) => {
     const path = join(await temporaryDirectory(), `answer.${format}`)
     const query = 'SELECT type, payload.tokens::Int64 AS tokens FROM events WHERE level = {level:String}'
     const asked = [query, '--param', 'level=warn', '--format', format, '--output', path, '--wait-for', String(lastSeq)]
@@ -109,7 +109,7 @@ tool.call  warn   7       NULL
     ['ndjson', 0],
     ['arrow', 0],
     ['parquet', 0],
-  ])('what was written into a file of %s with %i rows is told on standard error', async (format, rows) => {
+  ])('reports on standard error what was written to a file of %s with %i rows', async (format, rows) => {
     const path = join(await temporaryDirectory(), 'answer')
     const query = `SELECT number, 'two\nlines, "quoted"' AS text FROM numbers(${rows})`
     const { exitCode, stdout, stderr } = await runSql(service, [query, '--format', format, '--output', path])
@@ -119,7 +119,7 @@ tool.call  warn   7       NULL
     )
   })
 
-  test('statements come from an argument, a pipe or a file, one after the other', async () => {
+  test('runs statements from an argument, a pipe or a file in order', async () => {
     const text = "SELECT ';' AS a; -- that was one;\nSELECT 2 AS b;\n\n"
     const shown = 'a\n-\n;\n\nb\n-\n2\n'
     const file = join(await temporaryDirectory(), 'queries.sql')
@@ -131,7 +131,7 @@ tool.call  warn   7       NULL
     expect([none.exitCode, none.stderr]).toEqual([2, 'no query: pass one in quotes, with --file or through a pipe\n'])
   })
 
-  test('an SQL mistake is pointed at, and ends with exit code 1', async () => {
+  test('marks the place of an SQL error, and exits with 1', async () => {
     const { exitCode, stdout, stderr } = await runSql(service, ["SELECT 'ä',\n  count()\nFORM events;\nSELECT 1"])
     expect([exitCode, stdout]).toEqual([1, ''])
     const [message, line, mark] = stderr.split('\n')
@@ -139,12 +139,12 @@ tool.call  warn   7       NULL
     expect([line, mark]).toEqual(['  FORM events', '       ^'])
   })
 
-  test('an answer that was cut says so, loudly', async () => {
+  test('warns about a truncated result', async () => {
     const { exitCode, stderr } = await runSql(service, ['SELECT number FROM numbers(10001)', '--format', 'json'])
     expect([exitCode, stderr]).toEqual([0, 'CUT at 10,000 rows: there are more. Aggregate, or narrow it.\n'])
   })
 
-  test('a reader that has seen enough ends it quietly', async () => {
+  test('ends quietly when its reader exits', async () => {
     const { stdout, stderr } = await runSqlIntoHead(service, 2, ["SELECT repeat('x', 2000) AS x FROM numbers(5000)"])
     expect(stdout.split('\n').map((line) => line.length)).toEqual([1, 2000, 0])
     expect(stderr).toEndWith('exit code 0\n')
@@ -155,12 +155,12 @@ tool.call  warn   7       NULL
     ['--format', 'xml', '--format must be one of table, vertical, json, ndjson, csv, parquet, arrow; got "xml"\n'],
     ['--key', 'svc_agent_x', 'this is an agent key; SQL needs a workspace key (svc_ws_…)\n'],
     ['--file', 'no-such-file.sql', /^cannot read no-such-file\.sql: /],
-  ])('%s %s is refused with exit code 2', async (option, value, message) => {
+  ])('rejects %s %s with exit code 2', async (option, value, message) => {
     const { exitCode, stderr } = await runSql(service, [option, value])
     expect([exitCode, stderr]).toEqual([2, typeof message === 'string' ? message : expect.stringMatching(message)])
   })
 
-  test('a key that is not known, and a service that is not there, are said', async () => {
+  test('reports an unknown key, and a service that is not running', async () => {
     const workspaceKey = mintToken('workspace').text
     const unknown = await runSql({ ...service, workspaceKey }, ['SELECT 1'])
     expect([unknown.exitCode, unknown.stderr]).toEqual([
@@ -176,8 +176,8 @@ tool.call  warn   7       NULL
   })
 })
 
-describe('answers that a service gives', () => {
-  /** A service that answers `respond()` to each query; and the queries. */
+describe('responses of a service', () => {
+  /** A service that answers each query with `respond()`, and the queries it got. */
   function scripted(respond: (request: Request) => Response) {
     const queries: Record<string, unknown>[] = []
     const server = Bun.serve({
@@ -194,17 +194,17 @@ describe('answers that a service gives', () => {
     server.unref()
     return { url: server.url.href, workspaceKey: 'svc_ws_scripted', queries }
   }
-  const refusing = (status: number, code: string, headers: Record<string, string>) =>
+  const failing = (status: number, code: string, headers: Record<string, string>) =>
     scripted(() => Response.json({ data: null, error: { code, message: 'not now' } }, { status, headers }))
 
-  test('formats of the service are passed on byte for byte', async () => {
+  test("writes the service's formats byte for byte", async () => {
     const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 31) % 256)
     const asked = scripted(() => new Response(bytes))
     const piped = await runSql(asked, ['SELECT 1', '--format', 'arrow', '--param', 'a=1', '--wait-for', 'e.7'])
     expect(Buffer.compare(piped.bytes, bytes)).toBe(0)
     const output = join(await temporaryDirectory(), 'answer.parquet')
     const filed = await runSql(asked, ['SELECT 1', '--format', 'parquet', '--output', output])
-    // What is not Parquet has no rows that could be told.
+    // A file that is not Parquet has no row count to report.
     expect([filed.exitCode, filed.stdout, filed.stderr]).toEqual([0, '', `wrote 300.0 kB to ${output}\n`])
     expect(Buffer.compare(await readFile(output), bytes)).toBe(0)
     expect(asked.queries).toEqual([
@@ -213,14 +213,14 @@ describe('answers that a service gives', () => {
     ])
   })
 
-  test('a query that fails leaves an earlier answer in its file alone', async () => {
+  test('a failed query leaves the existing output file unchanged', async () => {
     const output = join(await temporaryDirectory(), 'answer.csv')
     await writeFile(output, 'earlier')
     const { exitCode } = await runSql(service, ['SELECT nonsense', '--format', 'csv', '--output', output])
     expect([exitCode, await readFile(output, 'utf8')]).toEqual([1, 'earlier'])
   })
 
-  test('an answer that breaks off is not taken for a whole one', async () => {
+  test('reports a response that is cut off', async () => {
     const listener = Bun.listen({
       hostname: '127.0.0.1',
       port: 0,
@@ -236,12 +236,12 @@ describe('answers that a service gives', () => {
     [429, 'RATE_LIMITED', { 'retry-after': '7' }, 'not now (RATE_LIMITED)\nTry again in 7 s.\n'],
     [503, 'UNAVAILABLE', { 'retry-after': '1' }, 'not now (UNAVAILABLE)\nTry again in 1 s.\n'],
     [403, 'FORBIDDEN', {}, 'not now (FORBIDDEN)\n'],
-  ])('%d is said, with when to come back', async (status, code, headers, message) => {
-    const { exitCode, stderr } = await runSql(refusing(status, code, headers), ['SELECT 1'])
+  ])('reports %d, and when to retry', async (status, code, headers, message) => {
+    const { exitCode, stderr } = await runSql(failing(status, code, headers), ['SELECT 1'])
     expect([exitCode, stderr]).toEqual([1, message])
   })
 
-  test('something else at that address is not taken for the service', async () => {
+  test("reports that the address is not the service's", async () => {
     const other = scripted(() => new Response('<p>', { status: 502 }))
     const { exitCode, stderr } = await runSql(other, ['SELECT 1'])
     expect([exitCode, stderr]).toEqual([
@@ -250,8 +250,8 @@ describe('answers that a service gives', () => {
     ])
   })
 
-  test('a prompt does without a description of the tables', async () => {
-    const terminal = openTerminal(refusing(503, 'UNAVAILABLE', {}), { stateHome: await temporaryDirectory() })
+  test('the prompt works without a description of the tables', async () => {
+    const terminal = openTerminal(failing(503, 'UNAVAILABLE', {}), { stateHome: await temporaryDirectory() })
     await terminal.next(/sql> $/)
     terminal.type('\\d\r')
     await terminal.next(/this service does not describe its tables\nsql> $/)
@@ -263,7 +263,7 @@ describe('answers that a service gives', () => {
 })
 
 describe('the prompt', () => {
-  test('a statement takes several lines, and is one entry of a history that outlives the prompt', async () => {
+  test('accepts a statement of several lines, and keeps it as one entry of a persistent history', async () => {
     const stateHome = await temporaryDirectory()
     const terminal = openTerminal(service, { stateHome, args: ['--wait-for', String(lastSeq)] })
     await terminal.next(/sql> $/)
@@ -298,7 +298,7 @@ describe('the prompt', () => {
     expect(await again.exited).toBe(0)
   })
 
-  test('the history is bounded', async () => {
+  test('limits the history', async () => {
     const stateHome = await temporaryDirectory()
     const first = openTerminal(service, { stateHome })
     await first.next(/sql> $/)
@@ -316,7 +316,7 @@ describe('the prompt', () => {
     expect(await second.exited).toBe(0)
   })
 
-  test('commands tell of tables and columns, run examples, and change how answers look', async () => {
+  test('commands describe tables and columns, run examples and change the output', async () => {
     const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
     const after = async (line: string) => {
       terminal.type(`${line}\r`)
@@ -345,10 +345,10 @@ describe('the prompt', () => {
     expect(await terminal.exited).toBe(0)
   })
 
-  test('Ctrl-C ends the query that runs, there and here, and what waits behind it', async () => {
+  test('Ctrl-C cancels the running query, in the service too, and the statements behind it', async () => {
     const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
     await terminal.next(/sql> $/)
-    // More than may run at once: those before must be gone from the service.
+    // More than may run at once: earlier ones must have ended in the service.
     for (let i = 0; i < 4; i++) {
       terminal.type(`${ENDLESS}; SELECT 'behind';\r`)
       await eventually(async () => (await running()) === 1)
@@ -366,7 +366,7 @@ describe('the prompt', () => {
     expect(await terminal.exited).toBe(0)
   })
 
-  test('Tab completes tables, columns of the tables named, keywords and commands', async () => {
+  test('Tab completes tables, columns of the tables in the statement, keywords and commands', async () => {
     const terminal = openTerminal(service, { stateHome: await temporaryDirectory() })
     await terminal.next(/sql> $/)
     for (const [typed, completed] of [
@@ -387,7 +387,7 @@ describe('the prompt', () => {
     expect(await terminal.exited).toBe(0)
   })
 
-  test('answers fit the terminal, in the signs and colours that it knows', async () => {
+  test('results fit the terminal, in the characters and colours it supports', async () => {
     const stateHome = await temporaryDirectory()
     const query = "SELECT 7 AS n, NULL AS none, repeat('界', 100) AS wide"
     const box = openTerminal(service, { stateHome, columns: 40, args: [query] })
@@ -407,7 +407,7 @@ describe('the prompt', () => {
     expect(binary.shown()).toBe('arrow is a binary format: use --output <path>\n')
   })
 
-  /** Endless queries in the engine. */
+  /** The number of endless queries in the engine. */
   async function running(): Promise<number> {
     return underWay(engine, '%numbers(100000000007)%')
   }

@@ -5,12 +5,12 @@ import { freePort } from '../support/service.ts'
 import { activity, type Script, type ScriptedFeed, serveFeed, subscribedAt } from './scripted-feed.ts'
 import { spawnStalled, spawnTail, spawnWithReader } from './tail-process.ts'
 
-/** What a tail does when the service, the network or its reader fails: played by a server of ours. */
+/** How a tail handles faults of the service, the network or its reader, played by a scripted server. */
 
 const KEY = 'svc_ws_scripted'
 const QUICK: FollowTiming = { pingEveryMs: 30, silenceMaxMs: 150, backoffMinMs: 10, backoffMaxMs: 50 }
 
-/** Follows a scripted feed in this process until `until` holds; what it took, as cursors, and what it noted. */
+/** Follows a scripted feed in this process until `until` holds; returns the cursors it took and its notes. */
 async function followed(script: Script, until: (cursors: readonly string[], feed: ScriptedFeed) => boolean) {
   const feed = serveFeed(script)
   const stop = new AbortController()
@@ -30,7 +30,7 @@ async function followed(script: Script, until: (cursors: readonly string[], feed
   return { feed, cursors, notes }
 }
 
-test('a connection that is dead without having ended is noticed, and resumed elsewhere', async () => {
+test('detects a dead connection that never closed, and resumes', async () => {
   const { feed, cursors, notes } = await followed(
     {
       ignoresPings: true,
@@ -47,14 +47,14 @@ test('a connection that is dead without having ended is noticed, and resumed els
   expect(notes).toEqual(['disconnected (nothing came for 0.15 s); reconnecting …', 'resumed, nothing missed'])
 })
 
-test('a quiet feed whose pings are answered is left in peace', async () => {
+test('keeps a quiet feed whose pings are answered', async () => {
   const script: Script = { subscribed: (socket) => socket.say(subscribedAt(undefined)) }
   const pings = (2 * QUICK.silenceMaxMs) / QUICK.pingEveryMs
-  const { feed, notes } = await followed(script, (_, { pings: heard }) => heard() >= pings)
+  const { feed, notes } = await followed(script, (_, { pings: count }) => count() >= pings)
   expect([feed.subscriptions.length, notes]).toEqual([1, []])
 })
 
-test('before any activity has come, the place to resume is the one where the subscription began', async () => {
+test('before the first activity it resumes where the subscription started', async () => {
   const { feed } = await followed(
     {
       subscribed(socket, _, nth) {
@@ -65,12 +65,12 @@ test('before any activity has come, the place to resume is the one where the sub
     },
     (taken) => taken.length === 1,
   )
-  // Not e.8, where the second one may be heading to: what lies before it has not come.
+  // Not e.8, where the second subscription starts: what lies before it has not been received.
   expect(feed.subscriptions.map(({ after }) => after)).toEqual([undefined, 'e.7', 'e.7'])
 })
 
-test('a service that says goodbye is left alone for as long as it asks', async () => {
-  let saidAt = 0
+test('waits for as long as the closing service asks', async () => {
+  let closedAt = 0
   let backAt = 0
   const { notes } = await followed(
     {
@@ -79,7 +79,7 @@ test('a service that says goodbye is left alone for as long as it asks', async (
           socket.say(subscribedAt(undefined))
           socket.say({ op: 'closing', reason: 'shutdown', reconnect_after_ms: 300 })
           socket.close(1001, 'shutdown')
-          saidAt = performance.now()
+          closedAt = performance.now()
         } else {
           backAt = performance.now()
           socket.say(subscribedAt(after))
@@ -89,11 +89,11 @@ test('a service that says goodbye is left alone for as long as it asks', async (
     },
     (taken) => taken.length === 1,
   )
-  expect(backAt - saidAt).toBeGreaterThanOrEqual(300)
+  expect(backAt - closedAt).toBeGreaterThanOrEqual(300)
   expect(notes).toEqual(['disconnected (shutdown); reconnecting …', 'resumed, nothing missed'])
 })
 
-test('lost history is said, and told of once', async () => {
+test('reports lost history once', async () => {
   const { feed, cursors, notes } = await followed(
     {
       subscribed(socket, { after }, nth) {
@@ -117,7 +117,7 @@ test('lost history is said, and told of once', async () => {
   ])
 })
 
-test('errors that pass are waited out, those that would come again end it', async () => {
+test('retries temporary errors, and exits on permanent ones', async () => {
   const failing = (code: string): Script => ({
     subscribed(socket, { after }, nth) {
       if (nth === 0) return socket.say({ op: 'error', id: 'tail', code, message: 'not now' })
@@ -137,7 +137,7 @@ test('errors that pass are waited out, those that would come again end it', asyn
   await expect(followed(refusing(404), never)).rejects.toThrow('is it the URL of the service?')
 })
 
-test('a service that is not there yet is waited for', async () => {
+test('waits for a service that is not running yet', async () => {
   const port = freePort()
   const tail = spawnTail(`http://127.0.0.1:${port}`, KEY, '--json')
   await eventually(() => tail.notes() !== '')
@@ -157,7 +157,7 @@ test('a service that is not there yet is waited for', async () => {
   expect(await tail.exited).toBe(0)
 })
 
-test('--json passes on what came, to the digit', async () => {
+test('--json passes on activities byte for byte', async () => {
   const text = JSON.stringify(activity(1, { n: 0 })).replace(
     '{"n":0}',
     '{"n": 12345678901234567890, "one":1.0 ,"s":"]}\\""}',
@@ -175,7 +175,7 @@ test('--json passes on what came, to the digit', async () => {
   expect(tail.notes()).toBe('3 more skipped (limit of 2 per second)\n')
 })
 
-test('a reader that leaves ends it quietly', async () => {
+test('ends quietly when its reader exits', async () => {
   const { url } = serveFeed({
     subscribed(socket) {
       socket.say(subscribedAt(undefined))
@@ -188,7 +188,7 @@ test('a reader that leaves ends it quietly', async () => {
   expect([tail.lines().length, tail.notes()]).toEqual([3, 'exit code 0\n'])
 })
 
-test('a reader that stands still holds up the feed, not memory; it misses nothing, and gets nothing twice', async () => {
+test('a stalled reader causes backpressure instead of buffering; it misses nothing and gets nothing twice', async () => {
   const LAST = 30_000
   const payload = { text: 'x'.repeat(1_000) }
   const feed = serveFeed({

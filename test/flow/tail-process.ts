@@ -4,10 +4,10 @@ import { atEnd } from '../support/teardown.ts'
 export interface TailProcess {
   /** Complete lines of standard output so far. */
   lines(): string[]
-  /** What it has said on standard error so far. */
+  /** Its output on standard error so far. */
   notes(): string
   signal(name: NodeJS.Signals): void
-  /** The exit code, with everything read. */
+  /** The exit code, once all output was read. */
   readonly exited: Promise<number>
 }
 
@@ -18,13 +18,13 @@ export function spawnTail(url: string, key: string, ...args: string[]): TailProc
   return spawn(url, key, [process.execPath, MAIN, ...args])
 }
 
-/** The same behind a pipe to a reader that leaves after so many lines: the exit code is the tail's. */
+/** The same piped to a reader that exits after some lines: the exit code is the tail's. */
 export function spawnWithReader(url: string, key: string, lines: number, ...args: string[]): TailProcess {
   const pipe = `{ "$@"; echo "exit code $?" >&2; } | head -n ${lines}`
   return spawn(url, key, ['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args])
 }
 
-/** The same behind a pipe to a reader that takes nothing until `release` is called. */
+/** The same piped to a reader that takes nothing until `release` is called. */
 export function spawnStalled(url: string, key: string, ...args: string[]): TailProcess & { release(): void } {
   const pipe = 'exec 3<&0; "$@" </dev/null | { read -r _ <&3; exec cat; }'
   return spawn(url, key, ['sh', '-c', pipe, 'sh', process.execPath, MAIN, ...args])
@@ -33,7 +33,7 @@ export function spawnStalled(url: string, key: string, ...args: string[]): TailP
 function spawn(url: string, key: string, command: string[]) {
   const child = Bun.spawn(command, {
     env: { PATH: process.env.PATH ?? '', AGENT_RUN_URL: url, AGENT_RUN_KEY: key },
-    // A group of its own, so that what a shell has started ends with it.
+    // Its own process group, so that a shell's children end with it.
     detached: true,
     stdin: 'pipe',
     stdout: 'pipe',

@@ -5,11 +5,11 @@ import { seededRandom } from '../support/random.ts'
 import { freePort, type SpawnedService, spawnService, startTestService } from '../support/service.ts'
 import { spawnTail, type TailProcess } from './tail-process.ts'
 
-/** `bun run tail` against the real service. Its faults are played in `tail-faults.test.ts`. */
+/** `bun run tail` against the real service. `tail-faults.test.ts` plays faults of the service. */
 
 const HOUR_MS = 3_600_000
 
-test('a tail misses and repeats nothing while the service is killed, stopped and started again', async () => {
+test('a tail misses and repeats nothing while the service is killed, stopped and restarted', async () => {
   const random = seededRandom('tail')
   const PORT = String(freePort())
   const first = await spawnService({ PORT, LOG_LEVEL: 'silent' })
@@ -21,7 +21,7 @@ test('a tail misses and repeats nothing while the service is killed, stopped and
     spawnTail(first.url, agentKey, '--since', '0', '--type', 'step*'),
   ] as const
   let sent = 0
-  /** Some events in a few calls, all acknowledged; returns when one of them at least has been shown. */
+  /** Reports some events in a few calls; returns when at least one of them was shown. */
   const report = async ({ api }: SpawnedService) => {
     const before = sent
     for (let calls = random.int(1, 5); calls > 0; calls--) {
@@ -57,7 +57,7 @@ test('a tail misses and repeats nothing while the service is killed, stopped and
   await service.exited
 })
 
-test('--since with a duration begins there: with runs and tasks that no event precedes, and without what is older', async () => {
+test('--since with a duration starts there: with runs and tasks before the first event, and without anything older', async () => {
   let ago = 72 * HOUR_MS
   const service = await startTestService({}, { clock: { now: () => Date.now() - ago } })
   const { api, url, workspaceKey } = service
@@ -95,7 +95,7 @@ test('--since with a duration begins there: with runs and tasks that no event pr
   await service.stop()
 })
 
-test('what the service refuses ends a tail with its message: the key, the filter, the revocation', async () => {
+test("ends with the service's message for an invalid key, an invalid filter and a revocation", async () => {
   const { api, url, workspaceKey } = await startTestService()
   const { agentKey } = await newAgent(api)
   const refused = async (expected: string, ...args: Parameters<typeof spawnTail>) => {
@@ -122,7 +122,7 @@ test('what the service refuses ends a tail with its message: the key, the filter
   ])
 })
 
-/** What a tail shows first; it is ended after that. */
+/** The first lines of a tail, which is then stopped. */
 async function firstLines(tail: TailProcess, count: number): Promise<string[]> {
   await eventually(() => tail.lines().length >= count)
   tail.signal('SIGINT')
@@ -131,7 +131,7 @@ async function firstLines(tail: TailProcess, count: number): Promise<string[]> {
   return tail.lines().filter((line) => !days.test(line))
 }
 
-/** Until the run's change has left the outbox, so that it stands before what is reported next. */
+/** Waits until the run's change has left the outbox, so that it comes before the next report. */
 async function inSql(api: SpawnedService['api'], id: string, status: string): Promise<void> {
   await eventually(async () => {
     const query = 'select status from runs where run_id = {id:UUID}'
