@@ -18,6 +18,8 @@ export interface Observed {
   readonly connections: { readonly size: number; readonly queuedBytes: number }
 }
 
+export type ServiceMetrics = ReturnType<typeof createServiceMetrics>
+
 /**
  * The metrics of the service (docs/specification.md#operations): functions that components call when something happens,
  * and the registry for `GET /metrics`.

@@ -1,0 +1,152 @@
+import packageJson from '../package.json' with { type: 'json' }
+import { AgentStore } from './agents/store.ts'
+import { createAnalytics } from './analytics/analytics.ts'
+import { columnarHealth } from './analytics/health.ts'
+import { SavedQueries } from './analytics/saved-store.ts'
+import type { AppDeps } from './app.ts'
+import { createEventIngest } from './events/ingest.ts'
+import type { Hosted } from './hosted/hosted.ts'
+import { bodyReader } from './http/body.ts'
+import { clientAddress } from './http/client-address.ts'
+import { FailureLimit } from './http/failure-limit.ts'
+import { createIdempotency } from './http/idempotency.ts'
+import { RateLimiter } from './http/rate-limit.ts'
+import type { KeyRing } from './keys/key-ring.ts'
+import { KeyStore } from './keys/store.ts'
+import { FeedTokens } from './live/feed-tokens.ts'
+import type { Consumers, Feeds, Indexes, OpenedJournal, ServiceContext } from './pipeline.ts'
+import { unavailableOf } from './postgres/connect.ts'
+import type { Erasure } from './retention/erasure.ts'
+import type { RetentionClock } from './retention/retention-clock.ts'
+import { createEventReader } from './runs/events.ts'
+import { createRunStore } from './runs/store.ts'
+import type { SecretStore } from './secrets/store.ts'
+import { createTaskStore } from './tasks/store.ts'
+import { WorkspaceStore } from './workspaces/store.ts'
+
+/** The started parts of the service. */
+export interface AppParts extends OpenedJournal, Consumers, Indexes, Feeds {
+  readonly context: ServiceContext
+  readonly ring: KeyRing
+  readonly retentionClock: RetentionClock
+  readonly erasure: Erasure
+  readonly secrets: SecretStore
+  readonly hosted: Hosted
+  /** Called after each commit that wrote to the outbox. */
+  readonly onChange: () => void
+  readonly isStopping: () => boolean
+  /** The address of the connection that a request came on. */
+  readonly peerOf: (request: Request) => string | undefined
+}
+
+/** The total limit of guesses of the operator token, as a multiple of the limit per address. */
+const OPERATOR_ADDRESSES = 10
+
+/** What the modules of the HTTP interface need, made of the started parts. */
+export function appDeps(parts: AppParts): AppDeps {
+  const { context, ring, journal, sink, directory, ids, secrets, hosted, onChange, erasure } = parts
+  const { config, sql, columnar, clock, metrics, penalties } = context
+  const { limits } = config
+  const limiter = new RateLimiter(config.rateLimits, { clock })
+  const cancelHosted = hosted.invocations.cancel
+  const runs = createRunStore({ sql, clock, limits, directory, onChange, cancelHosted })
+  const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
+  return {
+    envelope: envelopeDeps(context),
+    guards: guardsDeps(parts, limiter),
+    ops: opsDeps(parts),
+    workspaces: new WorkspaceStore({ sql, ring, clock }),
+    erasure,
+    keys: new KeyStore({ sql, ring, clock }),
+    feedTokens: new FeedTokens({ sql, clock, directory, ring }),
+    live: { ...liveDeps(parts, limiter), runs },
+    agents: new AgentStore({ sql, ring, clock }),
+    ingest: createEventIngest({
+      runs: directory,
+      journal,
+      ids,
+      limits,
+      takeBudget: (caller, events) => limiter.take(caller.keyId, 'events', events),
+      onAccepted: metrics.eventsTaken,
+    }),
+    hosted,
+    secrets,
+    runs,
+    events: createEventReader({ columnar, sink, journal }),
+    analytics,
+    savedQueries: new SavedQueries({ sql, clock, analytics }),
+    tasks: createTaskStore({ sql, clock, limits, directory, onChange }),
+  }
+}
+
+function envelopeDeps({ config, log, metrics }: ServiceContext): AppDeps['envelope'] {
+  return {
+    log,
+    limits: config.limits,
+    logRequests: config.logLevel === 'debug',
+    observeRequest: metrics.requestAnswered,
+    unavailableOf,
+  }
+}
+
+function guardsDeps({ context, ring, retentionClock, peerOf }: AppParts, limiter: RateLimiter): AppDeps['guards'] {
+  const { config, sql, clock, log, dataDir } = context
+  const { instanceId } = dataDir
+  return {
+    ring,
+    limiter,
+    reader: bodyReader(config),
+    idempotency: createIdempotency({ sql, clock, expiryClock: retentionClock, log, instanceId }),
+    operatorToken: config.operatorToken,
+    operatorAttempts: new FailureLimit({
+      what: 'wrong operator tokens',
+      perMinute: config.guessing.operatorTokensPerMinute,
+      totalPerMinute: config.guessing.operatorTokensPerMinute * OPERATOR_ADDRESSES,
+    }),
+    addressOf: (request) =>
+      clientAddress(peerOf(request) ?? '', request.headers.get('x-forwarded-for'), config.trustedProxies),
+    feedOrigins: config.feedOrigins,
+  }
+}
+
+function opsDeps(parts: AppParts): AppDeps['ops'] {
+  const { context, journal, watermarks, sink, statistics, relay, hub, isStopping } = parts
+  const { config, sql, columnar, loops, metrics } = context
+  return {
+    config,
+    version: packageJson.version,
+    metrics: metrics.registry,
+    health: {
+      dependencies: [
+        { name: 'postgres', essential: true, check: () => sql`select 1` },
+        { name: 'journal', essential: true, check: () => journal.check() },
+        ...columnarHealth({ client: columnar, journal, sink }),
+      ],
+      consumers: [
+        { name: 'clickhouse', lag: () => journal.endSeq - sink.loadedSeq() },
+        { name: 'run_statistics', lag: () => statistics.lag() },
+        { name: 'outbox', lag: () => relay.lag() },
+        { name: 'live_feeds', lag: () => hub.lag() },
+      ],
+      journal,
+      setBack: () => watermarks.incidents,
+      loops,
+      isStopping,
+    },
+  }
+}
+
+function liveDeps(parts: AppParts, limiter: RateLimiter): Omit<AppDeps['live'], 'runs'> {
+  const { context, journal, relay, hub, connections, retentionWatermarks } = parts
+  const { slowConsumerMs, heartbeatMs } = context.config.feeds
+  return {
+    hub,
+    journal,
+    connections,
+    retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId),
+    flushChanges: () => relay.flush(),
+    takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
+    slowConsumerMs,
+    heartbeatMs,
+  }
+}
