@@ -143,7 +143,7 @@ function jsonOf(params: Params): RawJson {
 function conflictOf(error: unknown, name: string | undefined): unknown {
   const { code } = error as { code?: unknown }
   if (code !== UNIQUE_VIOLATION) return error
-  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} exists already`, { cause: error })
+  return new ApiError('CONFLICT', `a saved query named ${JSON.stringify(name)} already exists`, { cause: error })
 }
 
 function tooMany(): ApiError {

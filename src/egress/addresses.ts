@@ -17,7 +17,7 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
 /** Metadata services of clouds outside of link-local and reserved space: AWS, Google, Azure, Alibaba. */
 const METADATA = new Set(['fd00:ec2::254', 'fd20:ce::254', '168.63.129.16', '100.100.100.200'])
 
-/** @returns null if the text is no address; an IPv4 address inside of IPv6 (`::ffff:127.0.0.1`) is taken out */
+/** @returns null if the text is not an address; an IPv4-mapped address (`::ffff:127.0.0.1`) is returned as IPv4 */
 export function readAddress(text: string): Address | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
   return ipaddr.IPv6.isValid(text) ? ipaddr.process(text) : null

@@ -22,7 +22,7 @@ const PORT_MAX = 65_535
 /**
  * @param text host names (`api.internal`, `*.example.com`: any name below), addresses (IPv6 with a port in brackets) and
  *   CIDRs, comma-separated; names and addresses may have a port
- * @throws Error whose message ends a sentence that begins with `EGRESS_ALLOW `
+ * @throws Error whose message continues after `EGRESS_ALLOW `
  */
 export function parseEgressAllow(text: string): EgressAllowList {
   const entries = text
@@ -54,16 +54,16 @@ function readEntry(text: string): Entry {
   if (whole !== null) return addressEntry(whole, undefined)
   const { rest = text, port: digits } = WITH_PORT.exec(text)?.groups ?? {}
   const port = digits === undefined ? undefined : Number(digits)
-  if (port !== undefined && (port < 1 || port > PORT_MAX)) throw notReadable(text)
+  if (port !== undefined && (port < 1 || port > PORT_MAX)) throw invalidEntry(text)
   const address = readAddress(rest.replace(/^\[(.*)\]$/, '$1'))
   return address === null ? hostEntry(text, rest, port) : addressEntry(address, port)
 }
 
 function rangeEntry(text: string): Entry {
   // Stricter than the parser, which takes 010.0.0.0 for 8.0.0.0.
-  if (!ipaddr.isValidCIDR(text) || readAddress(text.split('/', 1)[0]) === null) throw notReadable(text)
+  if (!ipaddr.isValidCIDR(text) || readAddress(text.split('/', 1)[0]) === null) throw invalidEntry(text)
   const [address, bits] = ipaddr.parseCIDR(text)
-  // Addresses are judged as IPv4 wherever they embed one: the entry would never match.
+  // Addresses that embed an IPv4 address are checked as IPv4, so the entry would never match.
   if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress())
     throw new Error(`has the entry "${text}": write the range as IPv4`)
   return {
@@ -80,10 +80,10 @@ function addressEntry(address: Address, port: number | undefined): Entry {
 
 function hostEntry(text: string, rest: string, port: number | undefined): Entry {
   const isWildcard = rest.startsWith('*.')
-  // The parser of URLs, so that a name here and in the address of a tool become the same text.
+  // The URL parser normalizes names as it does those in tool URLs.
   const url = URL.parse(`http://${isWildcard ? rest.slice(2) : rest}/`)
   const isName = url !== null && url.pathname === '/' && /^[^*:@?#\s]+$/.test(isWildcard ? rest.slice(2) : rest)
-  if (!isName) throw notReadable(text)
+  if (!isName) throw invalidEntry(text)
   const name = withoutRoot(url.hostname)
   const address = readAddress(name)
   if (address !== null) return addressEntry(address, port)
@@ -94,7 +94,7 @@ function hostEntry(text: string, rest: string, port: number | undefined): Entry 
   }
 }
 
-function notReadable(entry: string): Error {
+function invalidEntry(entry: string): Error {
   return new Error(
     `has the entry "${entry}": expected hosts (api.internal, *.example.com, api.internal:8080), addresses or CIDRs (10.0.0.0/8), comma-separated`,
   )

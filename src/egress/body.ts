@@ -3,7 +3,7 @@ import { pipeline, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { EgressFailed } from './errors.ts'
 
-/** What {@link decode} undoes. */
+/** The encodings that {@link decode} supports. */
 export const ACCEPT_ENCODING = 'gzip, deflate, br, zstd'
 
 const DECODERS: Readonly<Record<string, () => Transform>> = {
@@ -15,20 +15,20 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 }
 
 export interface BodyOptions {
-  /** For messages. */
+  /** For error messages. */
   readonly host: string
-  /** Of the body once it is inflated. */
+  /** Limit of the decompressed body. */
   readonly maxBytes: number
   readonly signal: AbortSignal
-  /** Called once, when nothing more will come. */
+  /** Called once, when the body has ended. */
   readonly onEnd: () => void
 }
 
 /**
- * The body of an answer, read no faster than its reader takes it. It is inflated here, in small pieces that are counted one
- * by one, so that a few bytes cannot become more than `maxBytes` in memory.
+ * The body of a response, with backpressure. It is decompressed here in small chunks that are counted one by one, so
+ * that a decompression bomb cannot use more than `maxBytes` of memory.
  *
- * @throws EgressFailed, at once or to the reader, for more than `maxBytes` and for an encoding that is unknown
+ * @throws EgressFailed, at once or to the reader, for more than `maxBytes` or an unknown encoding
  */
 export function bodyOf(answer: IncomingMessage, options: BodyOptions): ReadableStream<Uint8Array> {
   const { host, maxBytes, signal, onEnd } = options
@@ -43,7 +43,7 @@ export function bodyOf(answer: IncomingMessage, options: BodyOptions): ReadableS
     async pull(controller) {
       try {
         const { done, value } = await chunks.next()
-        // A body without a length ends with its connection, whoever has closed it.
+        // A body without a length ends when either side closes the connection.
         signal.throwIfAborted()
         if (done) {
           onEnd()
@@ -66,7 +66,7 @@ function decode(answer: IncomingMessage, host: string): AsyncIterable<Uint8Array
   if (encoding === 'identity' || encoding === '') return answer
   const decoder = DECODERS[encoding]?.()
   if (decoder === undefined) throw new EgressFailed(`${host} answers in an encoding that was not asked for`)
-  // Whoever reads the decoder hears of any error; the callback keeps it from being thrown here as well.
+  // The reader of the decoder gets any error; the callback keeps it from being thrown here as well.
   return pipeline(answer, decoder, () => {})
 }
 

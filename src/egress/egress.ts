@@ -10,19 +10,19 @@ import { addressesOf, type GuardOptions, type Target, targetOf } from './guard.t
 /** A fetch for URLs that tenants choose. */
 export interface Egress {
   /**
-   * Like `fetch`, but it reaches only public or allowed addresses, and follows no redirects.
+   * Like `fetch`, but connects only to public or allowed addresses, and does not follow redirects.
    *
-   * @throws EgressRefused for where it may not go, redirects included; EgressFailed for what does not answer properly, in time
-   *   and within `maxBytes` (the last two also to the reader of the body); the signal's reason once that aborts
+   * @throws EgressRefused for a forbidden address or a redirect; EgressFailed if the host does not respond properly, in
+   *   time and within `maxBytes` (the last two also to the reader of the body); the signal's reason once it aborts
    */
   fetch(input: string | URL, init?: EgressInit): Promise<Response>
 }
 
-/** Of `RequestInit`, `method`, `headers`, `body` (text, bytes or a form) and `signal` count. */
+/** Of `RequestInit`, only `method`, `headers`, `body` (text, bytes or a form) and `signal` are used. */
 export interface EgressInit extends RequestInit {
-  /** From the call to the end of the answer's body; Infinity for streams that only their signal ends. */
+  /** From the call to the end of the response body; Infinity for streams that only their signal ends. */
   readonly timeoutMs?: number
-  /** Of the answer's body, inflated. */
+  /** Limit of the decompressed response body. */
   readonly maxBytes?: number
 }
 
@@ -30,7 +30,7 @@ export interface EgressOptions extends GuardOptions {
   /** Certificate authorities to trust in place of the usual ones, as PEM. */
   readonly ca?: string
   readonly connectTimeoutMs?: number
-  /** For requests that do not say. */
+  /** Defaults for requests. */
   readonly timeoutMs?: number
   readonly maxBytes?: number
 }
@@ -38,7 +38,7 @@ export interface EgressOptions extends GuardOptions {
 const CONNECT_TIMEOUT_MS = 10_000
 const TIMEOUT_MS = 30_000
 const BYTES_MAX = 1024 * 1024
-/** Of a host that has more addresses, no more are tried. */
+/** Addresses of one host that are tried. */
 const ADDRESSES_MAX = 4
 const LOCATION_LENGTH_MAX = 300
 
@@ -60,15 +60,15 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const BODILESS = new Set([204, 205, 304])
 
 /**
- * Guards what goes out (docs/specification.md#egress). Each call resolves the host once, judges every address, and
- * connects to one that was permitted: what a name stands for a moment later changes nothing.
+ * Guards outgoing requests (docs/specification.md#egress). Each call resolves the host once, checks every address, and
+ * connects to a permitted one, so a name that resolves differently a moment later (DNS rebinding) has no effect.
  */
 export function createEgress(options: EgressOptions): Egress {
   const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
   const exchange = createExchange({ ca, connectTimeoutMs })
 
   async function answer(target: Target, message: Omit<Message, 'address'>, signal: AbortSignal) {
-    // A DNS lookup cannot be cancelled, but nobody has to wait for it.
+    // A DNS lookup cannot be cancelled, but it need not be awaited.
     const addresses = await orAborted(addressesOf(target, options), signal)
     let failure: unknown
     for (const address of addresses.slice(0, ADDRESSES_MAX)) {
@@ -130,7 +130,7 @@ function bytesOf(body: RequestInit['body']): Uint8Array | null {
 }
 
 interface Deadline {
-  /** Aborts with what `fetch` is to throw. */
+  /** Aborts with the error that `fetch` throws. */
   readonly signal: AbortSignal
   release(): void
 }
@@ -167,7 +167,7 @@ function toResponse(incoming: IncomingMessage, method: string, options: BodyOpti
   }
 }
 
-/** Of the body as its reader gets it: inflated. */
+/** Headers for the decompressed body. */
 function headersOf(incoming: IncomingMessage): Headers {
   const headers = new Headers()
   const { rawHeaders } = incoming

@@ -6,16 +6,18 @@ export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
 }
 
-/** The other side could not be reached, or did not answer as it should. The message is as {@link EgressRefused}'s. */
+/**
+ * The host could not be reached, or did not respond properly. The message is as safe as that of {@link EgressRefused}.
+ */
 export class EgressFailed extends Error {
   override readonly name = 'EgressFailed'
 }
 
-/** Descriptions by error code of Node, whose own messages would reveal internal addresses. */
+/** Descriptions by error code, because Node's own messages would reveal internal addresses. */
 const MEANING: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refuses connections',
-  ECONNRESET: 'broke the connection off',
-  EPIPE: 'broke the connection off',
+  ECONNRESET: 'closed the connection',
+  EPIPE: 'closed the connection',
   EHOSTUNREACH: 'cannot be reached',
   ENETUNREACH: 'cannot be reached',
   ETIMEDOUT: 'cannot be reached',
@@ -28,7 +30,7 @@ const MEANING: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'has a certificate that no trusted authority has signed',
 }
 
-/** A failure of sockets, TLS or HTTP in words. @param host as the caller wrote it */
+/** Describes a failure of sockets, TLS or HTTP. @param host as the caller wrote it */
 export function failureOf(cause: unknown, host: string): EgressRefused | EgressFailed {
   if (cause instanceof EgressRefused || cause instanceof EgressFailed) return cause
   const code = String((cause as { code?: unknown } | null)?.code ?? 'no code')

@@ -5,12 +5,12 @@ import { EgressFailed } from './errors.ts'
 /** One request, to one address. */
 export interface Message {
   readonly isSecure: boolean
-  /** An address, never a name: nothing below looks anything up. */
+  /** An address, never a name: no further DNS lookup takes place. */
   readonly address: string
   readonly port: number
   /** The name that the certificate must match, also sent as SNI; empty for an address. */
   readonly serverName: string
-  /** For messages. */
+  /** For error messages. */
   readonly host: string
   readonly path: string
   readonly method: string
@@ -20,7 +20,7 @@ export interface Message {
 }
 
 export interface Exchange {
-  /** @throws NotConnected when nothing was sent; the signal's reason; or whatever sockets, TLS and HTTP throw */
+  /** @throws NotConnected when nothing was sent; the signal's reason; any error of sockets, TLS or HTTP */
   send(message: Message, signal: AbortSignal): Promise<IncomingMessage>
 }
 
@@ -44,9 +44,9 @@ const HEADER_BYTES_MAX = 32 * 1024
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
 /**
- * HTTP/1.1 over `node:http`, which, unlike Bun's `fetch`, follows no proxy of the environment, and keeps connections apart by
- * whatever name we give them: here the address, the port and the host. What stands in `NODE_TLS_REJECT_UNAUTHORIZED`
- * does not count.
+ * HTTP/1.1 over `node:http`, which, unlike Bun's `fetch`, ignores the environment's proxy settings and pools
+ * connections by a name of our choice: here the address, the port and the host. `NODE_TLS_REJECT_UNAUTHORIZED` has no
+ * effect.
  */
 export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Exchange {
   const agents = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: 32 }
@@ -75,7 +75,7 @@ export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Excha
     try {
       return await answerOf(request, message, { connectTimeoutMs, signal })
     } catch (error) {
-      // The server has probably closed the idle connection. A new connection will show.
+      // The server has probably closed the idle connection, so the request is sent again on a new one.
       const isLost = request.reusedSocket && !signal.aborted && isReset(error)
       if (!isLost || !isRepeatable(message)) throw error
       return answerOf(start(message, false), message, { connectTimeoutMs, signal })
@@ -85,7 +85,7 @@ export function createExchange({ ca, connectTimeoutMs }: ExchangeOptions): Excha
   return { send }
 }
 
-/** Connections are kept by what the agents call them; the certificate was checked for one name. */
+/** Agents pool connections by name. The host is part of it, because the certificate was checked for that host. */
 class PlainAgent extends http.Agent {
   override getName(options: https.RequestOptions = {}): string {
     return `${options.host}|${options.port}|${options.servername}`
@@ -98,16 +98,16 @@ class SecureAgent extends https.Agent {
   }
 }
 
-interface Patience {
+interface SendOptions {
   readonly connectTimeoutMs: number
-  /** Ends the request, and the body of its answer. */
+  /** Ends the request and the response body. */
   readonly signal: AbortSignal
 }
 
 function answerOf(
   request: http.ClientRequest,
   message: Message,
-  { connectTimeoutMs, signal }: Patience,
+  { connectTimeoutMs, signal }: SendOptions,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     let isConnected = false

@@ -3,7 +3,7 @@ import { readAddress, scopeOf } from './addresses.ts'
 import type { EgressAllowList } from './allow-list.ts'
 import { EgressFailed, EgressRefused } from './errors.ts'
 
-/** Where a request is to go, as its URL says. */
+/** The destination of a request, from its URL. */
 export interface Target {
   readonly url: URL
   readonly isSecure: boolean
@@ -14,13 +14,13 @@ export interface Target {
 
 export interface GuardOptions {
   readonly allow: EgressAllowList
-  /** All addresses of a name. */
+  /** Resolves all addresses of a name. */
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
 /**
- * Takes http and https, and no credentials. After the parser of URLs every spelling of an address (decimal, octal,
- * full-width, …) is the same text. @throws EgressRefused
+ * Accepts http and https without credentials. The URL parser normalizes every spelling of an address (decimal, octal,
+ * full-width, …). @throws EgressRefused
  */
 export function targetOf(input: string | URL): Target {
   const url = URL.parse(String(input))
@@ -34,9 +34,8 @@ export function targetOf(input: string | URL): Target {
 }
 
 /**
- * Resolves the host, once, and judges what comes back: public addresses may be reached, listed ones too. Those that are
- * refused are left out, not the host with them: nothing ever connects to them, and `localhost` may well be listed by one of
- * its two addresses.
+ * Resolves the host once and checks the addresses: public and listed ones are permitted. Refused addresses are dropped
+ * without refusing the host, because `localhost`, for example, may be listed by only one of its two addresses.
  *
  * @returns the addresses to connect to, at least one
  * @throws EgressRefused, EgressFailed for a name without an address
@@ -48,9 +47,9 @@ export async function addressesOf(target: Target, { allow, resolve = allAddresse
     const address = readAddress(text)
     if (address === null) return []
     const scope = scopeOf(address)
-    // A listed name vouches for servers of the operator's; for where none can stand, only an entry of its own does.
+    // A listed name permits internal addresses; a special address needs an entry of its own.
     const isFit = scope === 'public' || (scope === 'internal' && isListed) || allow.hasAddress(address, port)
-    // What was judged is what is connected to: not the text that it was read from.
+    // Connect to exactly the address that was checked, not to the text that it was parsed from.
     return isFit ? [address.toString()] : []
   })
   if (fit.length > 0) return fit

@@ -1,7 +1,7 @@
 import type { EventScan } from './scan.ts'
 import type { RunRef } from './schema.ts'
 
-/** The validated events of one call on their way into the journal: which rows of a scan to store, and their ids. */
+/** The validated events of one call, for the journal: which rows of a scan to store, and their ids. */
 export interface EventBatch {
   readonly run: RunRef
   readonly scan: EventScan

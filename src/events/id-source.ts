@@ -45,7 +45,7 @@ export function createEventIdSource(deps: {
 
 const CATCH_UP_MS = 5_000
 
-/** Fails when ClickHouse has gone back to an earlier state: an id that is missing then need not be new. */
+/** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
 const HAS_IT_ALL = `(
   select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from journal_watermarks
   where journal_id = {journal:UUID}

@@ -32,7 +32,7 @@ export interface AppendOptions {
 
 export type EventIngest = ReturnType<typeof createEventIngest>
 
-/** Reports events (docs/specification.md#events): from the bytes of the body to the journal. */
+/** Ingests reported events (docs/specification.md#events): from the bytes of the body to the journal. */
 export function createEventIngest(deps: EventIngestDeps) {
   /**
    * Resolves once every accepted event is on stable storage.

@@ -17,8 +17,8 @@ export interface EventRoutesDeps {
 /**
  * `POST /api/ingest/v1/events` (docs/specification.md#events).
  *
- * The one route without a guard plugin: the same steps in the same order, called one after the other. Elysia's hooks cost
- * a third of what a call with one event costs in all (measured), and its body schema more than the rest.
+ * The only route without a guard plugin: it takes the same steps in the same order by direct calls. Measured on calls
+ * with one event, Elysia's hooks take a third of the total time, and its body schema more than everything else.
  */
 export function eventRoutes({ guards, reader, idempotency, ingest }: EventRoutesDeps) {
   return new Elysia({ prefix: '/api/ingest/v1', detail: { security: SECURITY.agentKey } })
@@ -43,22 +43,22 @@ export function eventRoutes({ guards, reader, idempotency, ingest }: EventRoutes
           {
             partial: t.Optional(
               t.UnionEnum(['true', 'false'], {
-                // Elysia would fill in the first word.
+                // Elysia would fill in the first value.
                 default: undefined,
-                description: 'Store the good events, list the bad.',
+                description: 'Store the valid events and list the invalid ones.',
               }),
             ),
           },
           { additionalProperties: false },
         ),
-        // Described, not checked: checking an answer takes as long as storing its event.
+        // Only documented, because checking a response takes as long as storing the event.
         detail: {
           answer: EventsAccepted,
           operationId: 'appendEvents',
           summary: 'Report events',
           description:
-            'A 200 says that every accepted event is on stable storage. The events are stored all or none, unless ' +
-            '`partial=true`. A run that has ended still takes events.',
+            'A 200 means that every accepted event is on stable storage. All events are stored or none, unless ' +
+            '`partial=true`. A run that has ended still accepts events.',
           errors: ['NOT_FOUND'],
           tags: ['Ingest'],
           requestBody: { required: true, content: { 'application/json': { schema: AppendEvents as object } } },

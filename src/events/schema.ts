@@ -2,7 +2,7 @@ import { t } from 'elysia'
 import { Count, Described, FreeForm, Named, Nullable, Timestamp, Uuid } from '../http/schema.ts'
 import type { RunIdentity } from '../ids.ts'
 
-/** Event levels in rising order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
+/** Event levels in ascending order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 /** Types of system events, which callers must not report (docs/specification.md#events). */
@@ -14,7 +14,7 @@ export interface RunRef extends RunIdentity {
   readonly runtimeType: 'external' | 'hosted'
 }
 
-// Elysia would fill a missing optional word with the first one, hence the explicit default.
+// Elysia would fill a missing optional enum with its first value, hence the explicit default.
 export const EventLevel = Named(
   'EventLevel',
   t.UnionEnum(LEVELS, { default: undefined, description: 'How severe the event is.' }),
@@ -34,11 +34,11 @@ export const NewEvent = Named(
     type: t.String({
       minLength: 1,
       maxLength: 200,
-      description: `What kind of event it is. ${RESERVED_TYPE_PREFIXES.join(', ')} begin types of the service's own.`,
+      description: `The type of the event. The prefixes ${RESERVED_TYPE_PREFIXES.join(', ')} are reserved for system events.`,
     }),
     level: t.Optional(t.UnionEnum(LEVELS, { default: 'info', description: 'How severe the event is.' })),
-    payload: t.Optional(Described(FreeForm, 'What the event says. `{}` unless given.')),
-    occurred_at: t.Optional(Described(Timestamp, 'When it happened, in RFC 3339; the time of the call unless given.')),
+    payload: t.Optional(Described(FreeForm, 'The content of the event. Default `{}`.')),
+    occurred_at: t.Optional(Described(Timestamp, 'When it happened, in RFC 3339; default: the time of the call.')),
   }),
 )
 
@@ -51,21 +51,21 @@ export const AppendEvents = Named(
   }),
 )
 
-/** Answer of `POST /api/ingest/v1/events`. `first_seq` and `last_seq` are null when nothing was stored. */
+/** Response of `POST /api/ingest/v1/events`. `first_seq` and `last_seq` are null when nothing was stored. */
 export const EventsAccepted = Named(
   'EventsAccepted',
   t.Object({
     accepted: Count('Events that were stored.'),
-    duplicates: Count('Events that the run had already, by their id; they were not stored again.'),
+    duplicates: Count('Events that the run already had, by their id; they were not stored again.'),
     first_seq: Nullable(Count('Position of the first event stored; null when none was.')),
     last_seq: Nullable(Count('Position of the last event stored; null when none was.')),
     rejected: t.Optional(
       t.Array(
         t.Object({
-          index: Count('Place of the event in the request, from 0.'),
+          index: Count('Index of the event in the request, from 0.'),
           message: t.String({ description: 'What is wrong with it.' }),
         }),
-        { description: 'With ?partial=true: the events left out.' },
+        { description: 'With ?partial=true: the events that were not stored.' },
       ),
     ),
   }),

@@ -18,8 +18,10 @@ export interface Connection {
   tick(now: number): void
 }
 
-/** A reservation for one feed, made before its work starts. Either released or consumed by {@link Connections.admit}. */
-export interface FeedRoom {
+/**
+ * A reservation for one feed, made before its work starts. Either released or consumed by {@link Connections.admit}.
+ */
+export interface FeedReservation {
   release(): void
 }
 
@@ -94,7 +96,7 @@ export class Connections {
    * @throws ApiError UNAUTHENTICATED, FORBIDDEN (the credential is no longer valid), UNAVAILABLE (the service is stopping or
    *   full, or keys cannot be checked), RATE_LIMITED (the workspace has reached its limit)
    */
-  admit<T>(feed: FeedCaller, open: () => T, room?: FeedRoom): Promise<T> {
+  admit<T>(feed: FeedCaller, open: () => T, room?: FeedReservation): Promise<T> {
     return this.whileAlive(feed, () => {
       if (room === undefined) this.checkRoom(feed.caller.workspaceId)
       room?.release()
@@ -120,7 +122,7 @@ export class Connections {
   }
 
   /** Reserves room for a feed that {@link admit} opens later. @throws ApiError UNAVAILABLE, RATE_LIMITED when there is none */
-  reserve(workspaceId: string): FeedRoom {
+  reserve(workspaceId: string): FeedReservation {
     this.checkRoom(workspaceId)
     this.reserved++
     this.count(workspaceId, 1)
@@ -151,7 +153,7 @@ export class Connections {
     const { connections, connectionsPerWorkspace } = this.deps.limits
     if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
     if (this.open.size + this.reserved >= connections)
-      throw new ApiError('UNAVAILABLE', 'the service has as many open feeds as it may have', { retryAfterSeconds: 10 })
+      throw new ApiError('UNAVAILABLE', 'the service has reached its limit of open feeds', { retryAfterSeconds: 10 })
     if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
       throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {
         retryAfterSeconds: 10,

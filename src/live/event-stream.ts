@@ -77,7 +77,7 @@ export class EventStream implements Connection, Outlet {
 
   gap(afterSeq: number, resumedSeq: number): void {
     const { epoch } = this.deps.journal
-    this.sayGap(encodeCursor(epoch, afterSeq), encodeCursor(epoch, resumedSeq))
+    this.sendGap(encodeCursor(epoch, afterSeq), encodeCursor(epoch, resumedSeq))
   }
 
   caughtUp(): void {
@@ -106,7 +106,7 @@ export class EventStream implements Connection, Outlet {
     const { afterSeq } = start
     // This also sends the headers.
     this.stream.write(`retry: ${RETRY_MS}\n${this.positionFrame('connected', afterSeq)}`)
-    if (start.isLost) this.sayGap(after ?? '0', encodeCursor(journal.epoch, afterSeq))
+    if (start.isLost) this.sendGap(after ?? '0', encodeCursor(journal.epoch, afterSeq))
     this.subscription = hub.subscribe({ workspaceId: caller.caller.workspaceId, filter, afterSeq, outlet: this })
     connections.add(this)
   }
@@ -120,7 +120,7 @@ export class EventStream implements Connection, Outlet {
     return this.subscription === undefined ? 0 : this.deps.hub.positionOf(this.subscription)
   }
 
-  private sayGap(after: string, resumedAt: string): void {
+  private sendGap(after: string, resumedAt: string): void {
     const data = JSON.stringify({ after, resumed_at: resumedAt })
     this.stream.write(`id: ${resumedAt}\nevent: gap\ndata: ${data}\n\n`)
     this.settleContent(true)

@@ -23,7 +23,7 @@ const createFeedToken = Body({
 export const CreateFeedToken = Named('CreateFeedToken', createFeedToken)
 export type CreateFeedToken = typeof CreateFeedToken.static
 
-/** Its answer: the one time the token is shown. */
+/** Its response: the only time that the token is shown. */
 export const FeedToken = Named(
   'FeedToken',
   t.Object({

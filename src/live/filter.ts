@@ -53,7 +53,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * Parses a filter. A field is one value or a list, of which any may match; fields are combined with AND. A condition on a
  * field that a kind of activity does not have excludes that kind.
  *
- * @param path where the fields are in the request, for error messages: `filter`, `query`
+ * @param path of the fields in the request, for error messages: `filter`, `query`
  * @throws ApiError VALIDATION_ERROR that names the field; FORBIDDEN for an agent or run outside `scope`
  */
 export function parseFilter(input: FilterInput, path: string, scope: Scope): Filter {

@@ -47,14 +47,14 @@ const SubscribeMessage = Named(
     {
       op: op('subscribe', 'Asks for activity.'),
       id,
-      filter: t.Optional(Described(LiveFilter, 'What to send; everything unless given.')),
+      filter: t.Optional(Described(LiveFilter, 'What to send; default: everything.')),
       after: t.Optional(
         t.Union([t.String({ maxLength: 100 }), Count('0.')], {
           description: 'Resume after this cursor; 0: from the oldest retained activity. Without it, only new activity.',
         }),
       ),
       max_per_second: t.Optional({
-        ...Count('The most activities a second; what is left out is counted in `skipped`.'),
+        ...Count('Maximum number of activities per second; the others are counted in `skipped`.'),
         minimum: 1,
         maximum: MAX_PER_SECOND_MAX,
       }),
@@ -72,7 +72,7 @@ const UnsubscribeMessage = Named(
 const PingMessage = Named(
   'LivePing',
   t.Object(
-    { op: op('ping', 'Asks for a sign of life.') },
+    { op: op('ping', 'Checks the connection.') },
     { additionalProperties: false, description: 'Answered by `pong`.' },
   ),
 )
@@ -96,7 +96,7 @@ const ActivityMessage = Named(
       op: op('activity', 'Activity of a subscription.'),
       id,
       items: t.Array(Activity, { description: 'In order.' }),
-      skipped: t.Optional(Count('With `max_per_second`: activities that were left out.')),
+      skipped: t.Optional(Count('With `max_per_second`: how many activities were skipped.')),
     },
     { description: 'Activity that matches the subscription.' },
   ),
@@ -105,7 +105,7 @@ export const GapMessage = Named(
   'LiveGap',
   t.Object(
     { op: op('gap', 'Activity is missing.'), id, ...gapFields },
-    { description: 'Activity that was asked for is missing: retention has deleted it, or the journal is another one.' },
+    { description: 'Requested activity is missing: retention has deleted it, or the journal has been replaced.' },
   ),
 )
 export const ErrorMessage = Named(
@@ -115,14 +115,14 @@ export const ErrorMessage = Named(
       op: op('error', 'A message was refused, or a subscription has failed.'),
       id: t.Optional(id),
       code: t.UnionEnum(ERROR_CODES, { default: undefined, description: 'What went wrong.' }),
-      message: t.String({ description: 'What went wrong, in a sentence.' }),
+      message: t.String({ description: 'What went wrong, in one sentence.' }),
     },
     { description: 'A message was refused, or a subscription has failed. The connection stays open.' },
   ),
 )
 export const PongMessage = Named(
   'LivePong',
-  t.Object({ op: op('pong', 'A sign of life.') }, { description: 'The answer to `ping`.' }),
+  t.Object({ op: op('pong', 'The connection is alive.') }, { description: 'The answer to `ping`.' }),
 )
 export const ClosingMessage = Named(
   'LiveClosing',
@@ -142,9 +142,9 @@ export const ClosingMessage = Named(
   ),
 )
 
-/** The `x-websocket` of the document. */
+/** The `x-websocket` of the OpenAPI document. */
 export const WEBSOCKET = {
-  description: 'JSON objects in text frames. `op` says which message it is.',
+  description: 'JSON objects in text frames. `op` is the type of the message.',
   clientMessage: Named(
     'LiveClientMessage',
     t.Union([SubscribeMessage, UnsubscribeMessage, PingMessage], { description: 'What a client sends.' }),
@@ -156,7 +156,7 @@ export const WEBSOCKET = {
     }),
   ),
   closeCodes: {
-    1001: 'The service shuts down. Reconnect after `reconnect_after_ms`.',
+    1001: 'The service is shutting down. Reconnect after `reconnect_after_ms`.',
     4001: 'The key or the feed token is revoked or has expired.',
     4003: 'The workspace is suspended.',
     4008: 'The client reads too slowly. Resume from the cursor of `closing`.',

@@ -26,15 +26,15 @@ const CHUNK_BYTES = 256 * 1024
 /** Concurrent ClickHouse queries; the rest of its capacity is for other work. */
 const HISTORY_READS_MAX = 4
 /** A replay that needs ClickHouse fails when it has been unavailable for this long. */
-const HISTORY_PATIENCE_MS = 15_000
+const HISTORY_TIMEOUT_MS = 15_000
 const HISTORY_RETRY_MS = 500
 
 /**
- * Brings subscriptions that are behind up to date. It sweeps through the journal like an elevator: it reads and decodes a
- * chunk once for all subscriptions positioned within it, goes on to the chunk that the next higher one needs, and starts
- * over at the lowest. A thousand clients that reconnect at once thus cost about as much as one. Every other chunk serves
- * the subscription closest to the end, so that it need not wait for those far behind. Activity that the journal no longer
- * has is read from ClickHouse, separately for each subscription.
+ * Brings subscriptions that are behind up to date. It sweeps through the journal like an elevator: it reads and decodes
+ * a chunk once for all subscriptions positioned within it, continues with the chunk that the next higher one needs, and
+ * starts over at the lowest. A thousand clients that reconnect at once thus cost about as much as one. Every other
+ * chunk serves the subscription closest to the end, so that it need not wait for those far behind. Activity that the
+ * journal no longer has is read from ClickHouse, separately for each subscription.
  */
 export class Replay {
   /** Subscriptions in state `behind`. */
@@ -229,7 +229,7 @@ export class Replay {
     const { journal, history } = this.deps
     const { workspaceId, filter } = subscription.channel
     const untilSeq = journal.startSeq - 1
-    const deadline = performance.now() + HISTORY_PATIENCE_MS
+    const deadline = performance.now() + HISTORY_TIMEOUT_MS
     for (;;) {
       try {
         const page = await history.read({ workspaceId, filter, afterSeq: subscription.position, untilSeq, signal })
@@ -263,7 +263,7 @@ export class Replay {
   }
 }
 
-/** Usually returns `items` as they are: most subscriptions are positioned before all of them. */
+/** Usually returns `items` unchanged: most subscriptions are positioned before all of them. */
 function itemsAfter(items: readonly Activity[], seq: number): readonly Activity[] {
   return items.length === 0 || items[0].seq > seq ? items : items.filter((item) => item.seq > seq)
 }

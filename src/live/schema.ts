@@ -40,11 +40,11 @@ export const StreamQuery = t.Object({
 
 export const RunStreamQuery = t.Object(resume)
 
-/** Query of `GET /api/v1/live`: everything else is said in messages. */
+/** Query of `GET /api/v1/live`: everything else is sent in messages. */
 export const LiveQuery = t.Object({ token: resume.token })
 
 const activityFields = {
-  cursor: t.String({ description: 'Its position: a feed that resumes after it goes on with what follows.' }),
+  cursor: t.String({ description: 'Its position: a feed that resumes after it continues with the next activity.' }),
   agent_id: Described(Uuid, 'The agent that it is about.'),
   run_id: Described(Uuid, 'The run that it is about.'),
   received_at: Described(Timestamp, 'When the service accepted it.'),
@@ -78,13 +78,13 @@ export const Activity = Named(
   t.Union([EventActivity, TaskActivity, RunActivity], { description: 'Something that happened in the workspace.' }),
 )
 
-/** Positions that a feed cannot give any more. */
+/** Positions whose activity is no longer available. */
 export const gapFields = {
-  after: t.String({ description: 'The cursor that was asked for.' }),
-  resumed_at: t.String({ description: 'The cursor that the feed goes on from; what lies between is missing.' }),
+  after: t.String({ description: 'The requested cursor.' }),
+  resumed_at: t.String({ description: 'The cursor that the feed continues from; activity in between is missing.' }),
 }
 
-/** The 200 of a feed of server-sent events. */
+/** The 200 response of a feed of server-sent events. */
 export const ACTIVITY_STREAM = {
   description:
     'Frames with `id` (a cursor), `event` and `data`, until the client disconnects; a comment at least every 10 s. ' +
@@ -96,7 +96,7 @@ export const ACTIVITY_STREAM = {
         event: EventActivity,
         task: TaskActivity,
         run: RunActivity,
-        gap: Named('StreamGap', t.Object(gapFields, { description: 'Activity that was asked for is missing.' })),
+        gap: Named('StreamGap', t.Object(gapFields, { description: 'Requested activity is missing.' })),
       },
     },
   },

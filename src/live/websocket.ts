@@ -11,7 +11,7 @@ import { idOf, parseClientMessage, type ServerMessage, type Subscribe } from './
 import type { Outlet, Sharing } from './outlet.ts'
 import type { Packet } from './packet.ts'
 import { startOf } from './start.ts'
-import { Thinning } from './thinning.ts'
+import { Throttle } from './throttle.ts'
 
 export interface WebSocketDeps {
   readonly hub: Hub
@@ -105,7 +105,7 @@ export class WebSocketConnection implements Connection {
 
   tick(now: number): void {
     if (this.fullSinceMs !== 0 && now - this.fullSinceMs > this.deps.slowConsumerMs) this.end('slow_consumer')
-    else for (const subscription of this.subscriptions.values()) subscription.sayWhatWasSkipped()
+    else for (const subscription of this.subscriptions.values()) subscription.reportSkipped()
   }
 
   /** Sends text even if the queue is full. */
@@ -161,7 +161,7 @@ export class WebSocketConnection implements Connection {
     takeBudget(caller)
     const filter = parseFilter(input, 'filter', this.caller)
     const start = startOf(journal, retentionWatermarkOf(caller.workspaceId), after, 'after')
-    if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: a subscription with this id exists already')
+    if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: a subscription with this id already exists')
     if (this.subscriptions.size >= SUBSCRIPTIONS_MAX)
       throw new ApiError(
         'CONFLICT',
@@ -207,7 +207,7 @@ class SocketSubscription implements Outlet, Sharing {
   readonly sharing: Sharing | undefined
   /** The id, encoded once for all messages. */
   private readonly jsonId: string
-  private readonly thinning: Thinning | undefined
+  private readonly throttle: Throttle | undefined
 
   constructor(
     private readonly connection: WebSocketConnection,
@@ -218,7 +218,7 @@ class SocketSubscription implements Outlet, Sharing {
     this.jsonId = JSON.stringify(id)
     this.key = `${connection.server.url.href} ${this.jsonId}`
     if (maxPerSecond === undefined) this.sharing = this
-    else this.thinning = new Thinning(maxPerSecond)
+    else this.throttle = new Throttle(maxPerSecond)
   }
 
   get isFull(): boolean {
@@ -243,8 +243,8 @@ class SocketSubscription implements Outlet, Sharing {
 
   send(packet: Packet): boolean {
     if (this.connection.isFull) return false
-    if (this.thinning === undefined) this.connection.transmit(packet.webSocketMessage(this.jsonId))
-    else this.sendThinned(packet, this.thinning)
+    if (this.throttle === undefined) this.connection.transmit(packet.webSocketMessage(this.jsonId))
+    else this.sendThrottled(packet, this.throttle)
     return true
   }
 
@@ -266,16 +266,16 @@ class SocketSubscription implements Outlet, Sharing {
   }
 
   /** Reports skipped activities even if no further activity follows. */
-  sayWhatWasSkipped(): void {
-    const skipped = this.thinning?.takeSkipped() ?? 0
+  reportSkipped(): void {
+    const skipped = this.throttle?.takeSkipped() ?? 0
     if (skipped > 0) this.connection.transmit(activityMessage(this.jsonId, '', skipped))
   }
 
-  private sendThinned(packet: Packet, thinning: Thinning): void {
-    const items = thinning.pass(packet.items, performance.now())
+  private sendThrottled(packet: Packet, throttle: Throttle): void {
+    const items = throttle.pass(packet.items, performance.now())
     if (items.length === 0) return
     const texts = items.map(({ text }) => text).join()
-    this.connection.transmit(activityMessage(this.jsonId, texts, thinning.takeSkipped()))
+    this.connection.transmit(activityMessage(this.jsonId, texts, throttle.takeSkipped()))
   }
 }
 

@@ -1,5 +1,5 @@
 const REDACTED = '•••'
-/** Shorter pieces of base64 occur by chance. */
+/** Shorter pieces of base64 could match by chance. */
 const PIECE_LENGTH_MIN = 8
 
 /**
@@ -20,17 +20,17 @@ function formsOf(value: string): string[] {
   return [value, inJson, escaped(inJson), ...encoded, ...base64FormsOf(value)]
 }
 
-/** As inside of a JSON string; JSON within JSON is escaped once more. */
+/** The value inside a JSON string; JSON within JSON is escaped once more. */
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
 /**
- * Base64 encodes three bytes in four characters, so that a value looks one of three ways inside a longer one, depending on
- * where it begins; its first and last characters also depend on its neighbours, and stay.
+ * Base64 encodes three bytes in four characters, so a value inside a longer text has three possible encodings,
+ * depending on where it starts. Its first and last characters also depend on its neighbours, so they are not redacted.
  */
 function base64FormsOf(value: string): string[] {
-  // A header's value goes out as Latin-1; whoever echoes it may have read it as UTF-8.
+  // A header value is sent as Latin-1; a server that echoes it may have read it as UTF-8.
   const forms = (['utf8', 'latin1'] as const).flatMap((charset) => {
     const bytes = Buffer.from(value, charset)
     const pieces = [0, 1, 2].flatMap((before) => {

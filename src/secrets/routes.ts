@@ -11,7 +11,7 @@ export interface SecretRoutesDeps {
 
 const tags = ['Secrets']
 
-/** Secrets of a workspace (docs/specification.md#secrets): written and named, never read. */
+/** Secrets of a workspace (docs/specification.md#secrets): written and listed, never read. */
 export function secretRoutes({ guards, secrets }: SecretRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/secrets', detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))

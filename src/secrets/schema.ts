@@ -15,20 +15,22 @@ export const VALUE_LENGTH_MAX = 8_192
 
 TypeRegistry.Set('JudgedLater', () => true)
 
-/** Judged by {@link secretValueProblem}: a validation message of the schema's would repeat it. */
+/** Checked by {@link secretValueProblem}: a validation message of the schema would repeat the value. */
 const SecretValue = Type.Unsafe<unknown>({
   [Kind]: 'JudgedLater',
   type: 'string',
   minLength: VALUE_LENGTH_MIN,
   maxLength: VALUE_LENGTH_MAX,
-  description: 'What a header may hold: one line, without spaces at its ends.',
+  description: 'A valid header value: one line, without leading or trailing spaces.',
 })
 
 /** Body of `PUT /api/v1/secrets/:name`. */
 export const PutSecret = Named('PutSecret', Body({ value: SecretValue }))
 export type PutSecret = typeof PutSecret.static
 
-/** `:name` of a path. Judged by {@link secretNameProblem}, which says more than that a pattern does not match. */
+/**
+ * `:name` of a path. Checked by {@link secretNameProblem}, whose message says more than that a pattern does not match.
+ */
 export const SecretParams = t.Object({
   name: Type.Unsafe<string>({
     [Kind]: 'JudgedLater',
@@ -42,9 +44,9 @@ export const SecretRecord = Named(
   'Secret',
   t.Object(
     {
-      name: t.String({ description: 'What `{{secret:NAME}}` refers to it by.' }),
-      created_at: Described(Timestamp, 'When it was set first.'),
-      updated_at: Described(Timestamp, 'When it was set last.'),
+      name: t.String({ description: 'The NAME in `{{secret:NAME}}`.' }),
+      created_at: Described(Timestamp, 'When it was first set.'),
+      updated_at: Described(Timestamp, 'When it was last set.'),
     },
     { description: 'A secret, without its value.' },
   ),
@@ -61,8 +63,8 @@ export type SecretPage = typeof SecretPage.static
 export const DeletedSecret = Named(
   'DeletedSecret',
   t.Object({
-    name: t.String({ description: 'The name that it had.' }),
-    deleted: t.Literal(true, { description: 'It is gone.' }),
+    name: t.String({ description: 'The name of the deleted secret.' }),
+    deleted: t.Literal(true, { description: 'Always true.' }),
   }),
 )
 export type DeletedSecret = typeof DeletedSecret.static

@@ -20,7 +20,7 @@ import {
 } from './schema.ts'
 import type { Sealed, Vault } from './vault.ts'
 
-/** What tools need of secrets. */
+/** The part of the secret store that tools use. */
 export interface Secrets {
   /**
    * Fills `{{secret:NAME}}` in the values of headers. Looks nothing up when there is none.
@@ -52,22 +52,24 @@ export interface SecretStoreDeps {
 /** Most secrets of a workspace. */
 export const SECRETS_MAX = 1_000
 
-/** A header with its secrets filled in: room for the longest header around the longest secret. Servers take no more. */
+/**
+ * Limit of a header with its secrets filled in: the longest header around the longest secret. Servers accept no more.
+ */
 const FILLED_LENGTH_MAX = 16_384
 
 const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })]))
 const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
 
 /**
- * Secrets of workspaces (docs/specification.md#secrets): write-only over HTTP, sealed in the database, opened for the one
- * call that sends them. Nothing is remembered, so a secret that is changed or deleted is so for the very next call.
+ * Secrets of workspaces (docs/specification.md#secrets): write-only over HTTP, sealed in the database, decrypted only
+ * for the call that sends them. Nothing is cached, so a change or deletion takes effect with the next call.
  */
 export class SecretStore implements Secrets {
   constructor(private readonly deps: SecretStoreDeps) {}
 
   /**
-   * @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT if the workspace has the most secrets
-   * allowed
+   * @throws ApiError VALIDATION_ERROR that does not repeat the value; CONFLICT if the workspace already has the maximum
+   *   number of secrets
    */
   async put({ workspaceId }: Caller, name: string, { value }: PutSecret): Promise<SecretRecord> {
     const { sql, clock, vault } = this.deps

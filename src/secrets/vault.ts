@@ -4,13 +4,13 @@ import { dirname, join } from 'node:path'
 
 /** Encrypts texts with a key that is stored separately from them. */
 export interface Vault {
-  seal(text: string, place: SealedPlace): Sealed
-  /** @returns null if it was sealed with another key or for another place, or has been modified */
-  open(sealed: Sealed, place: SealedPlace): string | null
+  seal(text: string, location: SecretLocation): Sealed
+  /** @returns null if it was sealed with another key or for another location, or has been modified */
+  open(sealed: Sealed, location: SecretLocation): string | null
 }
 
-/** Bound to the ciphertext: it cannot be opened for another place. */
-export interface SealedPlace {
+/** The secret that a ciphertext belongs to, bound to it as additional data: it cannot be opened as another secret. */
+export interface SecretLocation {
   readonly workspaceId: string
   readonly name: string
 }
@@ -45,22 +45,22 @@ export function createVault({ key: given, dataDir }: VaultOptions): Vault {
     return kept
   }
   return {
-    seal(text, place) {
+    seal(text, location) {
       kept = existing() ?? makeKeyFile(file)
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv(ALGORITHM, kept.bytes, nonce)
-      cipher.setAAD(aad(place))
+      cipher.setAAD(aad(location))
       const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
       return { sealed: Buffer.concat([nonce, cipher.getAuthTag(), body]), key_id: kept.id }
     },
-    open({ sealed, key_id }, place) {
+    open({ sealed, key_id }, location) {
       const key = existing()
       if (key === undefined || key.id !== key_id) return null
       try {
         const nonce = sealed.subarray(0, NONCE_BYTES)
         // Otherwise a truncated tag would be accepted.
         const decipher = createDecipheriv(ALGORITHM, key.bytes, nonce, { authTagLength: TAG_BYTES })
-        decipher.setAAD(aad(place))
+        decipher.setAAD(aad(location))
         decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
         const body = sealed.subarray(NONCE_BYTES + TAG_BYTES)
         return Buffer.concat([decipher.update(body), decipher.final()]).toString()
@@ -93,7 +93,7 @@ function keyOf(bytes: Uint8Array): Key {
   return { bytes, id }
 }
 
-function aad({ workspaceId, name }: SealedPlace): Uint8Array {
+function aad({ workspaceId, name }: SecretLocation): Uint8Array {
   return Buffer.from(`${workspaceId.toLowerCase()}/${name}`)
 }
 

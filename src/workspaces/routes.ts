@@ -33,7 +33,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
         tags,
         operationId: 'createWorkspace',
         summary: 'Create a workspace',
-        description: 'The answer holds its first workspace key, which is shown only in this answer.',
+        description: 'The response has its first workspace key, which is shown only there.',
       },
     })
     .get('', ({ query }) => workspaces.list(query), {
@@ -43,7 +43,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
         tags,
         operationId: 'listWorkspaces',
         summary: 'List workspaces',
-        description: 'All of them, newest first, without their keys.',
+        description: 'All workspaces, newest first, without their keys.',
       },
     })
     .post(
@@ -57,7 +57,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
           tags,
           operationId: 'createOwnerKey',
           summary: 'Create a workspace key for its owner',
-          description: 'For an owner who has lost theirs. The key is shown only in this answer.',
+          description: 'For an owner who has lost theirs. The key is shown only in this response.',
         },
       },
     )

@@ -1,19 +1,23 @@
 import { t } from 'elysia'
 import { Body, Described, Int, Named, Nullable, Page, PageQuery, Text, Timestamp, Uuid } from '../http/schema.ts'
 
-/** What of a workspace, the tenant, goes over the wire (docs/specification.md#workspaces). */
+/** The wire format of workspaces, which are the tenants (docs/specification.md#workspaces). */
 
 const NAME_LENGTH_MAX = 200
 /** A hundred years. */
 export const RETENTION_DAYS_MAX = 36_500
 
-const WorkspaceName = Text({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'What people call the workspace.' })
-/** Elysia would fill a missing optional choice with its first word, hence the explicit default. */
+const WorkspaceName = Text({
+  minLength: 1,
+  maxLength: NAME_LENGTH_MAX,
+  description: 'The display name of the workspace.',
+})
+/** Elysia would fill a missing optional enum with its first value, hence the explicit default. */
 const WorkspaceStatus = Named(
   'WorkspaceStatus',
   t.UnionEnum(['active', 'suspended'], {
     default: undefined,
-    description: 'Calls with keys of a suspended workspace are answered FORBIDDEN.',
+    description: 'Calls with keys of a suspended workspace get FORBIDDEN.',
   }),
 )
 
@@ -21,8 +25,7 @@ const RetentionDays = Nullable(
   Int({
     minimum: 1,
     maximum: RETENTION_DAYS_MAX,
-    description:
-      'Days that events are kept; null for as long as EVENT_RETENTION_DAYS says. The shorter of the two counts.',
+    description: 'Days that events are kept; null: as EVENT_RETENTION_DAYS says. The shorter of the two applies.',
   }),
 )
 
@@ -43,17 +46,17 @@ export type EditWorkspace = typeof EditWorkspace.static
 
 const workspaceFields = {
   workspace_id: Described(Uuid, 'The workspace.'),
-  name: t.String({ description: 'What people call it.' }),
+  name: t.String({ description: 'The display name of the workspace.' }),
   status: WorkspaceStatus,
   retention_days: RetentionDays,
   created_at: Described(Timestamp, 'When it was created.'),
-  updated_at: Described(Timestamp, 'When it was edited last.'),
+  updated_at: Described(Timestamp, 'When it was last edited.'),
 }
 
 export const WorkspaceRecord = Named('Workspace', t.Object(workspaceFields, { description: 'A tenant.' }))
 export type WorkspaceRecord = typeof WorkspaceRecord.static
 
-/** A workspace just made, with its first workspace key. */
+/** A workspace just created, with its first workspace key. */
 export const NewWorkspace = Named(
   'NewWorkspace',
   t.Object(
@@ -62,7 +65,7 @@ export const NewWorkspace = Named(
       key_id: Described(Uuid, 'Its first workspace key.'),
       key: t.String({ description: 'The secret: shown only now and not stored.' }),
     },
-    { description: 'A workspace just made, with its first key.' },
+    { description: 'A workspace just created, with its first key.' },
   ),
 )
 export type NewWorkspace = typeof NewWorkspace.static

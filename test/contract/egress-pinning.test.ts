@@ -97,7 +97,7 @@ describe('a connection', () => {
     const { fetch } = egressOf('*.test', LISTED)
     const once = { method: 'POST', body: '{}' }
     expect(await (await fetch(url, once)).text()).toBe('kept')
-    expect((await errorOf(() => fetch(url, once))).message).toBe('a.test broke the connection off')
+    expect((await errorOf(() => fetch(url, once))).message).toBe('a.test closed the connection')
   })
 })
 

@@ -153,7 +153,7 @@ describe('an invalid subscription is rejected, naming the field, and keeps the o
       op: 'error',
       id: 'all',
       code: 'CONFLICT',
-      message: 'id: a subscription with this id exists already',
+      message: 'id: a subscription with this id already exists',
     }
     expect(await witness.ask({ op: 'subscribe', id: 'all', filter: { level: 'error' } })).toEqual([conflict])
     const unknown = { op: 'error', id: 'x', code: 'NOT_FOUND', message: 'id: there is no subscription with this id' }

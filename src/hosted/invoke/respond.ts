@@ -4,7 +4,7 @@ import { eventStreamResponse } from '../../http/event-stream.ts'
 import type { RunIdentity } from '../../ids.ts'
 import type { KeyRing } from '../../keys/key-ring.ts'
 import type { FeedCaller } from '../../keys/schema.ts'
-import { type CloseReason, type FeedRoom, refusalOf } from '../../live/connections.ts'
+import { type CloseReason, type FeedReservation, refusalOf } from '../../live/connections.ts'
 import type { OutputPosition } from '../output/output-log.ts'
 import { OutputStream, type OutputStreamDeps } from '../output/output-stream.ts'
 import { readOutcome } from '../store/outcome.ts'
@@ -64,7 +64,7 @@ export function createResponder(deps: ResponderDeps) {
     }
   }
 
-  async function answer(run: StartedRun, mode: ResponseMode, room: FeedRoom | undefined) {
+  async function answer(run: StartedRun, mode: ResponseMode, room: FeedReservation | undefined) {
     if (mode.stream === true) {
       mode.keepOpen()
       return afterEffect(async () => stream(await ring.authenticateFeed(mode.key), run, run.after, room))
@@ -133,7 +133,7 @@ export function createResponder(deps: ResponderDeps) {
     caller: FeedCaller,
     { workspaceId, runId, sessionId }: Pick<Invoked, keyof RunIdentity | 'sessionId'>,
     after: OutputPosition | undefined,
-    room?: FeedRoom,
+    room?: FeedReservation,
   ): Promise<Response> {
     const open = () => new OutputStream(deps, { caller, run: { workspaceId, runId }, sessionId, after })
     const { body } = await connections.admit(caller, open, room)

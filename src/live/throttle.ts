@@ -1,7 +1,7 @@
 import type { Activity } from './activity.ts'
 
 /** Passes at most `maxPerSecond` activities and counts the rest. Each one-second window starts with its first activity. */
-export class Thinning {
+export class Throttle {
   private windowStartedMs = Number.NEGATIVE_INFINITY
   private passed = 0
   private skipped = 0
