@@ -29,7 +29,7 @@ interface Acknowledged {
   readonly seq: number
 }
 
-/** Agents that report without a pause, and send again what was not answered. */
+/** Agents that report continuously, and repeat what was not answered. */
 class Load {
   readonly acknowledged: Acknowledged[] = []
   readonly runs: string[] = []
@@ -90,7 +90,7 @@ async function ask<Row>({ api }: SpawnedService, query: string): Promise<Row[]> 
   return data.rows
 }
 
-test('a backup of a running service under load has all that was acknowledged up to its position, once; restored, it runs in a new epoch', async () => {
+test('a backup of a running service under load contains every event acknowledged up to its position, once, and restores into a new epoch', async () => {
   const parent = await temporaryDirectory()
   const folder = join(parent, 'backup')
   const service = await spawnService()
@@ -109,12 +109,12 @@ test('a backup of a running service under load has all that was acknowledged up 
   expect(load.acknowledged.some(({ seq }) => seq > manifest.end_seq)).toBe(true)
   const { data: ready } = await service.api('GET', '/readyz', undefined, { key: null })
   const lostCursor = `${manifest.epoch}.${ready.journal.end_seq}`
-  // It holds secrets.
+  // A backup contains secrets.
   expect(statSync(folder).mode & 0o077).toBe(0)
   for (const { path } of manifest.files) expect(statSync(join(folder, path)).mode & 0o077).toBe(0)
   service.kill('SIGTERM')
   await service.exited
-  // Nothing of it stays in the directory of the service.
+  // The backup leaves nothing in the directory of the service.
   expect(new Bun.Glob('**/backup_*').scanSync({ cwd: service.dataDir, onlyFiles: false }).next().done).toBe(true)
 
   const dataDir = join(parent, 'restored')
@@ -134,13 +134,13 @@ test('a backup of a running service under load has all that was acknowledged up 
   const found = new Set(rows.map(({ event_id }) => event_id))
   expect(expected.filter((id) => !found.has(id))).toEqual([])
   expect(found.size).toBe(expected.length)
-  // Runs and their counts fit.
+  // Runs and their counts match.
   const known = await ask<{ run_id: string }>(again, 'select run_id from runs limit 100000')
   const knownRuns = new Set(known.map(({ run_id }) => run_id))
   expect(runsBefore.filter((id) => !knownRuns.has(id))).toEqual([])
   const { data: run } = await again.api('GET', `/api/v1/runs/${runsBefore[0]}`)
   expect(run).toMatchObject({ status: 'completed', event_count: 20 })
-  // SQL and feeds say where the gap is.
+  // SQL and feeds report where the gap is.
   expect(await ask(again, 'select after_seq, reason from gaps')).toEqual([
     { after_seq: manifest.end_seq, reason: 'restored from a backup' },
   ])
@@ -149,7 +149,7 @@ test('a backup of a running service under load has all that was acknowledged up 
   await eventually(() => socket.messages.some(({ op }) => op === 'gap'))
   expect(socket.messages.find(({ op }) => op === 'gap')).toMatchObject({ id: 'a', after: lostCursor })
   await socket.close()
-  // And it takes reports, at positions of its own.
+  // The service accepts reports, at new positions.
   const more = new Load(again, agent, 1)
   await eventually(() => more.acknowledged.length > 0, { timeoutMs: 30_000 })
   await more.stop()
@@ -158,7 +158,7 @@ test('a backup of a running service under load has all that was acknowledged up 
   await again.exited
 }, 240_000)
 
-test('a service that is stopped, or was killed, can be backed up; what cannot be done is said in a line', async () => {
+test('a stopped or killed service can be backed up; errors are one line each', async () => {
   const parent = await temporaryDirectory()
   const folder = join(parent, 'backup')
   const service = await spawnService()

@@ -12,7 +12,7 @@ import { copyDatabase, freshDatabase } from '../support/postgres.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** What a service keeps, by store: of the journal its data directory, of the others their URLs. */
+/** The stores of a service: the journal by its data directory, the others by their URLs. */
 interface Stores {
   readonly postgres: string
   readonly journal: string
@@ -30,13 +30,13 @@ const SUBSETS: readonly (readonly Store[])[] = [
   ['journal', 'clickhouse'],
 ]
 
-/** A service that is stopped, copied, set back and started again, with one run that is reported for in all its lives. */
+/** A service that is stopped, copied, restored and restarted, with one run that gets reports throughout. */
 class Lives {
   service!: TestService
   agentId = ''
   agentKey = ''
   runId = ''
-  /** Ids of events that were acknowledged, by the life in which they were. */
+  /** Ids of acknowledged events, by life of the service. */
   readonly acknowledged: string[][] = []
   private stores: Stores | undefined
   private workspaceKey = ''
@@ -86,7 +86,7 @@ class Lives {
     return answer.data
   }
 
-  /** Reports events of ids that were not used before, in several calls. */
+  /** Reports events with new ids, in several calls. */
   async live(count = 60): Promise<void> {
     const life = this.acknowledged.length
     const ids = Array.from({ length: count }, (_, index) => `${life}-${index}`)
@@ -95,7 +95,7 @@ class Lives {
     await this.readable()
   }
 
-  /** Until SQL has all that was acknowledged by now. */
+  /** Waits until SQL has everything acknowledged so far. */
   async readable(): Promise<void> {
     await eventually(async () => {
       const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
@@ -110,7 +110,7 @@ class Lives {
     return data.rows
   }
 
-  /** How often each event id is in SQL. */
+  /** The number of times each event id is in SQL. */
   async idsInSql(): Promise<Map<string, number>> {
     const rows = await this.sql<{ event_id: string; n: number }>(
       'select event_id, count() as n from events group by event_id limit 5000',
@@ -133,7 +133,7 @@ class Lives {
     return readdirSync(join(this.service.dataDir, 'journal')).filter((name) => name.endsWith('.segment')).length
   }
 
-  /** Stops the service, once each store knows how far the others have come. */
+  /** Stops the service once each store has recorded how far the others are. */
   async stop(): Promise<void> {
     const sql = connectPostgres(this.service.databaseUrl, { log: createLog('silent'), max: 1 })
     const { end_seq } = await this.journal()
@@ -168,7 +168,7 @@ function pick(stores: Stores, wanted: readonly Store[]): Partial<Stores> {
 const once = (ids: readonly string[]) => ids.map((id) => [id, 1] as const)
 
 for (const back of SUBSETS) {
-  test(`set back to an earlier state: ${back.join(' and ')}; it is said, and nothing that is there is lost or doubled`, async () => {
+  test(`${back.join(' and ')} restored to an earlier state: the service reports it, and loses and duplicates nothing that is still stored`, async () => {
     const lives = new Lives()
     await lives.start()
     await lives.live()
@@ -184,23 +184,23 @@ for (const back of SUBSETS) {
     expect((await lives.setBack()).sort()).toEqual([...back].sort())
     const isJournalBack = back.includes('journal')
     expect((await lives.journal()).epoch !== epoch).toBe(isJournalBack)
-    // Positions are never given twice.
+    // Positions are never reused.
     const id = 'after'
     await lives.report([id])
     await lives.readable()
     const [after] = await lives.sql<{ seq: number }>(`select seq from events where event_id = '${id}'`)
     expect(after.seq).toBeGreaterThan(seq)
-    // Both the journal and ClickHouse have to be back for what was acknowledged to be gone.
+    // Acknowledged events are lost only if both the journal and ClickHouse were restored.
     const areEventsGone = isJournalBack && back.includes('clickhouse')
     const [first, second] = lives.acknowledged
     const expected = areEventsGone ? [...first, id] : [...first, ...second, id]
     expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once(expected)].sort()))
-    // What is repeated is recognised, and what is gone can be sent again.
+    // Repeated events are recognised, and lost ones can be sent again.
     await lives.report(first)
     await lives.report(second)
     await lives.readable()
     expect(new Map([...(await lives.idsInSql())].sort())).toEqual(new Map([...once([...first, ...second, id])].sort()))
-    // Runs that start now are in SQL, and SQL says where rows are lost.
+    // New runs are in SQL, and SQL reports where rows are lost.
     const started = [await lives.startRun(), await lives.startRun(), await lives.startRun()]
     await lives.readable()
     const runs = await lives.sql<{ run_id: string }>('select run_id from runs')
@@ -208,7 +208,7 @@ for (const back of SUBSETS) {
     if (!areEventsGone) expect(runs.map(({ run_id }) => run_id)).toContain(runOfNow)
     expect(await lives.sql('select reason from gaps')).toEqual(isJournalBack ? [{ reason: 'journal' }] : [])
 
-    // It is said once, and everything fits again.
+    // It is reported once, and then all stores match again.
     await lives.service.stop()
     await lives.restart({})
     expect(await lives.setBack()).toEqual([])
@@ -217,7 +217,7 @@ for (const back of SUBSETS) {
   })
 }
 
-test('all three set back to one earlier state fit together: no store is said to have lost anything', async () => {
+test('all three stores restored to the same earlier state match: none is reported as set back', async () => {
   const lives = new Lives()
   await lives.start()
   await lives.live()
@@ -233,12 +233,12 @@ test('all three set back to one earlier state fit together: no store is said to 
   await lives.service.stop()
 })
 
-test('ClickHouse is lost: what the journal still has is loaded again, the rest is a gap in feeds and SQL, and can be sent again', async () => {
+test('a lost ClickHouse is reloaded from the journal; the rest is a gap in feeds and SQL, and can be sent again', async () => {
   const lives = new Lives({ JOURNAL_KEEP_BYTES: '0' })
   await lives.start()
   await lives.live()
   const lostSeq = (await lives.journal()).end_seq
-  // A file of the journal holds rows of one day, and goes once ClickHouse has them.
+  // A journal file holds the rows of one day, and is deleted once ClickHouse has them.
   lives.laterMs = 86_400_000
   await lives.live()
   await eventually(() => lives.journalFiles() === 1)
@@ -253,7 +253,7 @@ test('ClickHouse is lost: what the journal still has is loaded again, the rest i
     { after_seq: 0, through_seq: lostSeq, reason: 'clickhouse' },
   ])
   const { epoch } = await lives.journal()
-  // A feed that resumes within the gap is told, and goes on behind it.
+  // A feed that resumes within the gap gets a gap message, and continues after it.
   const socket = await LiveSocket.open(lives.service)
   socket.send({ op: 'subscribe', id: 'a', filter: { kind: 'event' }, after: `${epoch}.5` })
   await eventually(() => itemsOf(socket).length === second.length)
@@ -261,7 +261,7 @@ test('ClickHouse is lost: what the journal still has is loaded again, the rest i
     { op: 'gap', id: 'a', after: `${epoch}.5`, resumed_at: `${epoch}.${lostSeq}` },
   ])
   socket.close()
-  // What is there is recognised; what is lost comes back when it is sent again.
+  // Stored events are recognised; lost ones are stored when they are sent again.
   expect(await lives.report(second)).toMatchObject({ accepted: 0, duplicates: second.length })
   expect(await lives.report(first)).toMatchObject({ accepted: first.length })
   await lives.readable()
@@ -269,16 +269,16 @@ test('ClickHouse is lost: what the journal still has is loaded again, the rest i
   await lives.service.stop()
 })
 
-test('ClickHouse loses its tables while the service runs: they are made anew and loaded again, nothing twice', async () => {
+test('tables that ClickHouse loses at run time are recreated and reloaded, without duplicates', async () => {
   const lives = new Lives()
   await lives.start()
   await lives.live()
   await lives.stop()
-  // What was fetched of the run is not remembered after the restart.
+  // The restart clears what was cached about the run.
   await lives.restart({})
   const { database, client } = clientOf(lives.service.clickhouseUrl)
   await client(`drop database ${database}`)
-  // Unsure of what is new, the service refuses rather than store something twice.
+  // While it cannot tell what is new, the service rejects events rather than store them twice.
   const [first] = lives.acknowledged
   expect(await lives.report(first)).toMatchObject({ accepted: 0, duplicates: first.length })
   expect(await lives.setBack()).toEqual(['clickhouse'])
@@ -288,7 +288,7 @@ test('ClickHouse loses its tables while the service runs: they are made anew and
   await lives.service.stop()
 })
 
-test('the journal, or Postgres, is lost as a whole', async () => {
+test('recovers from the loss of the whole journal, and of all of Postgres', async () => {
   const lives = new Lives()
   await lives.start()
   await lives.live()
@@ -307,7 +307,7 @@ test('the journal, or Postgres, is lost as a whole', async () => {
   await lives.service.stop()
 })
 
-test('Postgres goes back while the service runs: the service starts again', async () => {
+test('restarts when Postgres is restored to an earlier state at run time', async () => {
   const lives = new Lives()
   const { databaseUrl, outdated } = await lives.start()
   await lives.live()
@@ -321,7 +321,7 @@ test('Postgres goes back while the service runs: the service starts again', asyn
   await lives.service.stop()
 })
 
-test('processes that share the databases, each with a journal of its own, are not taken for one that went back', async () => {
+test('processes that share the databases, each with its own journal, are not reported as set back', async () => {
   const one = new Lives()
   const { databaseUrl, clickhouseUrl, workspaceKey } = await one.start()
   const shared = { DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl, BOOTSTRAP_WORKSPACE_KEY: workspaceKey }

@@ -21,18 +21,18 @@ import {
 import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
-/** The end of retention, as SQL and feeds see it: a service that is started again days later. */
+/** The end of retention, as seen by SQL and feeds: a service that is restarted days later. */
 
 const DAY_MS = 86_400_000
-/** Noon, so that no day ends while a test runs. */
+/** Noon, so that no day ends during a test. */
 const NOON = Math.floor(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2
 
-/** One service and its stores, started anew for each day. */
+/** One service and its stores, restarted for each day. */
 class Days {
   private service: TestService | undefined
   private stores: Record<string, string> = {}
 
-  /** Starts on each day in between, too: a jump of several days would not be believed. */
+  /** Also starts on each day in between, because the service would not trust a jump of several days. */
   async startAfter(from: number, day: number, env: Record<string, string> = {}): Promise<TestService> {
     for (let between = from + 1; between < day; between++) await this.start(between, env)
     return this.start(day, env)
@@ -64,13 +64,13 @@ async function ask({ api }: Caller, query: string) {
   return data.rows
 }
 
-/** The numbers of events that SQL still has, once it has everything that was reported. */
+/** The numbers of the events in SQL, once it has everything that was reported. */
 async function numbersInSql(caller: Caller): Promise<number[]> {
   const rows = await ask(caller, 'select toInt32(payload.n) as n from events order by seq')
   return rows.map((row: { n: number }) => row.n)
 }
 
-/** Files of the journal that hold the text. */
+/** Files of the journal that contain the text. */
 function filesWith({ dataDir }: TestService, text: string): string[] {
   const dir = join(dataDir, 'journal')
   return fs.readdirSync(dir).filter((name) => fs.readFileSync(join(dir, name)).includes(text))
@@ -91,7 +91,7 @@ async function reportDay(caller: Caller, day: number): Promise<{ runId: string; 
   return { runId, lastSeq: last_seq }
 }
 
-test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tasks stay, and a feed hears of the gap', async () => {
+test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; runs and tasks stay, and feeds report the gap', async () => {
   const days = new Days()
   const limit = { EVENT_RETENTION_DAYS: '2' }
   let service = await days.start(0, limit)
@@ -142,7 +142,7 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   await eventually(() => filesWith(service, '"n":0}').length === 0)
   expect(filesWith(service, '"n":10}')).toHaveLength(1)
 
-  // Long after, nothing has been written since.
+  // Long after the last write.
   service = await days.startAfter(3, 6, limit)
   await eventually(async () => expect(await numbersInSql(service)).toEqual([]))
   await eventually(() => filesWith(service, '"n":10}').length === 0)
@@ -156,7 +156,7 @@ test('what is past EVENT_RETENTION_DAYS leaves SQL and the journal, runs and tas
   await days.stop()
 })
 
-test("a workspace's shorter limit deletes its events and nobody else's, and its feeds alone hear of a gap", async () => {
+test("a workspace's shorter retention deletes its events only, and only its feeds report a gap", async () => {
   const days = new Days()
   let service = await days.start(0)
   const [short, other] = [await newTenant(service), await newTenant(service)]
@@ -188,13 +188,13 @@ test("a workspace's shorter limit deletes its events and nobody else's, and its 
     await socket.close()
   }
 
-  // Now the limit of all is the shorter one.
+  // Now the global limit is the shorter one.
   service = await days.start(6, { EVENT_RETENTION_DAYS: '3' })
   for (const tenant of tenants()) await eventually(async () => expect(await numbersInSql(tenant)).toEqual([]))
   await days.stop()
 })
 
-test('a clock that jumps ahead takes a day with it at most, also of a workspace with a shorter limit and of the journal', async () => {
+test('a clock that jumps ahead deletes at most one more day, also for a workspace with a shorter limit and in the journal', async () => {
   const days = new Days()
   const limit = { EVENT_RETENTION_DAYS: '3' }
   let service = await days.start(0, limit)
@@ -210,7 +210,7 @@ test('a clock that jumps ahead takes a day with it at most, also of a workspace 
   const lag = () => gauge(service, 'retention_clock_lag_seconds')
   expect(await lag()).toBe(0)
 
-  // Four years ahead, twice, is the third day, no more.
+  // Four years ahead, twice, counts as the third day only.
   for (let start = 0; start < 2; start++) {
     service = await days.start(1_500, limit)
     await eventually(async () => expect(await numbersInSql(ofShort())).toEqual([20, 21, 22]))
@@ -220,7 +220,7 @@ test('a clock that jumps ahead takes a day with it at most, also of a workspace 
     expect(await lag()).toBeGreaterThan((1_496 * DAY_MS) / 1000)
   }
 
-  // Put right, it goes on as if nothing had been.
+  // After the correction it continues as if nothing had happened.
   service = await days.start(3, limit)
   expect(await lag()).toBe(0)
   expect(await numbersInSql(service)).toEqual([0, 1, 2, 10, 11, 12, 20, 21, 22])
@@ -231,7 +231,7 @@ test('a clock that jumps ahead takes a day with it at most, also of a workspace 
 })
 
 describe('the watermark', () => {
-  /** Processes that share a database, each with a clock that can be set and one that cannot. */
+  /** Processes that share a database, each with a clock that can be set and a monotonic one. */
   async function watermarks() {
     const { sql } = await freshDatabase()
     const lines: string[] = []
@@ -246,7 +246,7 @@ describe('the watermark', () => {
   }
   const HOUR_MS = 3_600_000
 
-  test('follows the clock while that goes as time does, and after a night without it', async () => {
+  test('follows the clock at its normal pace, and after a night without the service', async () => {
     const { open, lines } = await watermarks()
     const clock = { ms: NOON, monotonicMs: 0 }
     let watermark = await open(clock)
@@ -263,7 +263,7 @@ describe('the watermark', () => {
     expect(lines).toEqual([])
   })
 
-  test('does not follow a jump while it runs, says so, and catches up slowly when the jump was none', async () => {
+  test('does not follow a jump at run time, logs it, and catches up slowly if the jump was real', async () => {
     const { open, lines } = await watermarks()
     const clock = { ms: NOON, monotonicMs: 0 }
     const watermark = await open(clock)
@@ -286,7 +286,7 @@ describe('the watermark', () => {
     expect(lines[1]).toContain('caught up')
   })
 
-  test('is moved no faster by many processes, or by one whose clock is wrong', async () => {
+  test('moves no faster with many processes, or with one whose clock is wrong', async () => {
     const { open } = await watermarks()
     const right = { ms: NOON, monotonicMs: 0 }
     const wrong = { ms: NOON + 1_000 * DAY_MS, monotonicMs: 0 }
@@ -304,7 +304,7 @@ describe('the watermark', () => {
     expect(all[0]!.now()).toBe(right.ms)
   })
 
-  test('never goes back, and never says more than the clock', async () => {
+  test('never goes back, and never exceeds the clock', async () => {
     const { open } = await watermarks()
     const clock = { ms: NOON, monotonicMs: 0 }
     const watermark = await open(clock)
@@ -315,12 +315,12 @@ describe('the watermark', () => {
   })
 })
 
-test('a page that is read while retention deletes says where the gap ends, and holds nothing from below', async () => {
+test('a page read while retention deletes reports where the gap ends, and contains nothing below', async () => {
   const { sql } = await freshDatabase()
   const [own, elsewhere] = [new RetentionWatermarks(sql, 'e'), new RetentionWatermarks(sql, 'e')]
   const workspaceId = crypto.randomUUID()
   const item = (seq: number) => ({ seq, kind: 'event' as const, text: `${seq}`, endsRun: false })
-  // Another process deletes up to 7 while this one reads; it had deleted 4 and 6 by the time they were read.
+  // Another process deletes up to 7 while this one reads; 4 and 6 were already deleted then.
   const read = async (): Promise<HistoryPage> => {
     await elsewhere.raise([{ epoch: 'e', workspaceId: null, seq: 7 }])
     return { items: [item(5), item(7), item(9)], throughSeq: 10 }

@@ -11,7 +11,7 @@ import { childrenOf } from '../support/processes.ts'
 import { freePort, runMain, spawnService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** One data directory for most tests, one after the other: a first start takes longest. */
+/** One data directory for most tests in turn: a first start takes longest. */
 const dataDir = await temporaryDirectory()
 const workspaceKey = mintToken('workspace').text
 const ROOT = join(import.meta.dir, '..', '..')
@@ -19,9 +19,9 @@ const ROOT = join(import.meta.dir, '..', '..')
 const again = (env: Record<string, string> = {}) =>
   spawnService({ DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey, ...env })
 
-/** All processes below one, and below those. */
-function familyOf(pid: number): number[] {
-  return childrenOf(pid).flatMap((child) => [child.pid, ...familyOf(child.pid)])
+/** All descendants of a process. */
+function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child.pid, ...descendantsOf(child.pid)])
 }
 
 function alive(pids: readonly number[]): number[] {
@@ -66,21 +66,21 @@ function openTerminal(env: Record<string, string>) {
   }
 }
 
-/** A start that is bound to fail: its exit code and what it said on standard error, and that it left nothing running. */
+/** A start that must fail and leave no process running. @returns its standard error */
 async function failedStart(env: Record<string, string>): Promise<string> {
   const child = runMain({ PORT: '0', LOG_LEVEL: 'silent', ...env })
-  const family = new Set<number>()
+  const descendants = new Set<number>()
   const watch = setInterval(() => {
-    for (const pid of familyOf(child.pid)) family.add(pid)
+    for (const pid of descendantsOf(child.pid)) descendants.add(pid)
   }, 50)
   expect(await child.exited).toBe(1)
   clearInterval(watch)
-  await eventually(() => alive([...family]).length === 0)
+  await eventually(() => alive([...descendants]).length === 0)
   expect(child.output().stdout).not.toContain('ready')
   return child.output().stderr
 }
 
-test('the first start prints an address, a key, and a curl that works; the second finds all data and hides the key', async () => {
+test('the first start prints an address, a key and a working curl command; the second finds all data and hides the key', async () => {
   const env = { PORT: '0', DATA_DIR: await temporaryDirectory(), LOG_LEVEL: 'silent' }
   const first = runMain(env)
   const curl = (await first.printed(/^ {2}(curl [\s\S]*?\n[\s\S]*?)\n/m)).trim()
@@ -98,12 +98,12 @@ test('the first start prints an address, a key, and a curl that works; the secon
   expect(await second.exited).toBe(0)
 })
 
-test('on a terminal, a first start is one line that changes, then the welcome; nothing in it is JSON', async () => {
+test('on a terminal, the first start is one progress line, then the welcome, without JSON', async () => {
   const terminal = openTerminal({ PORT: '0', DATA_DIR: await temporaryDirectory() })
   await eventually(() => terminal.shown().includes('keep it): svc_ws_'), { timeoutMs: 30_000 })
   const before = terminal.shown().split('Agent Run Service is ready')[0] ?? ''
   expect(before).toContain('creating the Postgres database')
-  // A warning is a line of its own; nothing else is, and what stood there before has been cleared away.
+  // A warning gets its own line; everything else was cleared.
   const lines = before.split('\n').map((line) => line.split('\x1b[K').at(-1)?.trim() ?? '')
   expect(lines.filter((line) => line !== '' && !/ warn /.test(line))).toEqual([])
   terminal.type('\x03')
@@ -111,98 +111,98 @@ test('on a terminal, a first start is one line that changes, then the welcome; n
 })
 
 test.each([['creating the Postgres database'], ['migrating'], ['opening the journal']])(
-  'Ctrl-C while it is %s prints no stack and leaves no process',
+  'Ctrl-C while %s prints no stack trace and leaves no process',
   async (step) => {
     const terminal = openTerminal({ PORT: '0', DATA_DIR: await temporaryDirectory() })
     await eventually(() => terminal.shown().includes(step), { timeoutMs: 30_000 })
-    const family = familyOf(terminal.pid)
+    const descendants = descendantsOf(terminal.pid)
     terminal.type('\x03')
     expect(await terminal.exited).toBe(0)
     expect(terminal.shown()).not.toMatch(/EPIPE|Error|\n\s+at /)
-    await eventually(() => alive(family).length === 0)
+    await eventually(() => alive(descendants).length === 0)
   },
 )
 
-test('whoever reads what it prints may go: it goes on, without a stack', async () => {
+test('keeps running without a stack trace when the reader of its output exits', async () => {
   const port = String(freePort())
   const env = { PATH: process.env.PATH ?? '', PORT: port, DATA_DIR: await temporaryDirectory() }
   const main = join(ROOT, 'src', 'main.ts')
   const script = '{ "$0" "$1" 2>&3; echo "exit code $?" >&3; } 3>&2 | true'
   const shell = Bun.spawn(['sh', '-c', script, process.execPath, main], { env, stdout: 'ignore', stderr: 'pipe' })
   atEnd(async () => {
-    for (const pid of alive(familyOf(shell.pid))) process.kill(pid, 'SIGKILL')
+    for (const pid of alive(descendantsOf(shell.pid))) process.kill(pid, 'SIGKILL')
   })
   await eventually(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, { timeoutMs: 30_000 })
-  const service = familyOf(shell.pid).find((pid) => commandOf(pid).startsWith(process.execPath))
+  const service = descendantsOf(shell.pid).find((pid) => commandOf(pid).startsWith(process.execPath))
   expect(service).toBeDefined()
   process.kill(service ?? Number.NaN, 'SIGTERM')
-  const said = await new Response(shell.stderr).text()
-  expect(said).toContain('exit code 0')
-  expect(said).not.toContain('EPIPE')
+  const output = await new Response(shell.stderr).text()
+  expect(output).toContain('exit code 0')
+  expect(output).not.toContain('EPIPE')
 })
 
-test('a second instance on the same data directory refuses and names the first; a killed one is no hindrance', async () => {
+test('a second instance on the same data directory exits and names the first; a killed one does not block it', async () => {
   const first = await again()
   const refusal = await failedStart({ DATA_DIR: dataDir })
   expect(refusal).toBe(
     `agent-run-service: DATA_DIR ${dataDir} is in use by process ${first.pid}: stop it, or set another DATA_DIR\n`,
   )
-  const family = familyOf(first.pid)
-  expect(family.length).toBeGreaterThan(2)
+  const descendants = descendantsOf(first.pid)
+  expect(descendants.length).toBeGreaterThan(2)
   first.kill('SIGKILL')
   const second = await again()
-  await eventually(() => alive(family).length === 0)
+  await eventually(() => alive(descendants).length === 0)
   second.kill('SIGTERM')
   expect(await second.exited).toBe(0)
 })
 
-test('SIGTERM: what was accepted is answered, what was acknowledged is kept, no process is left', async () => {
+test('SIGTERM: accepted requests are answered, acknowledged data is kept, no process is left', async () => {
   const service = await again()
   const { agentId, agentKey } = await newAgent(service.api)
   const body = JSON.stringify({ agent_id: agentId })
   const accepted = halfSent(service.url, agentKey, body)
-  await accepted.begun
-  const family = familyOf(service.pid)
+  await accepted.started
+  const descendants = descendantsOf(service.pid)
   service.kill('SIGTERM')
   await eventually(() => refusesConnections(service.url))
   accepted.finish()
   expect(await accepted.answer).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*"run_id"/)
   expect(await service.exited).toBe(0)
-  await eventually(() => alive(family).length === 0)
+  await eventually(() => alive(descendants).length === 0)
 })
 
-test('SIGTERM during a start ends it at once, in good order', async () => {
+test('SIGTERM during startup stops it at once and cleanly', async () => {
   const env = { PORT: '0', DATA_DIR: await temporaryDirectory(), DATABASE_URL: 'postgres://u:p@127.0.0.1:1/db' }
   const child = runMain(env)
   await child.printed(/(waiting for DATABASE_URL)/)
-  const family = familyOf(child.pid)
+  const descendants = descendantsOf(child.pid)
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-  await eventually(() => alive(family).length === 0)
+  await eventually(() => alive(descendants).length === 0)
 })
 
-test('a second signal ends the process at once, and its children with it', async () => {
+test('a second signal ends the process and its children at once', async () => {
   const service = await again()
   const { agentId, agentKey } = await newAgent(service.api)
   const accepted = halfSent(service.url, agentKey, JSON.stringify({ agent_id: agentId }))
-  await accepted.begun
-  const family = familyOf(service.pid)
+  await accepted.started
+  const descendants = descendantsOf(service.pid)
   service.kill('SIGTERM')
   await eventually(() => refusesConnections(service.url))
   service.kill('SIGINT')
   expect(await service.exited).toBe(1)
   await accepted.answer
-  await eventually(() => alive(family).length === 0)
+  await eventually(() => alive(descendants).length === 0)
 })
 
-test('a port in use is one clear line, and gives the data directory back', async () => {
+test('a port in use is reported in one line, and the data directory is released', async () => {
   const other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
   const line = await failedStart({ DATA_DIR: dataDir, PORT: String(other.port) })
   expect(line).toBe(`agent-run-service: port ${other.port} on 127.0.0.1 is in use: stop what uses it, or set PORT\n`)
   other.stop(true)
 })
 
-test('a data directory that is a file, or under one, is one clear line', async () => {
+test('a data directory that is a file, or inside one, is reported in one line', async () => {
   const directory = await temporaryDirectory()
   await writeFile(join(directory, 'file'), '')
   for (const path of ['file', 'file/below']) {
@@ -213,17 +213,17 @@ test('a data directory that is a file, or under one, is one clear line', async (
   }
 })
 
-test('a full disk is one clear line', async () => {
+test('a full disk is reported in one line', async () => {
   const directory = await temporaryDirectory()
   const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', directory]).exitCode === 0
-  // Only root may make a disk that is full; elsewhere there is none to be had.
+  // Only root can mount a full disk; the test is skipped otherwise.
   if (!mounted) return
   const line = await failedStart({ DATA_DIR: directory })
   Bun.spawnSync(['umount', directory])
   expect(line).toBe(`agent-run-service: the disk of DATA_DIR ${directory} is full\n`)
 })
 
-test('all problems of the configuration are told at once, a line each, and nothing is started', async () => {
+test('all configuration problems are reported at once, one per line, and nothing is started', async () => {
   const lines = await failedStart({ DATA_DIR: dataDir, PORT: 'http', LOG_LEVEL: 'loud', NATS_URL: 'nats://localhost' })
   expect(lines.trimEnd().split('\n')).toEqual([
     'agent-run-service: NATS_URL is set, but this version keeps the journal in DATA_DIR and cannot use NATS yet: unset it',
@@ -232,11 +232,11 @@ test('all problems of the configuration are told at once, a line each, and nothi
   ])
 })
 
-test('a database that refuses us is one line, at once, without the password', async () => {
+test('a database that rejects the password is reported in one line, at once, without the password', async () => {
   const url = new URL((await freshDatabase()).url)
   url.password = 'mistaken'
   const directory = await temporaryDirectory()
-  // Nobody waits for the ClickHouse that is not there either, which would take 30 s.
+  // It does not wait for the unreachable ClickHouse, which would take 30 s.
   const env = { DATA_DIR: directory, DATABASE_URL: url.href, CLICKHOUSE_URL: 'http://127.0.0.1:1' }
   const startedAt = performance.now()
   const line = await failedStart(env)
@@ -250,7 +250,7 @@ test.skipIf(process.platform !== 'linux')(
   async () => {
     const service = await again()
     await eventually(async () => (await service.api('GET', '/readyz')).data.status === 'ready')
-    const pids = [service.pid, ...familyOf(service.pid)]
+    const pids = [service.pid, ...descendantsOf(service.pid)]
     const megabytes = await Promise.all(pids.map(residentMegabytes))
     expect(megabytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(500)
     service.kill('SIGTERM')
@@ -260,7 +260,7 @@ test.skipIf(process.platform !== 'linux')(
 )
 
 test.skipIf(Bun.which('npx') === null)(
-  'a service that npx started ends with npx',
+  'a service started by npx ends with npx',
   async () => {
     const env = {
       PATH: process.env.PATH ?? '',
@@ -276,23 +276,23 @@ test.skipIf(Bun.which('npx') === null)(
     })
     const url = `http://127.0.0.1:${env.PORT}`
     await eventually(async () => (await fetch(`${url}/readyz`)).ok)
-    const family = familyOf(npx.pid)
-    expect(family.length).toBeGreaterThan(4)
+    const descendants = descendantsOf(npx.pid)
+    expect(descendants.length).toBeGreaterThan(4)
     npx.kill('SIGTERM')
-    await eventually(() => alive(family).length === 0)
+    await eventually(() => alive(descendants).length === 0)
   },
   40_000,
 )
 
-/** A call whose head and half its body have been sent. */
+/** A call that has sent its header and half of its body. */
 function halfSent(url: string, key: string, body: string) {
-  const begun = Promise.withResolvers<void>()
+  const started = Promise.withResolvers<void>()
   const answer = Promise.withResolvers<string>()
   const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
     socket.write(
       `POST /api/ingest/v1/run/start HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
-      () => begun.resolve(),
+      () => started.resolve(),
     )
   })
   let received = ''
@@ -302,7 +302,7 @@ function halfSent(url: string, key: string, body: string) {
   })
   socket.on('error', () => answer.resolve(received))
   socket.on('close', () => answer.resolve(received))
-  return { begun: begun.promise, answer: answer.promise, finish: () => socket.write(body.slice(5)) }
+  return { started: started.promise, answer: answer.promise, finish: () => socket.write(body.slice(5)) }
 }
 
 async function refusesConnections(url: string): Promise<boolean> {
