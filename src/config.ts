@@ -132,7 +132,7 @@ export interface HostedConfig {
   readonly queuedRuns: number
   /** How long invoke waits for a run. */
   readonly waitMs: number
-  /** How long a person may take to decide; null: forever. */
+  /** How long a paused run waits for a decision; null: forever. */
   readonly pauseMs: number | null
 }
 

@@ -40,7 +40,7 @@ const SOCKET_DIR_LENGTH_MAX = 85
 
 /**
  * Starts Postgres 18 as a child process and creates its cluster on first use. It listens on a unix socket in a directory
- * that only its owner can enter. It is restarted when it dies, and stops when this process is killed.
+ * that only its owner can enter. It is restarted when it ends unexpectedly, and stops when this process is killed.
  *
  * @throws StartError with the error of Postgres when it does not start
  */
@@ -258,12 +258,12 @@ function supervise(first: Postmaster, start: () => Promise<Postmaster>, log: Log
         const code = await current.ended
         current = undefined
         if (stopping) return
-        log.error('Postgres died; restarting it', { code })
+        log.error('Postgres ended unexpectedly; restarting it', { code })
       }
       try {
         current = await start()
         delay = RESTART_DELAY_MIN_MS
-        log.info('Postgres is back', { pid: current.pid })
+        log.info('Postgres was restarted', { pid: current.pid })
       } catch (error) {
         log.error('cannot restart Postgres', { error, retry_in_ms: delay })
         await Bun.sleep(delay)

@@ -103,11 +103,11 @@ export async function relayLines(
 
 async function signalUntil(
   pids: readonly number[],
-  areGone: () => Promise<boolean>,
+  haveEnded: () => Promise<boolean>,
   steps: readonly (typeof STOP_STEPS)[number][] = STOP_STEPS,
 ): Promise<void> {
   for (const { signal, waitMs } of steps) {
-    if (await areGone()) return
+    if (await haveEnded()) return
     for (const pid of pids) {
       try {
         process.kill(pid, signal)
@@ -117,7 +117,7 @@ async function signalUntil(
     }
     const deadline = performance.now() + waitMs
     while (performance.now() < deadline) {
-      if (await areGone()) return
+      if (await haveEnded()) return
       await Bun.sleep(POLL_MS)
     }
   }

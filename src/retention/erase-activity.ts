@@ -24,8 +24,8 @@ const SINK_WAIT_MS = 500
 
 /**
  * Deletes the activity of workspaces whose rows are already deleted from Postgres, from this process's journal and from
- * ClickHouse. Every process that shares the database does this for the activity of its own journal; a process that was
- * down does it after its start. May be interrupted and called again; one call at a time.
+ * ClickHouse. Every process that shares the database does this for its own journal; a process that was down does it after
+ * its next start. May be interrupted and called again; one call at a time.
  *
  * @throws ApiError UNAVAILABLE when ClickHouse is behind; what the stores throw
  */

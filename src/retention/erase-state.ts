@@ -87,23 +87,23 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
           order by created_at desc, run_id desc limit ${RUNS_PER_STATEMENT}
         )
         order by run_id for update
-      ), gone_tasks as (
+      ), deleted_tasks as (
         delete from tasks where (run_id, workspace_id) in (select * from batch) returning 1
-      ), gone_pauses as (
+      ), deleted_pauses as (
         delete from pauses where (run_id, workspace_id) in (select * from batch)
-      ), gone_calls as (
+      ), deleted_calls as (
         delete from tool_calls where (run_id, workspace_id) in (select * from batch)
-      ), gone_steps as (
+      ), deleted_steps as (
         delete from run_steps where (run_id, workspace_id) in (select * from batch)
-      ), gone_hosted as (
+      ), deleted_hosted as (
         delete from hosted_runs where (run_id, workspace_id) in (select * from batch)
-      ), gone_runs as (
+      ), deleted_runs as (
         delete from runs where (run_id, workspace_id) in (select * from batch) returning 1
       )
       update erasures set
-        runs = runs + (select count(*) from gone_runs), tasks = tasks + (select count(*) from gone_tasks)
+        runs = runs + (select count(*) from deleted_runs), tasks = tasks + (select count(*) from deleted_tasks)
       where workspace_id = ${workspaceId}
-      returning (select count(*) from gone_runs) as count`
+      returning (select count(*) from deleted_runs) as count`
     return deleted
   })
 }

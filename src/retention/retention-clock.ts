@@ -19,7 +19,7 @@ const CATCH_UP = 2
 const LAG_WARN_MS = 3_600_000
 
 /**
- * The time that retention goes by: never ahead of the system clock, and stored in Postgres, so that a system clock that
+ * The time that retention uses: never ahead of the system clock, and stored in Postgres, so that a system clock that
  * jumps ahead does not delete everything. At a start it advances to the system clock, but by a day at most. While the
  * process runs it advances by at most twice the elapsed monotonic time until it has caught up. After a jump this is one
  * day at once and two days per day from then on, which leaves time to notice and to correct the system clock.
@@ -36,15 +36,15 @@ export class RetentionClock implements Clock {
   /** Reads the stored time and advances it for the first time in this process. */
   static async open(deps: RetentionClockDeps): Promise<RetentionClock> {
     const retentionClock = new RetentionClock(deps)
-    await retentionClock.move(DAY_MS)
-    const help = 'Seconds by which the retention clock is behind the system clock. Above an hour, see the log.'
+    await retentionClock.advanceBy(DAY_MS)
+    const help = 'Seconds by which the retention clock is behind the system clock; the log warns above an hour.'
     deps.metrics.gauge('retention_clock_lag_seconds', help, () => Math.round(retentionClock.lagMs / 1000))
     return retentionClock
   }
 
   /** Advances with the elapsed time. @returns Unix milliseconds, at most the system clock */
   async advance(): Promise<number> {
-    await this.move(CATCH_UP * (this.monotonic - this.advancedAtMs))
+    await this.advanceBy(CATCH_UP * (this.monotonic - this.advancedAtMs))
     return this.now()
   }
 
@@ -64,7 +64,7 @@ export class RetentionClock implements Clock {
    * Several processes may call this: the stored time advances by no more than the time since its last update allows, and
    * never goes back. The first time it is set to the system clock.
    */
-  private async move(byAtMostMs: number): Promise<void> {
+  private async advanceBy(byAtMostMs: number): Promise<void> {
     const { sql, clock } = this.deps
     const advancedAtMs = this.monotonic
     const now = clock.now()

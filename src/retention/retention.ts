@@ -29,15 +29,14 @@ const INTERVAL_MS = 600_000
 const DAY_MS = 86_400_000
 
 /**
- * Deletes events, and the changes of runs and tasks that feeds replay, when their retention ends (docs/specification.md#retention). It
- * runs at the start and every ten minutes and deletes whole UTC days, so that nothing is kept for more than a day longer.
- * The global limit drops partitions; a shorter limit of a workspace deletes its rows from them. The latest states of runs
- * and tasks are kept.
+ * Deletes events, and the changes of runs and tasks that feeds replay, when their retention ends
+ * (docs/specification.md#retention). It runs at the start and every ten minutes and deletes whole UTC days, so that nothing
+ * is kept for more than a day longer. The global limit drops partitions; a shorter limit of a workspace deletes its rows
+ * from them. The latest states of runs and tasks are kept.
  *
  * The time comes from the {@link RetentionClock}, which does not follow a system clock that jumps ahead.
  *
- * Every step is idempotent: several processes may do the same at the same time, and a failed step is done by the next
- * round.
+ * Every step is idempotent: several processes may run it at the same time, and the next round repeats a failed step.
  *
  * @returns a function that stops it
  */

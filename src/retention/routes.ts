@@ -10,14 +10,14 @@ export interface ErasureRoutesDeps {
   readonly erasure: Erasure
 }
 
-/** The end of a workspace, for the operator's token. */
+/** Erasure of a workspace, for the operator. */
 export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/workspaces', detail: { security: SECURITY.operator } })
     .use(guards.operator)
     .delete(
       '/:workspaceId',
       ({ params, request, server }) => {
-        // The connection may be silent for as long as the stores need.
+        // The stores may need longer than the idle timeout.
         server?.timeout(request, 0)
         return erasure.erase(params.workspaceId.toLowerCase())
       },
@@ -29,8 +29,8 @@ export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
           operationId: 'eraseWorkspace',
           summary: 'Erase a workspace',
           description:
-            'Its keys and feeds die at once; the answer comes when everything is verified to be gone. After an ' +
-            'UNAVAILABLE, a crash or a lost answer call again: it goes on where it was, and answers the same.',
+            'Its keys and feeds stop working immediately. The call answers once all data is verified to be deleted. ' +
+            'After UNAVAILABLE, a crash or a lost answer, repeat the call: it continues, and gives the same answer.',
         },
       },
     )

@@ -1,21 +1,21 @@
 import { t } from 'elysia'
 import { Count, Described, Named, Uuid } from '../http/schema.ts'
 
-/** Answer of `DELETE /api/v1/workspaces/:workspaceId`: what there was of the workspace, and is no more. */
+/** Answer of `DELETE /api/v1/workspaces/:workspaceId`: how much was deleted. */
 export const ErasedWorkspace = Named(
   'ErasedWorkspace',
   t.Object({
     workspace_id: Described(Uuid, 'The workspace.'),
-    status: t.Literal('erased', { description: 'Nothing of it is left.' }),
+    status: t.Literal('erased', { description: 'All of its data is deleted.' }),
     deleted: t.Object(
       {
-        events: Count('Events that it had.'),
-        runs: Count('Runs that it had.'),
-        tasks: Count('Tasks that it had.'),
-        agents: Count('Agents that it had.'),
-        keys: Count('Keys that it had.'),
+        events: Count('Deleted events.'),
+        runs: Count('Deleted runs.'),
+        tasks: Count('Deleted tasks.'),
+        agents: Count('Deleted agents.'),
+        keys: Count('Deleted keys.'),
       },
-      { description: 'What was deleted.' },
+      { description: 'The number of deleted objects.' },
     ),
   }),
 )

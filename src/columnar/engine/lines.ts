@@ -1,4 +1,4 @@
-/** The lines of a stream; ends when the other side closes it or dies. */
+/** The lines of a stream; ends when the other side closes it or ends. */
 export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, undefined> {
   let rest = ''
   for await (const chunk of stream) {

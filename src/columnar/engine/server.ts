@@ -25,7 +25,7 @@ export interface ServerOptions {
   readonly tenantStuckAfter: StuckAfter
 }
 
-/** The first line on standard output: the engine is ready, or why it cannot start. */
+/** The first line on standard output: the engine is ready, or the reason why it cannot start. */
 export type ServerReady = { readonly port: number } | { readonly error: string }
 
 /** The last line on standard output: the process ends, because statements of these quota keys cannot be stopped. */
@@ -74,9 +74,9 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ port: nu
   const engine = openEngine({ directory, configFile })
   const lanes = createLanes(options.statementsPerKey)
   const statements = new Statements((stuck) => {
-    log.error('embedded ClickHouse does not let go of a statement: its process ends, to be started again')
+    log.error('embedded ClickHouse cannot stop a statement; its process exits and is restarted')
     process.stdout.write(`${JSON.stringify({ stuck } satisfies ServerStuck)}\n`)
-    // Nothing gentler ends a process whose threads are busy. What was stored stays.
+    // Only SIGKILL ends a process whose threads are busy. Stored data is not affected.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_ANSWERS_MS)
   })
   const { password, tenantStuckAfter } = options

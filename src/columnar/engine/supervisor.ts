@@ -45,7 +45,7 @@ const PING_INTERVAL_MS = 1_000
 
 /**
  * Starts the embedded ClickHouse: the engine in a child process that serves ClickHouse's HTTP protocol on loopback. It is
- * restarted when it dies or hangs, with the same port and password, and it ends when this process ends in any way.
+ * restarted when it crashes or hangs, with the same port and password, and it ends when this process ends in any way.
  *
  * @throws StartError when it does not start the first time
  */
@@ -86,7 +86,7 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
       try {
         const next = await start(port)
         if (stopping) return next.stop()
-        log.info('embedded ClickHouse is back', { pid: next.pid })
+        log.info('embedded ClickHouse was restarted', { pid: next.pid })
         return watch(next)
       } catch (error) {
         log.error('embedded ClickHouse does not start', { error, retry_in_ms: delay })
@@ -105,7 +105,7 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
       endPings()
       child = undefined
       if (stopping) return
-      log.error('embedded ClickHouse died', { pid: next.pid, exit_code: exitCode })
+      log.error('embedded ClickHouse ended unexpectedly', { pid: next.pid, exit_code: exitCode })
       readiness = restart()
     })
   }

@@ -9,7 +9,7 @@ const fdatasync = promisify(fs.fdatasync)
  * Stores the last acknowledged position, which cannot be derived from frames that are damaged or missing.
  *
  * Written with each commit, before the acknowledgement, but synced only once a second: waiting for a sync would double
- * the cost of a commit. Nothing is lost when the process dies; a power failure loses at most the last second.
+ * the cost of a commit. Nothing is lost when the process crashes; a power failure loses at most the last second.
  * Two slots are written alternately, so that a torn write leaves the previous one readable.
  */
 export class AcknowledgedFile {
