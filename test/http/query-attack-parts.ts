@@ -1,8 +1,8 @@
 import type { RunQuery } from '../../src/analytics/schema.ts'
 
-/** Attempts that are made of two parts, or come with values, or are about what an answer costs. See also `query-attacks.ts`. */
+/** Attacks built from two parts, attacks through parameters, and resource attacks. See also `query-attacks.ts`. */
 
-/** Wrong wherever an expression may stand. */
+/** Expressions that are forbidden everywhere. */
 export const FORBIDDEN_PARTS = [
   'hostName()',
   "file('/etc/passwd')",
@@ -14,8 +14,8 @@ export const FORBIDDEN_PARTS = [
   "dictGet('d', 'a', 1)",
 ]
 
-/** Every place of a SELECT in which an expression may stand, as §. */
-export const PLACES = [
+/** Every position of a SELECT that takes an expression, marked §. */
+export const POSITIONS = [
   'select § from events',
   'select distinct § from events',
   'select distinct on (§) seq from events',
@@ -88,7 +88,7 @@ export const PLACES = [
   "select * from values('x String, y String', ('a', §))",
 ]
 
-/** Placeholders that are to become something else than a value. */
+/** Placeholders that try to become something other than a value. */
 export const PLACEHOLDER_ATTACKS: readonly Pick<RunQuery, 'query' | 'params'>[] = [
   { query: 'select * from {t:Identifier}', params: { t: 'system.one' } },
   { query: 'select { t : Identifier } from events', params: { t: 'workspace_id' } },
@@ -126,7 +126,7 @@ export const PLACEHOLDER_ATTACKS: readonly Pick<RunQuery, 'query' | 'params'>[] 
   { query: 'select numbers({x:UInt8})', params: { x: 1 } },
 ]
 
-/** Allowed: each gives what it asks for, of the caller's own rows. */
+/** Allowed queries, with the rows each returns from the caller's own tables. */
 export const HARMLESS: readonly [query: string, rows: unknown, params?: RunQuery['params']][] = [
   ['select {x:String} as v', [{ v: "' or 1 = 1 --" }], { x: "' or 1 = 1 --" }],
   ['select {x:Array(String)} as v', [{ v: ["'], file('/etc/passwd'), ['"] }], { x: ["'], file('/etc/passwd'), ['"] }],
@@ -182,8 +182,8 @@ export const HARMLESS: readonly [query: string, rows: unknown, params?: RunQuery
   ],
 ]
 
-/** What would take a machine down, and what it is told instead, with a cap of a second and of 256 MiB. */
-export const BOMBS: readonly [query: string, told: RegExp][] = [
+/** Queries that exhaust the machine, and the error each gets with limits of one second and 256 MiB. */
+export const BOMBS: readonly [query: string, error: RegExp][] = [
   ['select count() from numbers(1000000000000) where sipHash64(number) = 1', /longer than 1 s/],
   ['select count() from numbers(1000000) as a cross join numbers(1000000) as b', /longer than 1 s/],
   ['select sum(sipHash64(SHA512(toString(number)))) from numbers(100000000000)', /longer than 1 s/],

@@ -1,6 +1,6 @@
 /**
- * Attempts to get out of one's own workspace with SQL. None may answer; what each would show or do is in the name of
- * its group. The other tenant's data is full of the word SECRET.
+ * SQL attacks on tenant isolation. All must be rejected; the name of each group says what its attacks aim at. The other
+ * tenant's data is full of the word SECRET.
  */
 
 export interface AttackGroup {
@@ -9,13 +9,13 @@ export interface AttackGroup {
 }
 
 /**
- * @param database where the stored tables are
- * @param loot a file that must not come to be
+ * @param database the database of the stored tables
+ * @param loot a file that must not be created
  */
 export function attacks(database: string, otherWorkspace: string, loot: string): readonly AttackGroup[] {
   return [
     {
-      aim: 'stored tables of everyone',
+      aim: 'stored tables of all tenants',
       queries: [
         `select * from ${database}.events`,
         `select * from ${database}.runs final`,
@@ -101,7 +101,7 @@ export function attacks(database: string, otherWorkspace: string, loot: string):
       ],
     },
     {
-      aim: 'another workspace by closing or bending what is around the query',
+      aim: 'another workspace, by escaping from the statement around the query',
       queries: [
         `select 1) union all select payload from ${database}.events --`,
         `select 1) as x, ${database}.events as y where (1 = 1`,
@@ -253,7 +253,7 @@ export function attacks(database: string, otherWorkspace: string, loot: string):
       ],
     },
     {
-      aim: 'files, addresses and processes of the machine',
+      aim: 'files, network and processes of the machine',
       queries: [
         "select file('/proc/self/environ')",
         "select * from file('/etc/passwd', 'LineAsString')",
@@ -330,7 +330,7 @@ export function attacks(database: string, otherWorkspace: string, loot: string):
       ],
     },
     {
-      aim: 'changes, and what is no query',
+      aim: 'changes and other statements',
       queries: [
         `insert into ${database}.events (event_id) values ('x')`,
         `insert into function file('${loot}', 'CSV') select 1`,
@@ -407,8 +407,8 @@ export function attacks(database: string, otherWorkspace: string, loot: string):
   ]
 }
 
-/** Those that the guard has nothing against: the names in them mean nothing where the query runs. */
-export function namesThatMeanNothing(database: string, otherWorkspace: string): readonly string[] {
+/** Attacks that the guard accepts because the names in them do not exist in the scope of the query. */
+export function namesUnknownInScope(database: string, otherWorkspace: string): readonly string[] {
   return [
     'select workspace_id from events',
     'select `workspace_id` from events',
@@ -432,12 +432,12 @@ export function namesThatMeanNothing(database: string, otherWorkspace: string): 
   ]
 }
 
-/** Of one ASCII character, as two digits. */
+/** The hexadecimal code of one ASCII character, two digits. */
 function hex(character: string | undefined): string {
   return (character ?? '').charCodeAt(0).toString(16)
 }
 
-/** Questions about other tenants' rows whose answer would be an error, or none. They are allowed and must tell nothing. */
+/** Queries that would leak rows of other tenants through errors. They are allowed and must reveal nothing. */
 export const ORACLES = [
   "select count() from events where throwIf(payload.s = 'SECRET') = 0",
   "select count() from events where throwIf(payload.s::String = 'SECRET', 'found SECRET') = 0 and event_id = 'e1'",

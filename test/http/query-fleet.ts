@@ -8,10 +8,10 @@ import { newAgent } from '../support/api.ts'
 import type { Random } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** The cap of the service that {@link reportFleet} starts; more than the default, for busy machines. */
+/** The time limit of the service that {@link reportFleet} starts; more than the default, for busy machines. */
 export const QUERY_SECONDS = 60
 
-/** The agents of the demo, a day of theirs reported in a second: what SQL is asked about in tests. */
+/** A day of the demo agents, reported in a second: the data of the SQL tests. */
 
 /** A run as it was reported. */
 export interface ReportedRun {
@@ -38,7 +38,7 @@ export interface ReportedEvent {
 export interface Fleet {
   readonly service: TestService
   readonly runs: readonly ReportedRun[]
-  /** Of the last event. */
+  /** Position of the last event. */
   readonly lastSeq: number
 }
 
@@ -48,11 +48,11 @@ const HOUR_MS = 3_600_000
 const fails = ({ tasks }: RunPlan) => tasks.some(({ failure }) => failure !== undefined)
 const delegates = ({ tasks }: RunPlan) => tasks.some(({ steps }) => steps.some(({ kind }) => kind === 'delegate'))
 const any = () => true
-/** Some kinds of run are rare: they have their turns, so that no day is without. */
+/** Some kinds of run are rare; a fixed rotation makes sure that all occur. */
 const KINDS = [(plan: RunPlan) => !fails(plan), any, fails, any, delegates, any, any]
 const STUCK_EVERY = KINDS.length
 
-/** Stands still until it is set: a run takes as long as its plan says. */
+/** A clock that the test sets, so that a run takes as long as its plan says. */
 class SetClock implements Clock {
   ms = Date.now() - 24 * HOUR_MS
   now(): number {
@@ -69,11 +69,11 @@ export async function reportFleet(random: Random): Promise<Fleet> {
   const fleet = { api: service.api, clock, agents, runs: [] as ReportedRun[], lastSeq: 0 }
 
   for (let i = 0; i < RUNS; i++) {
-    // The latest end well before now, which is the engine's own.
+    // All runs end well before the present time of the engine.
     clock.ms = Date.now() - 23 * HOUR_MS + (i * 22 * HOUR_MS) / RUNS
     const { member, plan } = chosen(random, [...agents.values()], KINDS[i % KINDS.length]!)
     const run = await report(fleet, member, plan, undefined, i % STUCK_EVERY === 0)
-    // The caller tries the same work again, and this time it goes well.
+    // The caller retries the same work, and succeeds.
     if (run.status === 'failed') await report(fleet, member, withoutFailure(plan), undefined, false)
   }
   return { service, runs: fleet.runs, lastSeq: fleet.lastSeq }
@@ -85,7 +85,7 @@ interface Member {
   readonly profile: Profile
 }
 
-/** The next run of that kind. */
+/** A random member with a plan of that kind. */
 function chosen(random: Random, members: readonly Member[], isWanted: (plan: RunPlan) => boolean) {
   for (;;) {
     const member = random.pick(members)
@@ -102,7 +102,7 @@ interface Reporting {
   lastSeq: number
 }
 
-/** Reports a run as the demo does, but for time: that is the plan's. A stuck one is never ended. */
+/** Reports a run as the demo does, at the times of its plan. A stuck run never ends. */
 async function report(
   fleet: Reporting,
   member: Member,
@@ -131,13 +131,14 @@ async function report(
   let reason: string | undefined
   for (const [index, task] of plan.tasks.entries()) {
     const id = Bun.randomUUIDv7()
-    const move = (status: string) => call('tasks', { run_id, task: { id, name: task.name, status, input: task.input } })
+    const setStatus = (status: string) =>
+      call('tasks', { run_id, task: { id, name: task.name, status, input: task.input } })
     if (task.skipped || reason !== undefined) {
-      await move('skipped')
+      await setStatus('skipped')
       tasks.push({ name: task.name, status: 'skipped' })
       continue
     }
-    await move('running')
+    await setStatus('running')
     for (const step of task.steps) {
       if (step.kind === 'delegate') {
         const child = fleet.agents.get(step.to)!
@@ -146,7 +147,7 @@ async function report(
     }
     const isLeft = isStuck && index === plan.tasks.length - 1
     const status = isLeft ? 'running' : task.failure === undefined ? 'completed' : 'failed'
-    if (!isLeft) await move(status)
+    if (!isLeft) await setStatus(status)
     tasks.push({ name: task.name, status })
     reason = task.failure?.message
   }
@@ -164,7 +165,7 @@ function withoutFailure(plan: RunPlan): RunPlan {
   return { ...plan, tasks: plan.tasks.map(({ failure: _, ...task }) => task) }
 }
 
-/** Moves time on by as long as the step takes. */
+/** The events of a step; advances the clock by its duration. */
 function eventsOf(step: Exclude<Step, { kind: 'delegate' }>, clock: SetClock): ReportedEvent[] {
   const event = (type: string, level: string, payload: object): ReportedEvent => ({
     type,

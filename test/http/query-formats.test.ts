@@ -11,19 +11,18 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /**
- * Formats, streaming and caps of `POST /api/v1/query`, as a client on the network sees them
- * (docs/specification.md#query-caps).
+ * Formats, streaming and limits of `POST /api/v1/query` over HTTP (docs/specification.md#query-caps).
  */
 
 let service: TestService
-/** The same with little time for a query: on a busy machine, not even a small one has its answer in time. */
-let hurried: TestService
-/** The engine itself, to read answers back and to see what runs. */
+/** The same with a short query deadline. Only for tests that expect a timeout: on a busy machine any query may exceed it. */
+let shortDeadline: TestService
+/** The engine itself, to read results back and to see running queries. */
 let engine: ColumnarClient
 
 const MIB = 2 ** 20
-/** The kernel's queues of the three connections between engine and client, and what each end has in its hands. */
-const ON_ITS_WAY_MAX = 64 * MIB
+/** Kernel and process buffers of the three connections between engine and client. */
+const IN_TRANSIT_MAX = 64 * MIB
 
 beforeAll(async () => {
   const caps = {
@@ -36,12 +35,12 @@ beforeAll(async () => {
     RATE_LIMIT_QUERIES_PER_MINUTE: '0',
   }
   service = await startTestService(caps)
-  hurried = await startTestService({ ...caps, QUERY_SECONDS: '1' })
+  shortDeadline = await startTestService({ ...caps, QUERY_SECONDS: '1' })
   engine = createColumnarClient(remoteClickHouse(service.clickhouseUrl))
   atEnd(() => engine.close())
 })
 
-/** One value of each kind, with how it is written. */
+/** One value of each type, with its CSV and NDJSON forms. */
 const VALUES: readonly (readonly [name: string, sql: string, csv: string, ndjson: string])[] = [
   ['u64', 'toUInt64(18446744073709551615)', '18446744073709551615', '18446744073709551615'],
   ['i64', 'toInt64(-9223372036854775808)', '-9223372036854775808', '-9223372036854775808'],
@@ -82,7 +81,7 @@ describe('formats', () => {
     ['csv', 'text/csv; charset=utf-8; header=present'],
     ['parquet', 'application/vnd.apache.parquet'],
     ['arrow', 'application/vnd.apache.arrow.stream'],
-  ])('%s is the bare bytes, with how fresh they are in a header', async (format, contentType) => {
+  ])('returns %s without an envelope, with X-Complete-Through', async (format, contentType) => {
     const response = await query('select 1 as a', format)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe(contentType)
@@ -91,13 +90,13 @@ describe('formats', () => {
     expect((await response.bytes()).length).toBeGreaterThan(0)
   })
 
-  test('csv has a head, and tells null from an empty text', async () => {
+  test('csv has a header line, and distinguishes null from an empty string', async () => {
     const text = await (await query(ONE_ROW, 'csv')).text()
     expect(text).toBe(`${VALUES.map(([name]) => `"${name}"`).join(',')}\n${VALUES.map(([, , csv]) => csv).join(',')}\n`)
     expect(await (await query('select 1 as a where 0', 'csv')).text()).toBe('"a"\n')
   })
 
-  test('ndjson is a row a line, as JSON answers have them', async () => {
+  test('ndjson has one row per line, with the values of a JSON result', async () => {
     const text = await (await query(ONE_ROW, 'ndjson')).text()
     expect(text).toBe(`{${VALUES.map(([name, , , json]) => `"${name}":${json}`).join(',')}}\n`)
     const answer = await service.api('POST', '/api/v1/query', { query: ONE_ROW })
@@ -108,9 +107,9 @@ describe('formats', () => {
   test.each([
     ['parquet', 'Parquet'],
     ['arrow', 'ArrowStream'],
-  ])('%s holds values of every kind, digit by digit', async (format, name) => {
+  ])('%s holds values of every type exactly', async (format, name) => {
     const values = "toJSONString(map('all', toString(tuple(*)))) as v"
-    // Arrow has no JSON: its text.
+    // Arrow has no JSON type and gets its text.
     const expected = format === 'arrow' ? ONE_ROW.replace(/(CAST\('\{.*'JSON'\))/, 'toString($1)') : ONE_ROW
     expect(await readBack(await query(ONE_ROW, format), name, values)).toEqual(
       await engine.query(`select ${values} from (${expected})`),
@@ -122,14 +121,14 @@ describe('formats', () => {
     ['csv', 'CSVWithNames'],
     ['parquet', 'Parquet'],
     ['arrow', 'ArrowStream'],
-  ])('%s has all rows, in order, where JSON would have the first ones', async (format, name) => {
+  ])('%s has all rows in order, where JSON would be truncated', async (format, name) => {
     const sql = "select number as n, concat('row ', toString(number)) as s from numbers(150000) order by n desc"
     const sums = 'count() as rows, sum(n) as n, sum(cityHash64(s)) as s'
     const response = await query(sql, format)
     expect(await readBack(response, name, sums)).toEqual(await engine.query(`select ${sums} from (${sql})`))
   })
 
-  test('an unknown one, and one that cannot hold a type, are refused with what there is', async () => {
+  test('rejects an unknown format, and a type that the format cannot hold', async () => {
     expect(await errorOf(await query('select 1', 'xml'))).toMatchObject({
       status: 400,
       message: 'format: expected one of json, ndjson, csv, parquet, arrow; got "xml"',
@@ -139,14 +138,14 @@ describe('formats', () => {
   })
 })
 
-describe('what goes wrong', () => {
-  test('before there is a first row is an error like any other', async () => {
+describe('errors', () => {
+  test('before the first row use the envelope', async () => {
     expect(await errorOf(await query('select nope', 'csv'))).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' })
     expect(await errorOf(await query('select * from system.one', 'arrow'))).toMatchObject({ status: 400 })
     expect(await errorOf(await query('select 1', 'csv', { wait_for: 'x.1' }))).toMatchObject({ status: 400 })
   })
 
-  test.each(['csv', 'ndjson', 'parquet', 'arrow'])('later breaks the %s off: it never looks whole', async (format) => {
+  test.each(['csv', 'ndjson', 'parquet', 'arrow'])('after the first row abort the %s response', async (format) => {
     const response = await query('select throwIf(number = 900000) as x, number from numbers(1000000)', format)
     expect(response.status).toBe(200)
     expect(await response.bytes().catch((error) => error)).toBeInstanceOf(Error)
@@ -156,7 +155,7 @@ describe('what goes wrong', () => {
     ['select 1 +', 'position 11 (end of query)'],
     ["select 'é' fromm events x", 'position 18 (events)'],
     ["select 'é',\n  2 fromm events x", '(line 2, col 11)'],
-  ])('%j is a mistake at its place in the text', async (sql, place) => {
+  ])('a syntax error in %j names its position', async (sql, place) => {
     expect((await errorOf(await query(sql, 'csv'))).message).toContain(place)
     expect((await errorOf(await query(sql, 'json'))).message).toContain(place)
   })
@@ -180,7 +179,9 @@ describe('caps', () => {
   test.each(['json', 'csv', 'parquet'])(
     'of time and memory name themselves and say how to narrow a query, in %s',
     async (format) => {
-      const slow = await errorOf(await ask(hurried, 'select sum(sipHash64(number)) from numbers(100000000000)', format))
+      const slow = await errorOf(
+        await ask(shortDeadline, 'select sum(sipHash64(number)) from numbers(100000000000)', format),
+      )
       expect(slow).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' })
       expect(slow.message).toBe(
         'query: it took longer than 1 s: narrow it by occurred_at, agent_id or run_id, or select fewer columns',
@@ -193,13 +194,13 @@ describe('caps', () => {
 
   test('of time also hold between rows, and not for a reader that takes its time', async () => {
     const rare = await ask(
-      hurried,
+      shortDeadline,
       'select number from numbers(100000000000) where sipHash64(number) % 1000000 = 0',
       'csv',
     )
     expect(rare.status).toBe(200)
     expect(await takeUntilCut(rare)).toBeGreaterThan(0)
-    const response = await ask(hurried, "select number, repeat('x', 100) from numbers(200000)", 'csv')
+    const response = await ask(shortDeadline, "select number, repeat('x', 100) from numbers(200000)", 'csv')
     let bytes = 0
     for await (const piece of response.body!) {
       bytes += piece.length
@@ -245,7 +246,7 @@ test('hundreds of MB for a client that hardly reads stay where they are: no more
   for (let i = 0; i < 5; i++) {
     if (i > 0) reader.take(10 * MIB)
     await eventually(() => reader.taken() > (20 + i * 10) * MIB)
-    expect(proxy.passed() - reader.taken()).toBeLessThan(ON_ITS_WAY_MAX)
+    expect(proxy.passed() - reader.taken()).toBeLessThan(IN_TRANSIT_MAX)
   }
   // Nor is more fetched while the client does nothing at all.
   await eventually(async () => {
@@ -253,7 +254,7 @@ test('hundreds of MB for a client that hardly reads stay where they are: no more
     await query('select 1', 'json')
     return proxy.passed() === passed
   })
-  expect(proxy.passed() - reader.taken()).toBeLessThan(ON_ITS_WAY_MAX)
+  expect(proxy.passed() - reader.taken()).toBeLessThan(IN_TRANSIT_MAX)
   expect(await runningOnEngine(client)).toBe(1)
   reader.leave()
   await eventually(async () => (await runningOnEngine(client)) === 0)

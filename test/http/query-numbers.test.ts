@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Untyped paths where numbers are wanted: they simply work, and what is no number counts as null. */
+/** Untyped JSON paths in numeric contexts: they work without a cast, and other values count as null. */
 
 let service: TestService
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   await api('POST', '/api/v1/query', { query: 'select 1', wait_for: accepted.data.last_seq })
 })
 
-/** Values of the one row, or of the one column, that a query answers. */
+/** All values that a query returns, row by row, or the error message. */
 async function values(query: string, params: Record<string, unknown> = {}): Promise<unknown[]> {
   const { data, error } = await service.api('POST', '/api/v1/query', { query, params })
   if (error !== null) return [error.message]
@@ -37,7 +37,7 @@ async function names(query: string): Promise<string[]> {
   return error === null ? data.columns.map(({ name }: { name: string }) => name) : [error.message]
 }
 
-describe('numbers are taken, and nothing else', () => {
+describe('numeric contexts use numbers and treat other values as null', () => {
   test.each<[string, unknown[]]>([
     ['sum(payload.ms), avg(payload.ms), min(payload.ms), max(payload.ms), count() - 6', [6.5, 6.5 / 3, -1, 5, 0]],
     ['sum(payload.tokens.in), avg(payload.tokens.in)', [820, 410]],
@@ -87,7 +87,7 @@ describe('numbers are taken, and nothing else', () => {
   })
 })
 
-describe('anything else stays what it is', () => {
+describe('other contexts keep values unchanged', () => {
   test.each<[string, unknown[]]>([
     ['select payload.ms from events order by seq', [5, 2.5, '12', 'many', -1, null]],
     ['select max(payload.at::String) from events', ['2026-01-02']],
@@ -109,7 +109,7 @@ describe('anything else stays what it is', () => {
     expect(await values(query, { at: '2026-01-02', type: 'call', list: ['a'] })).toEqual(expected)
   })
 
-  test('columns have the names that they would have anyway', async () => {
+  test('the rewrite does not change column names', async () => {
     expect(
       await names('select payload.ms * 2, payload.ms > 5, payload.`ms`, seq + 1, round(payload.ms, 1) from events'),
     ).toEqual([
@@ -127,12 +127,12 @@ describe('anything else stays what it is', () => {
     ])
   })
 
-  test('what cannot be a number is told how to say its type', async () => {
+  test('an unsupported function gets an error that suggests a cast', async () => {
     expect(await values('select groupBitAnd(payload.ms) from events')).toEqual([expect.stringContaining('::Float64')])
   })
 })
 
-test('the guard sees every part, also beside and within what becomes a number', async () => {
+test('the guard checks every part, next to and within numeric expressions', async () => {
   for (const part of [
     "file('/etc/passwd')",
     '(select sum(number) from system.numbers)',

@@ -8,7 +8,7 @@ import { LIMITS } from '../support/events.ts'
 import { atEnd } from '../support/teardown.ts'
 import { authApp } from './auth-app.ts'
 
-/** The SQL endpoint as a client sees it: keys, shapes and envelope. Its answers are tested in `query.test.ts`. */
+/** Keys, validation and envelope of the SQL endpoint. `query.test.ts` tests its results. */
 
 let auth: Awaited<ReturnType<typeof authApp>>
 let base: string
@@ -24,7 +24,7 @@ beforeAll(async () => {
   base = `http://127.0.0.1:${app.server!.port}/api/v1/query`
 })
 
-test('a workspace key gets its answer in the envelope', async () => {
+test('a workspace key gets the result in the envelope', async () => {
   const { status, body } = await post({ query: 'select {n:UInt8} + 1 as n', params: { n: 1 } })
   expect(status).toBe(200)
   expect(body).toEqual({
@@ -40,7 +40,7 @@ test('a workspace key gets its answer in the envelope', async () => {
   })
 })
 
-test('no key is 401 and an agent key is 403', async () => {
+test('an invalid key is 401 and an agent key is 403', async () => {
   expect((await post({ query: 'select 1' }, 'svc_ws_nonsense')).body.error.code).toBe('UNAUTHENTICATED')
   const { key } = await auth.newAgentKey(await auth.newAgent())
   expect((await post({ query: 'select 1' }, key)).body.error.code).toBe('FORBIDDEN')
@@ -59,11 +59,11 @@ test.each([
   [{ query: 'select * from system.tables' }, 'system.tables'],
   [{ query: 'select nope' }, 'nope'],
   [{ query: 'drop table events' }, 'only SELECT'],
-])('%j is a VALIDATION_ERROR that names the place', async (request, place) => {
+])('%j is a VALIDATION_ERROR, naming the problem', async (request, problem) => {
   const { status, body } = await post(request)
   expect(status).toBe(400)
   expect(body).toMatchObject({ data: null, error: { code: 'VALIDATION_ERROR' } })
-  expect(body.error.message).toContain(place)
+  expect(body.error.message).toContain(problem)
 })
 
 async function post(request: object, key = auth.owner.key) {

@@ -14,11 +14,11 @@ import { encodeJson } from '../../src/http/raw-json.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
-import { BOMBS, FORBIDDEN_PARTS, HARMLESS, PLACEHOLDER_ATTACKS, PLACES } from './query-attack-parts.ts'
-import { attacks, namesThatMeanNothing, ORACLES } from './query-attacks.ts'
+import { BOMBS, FORBIDDEN_PARTS, HARMLESS, PLACEHOLDER_ATTACKS, POSITIONS } from './query-attack-parts.ts'
+import { attacks, namesUnknownInScope, ORACLES } from './query-attacks.ts'
 import { caller, fill, NEW, OURS, sinkAt, THEIRS } from './query-tenants.ts'
 
-/** Tenant SQL reads only its own rows: through the endpoint, and with each layer alone as far as it can tell. */
+/** Tenant SQL reads only its own rows: through the endpoint, and with each layer of protection alone. */
 
 const NEVER = new AbortController().signal
 const LEAKS = /SECRET|workspace_id = |PREWHERE|root:x:/
@@ -34,24 +34,24 @@ beforeAll(async () => {
   loot = join(await temporaryDirectory(), 'loot')
   await fill(client, OURS, 'ours')
   await fill(client, THEIRS, 'SECRET')
-  // One part, one granule: whatever reads our rows passes over theirs.
+  // One part and one granule, so that reading our rows also scans theirs.
   for (const table of ['events', 'runs', 'tasks']) await client.command(`optimize table ${table} final`)
   list = attacks(client.database, THEIRS, loot).flatMap(({ aim, queries }) => queries.map((query) => ({ aim, query })))
 })
 
-describe('nothing of another tenant is reachable', () => {
-  test('the attack list is refused, each with what is wrong, and changes nothing', async () => {
+describe('tenant isolation', () => {
+  test('rejects the attack list with a VALIDATION_ERROR, and nothing changes', async () => {
     expect(new Set(list.map(({ query }) => query)).size).toBeGreaterThan(250)
     const before = await stored()
-    await inParallel(list, ({ aim, query }) => expectRefused({ query }, aim))
+    await inParallel(list, ({ aim, query }) => expectRejected({ query }, aim))
     expect(await stored()).toEqual(before)
     expect(await Bun.file(loot).exists()).toBe(false)
   })
 
-  test('whatever is forbidden is found in every place of a SELECT', async () => {
-    for (const place of PLACES) await expectAccepted(place.replaceAll('§', '1'))
-    const all = PLACES.flatMap((place, i) =>
-      [0, 3, 6].map((j) => place.replaceAll('§', FORBIDDEN_PARTS[(i + j) % FORBIDDEN_PARTS.length]!)),
+  test('rejects forbidden expressions in every position of a SELECT', async () => {
+    for (const position of POSITIONS) await expectAccepted(position.replaceAll('§', '1'))
+    const all = POSITIONS.flatMap((position, i) =>
+      [0, 3, 6].map((j) => position.replaceAll('§', FORBIDDEN_PARTS[(i + j) % FORBIDDEN_PARTS.length]!)),
     )
     await inParallel(all, async (query) => {
       const error = await failure(guard.check(query))
@@ -59,11 +59,11 @@ describe('nothing of another tenant is reachable', () => {
     })
   })
 
-  test('a placeholder is a value and nothing else', async () => {
-    await inParallel(PLACEHOLDER_ATTACKS, (request) => expectRefused(request, 'placeholder'))
+  test('binds placeholders as values only', async () => {
+    await inParallel(PLACEHOLDER_ATTACKS, (request) => expectRejected(request, 'placeholder'))
   })
 
-  test('what looks like an attack and is none gives what it says, of the own rows', async () => {
+  test('answers harmless queries that look like attacks, from our own rows', async () => {
     await inParallel(HARMLESS, async ([query, rows, params]) => {
       const answer = await run({ query, params }).then(encodeJson, String)
       expect(answer, query).not.toMatch(LEAKS)
@@ -71,13 +71,13 @@ describe('nothing of another tenant is reachable', () => {
     })
   })
 
-  test('every function of the engine that is not known to be harmless is refused, so those of a newer one are', async () => {
+  test('rejects every engine function that is not allowed, including future ones', async () => {
     const functions = await client.query<{ name: string }>('select name from system.functions')
     const tables = await client.query<{ name: string }>('select name from system.table_functions')
     const scalar = functions.map(({ name }) => name).filter((name) => !isAllowedFunction(name))
     const table = tables.map(({ name }) => name).filter((name) => !isAllowedTableFunction(name))
     expect(scalar.length).toBeGreaterThan(300)
-    // What is left of them makes rows out of nothing.
+    // The allowed table functions only generate rows.
     expect(tables.length - table.length).toBe(4)
     const calls = [
       ...[...scalar, 'aFunctionOfTomorrow'].map((name) => `select \`${name}\`(seq) from events`),
@@ -89,7 +89,7 @@ describe('nothing of another tenant is reachable', () => {
     })
   })
 
-  test('names that the engine takes for calls, without brackets, are refused', async () => {
+  test('rejects names that the engine treats as function calls without parentheses', async () => {
     const names = await client.query<{ name: string }>('select name from system.functions')
     const calls: string[] = []
     const forbidden = names.map(({ name }) => name).filter((name) => !isAllowedFunction(name))
@@ -100,10 +100,10 @@ describe('nothing of another tenant is reachable', () => {
       ),
     )
     expect(calls).toContain('currentUser')
-    for (const name of calls) await expectRefused({ query: `select \`${name}\` from events` }, 'a call by name')
+    for (const name of calls) await expectRejected({ query: `select \`${name}\` from events` }, 'a call by name')
   })
 
-  test('a function that calls what its first argument names is known', async () => {
+  test('rejects forbidden functions passed by name to higher-order functions', async () => {
     const names = await client.query<{ name: string }>('select name from system.functions')
     const takers: string[] = []
     await inParallel(names.map(({ name }) => name).filter(isAllowedFunction), async (name) => {
@@ -118,7 +118,7 @@ describe('nothing of another tenant is reachable', () => {
     }
   })
 
-  test('errors, orders and aggregates tell nothing of rows that are not ours', async () => {
+  test('errors, sort orders and aggregates reveal nothing about rows of another tenant', async () => {
     for (const query of ORACLES) {
       const result = await run({ query }).then(encodeJson, (error: ApiError) => error.message)
       expect(result, query).not.toContain('SECRET')
@@ -126,21 +126,21 @@ describe('nothing of another tenant is reachable', () => {
     }
   })
 
-  test('a new workspace sees empty tables, and statistics speak of its answer only', async () => {
+  test('a new workspace sees empty tables, and statistics cover only its own result', async () => {
     for (const table of ['events', 'runs', 'tasks']) {
       const answer = await run({ query: `select * from ${table}` }, NEW)
       expect(answer).toMatchObject({ row_count: 0, statistics: { rows_read: 0, bytes_read: 2 } })
     }
   })
 
-  test('a bomb ends at its cap, which it is told, and harms no other query', async () => {
+  test('stops expensive queries at their limit, names the limit, and does not affect other queries', async () => {
     const caps = { ...DEFAULT_QUERY_CAPS, seconds: 1, memoryBytes: 2 ** 28 }
     const bombed = createAnalytics({ client, sink: sinkAt(7), caps })
     const bombs = inParallel(
       BOMBS,
-      async ([query, told]) => {
+      async ([query, expected]) => {
         const error = await failure(bombed.run(caller(OURS), { query }, NEVER))
-        expect((error as Error).message, query).toMatch(told)
+        expect((error as Error).message, query).toMatch(expected)
       },
       2,
     )
@@ -155,7 +155,7 @@ describe('nothing of another tenant is reachable', () => {
   })
 })
 
-test('calls whose time grows with the product of their arguments are refused where neither is known to be short', async () => {
+test('rejects calls with quadratic cost unless an argument is known to be short', async () => {
   const many = Array.from({ length: 1_001 }, (_, i) => i).join(', ')
   for (const query of [
     'select hasAll(range(1000000), range(1000000))',
@@ -188,8 +188,8 @@ test('calls whose time grows with the product of their arguments are refused whe
   }
 })
 
-describe('each layer alone', () => {
-  test('the guard refuses the attack list by itself, but for names that mean nothing in the scope', async () => {
+describe('each layer of protection alone', () => {
+  test('the guard alone rejects the attack list, except names that do not exist in the scope', async () => {
     const passed: string[] = []
     await inParallel(list, ({ query }) =>
       guard.check(query).then(
@@ -197,10 +197,10 @@ describe('each layer alone', () => {
         () => {},
       ),
     )
-    expect(passed.sort()).toEqual([...namesThatMeanNothing(client.database, THEIRS)].sort())
+    expect(passed.sort()).toEqual([...namesUnknownInScope(client.database, THEIRS)].sort())
   })
 
-  test('without the guard, the session neither writes nor changes a setting', async () => {
+  test('without the guard, the session cannot write or change settings', async () => {
     const before = await stored()
     const changing = list.filter(
       ({ aim, query }) =>
@@ -215,7 +215,7 @@ describe('each layer alone', () => {
     expect(await Bun.file(loot).exists()).toBe(false)
   })
 
-  test('without the guard, the session sees only its own rows in every stored table that has tenants', async () => {
+  test('without the guard, the session sees only its own rows in every tenant table', async () => {
     const tables = await client.query<{ name: string }>(
       `select c.table as name from system.columns as c where database = '${client.database}' and c.name = 'workspace_id' order by c.table`,
     )
@@ -230,7 +230,7 @@ describe('each layer alone', () => {
     }
   })
 
-  test('without the guard, the session opens no file, address or process as a table', async () => {
+  test('without the guard, the session cannot read files, URLs or processes as tables', async () => {
     for (const query of [
       "select * from file('/etc/passwd', 'LineAsString')",
       "select * from url('http://127.0.0.1:1/', 'LineAsString')",
@@ -245,7 +245,7 @@ describe('each layer alone', () => {
       expect(String(await failure(client.queryText(query, 'JSON', session(OURS)))), query).not.toMatch(LEAKS)
   })
 
-  test('without guard and session, the scope answers for one workspace, and knows no other unqualified name', async () => {
+  test('without guard and session, the scope shows one workspace and no other unqualified name', async () => {
     const scoped = (query: string) =>
       client.query<Record<string, unknown>>(
         scopedStatement({ text: query, jsonPaths: null, typeParameters: [] }, client.database, OURS, 100),
@@ -265,7 +265,7 @@ describe('each layer alone', () => {
   })
 })
 
-async function expectRefused(request: Pick<RunQuery, 'query' | 'params'>, aim: string): Promise<void> {
+async function expectRejected(request: Pick<RunQuery, 'query' | 'params'>, aim: string): Promise<void> {
   const error = await failure(run(request))
   const what = `${aim}: ${request.query.slice(0, 300)}`
   expect(error, what).toBeInstanceOf(ApiError)
@@ -273,7 +273,7 @@ async function expectRefused(request: Pick<RunQuery, 'query' | 'params'>, aim: s
   expect((error as ApiError).message, what).not.toMatch(LEAKS)
 }
 
-/** A place must be one: the same query without anything forbidden is fine. */
+/** Checks that a position is valid: the same query with a harmless expression is accepted. */
 async function expectAccepted(query: string): Promise<void> {
   expect((await guard.check(query).catch((error) => ({ text: `${query}: ${error}` }))).text).toMatch(
     /^[(]?(SELECT|WITH)/,
@@ -306,7 +306,7 @@ function stored() {
   )
 }
 
-/** The tables of changes get what the latest states are made of. */
+/** Copies the latest states into the change tables. */
 async function fillChanges(table: string): Promise<void> {
   const states = { run_changes: 'runs', task_changes: 'tasks' }[table]
   if (states === undefined) return

@@ -5,7 +5,7 @@ import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 import { type Fleet, QUERY_SECONDS, type ReportedEvent, type ReportedRun, reportFleet } from './query-fleet.ts'
 
-/** What `GET /api/v1/query/schema` says, held against the engine; and its examples, held against what was reported. */
+/** `GET /api/v1/query/schema` compared with the engine, and its example queries with the reported data. */
 
 type Row = Record<string, unknown>
 
@@ -23,12 +23,12 @@ beforeAll(async () => {
 })
 
 describe('the catalogue', () => {
-  test('names the tables of the specification, each with the columns and types that the engine gives', async () => {
+  test('lists the specified tables with the columns and types of the engine', async () => {
     expect(catalogue.tables.map(({ name }: Row) => name)).toEqual(['events', 'runs', 'tasks', 'gaps'])
     for (const { name: table, columns } of catalogue.tables) {
       const shown = columns.map(({ name, type }: Row) => ({ name, type }))
       expect((await ask(`SELECT * FROM ${table} LIMIT 0`)).columns).toEqual(shown)
-      // Without a row there is nothing to take the type of.
+      // Without a row there is no type to read.
       if (table === 'gaps') continue
       const typeNames = columns.map(({ name }: Row) => `any(toTypeName(${name})) AS ${name}`).join(', ')
       const [types] = (await ask(`SELECT ${typeNames} FROM ${table}`)).rows
@@ -36,7 +36,7 @@ describe('the catalogue', () => {
     }
   })
 
-  test('describes every table and column, and says which may be null', () => {
+  test('describes every table and column, and which are nullable', () => {
     for (const { description, columns } of catalogue.tables) {
       expect(description).not.toBe('')
       for (const column of columns) {
@@ -46,7 +46,7 @@ describe('the catalogue', () => {
     }
   })
 
-  test('says the caps as they are', async () => {
+  test('reports the actual limits', async () => {
     expect(catalogue.caps).toEqual({
       seconds: QUERY_SECONDS,
       memory_bytes: 2 ** 30,
@@ -58,7 +58,7 @@ describe('the catalogue', () => {
     expect([row_count, truncated]).toEqual([catalogue.caps.rows, true])
   })
 
-  test('takes a workspace key and no other', async () => {
+  test('accepts only a workspace key', async () => {
     const { api } = fleet.service
     const { agentKey } = await newAgent(api)
     const asked = (key: string | null) => api('GET', '/api/v1/query/schema', undefined, { key })
@@ -66,7 +66,7 @@ describe('the catalogue', () => {
     expect((await asked(agentKey)).error?.code).toBe('FORBIDDEN')
   })
 
-  test('finds keys with dots and nested keys by the same path, as the description of payload says', async () => {
+  test('reads dotted and nested keys by the same path, as the payload description says', async () => {
     const payloads = [
       { 'gen_ai.usage.input_tokens': 5, 'x-id': 1, cost_usd: 2, tool: { name: 'a', input: { q: 1 } } },
       { gen_ai: { usage: { input_tokens: 7 } }, 'x-id': 2, cost_usd: 'free' },
@@ -84,7 +84,7 @@ describe('the catalogue', () => {
     ])
   })
 
-  test('is in the reference', async () => {
+  test('is in the OpenAPI document', async () => {
     const { text } = await fleet.service.api('GET', '/docs/json')
     const { paths, components } = JSON.parse(text)
     const { get } = paths['/api/v1/query/schema']
@@ -95,7 +95,7 @@ describe('the catalogue', () => {
   })
 })
 
-/** What each example must answer, worked out from what was reported. */
+/** The expected result of each example, computed from the reported data. */
 const EXPECTED: Record<string, (rows: readonly Row[]) => void> = {
   'Error rate by agent': (rows) => {
     const expected = [...grouped(runs, ({ agent }) => agent)].map(([agent_name, its]) => {
@@ -300,12 +300,12 @@ describe('the examples', () => {
     expectRows((await ask(query, params)).rows)
   })
 
-  test('all of them are checked above, and there are a dozen at least', () => {
+  test('all examples are tested above, and there are at least twelve', () => {
     expect(catalogue.examples.map(({ title }: ExampleQuery) => title).sort()).toEqual(Object.keys(EXPECTED).sort())
     expect(catalogue.examples.length).toBeGreaterThanOrEqual(12)
   })
 
-  test('their parameters take other values', async () => {
+  test('accept other parameter values', async () => {
     const run = runs[3]!
     const { rows } = await ask(example('Latest events of a run').query, { run_id: run.runId })
     expect(rows).toHaveLength(run.events.length)
@@ -314,7 +314,7 @@ describe('the examples', () => {
     expect(tiers.rows.every(({ tag }) => String(tag).startsWith('tier:'))).toBe(true)
   })
 
-  test('they also run where there is nothing to be found', async () => {
+  test('run in an empty workspace', async () => {
     const { ask } = await tenantWith([])
     for (const { title, query, params } of catalogue.examples) {
       const { error, data } = await ask({ query, params })
@@ -323,7 +323,7 @@ describe('the examples', () => {
     }
   })
 
-  test('payloads of other shapes than they expect do not break them', async () => {
+  test('accept payloads with unexpected values', async () => {
     const odd = [7, 2.5, -1, 1e300, 'many', '', null, true, [1, 'a'], [], { a: 1 }, {}, '2026-01-01', '12']
     const keys = ['request.model', 'tool.name', 'usage.input_tokens', 'usage.output_tokens']
     const events = odd.flatMap((value) => {
@@ -344,7 +344,7 @@ async function ask(query: string, params: ExampleQuery['params'] = {}) {
   return data as { columns: unknown[]; rows: Row[]; row_count: number; truncated: boolean }
 }
 
-/** Another workspace, in which one run has reported these events. */
+/** A new workspace in which one run has reported these events. */
 async function tenantWith(events: readonly object[]) {
   const { service } = fleet
   const made = await service.api('POST', '/api/v1/workspaces', { name: 'another' }, { key: OPERATOR_TOKEN })
@@ -393,7 +393,7 @@ function grouped<T>(items: readonly T[], keyOf: (item: T) => string): Map<string
   return Map.groupBy(items, keyOf)
 }
 
-/** A number that was rounded, on either side, to so many decimals. */
+/** Matches a number rounded to `decimals`, up or down. */
 function near(value: number, decimals: number) {
   return expect.closeTo(value, decimals - 1)
 }

@@ -2,10 +2,10 @@ import type { ColumnarClient } from '../../src/columnar/client.ts'
 import type { SinkProgress } from '../../src/columnar/sink.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 
-/** Two tenants in one database, whose rows lie beside each other. */
+/** Two tenants in one database, with their rows next to each other. */
 
 export const OURS = 'a0000000-0000-7000-8000-000000000001'
-/** Theirs are full of the word SECRET. */
+/** The rows of this tenant contain the word SECRET. */
 export const THEIRS = 'b0000000-0000-7000-8000-000000000002'
 /** A workspace without rows. */
 export const NEW = 'c0000000-0000-7000-8000-000000000003'
@@ -14,7 +14,7 @@ export function caller(workspaceId: string): Caller {
   return { keyId: 'k', type: 'workspace', workspaceId, agentId: null } as Caller
 }
 
-/** SQL that has come that far. */
+/** A sink that has loaded everything up to this position. */
 export function sinkAt(loaded: number): SinkProgress {
   return { epoch: 'epoch-1', loadedSeq: () => loaded, waitFor: async (seq: number) => seq <= loaded } as SinkProgress
 }

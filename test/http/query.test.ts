@@ -17,12 +17,12 @@ beforeAll(async () => {
   ;({ client } = await freshColumnarDatabase())
   await fill(client, OURS, 'ours')
   await fill(client, THEIRS, 'SECRET')
-  // One part, one granule: whatever reads our rows passes over theirs.
+  // One part and one granule, so that reading our rows also scans theirs.
   for (const table of ['events', 'runs', 'tasks']) await client.command(`optimize table ${table} final`)
 })
 
 describe('POST /api/v1/query', () => {
-  test('answers columns, rows and counts', async () => {
+  test('returns columns, rows and counts', async () => {
     const answer = await ask('select seq, type, level, payload.s as s, occurred_at from events order by seq limit 2')
     expect(answer.columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
       'seq UInt64',
@@ -38,7 +38,7 @@ describe('POST /api/v1/query', () => {
     expect(answer).toMatchObject({ row_count: 2, truncated: false, complete_through: 'epoch-1.7' })
   })
 
-  test('shows the columns of the specification and no others, of the types that we say', async () => {
+  test('has exactly the specified columns and types', async () => {
     const names = {
       events: 'seq, event_id, run_id, agent_id, type, level, payload, occurred_at, received_at',
       runs: 'run_id, agent_id, agent_name, status, trigger_type, external_run_id, parent_run_id, session_id, tags, input, output, error_message, created_at, started_at, completed_at, duration_ms, input_tokens, output_tokens, cost_usd',
@@ -52,7 +52,7 @@ describe('POST /api/v1/query', () => {
     }
   })
 
-  test('shows the latest state of a run and of a task once', async () => {
+  test('shows only the latest state of a run and a task', async () => {
     expect((await ask('select status, output.text as text from runs')).rows).toEqual([
       { status: 'completed', text: 'done' },
     ])
@@ -68,7 +68,7 @@ describe('POST /api/v1/query', () => {
     ['by path, cast for arithmetic', 'select sum(payload.a.b::Int64) as v from events', [{ v: 190 }]],
     ['grouped by a path', 'select payload.s as v, count() as n from events group by v', [{ v: 'ours', n: 20 }]],
     [
-      'with time as it is sent',
+      'with an ISO 8601 time',
       "select count() as v from events where occurred_at = '2026-01-31T09:30:00.123Z'",
       [{ v: 20 }],
     ],
@@ -76,7 +76,7 @@ describe('POST /api/v1/query', () => {
     ['with its own CTEs', 'with e as (select seq from events), 2 as k select max(seq) * k as v from e', [{ v: 38 }]],
     ['with a CTE that hides a table', 'with events as (select 5 as x) select x as v from events', [{ v: 5 }]],
     ['as a union', 'select 1 as v union all select 1', [{ v: 1 }, { v: 1 }]],
-    ['in brackets', '(select 1 as v)', [{ v: 1 }]],
+    ['in parentheses', '(select 1 as v)', [{ v: 1 }]],
     ['from numbers', 'select sum(number) as v from numbers(4)', [{ v: 6 }]],
     ['from values', "select v from values('v String', 'a', 'b') order by v desc", [{ v: 'b' }, { v: 'a' }]],
     [
@@ -84,7 +84,7 @@ describe('POST /api/v1/query', () => {
       'select max(r) as v from (select row_number() over (partition by type order by seq) as r from events)',
       [{ v: 20 }],
     ],
-    ['in any case', 'SELECT COUNT(*) AS v, Sum(seq) AS w FROM events', [{ v: 20, w: 190 }]],
+    ['in upper and mixed case', 'SELECT COUNT(*) AS v, Sum(seq) AS w FROM events', [{ v: 20, w: 190 }]],
     [
       'with combinators',
       "select countIf(level = 'info') as v, uniqExactIf(run_id, 1) as w from events",
@@ -93,29 +93,29 @@ describe('POST /api/v1/query', () => {
     ['with a subquery in IN', 'select count() as v from events where run_id in (select run_id from runs)', [{ v: 20 }]],
     ['with a comment', 'select 1 as v -- ; drop', [{ v: 1 }]],
     ['with a semicolon at the end', 'select 1 as v;', [{ v: 1 }]],
-    ['of nothing', 'select 1 as v where 0', []],
-  ])('takes a query %s', async (_what, query, rows) => {
+    ['with an empty result', 'select 1 as v where 0', []],
+  ])('accepts a query %s', async (_what, query, rows) => {
     expect((await ask(query)).rows).toEqual(rows)
   })
 
-  test('keeps the digits of 64-bit integers and the text of strings', async () => {
+  test('keeps 64-bit integers and strings exact', async () => {
     const { text } = await ask('select 18446744073709551615 as big, \'a\\n\\t],\\n"data":\' as odd')
     expect(text).toContain('"big": 18446744073709551615')
     expect(JSON.parse(text).rows).toEqual([{ big: expect.any(Number), odd: 'a\n\t],\n"data":' }])
   })
 
-  test('fills placeholders as values, never as SQL', async () => {
+  test('binds placeholders as values, never as SQL', async () => {
     const params = { s: "x' or 1 = 1 --", n: 2, list: ['e1', 'e2'], none: null }
     const answer = await ask(
       'select {s:String} as s, {none:Nullable(Int8)} as none, count() as n from events where seq < {n:UInt64} or event_id in {list:Array(String)}',
       { params },
     )
     expect(answer.rows).toEqual([{ s: params.s, none: null, n: 3 }])
-    expect(await refusalOf('select {missing:String}')).toContain('missing')
-    expect(await refusalOf('select * from {t:Identifier}', { params: { t: 'system.one' } })).toContain('Identifier')
+    expect(await rejectionOf('select {missing:String}')).toContain('missing')
+    expect(await rejectionOf('select * from {t:Identifier}', { params: { t: 'system.one' } })).toContain('Identifier')
   })
 
-  test('caps the rows and says so', async () => {
+  test('limits the rows and reports truncation', async () => {
     const answer = await ask('select number from numbers(20000) order by number desc')
     expect(answer).toMatchObject({ row_count: 10_000, truncated: true })
     expect(answer.rows).toHaveLength(10_000)
@@ -123,12 +123,12 @@ describe('POST /api/v1/query', () => {
     expect(await ask('select number from numbers(10000)')).toMatchObject({ row_count: 10_000, truncated: false })
   })
 
-  test('caps memory and the size of the answer', async () => {
-    expect(await refusalOf('select length(range(400000000))')).toContain('1 GiB')
-    expect(await refusalOf("select repeat('x', 10000) from numbers(5000)")).toContain('too large')
+  test('limits memory and the size of the result', async () => {
+    expect(await rejectionOf('select length(range(400000000))')).toContain('1 GiB')
+    expect(await rejectionOf("select repeat('x', 10000) from numbers(5000)")).toContain('too large')
   })
 
-  test('runs three at a time in a workspace and refuses a fourth, while others may go on', async () => {
+  test('runs three queries per workspace concurrently, and rejects a fourth without affecting other workspaces', async () => {
     const slow = 'select count() from numbers(10000000003) where sipHash64(number) = 1'
     const gone = new AbortController()
     const analytics = createAnalytics({ client, sink, caps: { ...DEFAULT_QUERY_CAPS, seconds: 200 } })
@@ -144,7 +144,7 @@ describe('POST /api/v1/query', () => {
     await eventually(async () => (await underWay(client, '%numbers(10000000003)%')) === 0)
   })
 
-  test('wait_for holds a query until its position is readable', async () => {
+  test('wait_for delays a query until its position is readable', async () => {
     expect((await ask('select 1', { wait_for: 7 })).row_count).toBe(1)
     expect((await ask('select 1', { wait_for: 'epoch-1.7' })).row_count).toBe(1)
     expect(await failure(run('select 1', { wait_for: 8 }))).toMatchObject({ code: 'UNAVAILABLE' })
@@ -162,8 +162,8 @@ describe('POST /api/v1/query', () => {
     ['select 1 +', 'Syntax error'],
     ['select 1; select 2', 'Multi-statements are not allowed'],
     ['select system.x from events', 'system.x'],
-  ])('says what is wrong with %s, and nothing of ours', async (query, expected) => {
-    const message = await refusalOf(query)
+  ])('explains the error in %s without internal names', async (query, expected) => {
+    const message = await rejectionOf(query)
     expect(message).toContain(expected)
     expect(message).not.toMatch(
       /workspace_id|PREWHERE|test_|_scope|system\.one|formatQuery|__table|MergeTree|Expected one of/,
@@ -171,7 +171,7 @@ describe('POST /api/v1/query', () => {
     expect(message).not.toContain(OURS)
   })
 
-  test('is unavailable while ClickHouse is away', async () => {
+  test('is UNAVAILABLE while ClickHouse is unreachable', async () => {
     const away = createColumnarClient({
       url: 'http://127.0.0.1:1',
       username: '',
@@ -193,7 +193,7 @@ function run(query: string, request: Partial<RunQuery> = {}, workspaceId = OURS)
   return createAnalytics({ client, sink }).run(caller(workspaceId), { query, ...request }, NEVER)
 }
 
-/** The answer as a client reads it. */
+/** The result as a client parses it. */
 async function ask(query: string, request: Partial<RunQuery> = {}) {
   const text = encodeJson(await run(query, request))
   return { text, ...JSON.parse(text) } as {
@@ -205,7 +205,7 @@ async function ask(query: string, request: Partial<RunQuery> = {}) {
   }
 }
 
-async function refusalOf(query: string, request: Partial<RunQuery> = {}): Promise<string> {
+async function rejectionOf(query: string, request: Partial<RunQuery> = {}): Promise<string> {
   const error = await failure(run(query, request))
   expect(error, query).toMatchObject({ code: 'VALIDATION_ERROR' })
   return (error as ApiError).message

@@ -26,10 +26,10 @@ function rateHeaders({ headers }: Response): (string | null)[] {
   ].map((name) => headers.get(name))
 }
 
-test('every answer tells the budget, a 429 when to come back, and then it works again', async () => {
+test('every response has rate limit headers, and a 429 has Retry-After, after which requests work again', async () => {
   const now = WALL_MS / 1000
   expect(rateHeaders(await get('a'))).toEqual(['"reads";q=3;w=60', '"reads";r=2;t=20', '3', '2', `${now + 20}`, null])
-  // Also on an answer that is an error.
+  // Also on an error response.
   const refused = await get('a', '/things?limit=0')
   expect(refused.status).toBe(400)
   expect(rateHeaders(refused)).toEqual(['"reads";q=3;w=60', '"reads";r=1;t=40', '3', '1', `${now + 40}`, null])
@@ -46,13 +46,13 @@ test('every answer tells the budget, a 429 when to come back, and then it works 
   expect((await get('a')).status).toBe(429)
 })
 
-test('one key does not spend the budget of another', async () => {
+test('keys have separate limits', async () => {
   for (let i = 0; i < 5; i++) await get('b')
   expect((await get('b')).status).toBe(429)
   expect((await get('c')).status).toBe(200)
 })
 
-test('a request over the limit is refused before its content is looked at', async () => {
+test('a request over the limit is rejected before it is validated', async () => {
   for (let i = 0; i < 3; i++) await get('d')
   expect((await get('d', '/things?limit=0')).status).toBe(429)
 })

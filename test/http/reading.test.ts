@@ -22,7 +22,7 @@ const refOf = (run: string): RunRef => ({
 const report = (run: string, events: object[]) => app.journal.appendEvents(batchOf(refOf(run), events))
 
 describe('GET /runs', () => {
-  test('filters by each field, and by all at once', async () => {
+  test('filters by each field and by all combined', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId)
     const parent = await app.start()
     const session = crypto.randomUUID()
@@ -59,7 +59,7 @@ describe('GET /runs', () => {
     expect(data.items.map((item: Listed) => item.run_id)).toEqual([run])
   })
 
-  test('pages are complete, in order and without repeats while runs are added', async () => {
+  test('paginates completely, in order and without repeats while runs are added', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId)
     const runs: string[] = []
     for (let index = 0; index < 11; index++) {
@@ -80,7 +80,7 @@ describe('GET /runs', () => {
     expect(keys).toEqual(keys.toSorted().reverse())
   })
 
-  test('items are whole records; a page of large ones ends early and the next goes on', async () => {
+  test('returns whole records; a page of large records ends early and the next continues', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId)
     const runs: string[] = []
     for (let index = 0; index < 5; index++)
@@ -98,7 +98,7 @@ describe('GET /runs', () => {
     )
   })
 
-  test('an agent key sees its own agent’s runs, and may not ask for another’s', async () => {
+  test('an agent key sees only the runs of its agent', async () => {
     const sibling = await app.newAgent(app.workspace.workspaceId)
     const theirs = await app.start({}, sibling)
     const own = await app.start()
@@ -110,7 +110,7 @@ describe('GET /runs', () => {
     expect((await app.read(`runs/${own}`, app.agent.key)).status).toBe(200)
   })
 
-  test('nothing of another workspace can be read', async () => {
+  test('runs of another workspace cannot be read', async () => {
     const own = await app.start()
     const stranger = await app.newWorkspace()
     expect(await idsOf('', stranger.key)).toEqual([])
@@ -134,13 +134,13 @@ describe('GET /runs', () => {
     ['tag=a%00', 'query.tag: expected text without the character U+0000; got "a\\u0000"'],
     ['stauts=running', 'query.stauts: unknown field; did you mean "status"?'],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the place', async (query, message) => {
+  test.each(refused)('%s is a VALIDATION_ERROR that names the parameter', async (query, message) => {
     expect((await app.read(`runs?${query}`)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 })
 
 describe('GET /runs/:runId/events', () => {
-  test('reads at once what has just been acknowledged, oldest first and to the last character', async () => {
+  test('returns events as soon as they are acknowledged, oldest first and exact', async () => {
     const run = await app.start()
     const batch = batchOf(refOf(run), [
       { type: 'llm.call', level: 'debug', payload: { n: 1 }, occurred_at: '2026-01-31T09:30:00.123Z' },
@@ -163,7 +163,7 @@ describe('GET /runs/:runId/events', () => {
     expect((await app.read(`runs/${run}/events`, app.agent.key)).data.items).toHaveLength(2)
   })
 
-  test('filters by type, by the start of a type, by the lowest level and by position', async () => {
+  test('filters by type, type prefix, minimum level and position', async () => {
     const run = await app.start()
     const { firstSeq } = await report(
       run,
@@ -185,7 +185,7 @@ describe('GET /runs/:runId/events', () => {
     expect(verdict(await app.read(`runs/${run}/events?cursor=-1`))).toBe('400 VALIDATION_ERROR')
   })
 
-  test('pages forwards, also through large payloads', async () => {
+  test('paginates forwards, also through large payloads', async () => {
     const run = await app.start()
     for (let index = 0; index < 19; index++)
       await report(run, [{ type: 'big', payload: { index, text: 'x'.repeat(500_000) } }])
@@ -205,7 +205,7 @@ describe('GET /runs/:runId/events', () => {
 })
 
 describe('statistics of a run', () => {
-  test('count every event once and tell when the last one came', async () => {
+  test('count every event once and have the time of the last one', async () => {
     const run = await app.start()
     const before = app.clock.now()
     await Promise.all(
@@ -226,7 +226,7 @@ describe('statistics of a run', () => {
 })
 
 describe('a run of an agent with stale_after_seconds', () => {
-  test('is timed out once it has been silent for longer, and says why', async () => {
+  test('times out after that time without activity, with the reason', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
     const run = await app.start({}, agent)
     const patient = await app.start()
@@ -244,7 +244,7 @@ describe('a run of an agent with stale_after_seconds', () => {
     expect(verdict(await app.ingest('run/complete', { run_id: run }, agent.key))).toBe('409 CONFLICT')
   })
 
-  test('an event acknowledged just now, or a task, keeps it alive', async () => {
+  test('stays alive after a recent event or task', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId, { staleAfterSeconds: 60 })
     const [withEvent, withTask, silent] = [
       await app.start({}, agent),
@@ -266,7 +266,7 @@ describe('a run of an agent with stale_after_seconds', () => {
 })
 
 describe('changes of runs and tasks', () => {
-  test('reach SQL, whole and exact', async () => {
+  test('reach SQL completely and exactly', async () => {
     const input = '{"big":12345678901234567890,"nul":"\\u0000","lone":"\\ud800"}'
     const run = crypto.randomUUID()
     await app.ingest(

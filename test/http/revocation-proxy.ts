@@ -1,14 +1,14 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { atEnd } from '../support/teardown.ts'
 
-/** A way to Postgres that a test can cut or hold up: what a process sees of a network that fails. */
+/** A TCP proxy to Postgres that a test can cut or delay, to simulate network failures. */
 export interface CuttableProxy {
   /** The database's URL, through the proxy. */
   readonly url: string
   /** Ends all connections and refuses new ones. */
   cut(): Promise<void>
   mend(): Promise<void>
-  /** Holds back what the server says, until {@link release}. */
+  /** Holds back data from the server until {@link release}. */
   hold(): void
   release(): void
 }

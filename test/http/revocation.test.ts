@@ -9,21 +9,20 @@ import { atEnd } from '../support/teardown.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 import { cuttableProxy } from './revocation-proxy.ts'
 
-// Each starts processes and databases; a busy machine may take a while over it.
-/** docs/specification.md#revocation: once the call has answered, no process accepts the key. */
+/** Once a revocation is acknowledged, no process accepts the key (docs/specification.md#revocation). */
 
 const reads = async (app: AuthApp, key: string) => verdict(await app.call('GET', '/reading', { key }))
-const DEAD = '401 UNAUTHENTICATED'
+const REJECTED = '401 UNAUTHENTICATED'
 
-/** Processes that share one database, each of which has accepted the key. */
-async function fleet(size: number, times: Partial<LeaseTimes> = {}): Promise<AuthApp[]> {
+/** Processes that share one database. */
+async function startProcesses(size: number, times: Partial<LeaseTimes> = {}): Promise<AuthApp[]> {
   const { url } = await freshDatabase()
   const apps: AuthApp[] = []
   for (let i = 0; i < size; i++) apps.push(await authApp({ databaseUrl: url, ring: { times } }))
   return apps
 }
 
-/** A client of Postgres, of whatever lies behind `url`, that ends with the tests. */
+/** A Postgres client for `url` that closes at the end of the tests. */
 function clientOf(url: string, max: number) {
   const sql = connectPostgres(url, { log: createLog('silent'), max })
   atEnd(() => sql.end({ timeout: 0 }))
@@ -31,7 +30,7 @@ function clientOf(url: string, max: number) {
 }
 
 describe('one process', () => {
-  test('a revoked key is rejected on the very next request', async () => {
+  test('rejects a revoked key on the very next request', async () => {
     const app = await authApp()
     for (let i = 0; i < 20; i++) {
       const { key, keyId } = await app.newKey()
@@ -39,19 +38,19 @@ describe('one process', () => {
       const revoked = await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
       expect(revoked.status).toBe(200)
       const next = await app.call('GET', '/reading', { key })
-      expect([verdict(next), next.error?.message]).toEqual([DEAD, 'the key has been revoked'])
+      expect([verdict(next), next.error?.message]).toEqual([REJECTED, 'the key has been revoked'])
     }
   })
 
-  test('a revocation waits for nobody when there is nobody else', async () => {
+  test('a revocation does not wait when no other process is running', async () => {
     const app = await authApp({ ring: { times: { aloneBeatMs: 60_000, settleMaxMs: 0 } } })
     const { keyId } = await app.newKey()
-    // Any wait would be too long, and answer 503.
+    // Any wait would exceed the limit and return 503.
     const revoked = await app.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
     expect(revoked.status).toBe(200)
   })
 
-  test('a key that was looked up while it was revoked is not remembered as alive', async () => {
+  test('a lookup that races with the revocation does not cache the key as valid', async () => {
     const { url } = await freshDatabase()
     const proxy = await cuttableProxy(url)
     const app = await authApp({ databaseUrl: url, ring: { sql: clientOf(proxy.url, 1) } })
@@ -62,7 +61,7 @@ describe('one process', () => {
       .then(({ data }) => ({ key: data.key as string, keyId: data.key_id as string }))
     proxy.hold()
     const began = Date.now()
-    // Postgres has answered "alive" while the answer is on its way.
+    // Postgres has answered "active", but the answer is held in the proxy.
     const overtaken = reads(app, key)
     await eventually(async () => {
       const answered = await app.sql`
@@ -74,24 +73,24 @@ describe('one process', () => {
     const revoked = await other.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: app.owner.key })
     expect(revoked.status).toBe(200)
     proxy.release()
-    expect(await overtaken).toBe(DEAD)
-    expect(await reads(app, key)).toBe(DEAD)
+    expect(await overtaken).toBe(REJECTED)
+    expect(await reads(app, key)).toBe(REJECTED)
   })
 })
 
 describe('several processes', () => {
-  test('a key that one process has revoked is rejected by all of them on the very next request', async () => {
-    const [a, b, c] = (await fleet(3, { sharedBeatMs: 50 })) as [AuthApp, AuthApp, AuthApp]
+  test('a key revoked by one process is rejected by all on the very next request', async () => {
+    const [a, b, c] = (await startProcesses(3, { sharedBeatMs: 50 })) as [AuthApp, AuthApp, AuthApp]
     for (let i = 0; i < 3; i++) {
       const { key, keyId } = await a.newKey()
       for (const app of [a, b, c]) expect(await reads(app, key)).toBe('200')
       await b.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
-      for (const app of [c, a, b]) expect(await reads(app, key)).toBe(DEAD)
+      for (const app of [c, a, b]) expect(await reads(app, key)).toBe(REJECTED)
     }
   })
 
-  test('the same for rotation, an archived agent and a suspended workspace, which comes back when reactivated', async () => {
-    const [a, b] = (await fleet(2, { sharedBeatMs: 50 })) as [AuthApp, AuthApp]
+  test('the same for rotation, an archived agent and a suspended workspace until it is reactivated', async () => {
+    const [a, b] = (await startProcesses(2, { sharedBeatMs: 50 })) as [AuthApp, AuthApp]
     const rotated = await a.newKey()
     const agentId = await a.newAgent()
     const ofAgent = await a.newAgentKey(agentId)
@@ -99,9 +98,9 @@ describe('several processes', () => {
     for (const { key } of [rotated, ofAgent, tenant]) expect(await reads(b, key)).toBe('200')
 
     const { data } = await a.call('POST', `/api/v1/keys/${rotated.keyId}/rotate`, { key: a.owner.key })
-    expect([await reads(b, rotated.key), await reads(b, data.key)]).toEqual([DEAD, '200'])
+    expect([await reads(b, rotated.key), await reads(b, data.key)]).toEqual([REJECTED, '200'])
     await a.call('DELETE', `/api/v1/agents/${agentId}`, { key: a.owner.key })
-    expect(await reads(b, ofAgent.key)).toBe(DEAD)
+    expect(await reads(b, ofAgent.key)).toBe(REJECTED)
     const setStatus = (status: string) =>
       a.call('PATCH', `/api/v1/workspaces/${tenant.workspaceId}`, { key: OPERATOR_TOKEN, body: { status } })
     await setStatus('suspended')
@@ -110,9 +109,9 @@ describe('several processes', () => {
     expect(await reads(b, tenant.key)).toBe('200')
   })
 
-  test('whatever the timing, no request that starts after the answer is accepted', async () => {
+  test('no request that starts after the acknowledgement is accepted, whatever the timing', async () => {
     const random = seededRandom('revocation race')
-    const [a, b] = (await fleet(2, { sharedBeatMs: 15 })) as [AuthApp, AuthApp]
+    const [a, b] = (await startProcesses(2, { sharedBeatMs: 15 })) as [AuthApp, AuthApp]
     for (let round = 0; round < 12; round++) {
       const { key, keyId } = await a.newKey()
       if (random.bool()) await reads(b, key)
@@ -132,22 +131,22 @@ describe('several processes', () => {
       for (let spin = random.int(0, 3); spin > 0; spin--) await reads(a, a.owner.key)
       await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
       answeredAt = performance.now()
-      for (let i = 0; i < 5; i++) expect(await reads(b, key)).toBe(DEAD)
+      for (let i = 0; i < 5; i++) expect(await reads(b, key)).toBe(REJECTED)
       stop = true
       await Promise.all(hammering)
       expect({ round, late, accepted: accepted >= 0 }).toEqual({ round, late: 0, accepted: true })
     }
   })
 
-  test('a process that has stopped holds up no revocation', async () => {
-    const [a, b] = (await fleet(2, { sharedLeaseMs: 60_000, settleMaxMs: 0 })) as [AuthApp, AuthApp]
+  test('a stopped process does not delay a revocation', async () => {
+    const [a, b] = (await startProcesses(2, { sharedLeaseMs: 60_000, settleMaxMs: 0 })) as [AuthApp, AuthApp]
     await b.ring.stop()
     const { keyId } = await a.newKey()
     expect((await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })).status).toBe(200)
   })
 
-  test('one that has crashed holds it up until its lease has run out', async () => {
-    const [a] = (await fleet(1)) as [AuthApp]
+  test('a crashed process delays a revocation until its lease expires', async () => {
+    const [a] = (await startProcesses(1)) as [AuthApp]
     const { keyId } = await a.newKey()
     const crashed = crypto.randomUUID()
     await a.sql`
@@ -158,7 +157,7 @@ describe('several processes', () => {
     expect(over).toHaveLength(1)
   })
 
-  test('a process that takes the place of a crashed one waits for no lease of it', async () => {
+  test('a process that replaces a crashed one does not wait for its lease', async () => {
     const { url, sql } = await freshDatabase()
     const crashed = crypto.randomUUID()
     await sql`
@@ -173,7 +172,7 @@ describe('several processes', () => {
 describe('when a process cannot reach Postgres', () => {
   const TIMES = { sharedLeaseMs: 600, sharedBeatMs: 50, aloneBeatMs: 50 }
 
-  test('one that shares the database stops trusting its keys when its lease ends; a revocation waits just that long', async () => {
+  test('with a shared database, cached keys are valid until its lease ends, and a revocation waits for that', async () => {
     const { url } = await freshDatabase()
     const proxy = await cuttableProxy(url)
     const a = await authApp({ databaseUrl: url, ring: { times: TIMES } })
@@ -195,11 +194,11 @@ describe('when a process cannot reach Postgres', () => {
     const cutOff = await b.call('GET', '/reading', { key })
     expect([verdict(cutOff), cutOff.headers.get('retry-after')]).toEqual(['503 UNAVAILABLE', '1'])
     await proxy.mend()
-    await eventually(async () => (await reads(b, key)) === DEAD)
+    await eventually(async () => (await reads(b, key)) === REJECTED)
     expect(await reads(b, a.owner.key)).toBe('200')
   })
 
-  test('one that is alone goes on with the keys it knows, and answers 503 to others', async () => {
+  test('a single process keeps accepting cached keys and returns 503 for others', async () => {
     const { url } = await freshDatabase()
     const proxy = await cuttableProxy(url)
     const app = await authApp({
@@ -219,7 +218,7 @@ describe('when a process cannot reach Postgres', () => {
     await eventually(async () => (await reads(app, unseen.key)) === '200')
   })
 
-  test('the embedded database is nobody else’s: keys that are known outlast any outage', async () => {
+  test('with the embedded database, cached keys stay valid during any outage', async () => {
     const { url } = await freshDatabase()
     const proxy = await cuttableProxy(url)
     const app = await authApp({
@@ -236,7 +235,7 @@ describe('when a process cannot reach Postgres', () => {
     expect(await reads(app, app.owner.key)).toBe('200')
   })
 
-  test('a lone process that is cut off while another joins: a revocation is not confirmed before the long lease ends', async () => {
+  test('after a second process joins during the outage, a revocation waits for the long lease of the first', async () => {
     const { url } = await freshDatabase()
     const proxy = await cuttableProxy(url)
     const times = { ...TIMES, aloneLeaseMs: 1_500, settleMaxMs: 300 }
@@ -250,13 +249,13 @@ describe('when a process cannot reach Postgres', () => {
     const a = await authApp({ databaseUrl: url, ring: { times, log: createLog('silent') } })
     const revoke = () => a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: b.owner.key })
     expect(verdict(await revoke())).toBe('503 UNAVAILABLE')
-    expect(await reads(a, key)).toBe(DEAD)
+    expect(await reads(a, key)).toBe(REJECTED)
     const confirmed = await eventually(async () => (await revoke()).status === 200)
     expect([confirmed, await reads(b, key)]).toEqual([true, '503 UNAVAILABLE'])
   })
 
-  test('a process that the others have forgotten starts afresh', async () => {
-    const [a, b] = (await fleet(2, TIMES)) as [AuthApp, AuthApp]
+  test('a process whose registration was deleted registers again and drops its cached keys', async () => {
+    const [a, b] = (await startProcesses(2, TIMES)) as [AuthApp, AuthApp]
     const { key, keyId } = await a.newKey()
     expect(await reads(b, key)).toBe('200')
     let closed = 0
@@ -267,6 +266,6 @@ describe('when a process cannot reach Postgres', () => {
     await eventually(() => closed > 0)
     await eventually(async () => (await a.sql`select instance_id from instances`).length === 2)
     await a.call('POST', `/api/v1/keys/${keyId}/revoke`, { key: a.owner.key })
-    expect(await reads(b, key)).toBe(DEAD)
+    expect(await reads(b, key)).toBe(REJECTED)
   })
 })

@@ -9,8 +9,8 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /**
- * Hosted runs of two workspaces with the same run_ids. The service mints those, so that this does not happen by itself: the
- * rows of one workspace are copied into another one, and then each goes on by itself.
+ * Hosted runs of two workspaces with the same run_ids. The service mints these ids, so the tests create the collision by
+ * copying the rows of one workspace into another.
  */
 
 let service: TestService
@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 
 interface Twin extends Tenant {
-  /** What the child waits for. */
+  /** The approval the child waits for. */
   readonly approvalId: string
 }
 
@@ -34,11 +34,11 @@ interface Twins {
   readonly child: string
 }
 
-/** A parent that waits for its child, which waits for a person; in two workspaces, with the same run_ids. */
+/** A parent run that waits for a child paused for approval, in two workspaces with the same run_ids. */
 async function pausedTwins(): Promise<Twins> {
   const tenants = [await newTenant(service), await newTenant(service)] as const
   const turns = [callTurn(['pay', { n: 1 }]), { text: 'paid' }]
-  const fleets = await Promise.all(
+  const agents = await Promise.all(
     tenants.map(async (tenant) => {
       const tools = [backends.tools.tool('pay', { requires_approval: true })]
       const child = await backends.agent(tenant, turns, { name: 'child', tools })
@@ -47,7 +47,7 @@ async function pausedTwins(): Promise<Twins> {
       return { child, parent: await backends.agent(tenant, asking, { name: 'parent', tools: [ask] }) }
     }),
   )
-  const [ours, theirs] = fleets
+  const [ours, theirs] = agents
   const { data } = await ours!.parent.invoke()
   const [{ run_id: child }] = (await tenants[0].api('GET', `/api/v1/runs/${data.run_id}/children`)).data.items
   const copied = new Map([
@@ -64,7 +64,7 @@ async function pausedTwins(): Promise<Twins> {
   return { twins, parent: data.run_id, child }
 }
 
-/** Copies a workspace's runs with all that belongs to them. Ids of the service's own are new; `ids` says which other change. */
+/** Copies the runs of a workspace with their related rows. Internal ids are replaced with new ones, others according to `ids`. */
 async function copyRuns(workspaceId: string, ids: Map<string, string>): Promise<void> {
   for (const { id } of await sql<{ id: string }[]>`
     select call_id as id from tool_calls where workspace_id = ${workspaceId}
@@ -95,7 +95,7 @@ async function expectWaiting(twin: Twin, { parent, child }: Twins): Promise<void
 const approve = ({ api, approvalId }: Twin, body: object = {}) =>
   api('POST', `/api/v1/approvals/${approvalId}/approve`, body)
 
-test('a decision wakes the runs of its own workspace, and the others go on when theirs is decided', async () => {
+test('a decision resumes only the runs of its own workspace', async () => {
   const both = await pausedTwins()
   const { parent, child } = both
   const [ours, theirs] = both.twins
@@ -108,7 +108,7 @@ test('a decision wakes the runs of its own workspace, and the others go on when 
   expect([await statusOf(theirs, parent), await statusOf(theirs, child)]).toEqual(['completed', 'completed'])
 })
 
-test('both are driven at the same time, each with its own output and events', async () => {
+test('both run concurrently, each with its own output and events', async () => {
   const { twins, parent, child } = await pausedTwins()
   for (const twin of twins) {
     const untilPause = await OutputReader.ofRun(twin, parent)
@@ -119,7 +119,7 @@ test('both are driven at the same time, each with its own output and events', as
   for (const [n, twin] of twins.entries()) {
     const { data } = await twin.api('GET', `/api/v1/runs/${child}`)
     const types = (await eventsOf(twin, child, 'run.completed')).map(({ type }) => type)
-    // The copy has no events from before.
+    // The copy has no events from before the pause.
     const since = types.slice(types.indexOf('approval.decided'))
     expect(since.toSorted()).toEqual(
       ['approval.decided', 'tool.call.started', 'tool.call.finished', 'llm.call', 'run.completed'].toSorted(),
@@ -134,7 +134,7 @@ test('both are driven at the same time, each with its own output and events', as
   }
 })
 
-test('a cancel and an expiry end the runs of their own workspace', async () => {
+test('a cancel and an expiry end only the runs of their own workspace', async () => {
   const cancelled = await pausedTwins()
   const [ours, theirs] = cancelled.twins
   expect((await ours.api('POST', `/api/v1/runs/${cancelled.parent}/cancel`, {})).data.status).toBe('cancelled')

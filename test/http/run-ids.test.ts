@@ -16,8 +16,8 @@ import { startModelServer } from '../support/model-server.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
 
 /**
- * A `run_id` is unique within its workspace only (docs/specification.md#starting-a-run): nothing of another one's run
- * shows, or gets mixed up.
+ * A `run_id` is unique within its workspace only (docs/specification.md#starting-a-run): equal ids in two workspaces do not
+ * interfere.
  */
 
 let service: TestService
@@ -57,7 +57,7 @@ async function sql(side: Side, query: string): Promise<Record<string, unknown>[]
   return answer.data.rows
 }
 
-/** Everything that a workspace can read of a run, with nothing in it that depends on the time. */
+/** Everything that a workspace can read of a run. */
 async function whole(side: Side, runId: string) {
   const [run, events, tasks, list] = await Promise.all([
     read(side, `runs/${runId}`),
@@ -81,7 +81,7 @@ async function whole(side: Side, runId: string) {
 }
 
 describe('two workspaces with the same run_id', () => {
-  test('start it at the same time, often, and both have it', async () => {
+  test('can both start it concurrently', async () => {
     const sides = await newSides()
     const ids = Array.from({ length: 30 }, () => crypto.randomUUID())
     const answers = await Promise.all(
@@ -97,7 +97,7 @@ describe('two workspaces with the same run_id', () => {
     }
   })
 
-  test('repeat and contradict their own start only', async () => {
+  test('detect repeated and conflicting starts separately', async () => {
     const [ours, theirs] = await newSides()
     const id = crypto.randomUUID()
     await start(ours, id, { input: { n: 1 } })
@@ -112,13 +112,13 @@ describe('two workspaces with the same run_id', () => {
     }
   })
 
-  test('report the same event ids and task ids at the same time, and end it differently at the same time', async () => {
+  test('report the same event and task ids concurrently, and end the run differently', async () => {
     const sides = await newSides()
     const runId = crypto.randomUUID()
     const taskId = crypto.randomUUID()
     const ids = Array.from({ length: 20 }, (_, n) => `e${String(n).padStart(2, '0')}`)
     await Promise.all(sides.map((side) => start(side, runId)))
-    // Small calls of both, so that rows of both runs stand side by side in the frames.
+    // Small calls of both, so that journal frames mix rows of both runs.
     const reported = await Promise.all(
       ids.flatMap((id) => sides.map((side, n) => report(side, runId, [id], `of.${n}`))),
     )
@@ -153,7 +153,7 @@ describe('two workspaces with the same run_id', () => {
     }
   })
 
-  test('cancel their own, and have their own children', async () => {
+  test('cancel their own run and have their own children', async () => {
     const [ours, theirs] = await newSides()
     const parent = crypto.randomUUID()
     const child = crypto.randomUUID()
@@ -168,7 +168,7 @@ describe('two workspaces with the same run_id', () => {
     expect((await theirs.api('POST', `/api/v1/runs/${parent}/cancel`, {})).data.already).toBe(false)
   })
 
-  test('follow their own: event streams, WebSockets, feed tokens, live and from the beginning', async () => {
+  test('follow their own run in event streams and WebSockets, live and replayed', async () => {
     const sides = await newSides()
     const runId = crypto.randomUUID()
     await Promise.all(sides.map((side) => start(side, runId)))
@@ -203,7 +203,7 @@ describe('two workspaces with the same run_id', () => {
       await eventually(() => seen().every((numbers) => numbers.length >= 30))
       for (const numbers of seen()) expect((numbers as number[]).sort((a, b) => a - b)).toEqual(expected)
     }
-    // The feed of a run ends with it, and not with the other workspace's.
+    // The feed of a run ends with that run, not with the run of the other workspace.
     expect(await feeds[0]!.run.untilEnded()).toBe('clean')
     await sides[1].agent.events(runId, numbered(1, 1_000))
     await feeds[1]!.run.until(() => numbersOf(feeds[1]!.run.items).includes(1_000))
@@ -211,7 +211,7 @@ describe('two workspaces with the same run_id', () => {
       await Promise.all([socket.close(), stream.close(), tokened.close(), ...(run.ended ? [] : [run.close()])])
   })
 
-  test('keep theirs whole when the other one is erased', async () => {
+  test('keep their own run when the other workspace is erased', async () => {
     const [gone, stays] = await newSides()
     const runId = crypto.randomUUID()
     await Promise.all([gone, stays].map((side) => start(side, runId)))
@@ -232,7 +232,7 @@ describe('two workspaces with the same run_id', () => {
     await replayed.close()
   })
 
-  test('are told apart by a service that has just started', async () => {
+  test('stay separate after a restart', async () => {
     const own = await startTestService(env)
     const before = service
     service = own
@@ -277,7 +277,7 @@ describe('two workspaces with the same run_id', () => {
 describe('a run_id of another workspace', () => {
   const NO_RUN = crypto.randomUUID()
 
-  /** Every call that names a run, as the workspace is answered, with the run's id taken out. */
+  /** The responses of every call that takes a run id, with the id replaced. */
   async function answers(side: Side, runId: string): Promise<unknown[]> {
     const { agent, api } = side
     const hosted = await newHostedAgent(side)
@@ -306,7 +306,7 @@ describe('a run_id of another workspace', () => {
     })
   }
 
-  test('is answered like one that is nowhere, by every call, whatever kind of run it is', async () => {
+  test('is indistinguishable from an unknown run_id in every call, for external and hosted runs', async () => {
     const [ours, theirs] = await newSides()
     const external = crypto.randomUUID()
     await start(theirs, external)
@@ -315,13 +315,13 @@ describe('a run_id of another workspace', () => {
     const nowhere = await answers(ours, NO_RUN)
     expect([nowhere[0], nowhere.at(-1)]).toMatchObject([{ status: 404 }, { status: 404 }])
     for (const runId of [external, hosted.run_id]) expect(await answers(ours, runId)).toEqual(nowhere)
-    // Nothing of it has reached theirs.
+    // Their run is unchanged.
     expect((await read(theirs, `runs/${external}`)).status).toBe('running')
     expect((await read(theirs, `runs/${external}/tasks`)).items).toEqual([])
     expect((await read(theirs, `runs/${external}/events`)).items).toHaveLength(3)
   })
 
-  test('is free, also one of a hosted run, and neither run disturbs the other', async () => {
+  test('is available, also that of a hosted run, and the two runs are independent', async () => {
     const [ours, theirs] = await newSides()
     const waiting = await newHostedAgent(theirs, { allow_input_requests: true })
     const { data: hosted } = await waiting.invoke({})

@@ -37,7 +37,7 @@ const UNLIMITED = {
   queriesPerMinute: 0,
 }
 
-/** Runs and tasks as a process of the service has them: on a real port, Postgres, journal and ClickHouse. */
+/** The routes of runs and tasks as the service has them, on a real port with a real Postgres, journal and ClickHouse. */
 export async function runsApp(limits: Partial<Limits> = {}) {
   const { url } = await freshDatabase()
   const { client } = await freshColumnarDatabase()
@@ -51,9 +51,9 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const journal = await openLocalJournal({ dir: join(dir, 'journal'), maxBytes: 1 << 30, keepBytes: 0, clock, log })
   const sink = await startSink({ journal, client, dir, log, intervalMs: 10 })
   const relay = startOutboxRelay({ sql, journal, log })
-  // Counts when it is flushed and not before, so that a test sees who forgets to.
+  // Updates only on flush, so that tests detect a missing flush.
   const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
-  // Swept by the tests themselves.
+  // Tests run the sweep themselves.
   const stale = startStaleRuns({ sql, statistics, clock, log, onChange: relay.poke, intervalMs: 3_600_000 })
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false })
   await ring.start()

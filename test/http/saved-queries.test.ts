@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
 
-/** Queries that a workspace keeps by name (docs/specification.md#saved-queries). */
+/** Saved queries of a workspace (docs/specification.md#saved-queries). */
 
 const PATH = '/api/v1/queries'
 const UUID = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/
@@ -16,7 +16,7 @@ const { api, url, workspaceKey } = await startTestService({ DATABASE_URL: databa
 let named = 0
 
 describe('a saved query', () => {
-  test('is kept as it was given, and read, listed, edited and deleted', async () => {
+  test('can be created, read, listed, edited and deleted, and is stored exactly', async () => {
     const body = {
       name: 'Fehler — 失敗 🚀',
       description: 'by day',
@@ -45,12 +45,12 @@ describe('a saved query', () => {
     expect(verdict(await api('POST', `${PATH}/${query_id}/run`, {}))).toBe('404 NOT_FOUND')
   })
 
-  test('needs a name and a query only', async () => {
+  test('needs only a name and a query', async () => {
     const { data } = await save({})
     expect(data).toMatchObject({ description: null, params: {} })
   })
 
-  test('has a name that no other of the workspace has', async () => {
+  test('has a name that is unique in the workspace', async () => {
     const first = await save({ name: 'daily' })
     const second = await save({})
     const third = await save({ name: 'daily' })
@@ -64,7 +64,7 @@ describe('a saved query', () => {
     expect(verdict(await (await tenant())('POST', PATH, { name: 'daily', query: 'select 1' }))).toBe('200')
   })
 
-  test('gets one name once when many ask for it at the same time', async () => {
+  test('is created once by concurrent requests with the same name', async () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => save({ name: 'wanted by all' })))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(11)
@@ -72,7 +72,7 @@ describe('a saved query', () => {
 })
 
 describe('the list', () => {
-  test('is newest first, in pages that neither repeat nor leave out', async () => {
+  test('is sorted newest first and paginates without gaps or repeats', async () => {
     const call = await tenant()
     const ids: string[] = []
     for (let i = 0; i < 7; i++) {
@@ -89,12 +89,12 @@ describe('the list', () => {
     expect(seen).toEqual(ids)
   })
 
-  test.each(['limit=0', 'limit=201', 'cursor=x', 'name=a'])('refuses ?%s', async (query) => {
+  test.each(['limit=0', 'limit=201', 'cursor=x', 'name=a'])('rejects ?%s', async (query) => {
     expect(verdict(await api('GET', `${PATH}?${query}`))).toBe('400 VALIDATION_ERROR')
   })
 })
 
-describe('what is refused', () => {
+describe('validation and access', () => {
   const query = 'select 1'
   test.each<[string, object, string]>([
     ['no name', {}, 'name'],
@@ -109,8 +109,8 @@ describe('what is refused', () => {
     ],
     ['an unknown field', { name: 'a', query, sql: 'x' }, 'sql: unknown field'],
     ['a field of a run', { name: 'a', query, wait_for: 1 }, 'wait_for: unknown field'],
-    ['a parameter of no name', { name: 'a', query, params: { 'a b': 1 } }, 'params'],
-    ['a parameter of no plain value', { name: 'a', query, params: { a: { b: 1 } } }, 'params'],
+    ['a parameter with an invalid name', { name: 'a', query, params: { 'a b': 1 } }, 'params'],
+    ['a parameter with an object value', { name: 'a', query, params: { a: { b: 1 } } }, 'params'],
     [
       'large parameters',
       { name: 'a', query, params: { a: 'x'.repeat(100_000) } },
@@ -121,7 +121,7 @@ describe('what is refused', () => {
     ['two statements', { name: 'a', query: 'select 1; select 2' }, 'Multi-statements are not allowed'],
     ['a write', { name: 'a', query: 'drop table events' }, 'query: only SELECT is allowed'],
     [
-      'a table that is not ours',
+      'a system table',
       { name: 'a', query: 'select * from system.tables' },
       'query: the table system.tables is not allowed',
     ],
@@ -135,7 +135,7 @@ describe('what is refused', () => {
       { name: 'a', query: 'select {t:Identifier}' },
       'query: the placeholder t has the type Identifier',
     ],
-  ])('%s, when it is saved and when it is edited, by place', async (_what, body, place) => {
+  ])('rejects %s on create and on edit', async (_what, body, place) => {
     const made = await api('POST', PATH, body)
     expect(verdict(made)).toBe('400 VALIDATION_ERROR')
     expect(made.error?.message).toContain(place)
@@ -147,11 +147,11 @@ describe('what is refused', () => {
     expect((await api('GET', `${PATH}/${data.query_id}`)).data).toEqual(data)
   })
 
-  test('the one too many, however many are saved at the same time', async () => {
+  test('rejects saved queries over the limit, even when created concurrently', async () => {
     const call = await tenant()
     const { data } = await call('POST', PATH, { name: 'first', query })
     await fill(data.query_id, SAVED_QUERIES_MAX - 3)
-    const answers = await atTheSameTime(6, (i) => call('POST', PATH, { name: `one more ${i}`, query }))
+    const answers = await runConcurrently(6, (i) => call('POST', PATH, { name: `one more ${i}`, query }))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
     const refused = answers.filter(({ status }) => status !== 200)
     for (const answer of refused) {
@@ -162,7 +162,7 @@ describe('what is refused', () => {
     expect(verdict(await call('POST', PATH, { name: 'in its place', query }))).toBe('200')
   })
 
-  test('a key that is none, and an agent key', async () => {
+  test('rejects a missing key and an agent key', async () => {
     const { data } = await save({})
     const { agentKey } = await newAgent(api)
     for (const [method, path, body] of [
@@ -178,7 +178,7 @@ describe('what is refused', () => {
     }
   })
 
-  test("another workspace's id, in every way", async () => {
+  test('rejects the id of another workspace in every operation', async () => {
     const { data } = await save({})
     const call = await tenant()
     const path = `${PATH}/${data.query_id}`
@@ -190,14 +190,14 @@ describe('what is refused', () => {
     expect((await api('GET', path)).data).toEqual(data)
   })
 
-  test('an id that is no UUID', async () => {
+  test('rejects an id that is not a UUID', async () => {
     const answer = await api('GET', `${PATH}/42`)
     expect(answer.error?.message).toContain('path.queryId')
   })
 })
 
-describe('a run', () => {
-  test('answers exactly what the query itself does', async () => {
+describe('running a saved query', () => {
+  test('returns exactly what the query returns', async () => {
     const query = 'select number, toString(number) as t from numbers({n:UInt8}) order by number desc'
     const { data } = await save({ query, params: { n: 3 } })
     const ran = await api('POST', `${PATH}/${data.query_id}/run`, {})
@@ -212,7 +212,7 @@ describe('a run', () => {
     ['csv', 'text/csv; charset=utf-8; header=present'],
     ['parquet', 'application/vnd.apache.parquet'],
     ['arrow', 'application/vnd.apache.arrow.stream'],
-  ])('answers in %s as the query itself does', async (format, contentType) => {
+  ])('returns %s exactly as the query does', async (format, contentType) => {
     const query = 'select number as n, toString(number) as t from numbers({n:UInt16}) order by n'
     const { data } = await save({ query, params: { n: 3 } })
     const bytes = async (path: string, body: object) => {
@@ -222,7 +222,7 @@ describe('a run', () => {
       expect(response.headers.get('x-complete-through')).toContain('.')
       return Buffer.from(await response.arrayBuffer())
     }
-    // More than a JSON answer may have: 12,000 rows.
+    // More rows than a JSON result may have.
     const params = { n: 12_000 }
     const ran = await bytes(`${PATH}/${data.query_id}/run`, { params })
     const asked = await bytes('/api/v1/query', { query, params })
@@ -231,14 +231,14 @@ describe('a run', () => {
     expect((await bytes(`${PATH}/${data.query_id}/run`, {})).length).toBeLessThan(ran.length)
   })
 
-  test('in a format that there is not is refused, and a query that fails is an error of the envelope', async () => {
+  test('rejects an unknown format, and returns a query failure in the envelope', async () => {
     const { data } = await save({ query: 'select throwIf({n:UInt8} = 1) as a', params: { n: 1 } })
     const path = `${PATH}/${data.query_id}/run`
     expect((await api('POST', path, { format: 'xml' })).error?.message).toContain('format')
     expect(verdict(await api('POST', path, { format: 'csv' }))).toBe('400 VALIDATION_ERROR')
   })
 
-  test('takes given values instead of the saved ones of their names', async () => {
+  test('overrides saved parameters with those of the request', async () => {
     const query = "select concat({a:String}, {b:String}, ifNull({c:Nullable(String)}, '-')) as v"
     const { data } = await save({ query, params: { a: 'a', b: 'b', c: 'c' } })
     const answered = async (body: object) => (await api('POST', `${PATH}/${data.query_id}/run`, body)).data.rows[0].v
@@ -249,7 +249,7 @@ describe('a run', () => {
     expect((await api('GET', `${PATH}/${data.query_id}`)).data.params).toEqual({ a: 'a', b: 'b', c: 'c' })
   })
 
-  test('sees what has just been acknowledged with wait_for, and no other workspace', async () => {
+  test('sees acknowledged events with wait_for, and none of another workspace', async () => {
     const { agentId: agent_id, agentKey: key } = await newAgent(api)
     const started = await api('POST', '/api/ingest/v1/run/start', { agent_id }, { key })
     const body = { run_id: started.data.run_id, events: [{ type: 'saved' }, { type: 'saved' }] }
@@ -269,14 +269,14 @@ describe('a run', () => {
     [{ params: { a: { b: 1 } } }, 'params'],
     [{ wait_for: -1 }, 'wait_for'],
     [{ params: { n: 'x' } }, 'query: '],
-  ])('of %j is refused by place', async (body, place) => {
+  ])('rejects %j, naming the field', async (body, place) => {
     const { data } = await save({ query: 'select {n:UInt8}', params: { n: 1 } })
     const answer = await api('POST', `${PATH}/${data.query_id}/run`, body)
     expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
     expect(answer.error?.message).toContain(place)
   })
 
-  test('is checked again: what the guard refuses does not run although it is stored', async () => {
+  test('checks the stored query again before it runs', async () => {
     const { data } = await save({})
     await onDatabase(
       (sql) => sql`
@@ -287,7 +287,7 @@ describe('a run', () => {
     expect(answer.error?.message).toContain('system.tables')
   })
 
-  test('spends the budget of queries, and managing them does not', async () => {
+  test('counts towards the query rate limit, managing saved queries does not', async () => {
     const service = await startTestService({ RATE_LIMIT_QUERIES_PER_MINUTE: '2' })
     const { data } = await service.api('POST', PATH, { name: 'a', query: 'select 1' })
     const run = () => service.api('POST', `${PATH}/${data.query_id}/run`, {})
@@ -299,7 +299,7 @@ describe('a run', () => {
 describe('Idempotency-Key', () => {
   const headers = { 'idempotency-key': 'save it' }
 
-  test('saves once and answers the same again', async () => {
+  test('creates one query and replays the response', async () => {
     const body = { name: 'only once', query: 'select 1' }
     const first = await api('POST', PATH, body, { headers })
     const again = await api('POST', PATH, body, { headers })
@@ -309,12 +309,12 @@ describe('Idempotency-Key', () => {
     expect(verdict(await api('POST', PATH, { ...body, name: 'other' }, { headers }))).toBe('409 CONFLICT')
   })
 
-  test('makes a call whose answer was lost answer as it would have, even at the limit', async () => {
+  test('a retry after a lost response returns the created query, even at the limit', async () => {
     const call = await tenant()
     const body = { name: 'last', query: 'select 1' }
     const first = await call('POST', PATH, body, { headers })
     await fill(first.data.query_id, SAVED_QUERIES_MAX)
-    // As a process leaves it that dies after the row was written and before the answer was.
+    // Simulates a crash between writing the row and storing the response.
     await onDatabase(
       (sql) => sql`
       update idempotency_keys set status = null, response = null where idem_key = 'save it'`,
@@ -325,7 +325,7 @@ describe('Idempotency-Key', () => {
   })
 })
 
-test('all of it is in the reference', async () => {
+test('all operations are in the OpenAPI document', async () => {
   const { paths, components } = JSON.parse((await api('GET', '/docs/json')).text)
   const of = (path: string) =>
     Object.entries<{ tags: string[] }>(paths[path]).map(([method, { tags }]) => [method, tags])
@@ -345,7 +345,7 @@ test('all of it is in the reference', async () => {
   expect(['query', ...Object.keys(RunSavedQuery.properties)].sort()).toEqual(asked.sort())
 })
 
-/** A query of a name that is free, unless the test wants one. */
+/** Saves a query, with a free name by default. */
 function save(body: object): Promise<Answer> {
   return api('POST', PATH, { name: `query ${named++}`, query: 'select 1', ...body })
 }
@@ -365,8 +365,8 @@ async function fill(queryId: string, count: number): Promise<void> {
   )
 }
 
-/** Holds every writer of saved queries up until all the calls are under way in Postgres, and lets them go together. */
-async function atTheSameTime(count: number, call: (i: number) => Promise<Answer>): Promise<Answer[]> {
+/** Blocks all writers of saved queries until all calls wait in Postgres, then releases them together. */
+async function runConcurrently(count: number, call: (i: number) => Promise<Answer>): Promise<Answer[]> {
   let answers: Promise<Answer[]> | undefined
   await onDatabase((sql) =>
     sql.begin(async (tx) => {

@@ -14,7 +14,7 @@ import { createVault, parseSecretsKey } from '../../src/secrets/vault.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Secrets of workspaces (docs/specification.md#secrets): write-only, sealed, gone with their workspace. */
+/** Secrets of workspaces (docs/specification.md#secrets): write-only, encrypted, erased with their workspace. */
 
 const PATH = '/api/v1/secrets'
 const VALUE = 'sk-live_4eC39HqLyjWDarjtT1zdp7dc/+=&"\\ü'
@@ -27,7 +27,7 @@ const logged: string[] = []
 const base = startRoutes()
 const seen: string[] = []
 
-/** The routes behind the guards of the service, with everything logged. */
+/** The secret routes behind the guards of the service, with debug logs captured. */
 function startRoutes(): string {
   const log = createLog('debug', (line) => void logged.push(line))
   const limits = { body_bytes: 1 << 20, json_depth: 64 }
@@ -38,7 +38,7 @@ function startRoutes(): string {
   return `http://127.0.0.1:${app.server!.port}`
 }
 
-/** Remembers every answer, headers included. */
+/** Records every response with its headers. */
 async function call(method: string, path: string, body?: unknown, key = owner.key) {
   const response = await fetch(`${base}${PATH}${path}`, {
     method,
@@ -63,7 +63,7 @@ async function missing(work: Promise<unknown>): Promise<string> {
 }
 
 describe('a secret', () => {
-  test('is set, set anew, listed by name and deleted; a deleted one is gone for the next call', async () => {
+  test('can be set, replaced, listed by name and deleted; a deleted secret is no longer filled in', async () => {
     const made = await put('API_KEY', VALUE)
     expect(made.status).toBe(200)
     expect(made.data).toEqual({ name: 'API_KEY', created_at: made.data.created_at, updated_at: made.data.created_at })
@@ -81,14 +81,14 @@ describe('a secret', () => {
     )
   })
 
-  test('is never read over HTTP', async () => {
+  test('cannot be read over HTTP', async () => {
     await put('HIDDEN', VALUE)
     expect((await call('GET', '/HIDDEN')).status).toBe(405)
     expect((await call('POST', '/HIDDEN', {})).status).toBe(405)
     expect((await call('GET', '')).text).not.toContain(VALUE)
   })
 
-  test('is the workspace’s alone', async () => {
+  test('belongs to one workspace', async () => {
     await put('SHARED_NAME', 'mine-of-the-owner')
     const other = await auth.newWorkspace()
     expect((await call('GET', '', undefined, other.key)).data.items).toEqual([])
@@ -99,7 +99,7 @@ describe('a secret', () => {
     expect((await filled('{{secret:SHARED_NAME}}', other.workspaceId)).headers.authorization).toBe('theirs')
   })
 
-  test('takes a workspace key, and no agent key', async () => {
+  test('requires a workspace key', async () => {
     const { key } = await auth.newAgentKey(await auth.newAgent())
     expect(verdict(await put('NAME', 'value', key))).toBe('403 FORBIDDEN')
     expect(verdict(await call('GET', '', undefined, key))).toBe('403 FORBIDDEN')
@@ -107,7 +107,7 @@ describe('a secret', () => {
   })
 
   test.each(['lower', '1NAME', '_NAME', 'NA-ME', 'NA%20ME', 'A'.repeat(65), 'N%C3%84ME', 'NAME.'])(
-    'cannot be called %s',
+    'rejects the name %s',
     async (name) => {
       for (const answer of [await put(name, 'value'), await call('DELETE', `/${name}`)]) {
         expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
@@ -128,7 +128,7 @@ describe('a secret', () => {
     [12345678, 'expected a string'],
     [null, 'expected a string'],
     [{ a: VALUE }, 'expected a string'],
-  ])('cannot be %p, and the refusal does not repeat it', async (value, problem) => {
+  ])('rejects the value %p without repeating it in the error', async (value, problem) => {
     const answer = await put('REFUSED', value)
     expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
     expect(answer.error.message).toStartWith('value: ')
@@ -136,24 +136,24 @@ describe('a secret', () => {
     expect(answer.text).not.toContain(typeof value === 'string' ? value.trim() : VALUE)
   })
 
-  test('needs a value and nothing else', async () => {
+  test('requires a value and no other field', async () => {
     expect((await call('PUT', '/NAME', {})).error.message).toBe('value: required')
     expect((await call('PUT', '/NAME', { value: VALUE, key: 1 })).error.message).toContain('key: unknown field')
     expect(verdict(await call('PUT', '/NAME', `{"value":"${'x'.repeat(10)}`))).toBe('400 VALIDATION_ERROR')
   })
 
-  test('may hold all that a header may', async () => {
+  test('can hold every character that a header can', async () => {
     const value = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => 33 + i), 9, 32, 128, 255)
     await put('ALL', value)
     expect((await filled('{{secret:ALL}}')).headers.authorization).toBe(value)
   })
 
-  test(`is one of ${SECRETS_MAX} at most; one that is there can still be changed`, async () => {
+  test(`is limited to ${SECRETS_MAX} per workspace; existing ones can still be replaced at the limit`, async () => {
     const { key, workspaceId } = await auth.newWorkspace()
     await sql`
       insert into secrets (workspace_id, name, sealed, key_id, created_at, updated_at)
       select ${workspaceId}, 'S' || i, '', '', now(), now() from generate_series(2, ${SECRETS_MAX}) i`
-    // Opens all connections of the pool, so that the calls do run side by side.
+    // Opens all connections of the pool, so that the calls run concurrently.
     await Promise.all(Array.from({ length: 8 }, () => sql`select pg_sleep(0.02)`))
     const racing = await Promise.all(Array.from({ length: 12 }, (_, i) => put(`RACE_${i}`, 'value', key)))
     expect(racing.map(verdict).sort()).toEqual(['200', ...Array(11).fill('409 CONFLICT')])
@@ -161,7 +161,7 @@ describe('a secret', () => {
   })
 })
 
-test('the list is paged, newest first', async () => {
+test('lists newest first, in pages', async () => {
   const { key } = await auth.newWorkspace()
   const names = ['B_FIRST', 'A_SECOND', 'C_THIRD', 'E_SAME', 'D_SAME']
   for (const name of names) {
@@ -182,7 +182,7 @@ test('the list is paged, newest first', async () => {
 })
 
 describe('a placeholder', () => {
-  test('may stand anywhere in the value of a header, more than once', async () => {
+  test('can appear anywhere in a header value, several times', async () => {
     await Promise.all([put('USER_NAME', 'alice'), put('PASS', 'wonderland')])
     const { headers } = await secrets.fill(owner.workspaceId, {
       'x-both': '{{secret:USER_NAME}}:{{ secret:PASS }} {{secret:PASS}}',
@@ -191,7 +191,7 @@ describe('a placeholder', () => {
     expect(headers).toEqual({ 'x-both': 'alice:wonderland wonderland', 'x-none': '{{NAME}} {secret:PASS} $1 $&' })
   })
 
-  test('makes no header longer than a server takes, whatever it repeats', async () => {
+  test('cannot make a header longer than the limit', async () => {
     await put('LONG', 'x'.repeat(8_192))
     expect((await filled(`${'y'.repeat(7_986)}{{secret:LONG}}`)).headers.authorization).toHaveLength(16_178)
     expect(await missing(filled('{{secret:LONG}}'.repeat(500)))).toBe(
@@ -199,16 +199,16 @@ describe('a placeholder', () => {
     )
   })
 
-  test('is filled once: a value is not looked into, nor are its dollar signs', async () => {
+  test('is filled once: placeholders and $ patterns in a value are not expanded', async () => {
     await put('OUTER', '{{secret:PASS}}$&$1')
     expect((await filled('x{{secret:OUTER}}')).headers.authorization).toBe('x{{secret:PASS}}$&$1')
   })
 
-  test.each(['UNKNOWN', 'lower', 'API-KEY', ''])('that names nothing (%p) is an error that says so', async (name) => {
+  test.each(['UNKNOWN', 'lower', 'API-KEY', ''])('with an unknown name (%p) is an error naming it', async (name) => {
     expect(await missing(filled(`Bearer {{secret:${name}}}`))).toContain(`secret ${name} does not exist`)
   })
 
-  test('costs no query where there is none', async () => {
+  test('without placeholders there is no database query', async () => {
     const offline = new SecretStore({ sql: undefined as never, clock, vault })
     const { headers, redact } = await filled('Bearer plain', owner.workspaceId, offline)
     expect(headers).toEqual({ authorization: 'Bearer plain' })
@@ -216,8 +216,8 @@ describe('a placeholder', () => {
   })
 })
 
-describe('in the database', () => {
-  test('a value is sealed: alike values differ, and no part of one is there', async () => {
+describe('at rest', () => {
+  test('a value is encrypted: equal values have different ciphertexts', async () => {
     await Promise.all([put('FIRST_COPY', VALUE), put('SECOND_COPY', VALUE)])
     const rows = await sql<{ name: string; sealed: Uint8Array }[]>`
       select name, sealed, secrets::text as whole from secrets where name like '%COPY'`
@@ -227,7 +227,7 @@ describe('in the database', () => {
       expect(JSON.stringify(rows)).not.toContain(form)
   })
 
-  test('a row that was moved, renamed or tampered with cannot be opened', async () => {
+  test('a moved, renamed or modified row cannot be decrypted', async () => {
     const other = await auth.newWorkspace()
     await put('ORIGINAL', VALUE)
     await sql`
@@ -248,7 +248,7 @@ describe('in the database', () => {
     expect(await missing(filled('{{secret:ORIGINAL}}'))).toContain(problem)
   })
 
-  test('the rows of a workspace go when it is erased', async () => {
+  test('erasing a workspace deletes its secrets', async () => {
     const { workspaceId, key } = await auth.newWorkspace()
     await put('DOOMED', VALUE, key)
     expect(await tablesHolding(sql, workspaceId)).toContain('secrets')
@@ -259,10 +259,10 @@ describe('in the database', () => {
   })
 })
 
-describe('the key', () => {
+describe('SECRETS_KEY', () => {
   const place = { workspaceId: mint.uuid(), name: 'NAME' }
 
-  test('is taken as base64 or hexadecimal digits, and nothing else; a refusal does not repeat it', () => {
+  test('accepts base64 or hexadecimal digits only, and the error does not repeat the value', () => {
     const bytes = randomBytes(32)
     for (const text of [bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex').toUpperCase()])
       expect(Buffer.compare(parseSecretsKey(text), bytes)).toBe(0)
@@ -278,7 +278,7 @@ describe('the key', () => {
       )
   })
 
-  test('of the configuration opens what it sealed, in any process, and leaves no file', async () => {
+  test('from the configuration decrypts in any process and writes no file', async () => {
     const dir = await temporaryDirectory()
     const key = randomBytes(32)
     const sealed = createVault({ key, dataDir: dir }).seal(VALUE, place)
@@ -287,7 +287,7 @@ describe('the key', () => {
     expect(readdirSync(dir)).toEqual([])
   })
 
-  test('is made in DATA_DIR when something is first sealed, for this user only, and found again', async () => {
+  test('is generated in DATA_DIR on first use, readable by the owner only, and reused', async () => {
     const dir = await temporaryDirectory()
     const first = createVault({ key: undefined, dataDir: dir })
     expect(readdirSync(dir)).toEqual([])
@@ -299,7 +299,7 @@ describe('the key', () => {
     expect(createVault({ key, dataDir: dir }).open(sealed, place)).toBe(VALUE)
   })
 
-  test('that is missing is not made for the sake of opening, and one that is damaged is not replaced', async () => {
+  test('is not generated for decrypting, and a damaged file is not replaced', async () => {
     const dir = await temporaryDirectory()
     expect(createVault({ key: undefined, dataDir: dir }).open(vault.seal(VALUE, place), place)).toBeNull()
     expect(readdirSync(dir)).toEqual([])
@@ -308,7 +308,7 @@ describe('the key', () => {
     expect(readFileSync(join(dir, 'secrets.key'), 'utf8')).toBe('damaged')
   })
 
-  test('that is another one now is an error that names the secret and what to do, until it is set again', async () => {
+  test('after a change of the key, a secret is an error that names it until it is set again', async () => {
     await put('ROTATED', VALUE)
     const changed = new SecretStore({ sql, clock, vault: createVault({ key: randomBytes(32), dataDir }) })
     expect(await missing(filled('{{secret:ROTATED}}', owner.workspaceId, changed))).toBe(
@@ -326,16 +326,16 @@ describe('redacting', () => {
     ['as it is', `x ${VALUE} y`],
     ['in JSON', JSON.stringify({ a: VALUE })],
     ['in a URL', `/?a=${encodeURIComponent(VALUE)}`],
-    ['in a URL, in small letters', encodeURIComponent(VALUE).replaceAll(/%../g, (each) => each.toLowerCase())],
+    ['in a URL, in lower case', encodeURIComponent(VALUE).replaceAll(/%../g, (each) => each.toLowerCase())],
     ['in a form', new URLSearchParams({ a: VALUE }).toString()],
     ['in a form, with spaces', new URLSearchParams({ a: 'pass word+/=?~' }).toString()],
     ['in base64', Buffer.from(VALUE).toString('base64')],
     ['in base64 without padding', Buffer.from(VALUE).toString('base64url')],
-    ['short, in base64', Buffer.from('abcd').toString('base64')],
-    ['after one byte', Buffer.from(`:${VALUE}`).toString('base64')],
-    ['after two bytes', Buffer.from(`a:${VALUE}`).toString('base64')],
-    ['after a name, before more', Buffer.from(`user:${VALUE}, and more`).toString('base64')],
-    ['as Latin-1', Buffer.from(`Bearer ${VALUE}`, 'latin1').toString('base64')],
+    ['in base64, short', Buffer.from('abcd').toString('base64')],
+    ['in base64, after one byte', Buffer.from(`:${VALUE}`).toString('base64')],
+    ['in base64, after two bytes', Buffer.from(`a:${VALUE}`).toString('base64')],
+    ['in base64, within other text', Buffer.from(`user:${VALUE}, and more`).toString('base64')],
+    ['in base64, as Latin-1', Buffer.from(`Bearer ${VALUE}`, 'latin1').toString('base64')],
   ])('finds a value %s', (_, text) => {
     const redacted = redact(text)
     expect(redacted).toContain('•••')
@@ -344,12 +344,12 @@ describe('redacting', () => {
     expect(bytes).not.toContain('HqLyjWDarjt')
   })
 
-  test('leaves everything else as it is', () => {
+  test('leaves other text unchanged', () => {
     expect(redact('nothing of the kind: abc YWJ %20')).toBe('nothing of the kind: abc YWJ %20')
   })
 })
 
-test('no answer and no line of the log has held a value', () => {
+test('no response and no log line of these tests contained a value', () => {
   expect(seen.length).toBeGreaterThan(100)
   expect(logged.length).toBeGreaterThan(50)
   for (const value of ['4eC39HqLyjWDarjtT1zdp7dc', 'mine-of-the-owner', 'wonderland', 'another value'])

@@ -5,7 +5,7 @@ import { type HostedAgent, newHostedAgent, untilStatus } from '../support/hosted
 import { type ModelServer, type ModelServerRequest, startModelServer } from '../support/model-server.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Sessions: memory of conversations, one turn at a time (docs/specification.md#sessions). */
+/** Sessions: conversation memory, with one run at a time (docs/specification.md#sessions). */
 
 const NO_ID = '00000000-0000-4000-8000-000000000000'
 
@@ -21,9 +21,9 @@ beforeAll(async () => {
 
 beforeEach(() => model.script(echo))
 
-/** Answers every message in capitals. */
+/** Answers every message in upper case. */
 const echo = ({ body }: ModelServerRequest) => ({ text: `${body.messages.at(-1)!.content}`.toUpperCase() })
-/** What the model was last asked, the prompt left out. */
+/** The messages of the last model request, without the system prompt. */
 const told = () =>
   model.requests
     .at(-1)!
@@ -37,7 +37,7 @@ const read = async (path: string) => (await service.api('GET', `/api/v1/sessions
 const messagesOf = async (id: string): Promise<string[]> =>
   (await read(`/${id}/messages`)).items.map(({ role, content }: Record<string, string>) => `${role}: ${content}`)
 
-/** A model that answers only once it may. */
+/** Makes the model wait. @returns a function that releases it */
 function held() {
   const gate = Promise.withResolvers<void>()
   model.script(async (request) => {
@@ -48,7 +48,7 @@ function held() {
 }
 
 describe('a session', () => {
-  test('remembers what was said, turn for turn, and nothing of other sessions', async () => {
+  test('remembers its messages in order, and none of other sessions', async () => {
     const first = await agent.invoke({ start_session: true, input: { message: 'one' } })
     const { session_id } = first.data
     await begin('elsewhere')
@@ -62,7 +62,7 @@ describe('a session', () => {
     expect(items[2]).toMatchObject({ run_id: first.data.run_id, session_id })
   })
 
-  test('has a record, and messages in the order in which they were said, in pages', async () => {
+  test('has a record, and lists messages in order, in pages', async () => {
     const id = await begin('one', { external_user_id: 'user-1' })
     const { data } = await say(id, 'two')
     expect(await read(`/${id}`)).toEqual({
@@ -89,14 +89,14 @@ describe('a session', () => {
     })
   })
 
-  test('remembers of a turn with tools what was asked and what came of it', async () => {
+  test('remembers input and final output of a run with tool calls', async () => {
     const id = await begin()
     model.script([{ text: 'Let me see', toolCalls: [{ name: 'none', arguments: {} }] }, { text: 'done' }])
     await say(id, 'two')
     expect(await messagesOf(id)).toEqual(['user: one', 'assistant: ONE', 'user: two', 'assistant: done'])
   })
 
-  test('remembers nothing of a turn that has failed, and goes on', async () => {
+  test('remembers nothing of a failed run, and can continue', async () => {
     model.script({ status: 400 })
     const failed = await agent.invoke({ start_session: true, input: { message: 'one' } })
     expect(failed.data.status).toBe('failed')
@@ -107,7 +107,7 @@ describe('a session', () => {
     expect(told()).toEqual(['two'])
   })
 
-  test('is named by the end of a stream', async () => {
+  test('is named in the last frame of a stream', async () => {
     const reader = await agent.stream({ start_session: true })
     const { data } = (await reader.all()).at(-1)!
     expect(data.session_id).toMatch(/^[0-9a-f-]{36}$/)
@@ -115,8 +115,8 @@ describe('a session', () => {
   })
 })
 
-describe('one turn at a time', () => {
-  test('others wait in the order in which they came, and see what was said before them', async () => {
+describe('one run at a time', () => {
+  test('other runs wait in order of arrival, and see the messages before them', async () => {
     const id = await begin()
     const release = held()
     const before = model.requests.length
@@ -146,7 +146,7 @@ describe('one turn at a time', () => {
     }
   })
 
-  test('a turn that waits is streamed from its beginning, and can be cancelled', async () => {
+  test('a waiting run can be streamed from its beginning, and can be cancelled', async () => {
     const id = await begin()
     const release = held()
     const holder = say(id, 'two')
@@ -164,7 +164,7 @@ describe('one turn at a time', () => {
     expect(await messagesOf(id)).toHaveLength(6)
   })
 
-  test('a turn that is cancelled gives the next one its turn', async () => {
+  test('cancelling the active run starts the next', async () => {
     const id = await begin()
     model.script({ hangs: true })
     const stuck = await say(id, 'two', { background: true })
@@ -188,7 +188,7 @@ describe('one turn at a time', () => {
 })
 
 describe('the end user of a session', () => {
-  test('stays the same: a turn of another one is refused; one that has none takes the first that is named', async () => {
+  test('cannot change; a session without one takes the first that is given', async () => {
     const id = await begin('one', { external_user_id: 'ada' })
     const { status, error } = await say(id, 'two', { external_user_id: 'eve' })
     expect(`${status} ${error!.code} ${error!.message}`).toBe(
@@ -201,7 +201,7 @@ describe('the end user of a session', () => {
     expect((await read(`/${open}`)).external_user_id).toBe('eve')
   })
 
-  test('finds their sessions, newest first', async () => {
+  test('filters the list, newest first', async () => {
     const user = `u-${crypto.randomUUID()}`
     const ids = [await begin('one', { external_user_id: user }), await begin('two', { external_user_id: user })]
     const listed = async (query: string) => {
@@ -216,17 +216,17 @@ describe('the end user of a session', () => {
   })
 })
 
-describe('nobody else', () => {
-  test('can go on with a session or read it: not another agent, nor another workspace', async () => {
+describe('access', () => {
+  test('another agent or workspace can neither continue nor read a session', async () => {
     const id = await begin()
     const other = await newHostedAgent(service)
     const tenant = await newTenant(service)
-    const refusal = async (call: ReturnType<TestService['api']>) => {
+    const rejection = async (call: ReturnType<TestService['api']>) => {
       const { status, error } = await call
       return `${status} ${error?.code}`
     }
-    expect(await refusal(other.invoke({ session_id: id }))).toBe('404 NOT_FOUND')
-    expect(await refusal((await newHostedAgent(tenant)).invoke({ session_id: id }))).toBe('404 NOT_FOUND')
+    expect(await rejection(other.invoke({ session_id: id }))).toBe('404 NOT_FOUND')
+    expect(await rejection((await newHostedAgent(tenant)).invoke({ session_id: id }))).toBe('404 NOT_FOUND')
     for (const [method, path] of [
       ['GET', ''],
       ['GET', '/messages'],
@@ -234,19 +234,19 @@ describe('nobody else', () => {
     ] as const) {
       const call = (key?: string) =>
         service.api(method, `/api/v1/sessions/${id}${path}`, undefined, key === undefined ? {} : { key })
-      expect(await refusal(call(tenant.workspaceKey))).toBe('404 NOT_FOUND')
-      expect(await refusal(call(other.agentKey))).toBe('403 FORBIDDEN')
-      expect(await refusal(service.api(method, `/api/v1/sessions/${NO_ID}${path}`))).toBe('404 NOT_FOUND')
-      expect(await refusal(service.api(method, `/api/v1/sessions/x${path}`))).toBe('400 VALIDATION_ERROR')
+      expect(await rejection(call(tenant.workspaceKey))).toBe('404 NOT_FOUND')
+      expect(await rejection(call(other.agentKey))).toBe('403 FORBIDDEN')
+      expect(await rejection(service.api(method, `/api/v1/sessions/${NO_ID}${path}`))).toBe('404 NOT_FOUND')
+      expect(await rejection(service.api(method, `/api/v1/sessions/x${path}`))).toBe('400 VALIDATION_ERROR')
     }
     const list = (key: string, query = '') => service.api('GET', `/api/v1/sessions${query}`, undefined, { key })
     expect((await list(tenant.workspaceKey)).data.items).toEqual([])
     expect((await list(other.agentKey)).data.items).toEqual([])
-    expect(await refusal(list(other.agentKey, `?agent_id=${agent.agentId}`))).toBe('403 FORBIDDEN')
+    expect(await rejection(list(other.agentKey, `?agent_id=${agent.agentId}`))).toBe('403 FORBIDDEN')
     expect((await list(agent.agentKey)).data.items.length).toBeGreaterThan(0)
   })
 
-  test.each(['?user=x', '?limit=0', '?cursor=x', '?agent_id=x'])('a list of %s is refused', async (query) => {
+  test.each(['?user=x', '?limit=0', '?cursor=x', '?agent_id=x'])('rejects a list with %s', async (query) => {
     const { status, error } = await service.api('GET', `/api/v1/sessions${query}`)
     expect(`${status} ${error!.code}`).toBe('400 VALIDATION_ERROR')
     expect(error!.message).toContain(query.slice(1).split('=')[0]!)
@@ -256,7 +256,7 @@ describe('nobody else', () => {
 describe('deleting a session', () => {
   const remove = (id: string) => service.api('DELETE', `/api/v1/sessions/${id}`)
 
-  test('forgets it, once; its runs stay', async () => {
+  test('removes it and keeps its runs', async () => {
     const { data } = await agent.invoke({ start_session: true })
     const id = data.session_id
     expect((await remove(id)).data).toEqual({ session_id: id, deleted: true })
@@ -265,7 +265,7 @@ describe('deleting a session', () => {
     expect((await service.api('GET', `/api/v1/runs/${data.run_id}`)).data.session_id).toBe(id)
   })
 
-  test('ends those that wait for their turn; whoever has it goes on and is remembered nowhere', async () => {
+  test('cancels waiting runs; the active run completes and is not remembered', async () => {
     const id = await begin()
     const release = held()
     const holder = await say(id, 'two', { background: true })

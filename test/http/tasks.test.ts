@@ -17,7 +17,7 @@ const taskOf = async (id: string, run_id = run) =>
   (await app.read(`runs/${run_id}/tasks?limit=200`)).data.items.find((task: { id: string }) => task.id === id)
 
 describe('POST tasks', () => {
-  test('creates a task with whatever status it is first seen in', async () => {
+  test('creates a task with any initial status', async () => {
     for (const status of TASK_STATUSES) {
       const id = crypto.randomUUID()
       const answer = await report({ id: id.toUpperCase(), status })
@@ -44,7 +44,7 @@ describe('POST tasks', () => {
     }
   }
 
-  test('fields left out of a later call keep their value, to the last character', async () => {
+  test('fields omitted in a later call keep their exact value', async () => {
     const id = crypto.randomUUID()
     const parent_task_id = crypto.randomUUID()
     const input = '{"big":12345678901234567890,"nul":"\\u0000"}'
@@ -63,7 +63,7 @@ describe('POST tasks', () => {
     })
   })
 
-  test('reports of one task that arrive at the same moment apply one after the other', async () => {
+  test('applies concurrent reports of one task one after the other', async () => {
     const id = crypto.randomUUID()
     const statuses = ['pending', 'running', 'running', 'completed', 'failed', 'running', 'completed'] as const
     const answers = await Promise.all(statuses.map((status, index) => report({ id, status, name: `${index}` })))
@@ -79,7 +79,7 @@ describe('POST tasks', () => {
     })
   })
 
-  test('a task of a run that has ended is stored, and the run stays ended', async () => {
+  test('stores a task of an ended run, which stays ended', async () => {
     const ended = await app.start()
     await app.ingest('run/complete', { run_id: ended })
     const answer = await report({ status: 'completed' }, ended)
@@ -87,13 +87,13 @@ describe('POST tasks', () => {
     expect((await app.read(`runs/${ended}`)).data.status).toBe('completed')
   })
 
-  test('the same task id in two runs is two tasks', async () => {
+  test('the same task id in two runs makes two tasks', async () => {
     const id = crypto.randomUUID()
     expect((await report({ id, status: 'completed' })).data.created).toBe(true)
     expect((await report({ id, status: 'pending' }, await app.start())).data.created).toBe(true)
   })
 
-  test('a run of another agent is FORBIDDEN, of another workspace or none NOT_FOUND', async () => {
+  test('a run of another agent is FORBIDDEN; one of another workspace or an unknown one is NOT_FOUND', async () => {
     const siblings = await app.start({}, await app.newAgent(app.workspace.workspaceId))
     const theirs = await app.start({}, await app.newAgent((await app.newWorkspace()).workspaceId))
     expect(verdict(await report({}, siblings))).toBe('403 FORBIDDEN')
@@ -108,22 +108,26 @@ describe('POST tasks', () => {
       { status: 'done' },
       'task.status: expected one of pending, running, completed, failed, skipped; got "done"',
     ],
-    ['an id that is no uuid', { id: 't1' }, 'task.id: expected a UUID; got "t1"'],
+    ['an id that is not a UUID', { id: 't1' }, 'task.id: expected a UUID; got "t1"'],
     [
       'an unknown field',
       { result: {} },
       'task.result: unknown field; expected only id, name, status, input, output, error_message, parent_task_id, started_at, completed_at',
     ],
     ['an empty name', { name: '' }, 'task.name: expected at least 1 character; got ""'],
-    ['too long a name', { name: 'x'.repeat(21) }, `task.name: expected at most 20 characters; got "${'x'.repeat(21)}"`],
-    ['an input that is no object', { input: 'x' }, 'task.input: expected a JSON object; got "x"'],
+    [
+      'a name that is too long',
+      { name: 'x'.repeat(21) },
+      `task.name: expected at most 20 characters; got "${'x'.repeat(21)}"`,
+    ],
+    ['an input that is not an object', { input: 'x' }, 'task.input: expected a JSON object; got "x"'],
     ['no name', { name: undefined }, 'task.name: required'],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the place', async (_, task, message) => {
+  test.each(refused)('%s is a VALIDATION_ERROR that names the field', async (_, task, message) => {
     expect((await report(task)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 
-  test('input and output over their limits are PAYLOAD_TOO_LARGE', async () => {
+  test('input and output over the limit are PAYLOAD_TOO_LARGE', async () => {
     expect((await report({ input: { x: 'x'.repeat(2_000) } })).error?.message).toStartWith(
       'task.input: expected at most 2000 bytes',
     )
@@ -135,7 +139,7 @@ describe('POST tasks', () => {
 })
 
 describe('GET /runs/:runId/tasks', () => {
-  test('lists the tasks of the run, newest first, page by page', async () => {
+  test('lists the tasks of the run newest first, in pages', async () => {
     const of = await app.start()
     const ids: string[] = []
     for (let index = 0; index < 7; index++) {
@@ -158,7 +162,7 @@ describe('GET /runs/:runId/tasks', () => {
     expect(times).toEqual(times.toSorted().reverse())
   })
 
-  test('an agent key reads the tasks of its own runs only', async () => {
+  test("an agent key can read only the tasks of its agent's runs", async () => {
     const sibling = await app.newAgent(app.workspace.workspaceId)
     expect((await app.read(`runs/${run}/tasks`, app.agent.key)).status).toBe(200)
     expect(verdict(await app.read(`runs/${run}/tasks`, sibling.key))).toBe('403 FORBIDDEN')

@@ -6,7 +6,7 @@ import { bootstrapWorkspace } from '../../src/workspaces/bootstrap.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type AuthApp, authApp, OPERATOR_TOKEN, verdict } from './auth-app.ts'
 
-/** Workspaces and their operator (docs/specification.md#operator). */
+/** Workspaces and the operator API (docs/specification.md#operator). */
 
 let app: AuthApp
 
@@ -23,14 +23,14 @@ describe('operator routes', () => {
     ['PATCH', `/api/v1/workspaces/${crypto.randomUUID()}`],
   ] as const
 
-  test('without OPERATOR_TOKEN they answer 404, whatever is sent', async () => {
+  test('are 404 without OPERATOR_TOKEN, whatever key is sent', async () => {
     const closed = await authApp({ operatorToken: undefined })
     for (const [method, path] of routes)
       for (const key of [undefined, 'undefined', OPERATOR_TOKEN, closed.owner.key])
         expect(verdict(await closed.call(method, path, { key }))).toBe('404 NOT_FOUND')
   })
 
-  test('take the operator token and nothing else', async () => {
+  test('accept only the operator token', async () => {
     for (const [method, path] of routes)
       for (const key of [undefined, 'x', `${OPERATOR_TOKEN}x`, OPERATOR_TOKEN.slice(1), app.owner.key])
         expect(verdict(await app.call(method, path, { key }))).toBe('401 UNAUTHENTICATED')
@@ -39,7 +39,7 @@ describe('operator routes', () => {
 })
 
 describe('POST /api/v1/workspaces', () => {
-  test('makes a tenant with a workspace key that works', async () => {
+  test('creates a workspace with a working key', async () => {
     const { status, data } = await operator('POST', '/api/v1/workspaces', { name: 'acme' })
     expect(status).toBe(200)
     expect(data).toEqual({
@@ -56,12 +56,12 @@ describe('POST /api/v1/workspaces', () => {
     expect(caller.data).toMatchObject({ workspaceId: data.workspace_id, keyId: data.key_id, type: 'workspace' })
   })
 
-  test('refuses a missing, empty or unknown field', async () => {
+  test('rejects a missing, empty or unknown field', async () => {
     for (const body of [{}, { name: '' }, { name: 'a', status: 'active' }, { name: 'x'.repeat(201) }])
       expect(verdict(await operator('POST', '/api/v1/workspaces', body))).toBe('400 VALIDATION_ERROR')
   })
 
-  test('repeated with its Idempotency-Key it makes one', async () => {
+  test('a retry with the same Idempotency-Key creates one workspace', async () => {
     const call = () =>
       app.call('POST', '/api/v1/workspaces', {
         key: OPERATOR_TOKEN,
@@ -80,7 +80,7 @@ describe('POST /api/v1/workspaces', () => {
 })
 
 describe('GET /api/v1/workspaces', () => {
-  test('lists all, newest first, in pages', async () => {
+  test('lists all workspaces newest first, in pages', async () => {
     const made: string[] = []
     for (let i = 0; i < 3; i++) made.unshift((await app.newWorkspace()).workspaceId)
     const first = await operator('GET', '/api/v1/workspaces?limit=2')
@@ -99,7 +99,7 @@ describe('GET /api/v1/workspaces', () => {
 })
 
 describe('PATCH /api/v1/workspaces/:workspaceId', () => {
-  test('renames', async () => {
+  test('renames the workspace', async () => {
     const { workspaceId } = await app.newWorkspace()
     app.clock.aheadMs += 1_000
     const { data } = await operator('PATCH', `/api/v1/workspaces/${workspaceId.toUpperCase()}`, { name: 'new name' })
@@ -109,7 +109,7 @@ describe('PATCH /api/v1/workspaces/:workspaceId', () => {
     expect(unchanged.data).toEqual(data)
   })
 
-  test('says how long events are kept, and takes that back', async () => {
+  test('sets and clears retention_days', async () => {
     const { workspaceId } = await app.newWorkspace()
     const path = `/api/v1/workspaces/${workspaceId}`
     app.clock.aheadMs += 1_000
@@ -123,7 +123,7 @@ describe('PATCH /api/v1/workspaces/:workspaceId', () => {
       expect(verdict(await operator('PATCH', path, { retention_days }))).toBe('400 VALIDATION_ERROR')
   })
 
-  test('suspends and reactivates: its keys are FORBIDDEN meanwhile, the next request already', async () => {
+  test('suspends and reactivates; while suspended its keys are FORBIDDEN from the next request on', async () => {
     const tenant = await app.newWorkspace()
     const agent = await app.newAgentKey(await app.newAgent({}, tenant.key), tenant.key)
     const path = `/api/v1/workspaces/${tenant.workspaceId}`
@@ -145,7 +145,7 @@ describe('PATCH /api/v1/workspaces/:workspaceId', () => {
     expect(verdict(await app.call('GET', '/reading', { key: tenant.key }))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('no workspace: NOT_FOUND; rubbish: VALIDATION_ERROR', async () => {
+  test('an unknown workspace is NOT_FOUND, and invalid input is a VALIDATION_ERROR', async () => {
     for (const body of [{ name: 'a' }, { status: 'suspended' }])
       expect(verdict(await operator('PATCH', `/api/v1/workspaces/${crypto.randomUUID()}`, body))).toBe('404 NOT_FOUND')
     for (const body of [{ status: 'gone' }, { name: null }, { id: 1 }])
@@ -156,11 +156,11 @@ describe('PATCH /api/v1/workspaces/:workspaceId', () => {
   })
 })
 
-describe('a key for an owner who lost theirs', () => {
+describe('POST /api/v1/workspaces/:workspaceId/keys', () => {
   const make = (id: string, body: unknown, headers = {}) =>
     app.call('POST', `/api/v1/workspaces/${id}/keys`, { key: OPERATOR_TOKEN, body, headers })
 
-  test('is a workspace key of that workspace, and works at once', async () => {
+  test('creates a working workspace key when the owner has none left', async () => {
     const tenant = await app.newWorkspace()
     await app.call('POST', `/api/v1/keys/${tenant.keyId}/revoke`, { key: tenant.key, body: {} })
     const { status, data } = await make(tenant.workspaceId.toUpperCase(), { name: 'regained' })
@@ -169,7 +169,7 @@ describe('a key for an owner who lost theirs', () => {
     expect(listed.data.items.map((each: { key_id: string }) => each.key_id)).toEqual([data.key_id, tenant.keyId])
   })
 
-  test('needs neither name nor expiry, and a repeat with an Idempotency-Key is the same key', async () => {
+  test('needs neither name nor expiry, and a retry with the same Idempotency-Key returns the same key', async () => {
     const tenant = await app.newWorkspace()
     const headers = { 'idempotency-key': 'regain' }
     const first = await make(tenant.workspaceId, {}, headers)
@@ -178,7 +178,7 @@ describe('a key for an owner who lost theirs', () => {
     expect([first.data.name, first.data.expires_at]).toEqual([null, null])
   })
 
-  test('is refused to everybody else, for no workspace, and for a time that has passed', async () => {
+  test('rejects other keys, unknown workspaces and past expiries', async () => {
     const tenant = await app.newWorkspace()
     const path = `/api/v1/workspaces/${tenant.workspaceId}/keys`
     expect(verdict(await app.call('POST', path, { key: tenant.key, body: {} }))).toBe('401 UNAUTHENTICATED')
@@ -191,11 +191,11 @@ describe('a key for an owner who lost theirs', () => {
   })
 })
 
-describe('the first start', () => {
+describe('the first startup', () => {
   const keysOf = (sql: Awaited<ReturnType<typeof freshDatabase>>['sql']) =>
     sql`select hash, workspaces.name, type from api_keys join workspaces using (workspace_id)`
 
-  test('makes workspace default with one fresh key, and a second start makes nothing', async () => {
+  test('creates the workspace default with one new key; a second startup creates nothing', async () => {
     const { sql } = await freshDatabase()
     const deps = { sql, clock: systemClock, mint, key: undefined }
     const first = await bootstrapWorkspace(deps)
@@ -207,7 +207,7 @@ describe('the first start', () => {
     expect(hashKey(first.freshKey!).equals(rows[0]!.hash)).toBe(true)
   })
 
-  test('takes BOOTSTRAP_WORKSPACE_KEY, and does not tell it again', async () => {
+  test('uses BOOTSTRAP_WORKSPACE_KEY, and does not return it', async () => {
     const { sql } = await freshDatabase()
     const { text } = mintToken('workspace')
     const first = await bootstrapWorkspace({ sql, clock: systemClock, mint, key: text })
@@ -217,7 +217,7 @@ describe('the first start', () => {
     expect(hashKey(text).equals(rows[0]!.hash)).toBe(true)
   })
 
-  test('says of a BOOTSTRAP_WORKSPACE_KEY that comes too late that it is ignored, unless it works', async () => {
+  test('reports a later BOOTSTRAP_WORKSPACE_KEY as ignored unless the key works', async () => {
     const { sql } = await freshDatabase()
     const start = (key: string | undefined) => bootstrapWorkspace({ sql, clock: systemClock, mint, key })
     const { text } = mintToken('workspace')
@@ -230,7 +230,7 @@ describe('the first start', () => {
     expect(await ignored(text)).toBe(true)
   })
 
-  test('of two processes that start together one makes it', async () => {
+  test('concurrent startups create one workspace', async () => {
     const { sql } = await freshDatabase()
     const start = () => bootstrapWorkspace({ sql, clock: systemClock, mint, key: undefined })
     const made = await Promise.all([start(), start(), start(), start()])

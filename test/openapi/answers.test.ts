@@ -8,8 +8,8 @@ import { OPERATOR_TOKEN } from '../support/service.ts'
 import { Checker, type Document, readDocument } from './document.ts'
 
 /**
- * Real requests and answers of every operation against the document: what is sent matches the schema of the body, and
- * what comes back has a status that the document names and matches its schema, with no member that it does not know.
+ * Checks real requests and responses of every operation against the document: request bodies match their schema, and each
+ * response has a documented status, matches its schema and has no undocumented member.
  */
 
 let rig: HostedRig
@@ -17,7 +17,7 @@ let document: Document
 let checker: Checker
 const seen = new Map<string, Set<number>>()
 
-/** Asked by no test here, each for a reason. */
+/** Operations not tested here, each with a reason. */
 const LEFT_OUT: readonly string[] = []
 
 beforeAll(async () => {
@@ -27,18 +27,18 @@ beforeAll(async () => {
 })
 
 interface Request {
-  /** Values of the path's parameters, in order. */
+  /** Values of the path parameters, in order. */
   readonly path?: readonly string[]
   readonly query?: string
   readonly body?: unknown
   readonly key?: string | null
   readonly headers?: Record<string, string>
   readonly status?: number
-  /** The body does not match its schema, and is taken all the same. */
+  /** The body does not match its schema but is accepted. */
   readonly isWrong?: boolean
 }
 
-/** Calls an operation, and checks both ways. @returns the data */
+/** Calls an operation and checks request and response. @returns the data */
 async function call(operationId: string, request: Request = {}) {
   const { path: values = [], query = '', body, key, headers, status = 200, isWrong = false } = request
   const { path, method, operation } = document.operations.get(operationId)!
@@ -74,7 +74,7 @@ function checkAnswer(operationId: string, { status, headers, text }: Answer): vo
     checker.check(JSON.parse(text), 'paths', path, method, 'responses', `${status}`, 'content', type, 'schema')
 }
 
-/** The frames of an event stream against what the operation says of them. */
+/** Checks the frames of an event stream against the operation. */
 function checkFrames(operationId: string, status: number, frames: readonly { event: string; data: unknown }[]): void {
   const { path, method } = document.operations.get(operationId)!
   seen.set(operationId, (seen.get(operationId) ?? new Set()).add(status))
@@ -104,7 +104,7 @@ test('keys and workspaces', async () => {
   await call('eraseWorkspace', { path: [workspace_id], ...operator })
 })
 
-test('agents, what they report, and what is read of it', async () => {
+test('agents, ingest, and reading runs', async () => {
   const { agent_id } = await call('createAgent', { body: { name: 'a', metadata: { a: 1 }, stale_after_seconds: 60 } })
   const agent = [agent_id]
   await call('listAgents', { query: 'runtime_type=external&limit=5' })
@@ -145,15 +145,15 @@ test('agents, what they report, and what is read of it', async () => {
   await call('archiveAgent', { path: agent })
 })
 
-test('hosted agents: answers, pauses, sessions, streams', async () => {
+test('hosted agents: invoke, pauses, sessions, streams', async () => {
   const { service, tools } = rig
   await call('setSecret', { path: ['TOKEN'], body: { value: 'secret' } })
   await call('listSecrets')
   const tool = tools.tool('pay', { requires_approval: true })
   const turns = [callTurn(['pay', { n: 1 }]), { text: 'paid' }]
-  const careful = await rig.agent(service, turns, { tools: [tool], output_schema: null, temperature: 0.5 })
-  await call('getAgent', { path: [careful.agentId] })
-  const paused = async (body = {}) => call('invokeAgent', { path: [careful.agentId], body, status: 202 })
+  const approvalAgent = await rig.agent(service, turns, { tools: [tool], output_schema: null, temperature: 0.5 })
+  await call('getAgent', { path: [approvalAgent.agentId] })
+  const paused = async (body = {}) => call('invokeAgent', { path: [approvalAgent.agentId], body, status: 202 })
   const first = await paused({ input: { message: 'm' }, start_session: true, external_user_id: 'u' })
   const { approval_id } = first.awaiting_approval
   await call('getRun', { path: [first.run_id] })
@@ -163,17 +163,17 @@ test('hosted agents: answers, pauses, sessions, streams', async () => {
   const second = await paused()
   await call('rejectCall', { path: [second.awaiting_approval.approval_id], body: { comment: 'no' } })
   await call('listApprovals', { query: 'status=approved' })
-  const sessions = await call('listSessions', { query: `agent_id=${careful.agentId}` })
+  const sessions = await call('listSessions', { query: `agent_id=${approvalAgent.agentId}` })
   const session = [sessions.items[0].session_id]
   await call('getSession', { path: session })
   await call('listSessionMessages', { path: session })
   await call('deleteSession', { path: session })
 
   const QUESTION = { question: 'Which?', options: ['a', 'b'] }
-  const curious = await rig.agent(service, [callTurn(['request_input', QUESTION]), { text: 'ok' }], {
+  const askingAgent = await rig.agent(service, [callTurn(['request_input', QUESTION]), { text: 'ok' }], {
     allow_input_requests: true,
   })
-  const asked = await call('invokeAgent', { path: [curious.agentId], body: {}, status: 202 })
+  const asked = await call('invokeAgent', { path: [askingAgent.agentId], body: {}, status: 202 })
   await call('getRun', { path: [asked.run_id] })
   const request = [asked.awaiting_input.request_id]
   await call('getInputRequest', { path: request })
@@ -191,7 +191,12 @@ test('hosted agents: answers, pauses, sessions, streams', async () => {
   await call('deleteSecret', { path: ['TOKEN'] })
   await call('deleteSecret', { path: ['TOKEN'], status: 404 })
 
-  const streams = [await plain.stream(), await broken.stream(), await careful.stream(), await curious.stream()]
+  const streams = [
+    await plain.stream(),
+    await broken.stream(),
+    await approvalAgent.stream(),
+    await askingAgent.stream(),
+  ]
   for (const stream of streams) checkFrames('invokeAgent', 200, await stream.all())
   const events = streams.flatMap(({ frames }) => frames.map(({ event }) => event))
   const followed = await OutputReader.ofRun(service, first.run_id)
@@ -220,7 +225,7 @@ describe('feeds', () => {
     const last = lines.findLast((line) => line.startsWith('id: '))!.slice(4)
     await call('streamRun', { path: [run_id], headers: { 'last-event-id': last }, status: 204 })
 
-    // A cursor of another journal: what it stands for is lost, and the stream says so before it goes on.
+    // A cursor of another journal cannot be resumed, so the stream starts with a gap.
     const path = `/api/v1/stream?run_id=${run_id}&kind=event&kind=run&after=another.1`
     const stream = await LiveStream.open(rig.service, path)
     await stream.until(() => stream.frames.some(({ event }) => event === 'gap'))
@@ -261,7 +266,7 @@ function framesOf(lines: readonly string[]): { event: string; data: unknown }[] 
   )
 }
 
-test('SQL, saved queries, and the interface of ClickHouse', async () => {
+test('SQL, saved queries and the ClickHouse interface', async () => {
   await call('getQuerySchema')
   const query = 'SELECT {n:Int64} AS n, [1] AS list'
   await call('runQuery', { body: { query, params: { n: 1 }, wait_for: 0 } })
@@ -286,7 +291,7 @@ test('health, metrics and limits', async () => {
   for (const id of ['getHealth', 'getReadiness', 'getMetrics', 'getLimits']) await call(id, { key: null })
 })
 
-test('every operation was asked, and answered with success', () => {
+test('every operation was called successfully', () => {
   const ids = [...document.operations.keys()]
   const succeeded = (id: string) => [...(seen.get(id) ?? [])].some((status) => status < 300)
   expect(ids.filter((id) => !succeeded(id))).toEqual([...LEFT_OUT])

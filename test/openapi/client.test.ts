@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** `openapi-typescript` and `openapi-fetch` make a client of the document that compiles under `strict`, and works. */
+/** A client generated with `openapi-typescript` and `openapi-fetch` compiles under `strict` and works. */
 
 const ROOT = join(import.meta.dir, '..', '..')
 
 /**
- * The generator builds its text with the API of TypeScript, which TypeScript 7 does not have: it gets that of 6. In a
- * process of its own, where nothing else asks for TypeScript.
+ * The generator needs the compiler API of TypeScript 6, which TypeScript 7 does not have. It runs in its own process, where
+ * the `typescript` module is replaced.
  */
 const GENERATE = `
 import typescript from '@typescript/typescript6'

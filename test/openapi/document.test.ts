@@ -3,32 +3,32 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import packageJson from '../../package.json' with { type: 'json' }
 import { newAgent } from '../support/api.ts'
 import { OPERATOR_TOKEN, startTestService } from '../support/service.ts'
-import { eachSchema, type Place, readDocument, type Schema } from './document.ts'
+import { type Endpoint, eachSchema, readDocument, type Schema } from './document.ts'
 
-/** What `GET /docs/json` says of the API as a whole. `answers.test.ts` holds it against real answers. */
+/** The document at `GET /docs/json` as a whole. `answers.test.ts` compares it with real responses. */
 
 const service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '0' })
 const { json, operations } = await readDocument(service)
-const places = [...operations.values()]
-const hasEnvelope = ({ operation }: Place) => operation.responses.default === undefined
+const endpoints = [...operations.values()]
+const hasEnvelope = ({ operation }: Endpoint) => operation.responses.default === undefined
 
-test('a validator of other people accepts the document', async () => {
+test('an independent validator accepts the document', async () => {
   const { valid, errors } = await new Validator().validate(structuredClone(json))
   expect(errors).toBeUndefined()
   expect(valid).toBe(true)
   expect(json).toMatchObject({ openapi: '3.1.0', info: { version: packageJson.version } })
 })
 
-test('operation ids are stable: clients made from the document call operations by them', () => {
-  const ids = places.map(({ operation }) => operation.operationId)
+test('operation ids are stable, as generated clients use them', () => {
+  const ids = endpoints.map(({ operation }) => operation.operationId)
   expect(ids.toSorted()).toEqual(OPERATION_IDS)
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('every operation has a summary, a description, a known tag, and says which key it takes', () => {
+test('every operation has a summary, a description, a known tag and its accepted keys', () => {
   const tags: readonly string[] = json.tags.map(({ name }: { name: string }) => name)
   const schemes = Object.keys(json.components.securitySchemes)
-  for (const { operation } of places) {
+  for (const { operation } of endpoints) {
     const { operationId, summary, description, security } = operation
     expect(summary?.length, operationId).toBeGreaterThan(5)
     expect(description?.length, operationId).toBeGreaterThan(10)
@@ -36,11 +36,11 @@ test('every operation has a summary, a description, a known tag, and says which 
     expect(security, operationId).toBeArray()
     for (const name of security!.flatMap(Object.keys)) expect(schemes, operationId).toContain(name)
   }
-  expect(new Set(places.flatMap(({ operation }) => operation.tags))).toEqual(new Set(tags))
+  expect(new Set(endpoints.flatMap(({ operation }) => operation.tags))).toEqual(new Set(tags))
 })
 
-test('every answer in JSON is in the envelope, and every error is the one of its status', () => {
-  for (const { operation, path } of places.filter(hasEnvelope)) {
+test('every JSON response uses the envelope, and every error is a shared component', () => {
+  for (const { operation, path } of endpoints.filter(hasEnvelope)) {
     const { operationId, responses } = operation
     expect(Object.keys(responses), operationId).toContain('500')
     for (const [status, { $ref, content }] of Object.entries(responses)) {
@@ -53,13 +53,13 @@ test('every answer in JSON is in the envelope, and every error is the one of its
   }
 })
 
-test('every property, every parameter and every enum among the components is described', () => {
+test('every property and parameter has a description', () => {
   const bare: string[] = []
   const isDescribed = (schema: Schema): boolean =>
     typeof schema?.description === 'string' || (schema?.$ref !== undefined && isDescribed(resolved(schema.$ref)))
   eachSchema(json, (schema, path) => {
     if (path.endsWith('/properties')) return
-    // The data of an envelope is what the operation says it answers.
+    // The operation itself describes the data of an envelope.
     for (const [name, member] of Object.entries(schema.properties ?? {}))
       if (!isDescribed(member) && !path.endsWith('application/json/schema')) bare.push(`${path}/${name}`)
     if (schema.in !== undefined && schema.name !== undefined && !isDescribed(schema))
@@ -68,7 +68,7 @@ test('every property, every parameter and every enum among the components is des
   expect(bare).toEqual([])
 })
 
-test('an integer is an integer, an enum names its values, a record says what it holds', () => {
+test('numbers are not also strings, and no schema uses generator-specific formats or patternProperties', () => {
   const wrong: string[] = []
   eachSchema(json, (schema, path) => {
     const types = [schema.type, ...(schema.anyOf ?? []).map(({ type }: Schema) => type)].flat()
@@ -80,10 +80,10 @@ test('an integer is an integer, an enum names its values, a record says what it 
   expect(wrong).toEqual([])
 })
 
-/** What may be a number or text: positions and values of SQL parameters. */
+/** Schemas that may be a number or a string: positions and values of SQL parameters. */
 const EITHER = ['/wait_for', '/after', '/SqlScalar']
 
-test('what clients share has a name, and every name is used', () => {
+test('shared schemas are named components, and every component is used', () => {
   const text = JSON.stringify(json)
   const unused = Object.keys(json.components.schemas).filter((name) => !text.includes(`#/components/schemas/${name}"`))
   expect(unused).toEqual(['LiveClientMessage', 'LiveServerMessage'].filter((name) => unused.includes(name)))
@@ -95,7 +95,7 @@ const NAMED = [
   ...['Session', 'Task', 'Workspace', 'Error', 'StartRun', 'AppendEvents', 'InvokeAgent', 'RunQuery', 'QueryAnswer'],
 ]
 
-test('the messages of the WebSocket and the frames of event streams are described', () => {
+test('WebSocket messages and event stream frames are documented', () => {
   const live = operations.get('openLive')!.operation as Schema
   expect(Object.keys(live['x-websocket'].closeCodes)).toEqual(['1001', '4001', '4003', '4008'])
   const ops = ({ anyOf }: Schema) => anyOf.map(({ $ref }: Schema) => resolved($ref).properties.op.const)
@@ -110,12 +110,12 @@ test('the messages of the WebSocket and the frames of event streams are describe
     expect(frames(id)).toEqual(output)
 })
 
-test('each operation takes the keys that the document names, and no others', async () => {
+test('each operation accepts exactly the documented keys', async () => {
   const { agentId, agentKey } = await newAgent(service.api)
   const keys = { agentKey, workspaceKey: service.workspaceKey, operatorToken: OPERATOR_TOKEN }
-  for (const { path, method, operation } of places.filter(hasEnvelope)) {
+  for (const { path, method, operation } of endpoints.filter(hasEnvelope)) {
     const call = (key: string | null) =>
-      // A body that no operation takes: nothing happens, whatever the key.
+      // No operation accepts this body, so nothing happens whatever the key.
       service.api(
         method.toUpperCase(),
         path.replace('{agentId}', agentId).replaceAll(/\{\w+\}/g, MISSING),
@@ -132,7 +132,7 @@ test('each operation takes the keys that the document names, and no others', asy
     }
     expect((await call(null)).status, operationId).toBe(401)
     for (const [scheme, key] of Object.entries(keys)) {
-      // Without a condition the stream would stay open.
+      // An accepted key would keep the stream open.
       if (operationId === 'streamActivity' && named.includes(scheme)) continue
       const { status, error } = await call(key)
       const where = `${operationId} with ${scheme}: ${status} ${error?.message}`

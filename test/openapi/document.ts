@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020'
 import type { TestService } from '../support/service.ts'
 
-/** The document of a running service, and what tests ask of it. */
+/** Reads the OpenAPI document of a running service, and checks values against it. */
 
 // biome-ignore lint/suspicious/noExplicitAny: a schema may hold anything; tests look into it freely.
 export type Schema = any
@@ -17,8 +17,8 @@ export interface Operation {
   readonly responses: Readonly<Record<string, { readonly $ref?: string; readonly content?: Schema }>>
 }
 
-/** An operation with where it stands. */
-export interface Place {
+/** An operation with its path and method. */
+export interface Endpoint {
   readonly path: string
   readonly method: string
   readonly operation: Operation
@@ -26,15 +26,15 @@ export interface Place {
 
 export interface Document {
   readonly json: Schema
-  readonly operations: ReadonlyMap<string, Place>
+  readonly operations: ReadonlyMap<string, Endpoint>
 }
 
 export async function readDocument({ url }: Pick<TestService, 'url'>): Promise<Document> {
   const json: Schema = await (await fetch(`${url}/docs/json`)).json()
-  const places = Object.entries<Record<string, Operation>>(json.paths).flatMap(([path, methods]) =>
+  const endpoints = Object.entries<Record<string, Operation>>(json.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
-  return { json, operations: new Map(places.map((place) => [place.operation.operationId, place])) }
+  return { json, operations: new Map(endpoints.map((endpoint) => [endpoint.operation.operationId, endpoint])) }
 }
 
 /** Calls `visit` with every schema of a part of the document, and the path to it. */
@@ -48,8 +48,8 @@ export function eachSchema(part: Schema, visit: (schema: Schema, path: string) =
 }
 
 /**
- * Checks values against schemas of the document, strictly: a member that no schema mentions is a mistake, unless the
- * schema says that there may be others.
+ * Checks values against schemas of the document strictly: a member that no schema mentions is an error, unless the schema
+ * allows additional members.
  */
 export class Checker {
   private readonly ajv = new Ajv2020({ strict: false, allErrors: true })
@@ -64,7 +64,7 @@ export class Checker {
     this.ajv.addSchema(strict, 'document')
   }
 
-  /** @throws Error that names what does not match. @param pointer members on the way to the schema */
+  /** @throws Error that names what does not match. @param pointer member names from the root to the schema */
   check(value: unknown, ...pointer: readonly string[]): void {
     const fragment = pointer.map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1')).map(encodeURIComponent)
     const validate = this.ajv.getSchema(`document#/${fragment.join('/')}`) as ValidateFunction | undefined

@@ -2,15 +2,15 @@ import createClient from 'openapi-fetch'
 import type { components, paths } from './api.d.ts'
 
 /**
- * A client made from the document, as somebody else would write one: `client.test.ts` generates `api.d.ts`, compiles this
- * under `strict`, and runs it. Prints what it has seen.
+ * A client generated from the document, as a user would write it: `client.test.ts` generates `api.d.ts`, compiles this file
+ * under `strict` and runs it. Prints the values it has read.
  */
 
 const { SERVICE_URL: baseUrl = '', WORKSPACE_KEY: workspaceKey = '' } = process.env
 const as = (key: string) => createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${key}` } })
 const owner = as(workspaceKey)
 
-/** Types tell data from errors: after the check there is data. */
+/** Narrows a response to its data. */
 function must<T>({ data, error }: { data?: { data: T }; error?: { error: { message: string } } }): T {
   if (data === undefined) throw new Error(error?.error.message ?? 'no answer')
   return data.data
