@@ -1,5 +1,5 @@
--- What the sink loads from the journal. Rows are never changed: a newer state of a run or task is another row, and the
--- one with the highest seq counts. Times are UTC milliseconds; free-form JSON is kept as the text that was sent.
+-- What the sink loads from the journal. Rows never change: a newer state of a run or task is another row, and the one
+-- with the highest seq wins. Times are UTC milliseconds; free-form JSON is kept as the text that was sent.
 --
 -- Partitioned by the day of acceptance, so that late events do not multiply the parts. Settings:
 --   non_replicated_deduplication_window  remembers the tokens of that many loads, so that a repeat changes nothing;
@@ -28,7 +28,7 @@ settings
   min_rows_to_fsync_after_merge = 1,
   min_compressed_bytes_to_fsync_after_merge = 1;
 
--- One partition: the rows of a run that lives past midnight must be able to merge.
+-- One partition: the rows of a run that continues past midnight must be able to merge.
 create table if not exists {database}.runs (
   workspace_id     UUID,
   agent_id         UUID,
@@ -94,5 +94,5 @@ settings
   min_rows_to_fsync_after_merge = 1,
   min_compressed_bytes_to_fsync_after_merge = 1;
 
--- Stays empty: the current database of tenant SQL, where a name that is not one of its own tables means nothing.
+-- Stays empty: the current database of tenant SQL, so that a name other than its own tables resolves to nothing.
 create database if not exists {database}_scope;

@@ -1,5 +1,5 @@
--- How far each journal had been loaded at its last beats (see src/watermarks). Several beats are kept, so that a copy whose
--- tables differ by some seconds is recognised, too.
+-- How far each journal had been loaded at its last beats (see src/watermarks). Several beats are kept, so that a copy
+-- whose tables differ by some seconds is recognised as well.
 create table if not exists {database}.journal_watermarks (
   journal_id UUID,
   beat       UInt64,

@@ -1,5 +1,5 @@
--- The current state of things: tenants, keys, agents, runs, tasks. History lives in the journal and in ClickHouse.
--- Free-form JSON is `json`, not `jsonb`: it keeps the caller's text (64-bit integers, key order, \u0000) as it was sent.
+-- The current state of tenants, keys, agents, runs and tasks. History is in the journal and in ClickHouse. Free-form
+-- JSON is `json`, not `jsonb`: it keeps the caller's text (64-bit integers, key order, \u0000) as it was sent.
 
 create table workspaces (
   workspace_id uuid primary key,
@@ -34,7 +34,7 @@ create table agents (
 );
 create index agents_list on agents (workspace_id, agent_id desc);
 
--- A key is found by the SHA-256 of its text; the text itself is nowhere.
+-- A key is found by the SHA-256 of its text; the text itself is not stored.
 create table api_keys (
   key_id       uuid primary key,
   workspace_id uuid not null references workspaces,
@@ -48,7 +48,7 @@ create table api_keys (
   last_used_at timestamptz(3),
   expires_at   timestamptz(3),
   revoked_at   timestamptz(3),
-  -- The key that rotation put in this one's place.
+  -- The key that replaced this one by rotation.
   replaced_by  uuid references api_keys,
   check ((type = 'agent') = (agent_id is not null))
 );
@@ -74,7 +74,7 @@ create table runs (
   output           json,
   error_message    text,
   error_detail     json,
-  -- SHA-256 of the start request, so that a repeat of a caller-chosen run_id can be told from another body.
+  -- SHA-256 of the start request, to distinguish a repeated start with the same run_id from one with another body.
   start_hash       bytea,
   input_tokens     bigint not null default 0,
   output_tokens    bigint not null default 0,
@@ -92,8 +92,8 @@ create index runs_by_external_id on runs (workspace_id, external_run_id) where e
 create index runs_children on runs (parent_run_id) where parent_run_id is not null;
 create index runs_of_session on runs (session_id) where session_id is not null;
 create index runs_by_tag on runs using gin (tags) where tags <> '{}';
--- What the sweeper of silent runs looks at: few rows, however long the history.
--- Not on last_event_at: counting events must not touch an index.
+-- Read by the sweep for stale runs: few rows, however long the history. Not on last_event_at: counting events must not
+-- touch an index.
 create index runs_live on runs (agent_id) where status in ('queued', 'running', 'awaiting_approval', 'awaiting_input');
 
 create table tasks (
@@ -112,8 +112,8 @@ create table tasks (
   primary key (run_id, task_id)
 );
 
--- State changes on their way to the journal. Written in the transaction of the change, deleted once appended.
--- `body` is the whole record as it was after the change (RunRow or TaskRow of the journal).
+-- State changes on their way to the journal. Written in the transaction of the change, deleted once appended. `body` is
+-- the whole record after the change (RunRow or TaskRow of the journal).
 create table outbox (
   outbox_id    bigint generated always as identity primary key,
   workspace_id uuid not null,
@@ -121,13 +121,13 @@ create table outbox (
   body         json not null
 );
 
--- Answers to calls that carried an Idempotency-Key, kept 24 h. `response` is sealed with the caller's own key, because it
--- may hold a secret (a new API key) that we promise not to store.
+-- Responses to requests with an Idempotency-Key, kept for 24 h. `response` is sealed with the caller's own key, because
+-- it may contain a secret (a new API key) that we promise not to store.
 create table idempotency_keys (
   key_id       uuid not null,
   idem_key     text not null,
   request_hash bytea not null,
-  -- Identifiers that the call mints derive from it, so that a repeat after a crash mints the same ones.
+  -- Identifiers that the call mints are derived from it, so that a retry after a crash mints the same ones.
   seed         uuid not null,
   -- The process that is working on it; a row of a process that is gone may be taken over.
   owner        uuid not null,
@@ -138,7 +138,7 @@ create table idempotency_keys (
 );
 create index idempotency_keys_age on idempotency_keys (created_at);
 
--- How far each consumer of a journal has come, committed together with what it wrote here.
+-- The position of each consumer of a journal, committed together with what it wrote here.
 create table journal_consumers (
   epoch    text not null,
   consumer text not null,
@@ -146,9 +146,9 @@ create table journal_consumers (
   primary key (epoch, consumer)
 );
 
--- Processes of the service that share this database. Each remembers keys it has checked, and may trust what it remembers
--- only until `lease_until`; `applied` is the newest change of credentials that it has taken note of. A revocation answers
--- once every other process has applied it or has lost its lease.
+-- Processes of the service that share this database. Each caches keys that it has checked, and may trust its cache only
+-- until `lease_until`; `applied` is the newest change of credentials that it has applied. A revocation responds once
+-- every other process has applied it or has lost its lease.
 create table instances (
   instance_id uuid primary key,
   started_at  timestamptz(3) not null,
@@ -157,7 +157,8 @@ create table instances (
   applied     bigint not null
 );
 
--- Credentials that died or changed, in commit order, for the other processes to forget. Rows that all have applied go.
+-- Credentials that were revoked or changed, in commit order, so that other processes evict them. Rows are deleted once
+-- all processes have applied them.
 create table credential_changes (
   change_id bigint generated always as identity primary key,
   scope     text not null check (scope in ('key', 'agent', 'workspace')),

@@ -1,5 +1,5 @@
--- Queries that a workspace keeps by name (docs/specification.md#saved-queries). `params` are the values of the query's
--- placeholders unless a run gives others.
+-- Named queries of a workspace (docs/specification.md#saved-queries). `params` are the default values of the query's
+-- placeholders.
 create table saved_queries (
   query_id     uuid primary key,
   workspace_id uuid not null references workspaces,

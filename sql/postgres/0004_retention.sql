@@ -20,7 +20,7 @@ create table retention_horizons (
 create table erasures (
   workspace_id  uuid primary key,
   requested_at  timestamptz(3) not null,
-  -- When Postgres had no rows of it any more. From then on journals delete its rows.
+  -- When Postgres no longer had rows of it. From then on journals delete its rows.
   state_gone_at timestamptz(3),
   -- Epochs of the journals that have deleted its rows.
   let_go        text[] not null default '{}',

@@ -1,9 +1,9 @@
--- Hosted agents: runs that the service drives itself, what they wait for, and what sessions remember.
+-- Hosted agents: runs that the service executes itself, their pauses, and sessions.
 
 -- What a paused run waits for, as its record shows it.
 alter table runs add column pending json;
 
--- What a hosted run reports about itself goes the way of every change of state.
+-- System events of hosted runs take the same path as all state changes.
 alter table outbox drop constraint outbox_kind_check;
 alter table outbox add constraint outbox_kind_check check (kind in ('run', 'task', 'event'));
 
@@ -13,7 +13,7 @@ create table sessions (
   agent_id         uuid not null references agents,
   external_user_id text,
   message_count    integer not null default 0,
-  -- Whose turn it is. Locked by whoever gives the turn on or asks for it.
+  -- The run that has the session's turn. The row is locked to pass the turn on or to ask for it.
   turn_run_id      uuid,
   created_at       timestamptz(3) not null,
   updated_at       timestamptz(3) not null
@@ -34,23 +34,24 @@ create table session_messages (
 );
 create index session_messages_of_workspace on session_messages (workspace_id);
 
--- How far a hosted run has come. The rows of its steps and calls say what is done: nothing done is done again.
+-- The progress of a hosted run. Its steps and calls are stored as rows, so that nothing is done twice.
 create table hosted_runs (
   run_id       uuid primary key references runs,
   workspace_id uuid not null,
   agent_id     uuid not null,
-  -- The run that somebody has invoked: itself, or the one at the top of its parents.
+  -- The run that was invoked: itself, or its topmost ancestor.
   root_run_id  uuid not null,
   -- The call of its parent that it carries out.
   parent_call_id uuid,
   session_id   uuid,
-  -- What is to be done, with the agent as it was when it was invoked.
+  -- Everything that determines the run, with the agent's settings at the time of the invocation.
   plan         json not null,
-  -- waiting: for its turn in a session. queued: any process may take it. driven: by `owner`. paused: waits for people.
+  -- waiting: for its turn in a session. queued: any process may claim it. driven: executed by `owner`. paused: waits
+  -- for people.
   phase        text not null check (phase in ('waiting', 'queued', 'driven', 'paused', 'over')),
   owner        uuid,
   queued_at    timestamptz(3) not null,
-  -- Of `timeout_seconds`, what has been used up.
+  -- The part of `timeout_seconds` that has been used.
   used_ms      bigint not null default 0
 );
 create index hosted_runs_queued on hosted_runs (workspace_id, queued_at, run_id) where phase = 'queued';
@@ -59,17 +60,17 @@ create index hosted_runs_driven on hosted_runs (owner) where phase = 'driven';
 create index hosted_runs_waiting on hosted_runs (session_id, queued_at, run_id) where phase = 'waiting';
 create index hosted_runs_of_workspace on hosted_runs (workspace_id);
 
--- What the model answered.
+-- The answer of the model.
 create table run_steps (
   run_id        uuid not null references runs,
   step          integer not null,
   workspace_id  uuid not null,
-  -- Tells this answer from one that broke off before it was stored.
+  -- Distinguishes this answer from one that broke off before it was stored.
   attempt       text not null,
   content       text,
-  -- The calls as the model made them: what is sent back to it must be what it said.
+  -- The calls exactly as the model made them, because they are sent back to it.
   tool_calls    json,
-  -- What it was told of its answer, where that could not be taken.
+  -- The message to the model if its answer could not be accepted.
   remark        text,
   input_tokens  bigint not null,
   output_tokens bigint not null,
@@ -79,7 +80,7 @@ create table run_steps (
 create index run_steps_of_workspace on run_steps (workspace_id);
 
 create table tool_calls (
-  -- Also what the other side gets as the Idempotency-Key.
+  -- Also sent to the tool as the Idempotency-Key.
   call_id        uuid primary key,
   run_id         uuid not null references runs,
   workspace_id   uuid not null,
@@ -88,8 +89,8 @@ create table tool_calls (
   tool_call_id   text not null,
   tool           text not null,
   input          json not null,
-  -- held: waits for a person. rejected, answered: a person has said so. ready: may be made. started: is being made, or
-  -- was when a process died. finished, failed: the model may be told.
+  -- held: waits for a person. rejected, answered: decided by a person. ready: may be made. started: is being made, or
+  -- was when a process died. finished, failed: has a result for the model.
   status         text not null check (status in ('held', 'rejected', 'answered', 'ready', 'started', 'finished', 'failed')),
   -- The run that carries it out, where the tool is an agent.
   child_run_id   uuid,
@@ -97,7 +98,7 @@ create table tool_calls (
   started_at     timestamptz(3),
   finished_at    timestamptz(3),
   duration_ms    integer,
-  -- Places in the run's output stream.
+  -- Frame numbers in the run's output stream.
   started_frame  integer,
   finished_frame integer
 );

@@ -1,9 +1,9 @@
 -- A run_id is unique within its workspace only: callers choose run_ids, and no workspace may occupy one for the others or
 -- learn of theirs. Every table already has the workspace of its runs; it moves into the keys.
 --
--- Keys and indexes begin with the run_id, and no table below `runs` has an index that begins with the workspace: before a new
--- database has its first statistics, Postgres takes such an index to be as good as the key, keeps that plan, and reads a whole
--- workspace for one run.
+-- Keys and indexes begin with the run_id, and no table below `runs` has an index that begins with the workspace: before
+-- a new database has its first statistics, Postgres considers such an index as good as the key, keeps that plan, and
+-- reads a whole workspace for one run.
 
 alter table tasks drop constraint tasks_run_id_fkey, drop constraint tasks_pkey;
 alter table hosted_runs drop constraint hosted_runs_run_id_fkey, drop constraint hosted_runs_pkey;

@@ -7,7 +7,7 @@ import { EngineTime, Penalties, QuerySlots } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
 import { refuseTypes } from './guard.ts'
 import { readJsonAnswer } from './json-answer.ts'
-import { callersError, createQueryParser, type QueryParser } from './parser.ts'
+import { createQueryParser, type QueryParser, toCallersError } from './parser.ts'
 import { WAIT_MAX_MS, waitUntilReadable } from './position.ts'
 import { tooLarge, tooLong } from './problems.ts'
 import { openResultStream } from './result-stream.ts'
@@ -18,7 +18,7 @@ import { scopeDatabase, scopedStatement } from './views.ts'
 /** Tenant SQL (docs/specification.md#sql). */
 export interface Analytics {
   /**
-   * Answers one SELECT over the caller's own workspace, in JSON.
+   * Runs one SELECT over the caller's own workspace and returns JSON.
    * @throws ApiError VALIDATION_ERROR for a query that is invalid or not allowed, RATE_LIMITED at the workspace's query
    *   concurrency limit, UNAVAILABLE when ClickHouse is unavailable
    */
@@ -48,7 +48,7 @@ export type JsonQuery = Omit<RunQuery, 'format'>
 export interface StreamQuery extends JsonQuery {
   /** ClickHouse's name of the format. */
   readonly outputFormat: string
-  /** Output settings, known to be harmless. */
+  /** Output settings, all from the allow-list. */
   readonly outputSettings?: Readonly<Record<string, string>>
   /** Values of placeholders in ClickHouse's text form, beside `params`. */
   readonly parameters?: Readonly<Record<string, string>>
@@ -78,7 +78,7 @@ export interface AnalyticsDeps {
 }
 
 /** The engine ends a query at its time limit or is restarted. If neither happens within this time, it is unavailable. */
-const PATIENCE_SECONDS = 8
+const GRACE_SECONDS = 8
 /** Bun's maximum. */
 const IDLE_SECONDS_MAX = 255
 
@@ -87,7 +87,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
   const parser = createQueryParser(client, caps)
   const slots = new QuerySlots(caps.atOnce)
   // Twice the time, because a query is repeated after a restart of the engine.
-  const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + PATIENCE_SECONDS) * 1000
+  const silenceMs = WAIT_MAX_MS + RESTART_PATIENCE_MS + 2 * (caps.seconds + GRACE_SECONDS) * 1000
   const take = ({ workspaceId }: Caller) => {
     penalties.check(workspaceId)
     return slots.take(workspaceId)
@@ -113,7 +113,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
       settings: sessionSettings(client.database, caller.workspaceId, caps),
       database: scopeDatabase(client.database),
       quotaKey: caller.workspaceId,
-      timeoutMs: (caps.seconds + PATIENCE_SECONDS) * 1000,
+      timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
       signal,
     })
     const { columns, rows, rowCount, truncated } = readJsonAnswer(text, caps.rows)
@@ -158,7 +158,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
       engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
       tooLong: tooLong(engineSeconds),
       seconds: caps.streamSeconds,
-      explain: (error) => (hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : callersError(error, limits)),
+      explain: (error) => (hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)),
       onEnd,
     })
     return { completeThrough, body }
@@ -182,7 +182,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
       try {
         return await answer(caller, request, signal)
       } catch (error) {
-        throw callersError(error, caps)
+        throw toCallersError(error, caps)
       } finally {
         leave()
       }
@@ -199,7 +199,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
   }
 }
 
-/** Makes the query fail if it has more rows; for formats in which they cannot be counted on the way. */
+/** Makes the query fail if it has more rows; for formats in which the rows cannot be counted while streaming. */
 function refusingRows(statement: string, rows: number): string {
   return `SELECT * FROM (${statement}) WHERE throwIf(rowNumberInAllBlocks() >= ${rows}, '${MORE_ROWS}') = 0`
 }

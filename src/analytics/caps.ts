@@ -57,7 +57,7 @@ export class EngineTime {
 
 const PENALTY_GROWTH = 4
 const PENALTY_SECONDS_MAX = 3_600
-/** After this time without another offence, the next penalty is the shortest again. */
+/** After this long without another offence, the next penalty is the shortest again. */
 const FORGOTTEN_AFTER_MS = 6 * 3_600_000
 
 /**

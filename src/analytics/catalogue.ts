@@ -39,8 +39,8 @@ export const QueryCatalogue = Named(
     ),
     examples: t.Array(
       t.Object({
-        title: t.String({ description: 'The question, in a few words.' }),
-        description: t.String({ description: 'What the answer shows.' }),
+        title: t.String({ description: 'A short title.' }),
+        description: t.String({ description: 'What the result shows.' }),
         query: t.String({ description: 'The query.' }),
         params: RunQuery.properties.params,
       }),
@@ -70,7 +70,7 @@ const TABLE_DESCRIPTIONS: Readonly<Record<string, string>> = {
   events: 'Reported events, one per row. Events never change.',
   runs: 'The latest state of each run, one per row.',
   tasks: 'The latest state of each task, one per row.',
-  gaps: 'Positions whose rows were lost with a store that went back to an earlier state; empty as long as nothing was lost.',
+  gaps: 'Positions whose rows were lost when a store was set back to an earlier state; empty if nothing was lost.',
 }
 
 const BY_PATH =
@@ -132,7 +132,7 @@ const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, strin
   gaps: {
     after_seq: 'The gap starts after this position.',
     through_seq: 'The gap ends with this position. Some or all of the rows in it are lost.',
-    reason: 'The store that lost them, or that all were restored from a backup.',
-    noticed_at: 'When the service noticed.',
+    reason: 'The store that lost them, or that all stores were restored from a backup.',
+    noticed_at: 'When the service detected it.',
   },
 }

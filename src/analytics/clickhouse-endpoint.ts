@@ -36,7 +36,7 @@ export type ClickHouseEndpoint = (request: Request, headers: Record<string, stri
 
 export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHouseEndpointDeps): ClickHouseEndpoint {
   const { parser } = analytics
-  const ask = async (statement: Statement, signal: AbortSignal): Promise<Asked> => {
+  const ask = async (statement: Statement, signal: AbortSignal): Promise<ParsedStatement> => {
     if (statement.text.length > QUERY_LENGTH_MAX) throw tooLong()
     // Refused here, because the engine could parse it only with its data.
     if (/^\s*INSERT\b/i.test(statement.text)) throw new ClickHouseFailure(164, 'READONLY', 'only SELECT is allowed')
@@ -45,7 +45,12 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
     return { request: readRequest(statement, normalForm, { version, settings }), version }
   }
 
-  const answer = async (caller: Caller, statement: Statement, { request, version }: Asked, signal: AbortSignal) => {
+  const answer = async (
+    caller: Caller,
+    statement: Statement,
+    { request, version }: ParsedStatement,
+    signal: AbortSignal,
+  ) => {
     const { body: plain } = await analytics.stream(caller, request, signal)
     const { outputFormat: format, query } = request
     const body = withJsonTail(plain, { format, query, settings: statement.settings })
@@ -54,10 +59,10 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
       ...answerHeaders(statement.queryId, format),
       [EXCEPTION_TAG_HEADER]: tag,
     }
-    const told = tellingFailure(body, (error) => exceptionBlock(tag, refusalOf(error, query).failure, version))
-    if (!statement.acceptsGzip) return new Response(cutOff(told.body, told), { headers })
+    const reported = reportingFailure(body, (error) => exceptionBlock(tag, refusalOf(error, query).failure, version))
+    if (!statement.acceptsGzip) return new Response(cutOff(reported.body, reported), { headers })
     headers['Content-Encoding'] = 'gzip'
-    return new Response(cutOff(told.body.pipeThrough(new CompressionStream('gzip')), told), { headers })
+    return new Response(cutOff(reported.body.pipeThrough(new CompressionStream('gzip')), reported), { headers })
   }
 
   const receive = async (request: Request, headers: Record<string, string | number>) => {
@@ -90,9 +95,9 @@ export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHou
       const statement = await readStatement(body, () => Bun.randomUUIDv7())
       queryId = shownId(statement.queryId)
       query = statement.text
-      const asked = await ask(statement, request.signal)
-      query = asked.request.query
-      return await answer(caller, { ...statement, queryId }, asked, request.signal)
+      const parsed = await ask(statement, request.signal)
+      query = parsed.request.query
+      return await answer(caller, { ...statement, queryId }, parsed, request.signal)
     } catch (error) {
       if (error instanceof ApiError || error instanceof ClickHouseFailure)
         return fail(error, { request, query, queryId })
@@ -108,12 +113,12 @@ function unreadable(error: unknown): unknown {
 }
 
 /** A parsed statement. */
-interface Asked {
+interface ParsedStatement {
   readonly request: StreamQuery
   readonly version: string
 }
 
-/** A request that failed, as far as it was read. */
+/** What is known of a request that failed. */
 interface Failed {
   readonly request: Request
   readonly query: string | undefined
@@ -146,16 +151,19 @@ function shownId(id: string): string {
   return /^[!-~]{1,200}$/.test(id) ? id : Bun.randomUUIDv7()
 }
 
-interface ToldFailure {
+interface ReportedFailure {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
   /** Why the body ended early, if it did. */
   failure: unknown
 }
 
 /** Appends the reason to an answer that breaks off. */
-function tellingFailure(answer: ReadableStream<Uint8Array>, tell: (error: ApiError) => Uint8Array): ToldFailure {
+function reportingFailure(
+  answer: ReadableStream<Uint8Array>,
+  encodeError: (error: ApiError) => Uint8Array,
+): ReportedFailure {
   const reader = answer.getReader()
-  const told: ToldFailure = {
+  const reported: ReportedFailure = {
     failure: undefined,
     body: new ReadableStream(
       {
@@ -165,8 +173,8 @@ function tellingFailure(answer: ReadableStream<Uint8Array>, tell: (error: ApiErr
             if (done) controller.close()
             else controller.enqueue(value as Uint8Array<ArrayBuffer>)
           } catch (error) {
-            told.failure = error
-            if (error instanceof ApiError) controller.enqueue(tell(error) as Uint8Array<ArrayBuffer>)
+            reported.failure = error
+            if (error instanceof ApiError) controller.enqueue(encodeError(error) as Uint8Array<ArrayBuffer>)
             controller.close()
           }
         },
@@ -175,21 +183,21 @@ function tellingFailure(answer: ReadableStream<Uint8Array>, tell: (error: ApiErr
       { highWaterMark: 0 },
     ),
   }
-  return told
+  return reported
 }
 
-/** Cuts the connection at the end of an answer that failed, so that clients do not take it for a complete one. */
-function cutOff(body: ReadableStream<Uint8Array>, told: ToldFailure): ReadableStream<Uint8Array> {
+/** Aborts the connection at the end of a response that failed, so that clients do not take it for a complete one. */
+function cutOff(body: ReadableStream<Uint8Array>, reported: ReportedFailure): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream(
     {
       async pull(controller) {
         const { done, value } = await reader.read()
         if (!done) return controller.enqueue(value)
-        if (told.failure === undefined) return controller.close()
+        if (reported.failure === undefined) return controller.close()
         // Time to send the rest: anything unsent when the stream errors is lost, including the reason.
         await Bun.sleep(LINGER_MS)
-        controller.error(told.failure)
+        controller.error(reported.failure)
       },
       cancel: (reason) => reader.cancel(reason),
     },

@@ -45,7 +45,7 @@ function failureOf(error: ApiError, message: string, query: string): ClickHouseF
   const { cause } = error
   // The engine's own code, with the part of its message that may be shown.
   if (cause instanceof ColumnarError)
-    return new ClickHouseFailure(cause.code, cause.type, withPlace(message, cause.message, query))
+    return new ClickHouseFailure(cause.code, cause.type, withLocation(message, cause.message, query))
   if (error.code === 'UNAUTHENTICATED') return new ClickHouseFailure(...CODES[error.code], NO_KEY)
   if (NO_SELECT.test(message)) return new ClickHouseFailure(164, 'READONLY', message)
   return new ClickHouseFailure(...CODES[error.code], message)
@@ -55,7 +55,7 @@ function failureOf(error: ApiError, message: string, query: string): ClickHouseF
  * ClickHouse clients expect messages to name the scope or the function that failed. Both are added if they appear in the
  * caller's own query; the rest of the engine's location is not shown.
  */
-function withPlace(message: string, original: string, query: string): string {
+function withLocation(message: string, original: string, query: string): string {
   if (isWithheld(message)) return message
   const [said, ...hints] = message.split(HINT)
   const scope =

@@ -40,7 +40,7 @@ const IGNORED = new Set(
    preferred_block_size_bytes`.split(/\s+/),
 )
 
-/** Settings whose value decides: they may lower a cap or request what is in effect anyway. */
+/** Settings whose value is checked: they may lower a cap or request what is in effect anyway. */
 const LIMITS = new Set(['readonly', 'max_execution_time', 'max_result_rows', 'result_overflow_mode', 'limit', 'offset'])
 
 type Settings = Readonly<Record<string, string>>

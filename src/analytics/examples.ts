@@ -17,7 +17,7 @@ export interface ExampleQuery {
 export const EXAMPLES: readonly ExampleQuery[] = [
   {
     title: 'Error rate by agent',
-    description: 'How many of the runs that have ended went wrong.',
+    description: 'The share of ended runs that failed or timed out.',
     query: `SELECT agent_name,
   countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
   countIf(status IN ('failed', 'timed_out')) AS failed,
@@ -32,7 +32,7 @@ LIMIT 50`,
   },
   {
     title: 'Duration of runs by hour',
-    description: 'Half of the runs of an hour took at most p50_ms, all but the slowest twentieth at most p95_ms.',
+    description: 'Median (p50_ms) and 95th percentile (p95_ms) of the duration of runs, by the hour of their start.',
     query: `SELECT toStartOfHour(created_at) AS hour, count() AS runs,
   round(quantile(0.5)(duration_ms)) AS p50_ms,
   round(quantile(0.95)(duration_ms)) AS p95_ms
@@ -44,7 +44,8 @@ LIMIT 168`,
   },
   {
     title: 'Tokens and cost by model',
-    description: 'Of model calls, from the gen_ai.* keys of their payloads. What is no number there is left out.',
+    description:
+      'Totals of model calls, from the gen_ai.* keys of their payloads. Values that are not numbers are ignored.',
     query: `SELECT payload.gen_ai.request.model::String AS model, count() AS calls,
   sum(payload.gen_ai.usage.input_tokens) AS input_tokens,
   sum(payload.gen_ai.usage.output_tokens) AS output_tokens,
@@ -58,7 +59,7 @@ LIMIT 50`,
   },
   {
     title: 'Slowest tools',
-    description: 'Tools by the latency that one call in twenty exceeds.',
+    description: 'Tools by the 95th percentile of their latency.',
     query: `SELECT payload.gen_ai.tool.name::String AS tool, count() AS calls,
   countIf(payload.error.type IS NOT NULL) AS failed,
   round(quantile(0.5)(payload.latency_ms)) AS p50_ms,
@@ -72,7 +73,7 @@ LIMIT 20`,
   },
   {
     title: 'Funnel of event types',
-    description: 'How far runs get: each step counts the runs in which it came after the one before, within a day.',
+    description: 'How far runs get: each step counts the runs that reached it after the previous step, within a day.',
     query: `WITH reached AS (
   SELECT run_id, windowFunnel(86400000)(
     toUnixTimestamp64Milli(occurred_at)::UInt64,
@@ -89,7 +90,7 @@ FROM reached`,
   },
   {
     title: 'Runs stuck waiting',
-    description: 'Runs that should have ended by now, longest wait first, and what was last heard of them.',
+    description: 'Runs that should have ended by now, longest wait first, with the last event of each.',
     query: `WITH waiting AS (
   SELECT run_id, agent_name, status, created_at
   FROM runs
@@ -123,7 +124,7 @@ ORDER BY hour`,
   },
   {
     title: 'Reasons of failure',
-    description: 'What failed runs say, with the numbers in it left out, so that the same reason counts once.',
+    description: 'Error messages of failed runs, with numbers masked so that the same reason is counted together.',
     query: `SELECT replaceRegexpAll(ifNull(error_message, ''), '[0-9]+', 'N') AS reason,
   count() AS runs, uniqExact(agent_id) AS agents,
   max(completed_at) AS last_seen, argMax(run_id, completed_at) AS latest_run
@@ -135,7 +136,7 @@ LIMIT 50`,
   },
   {
     title: 'Work that took several runs',
-    description: 'An external_run_id that was started more than once has been retried; outcome is how it stands now.',
+    description: 'An external_run_id that was started more than once has been retried; outcome is the latest status.',
     query: `SELECT external_run_id, count() AS attempts, countIf(status = 'failed') AS failed,
   argMax(status, created_at) AS outcome,
   dateDiff('second', min(created_at), max(created_at)) AS seconds_between
@@ -176,7 +177,7 @@ LIMIT 20`,
   },
   {
     title: 'Latest events of a run',
-    description: 'Give its run_id; null stands for the run that was started last.',
+    description: 'Set run_id; null selects the run that was started last.',
     query: `SELECT seq, occurred_at, level, type, payload
 FROM events
 WHERE run_id = ifNull({run_id:Nullable(UUID)}, (SELECT argMax(run_id, created_at) FROM runs))
@@ -200,7 +201,7 @@ LIMIT 100`,
   },
   {
     title: 'Most expensive runs',
-    description: 'Runs by what their model calls have cost.',
+    description: 'Runs by the cost of their model calls.',
     query: `SELECT run_id, agent_name, status, calls, tokens, cost_usd
 FROM (
   SELECT run_id, count() AS calls,
@@ -217,8 +218,8 @@ ORDER BY cost_usd DESC`,
     params: { days: 7 },
   },
   {
-    title: 'Runs at the same time',
-    description: 'The most runs that an agent had under way at once, and when that was.',
+    title: 'Concurrent runs',
+    description: 'The maximum number of concurrent runs of each agent, and when it was reached.',
     query: `SELECT agent_name, count() AS runs,
   maxIntersections(begun_ms, ended_ms) AS most_at_once,
   fromUnixTimestamp64Milli(maxIntersectionsPosition(begun_ms, ended_ms), 'UTC') AS at
@@ -234,7 +235,7 @@ LIMIT 50`,
   },
   {
     title: 'Who delegates to whom',
-    description: 'Child runs by the agent that asked and the agent that did the work.',
+    description: 'Child runs by calling agent and called agent.',
     query: `SELECT parent.agent_name AS asked_by, child.agent_name AS done_by, count() AS child_runs,
   countIf(child.status = 'failed') AS failed, round(avg(child.duration_ms)) AS average_ms
 FROM runs AS child

@@ -20,7 +20,7 @@ const STREAMED: Readonly<Record<Exclude<(typeof FORMATS)[number], 'json'>, Strea
   arrow: { name: 'ArrowStream', contentType: 'application/vnd.apache.arrow.stream' },
 }
 
-/** Those formats in the document: bytes, whatever the format. */
+/** Those formats in the OpenAPI document, where each is described as bytes. */
 export const STREAMED_MEDIA = Object.fromEntries(
   Object.values(STREAMED).map(({ contentType }) => [contentType.split(';')[0], {}]),
 )

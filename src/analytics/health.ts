@@ -12,7 +12,7 @@ export interface ColumnarHealthDeps {
 }
 
 /** Anyone may request the service's health at any rate: ClickHouse is queried at most once in this time. */
-const REMEMBERED_MS = 1_000
+const CACHED_MS = 1_000
 const QUERY_TIMEOUT_MS = 5_000
 /** Loading takes a moment, and a failed load is repeated within five seconds. */
 const STANDSTILL_MAX_MS = 15_000
@@ -21,26 +21,26 @@ const EMPTY_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 const QUERY = { text: 'SELECT max(seq) FROM events', jsonPaths: [], typeParameters: [] }
 
 /**
- * Health checks of ClickHouse: does it answer the service, does it answer tenants' queries, and is the journal being loaded?
+ * Health checks of ClickHouse: does it respond to the service and to tenants' queries, and is the journal being loaded?
  * Each check takes the same path as real work, so that a ClickHouse that hangs is noticed.
  */
 export function columnarHealth(deps: ColumnarHealthDeps): Dependency[] {
   const { client, now = () => performance.now() } = deps
   const { database } = client
   const refuseStandstill = watchStandstill(deps, now)
-  const asked = (name: string, ask: () => Promise<unknown>): Dependency => {
-    return { name, essential: false, check: remembered(ask, now) }
+  const dependency = (name: string, ask: () => Promise<unknown>): Dependency => {
+    return { name, essential: false, check: cached(ask, now) }
   }
   return [
-    asked('clickhouse', () => client.query('select 1', { timeoutMs: QUERY_TIMEOUT_MS })),
-    asked('sql', () =>
+    dependency('clickhouse', () => client.query('select 1', { timeoutMs: QUERY_TIMEOUT_MS })),
+    dependency('sql', () =>
       client.queryText(scopedStatement(QUERY, database, EMPTY_WORKSPACE), 'JSON', {
         settings: { ...sessionSettings(database, EMPTY_WORKSPACE), max_execution_time: QUERY_TIMEOUT_MS / 1000 },
         database: scopeDatabase(database),
         timeoutMs: QUERY_TIMEOUT_MS,
       }),
     ),
-    asked('loading', async () => {
+    dependency('loading', async () => {
       refuseStandstill()
       await client.probeLoading()
     }),
@@ -48,11 +48,11 @@ export function columnarHealth(deps: ColumnarHealthDeps): Dependency[] {
 }
 
 /** Shares one answer among all calls within a short time. */
-function remembered(ask: () => Promise<unknown>, now: () => number): () => Promise<unknown> {
+function cached(ask: () => Promise<unknown>, now: () => number): () => Promise<unknown> {
   let answer: Promise<unknown> | undefined
   let askedAt = 0
   return () => {
-    if (answer === undefined || now() - askedAt > REMEMBERED_MS) {
+    if (answer === undefined || now() - askedAt > CACHED_MS) {
       askedAt = now()
       answer = ask()
       answer.catch(() => {})

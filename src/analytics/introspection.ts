@@ -13,8 +13,8 @@ export interface EmulatedServer {
 }
 
 /**
- * Answers the questions that tools ask a ClickHouse server about itself: its version and name, its tables and columns, and
- * the `system` tables of numbers. Such a query is rewritten to one over constants and then passes the guard like any other,
+ * Emulates the metadata queries that tools send to a ClickHouse server: version and name, tables and columns, and the
+ * `system` tables of numbers. Such a query is rewritten to one over constants and then passes the guard like any other,
  * so that security does not depend on this parser.
  *
  * @param query in the engine's normal form

@@ -70,8 +70,8 @@ export function pathExpression(path: string): string {
 }
 
 /**
- * Extracts with the type that the text shows. `JSONExtract` alone may use the type of values seen before: the same number
- * could be `Int64` in one row and `Float64` in another, and form two groups of a GROUP BY.
+ * Extracts the value with the type that the JSON text has. `JSONExtract` alone may use the type of values seen before:
+ * the same number could be `Int64` in one row and `Float64` in another, and form two groups of a GROUP BY.
  */
 function valueAt(text: string, keys: readonly string[]): string {
   const where = at(text, keys)

@@ -3,7 +3,7 @@ import type { QueryCaps } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
 import { type CheckedQuery, createGuard, normalFormOf, PARSER_SETTINGS } from './guard.ts'
 import { atCharacters, explainFailure } from './problems.ts'
-import { Remembered } from './remembered.ts'
+import { TextCache } from './text-cache.ts'
 
 /** A setting of the engine. */
 export interface EngineSetting {
@@ -13,7 +13,7 @@ export interface EngineSetting {
   readonly isObsolete: boolean
 }
 
-/** What the engine says about the text of a query. Results are cached: they depend on the text alone. */
+/** Parses queries with the engine. Results are cached, because they depend only on the text. */
 export interface QueryParser {
   /** @throws ApiError VALIDATION_ERROR for a query that does not parse or is not allowed, UNAVAILABLE */
   check(query: string, signal: AbortSignal): Promise<CheckedQuery>
@@ -31,10 +31,10 @@ export interface QueryParser {
 export function createQueryParser(client: ColumnarClient, caps: QueryCaps): QueryParser {
   const guard = createGuard(client, (error) => explainFailure(error, caps))
   // A check takes two round trips, as long as a short query itself.
-  const passed = new Remembered<CheckedQuery>()
-  const normalForms = new Remembered<string>()
-  const versions = new Remembered<string>()
-  const settings = new Remembered<ReadonlyMap<string, EngineSetting>>()
+  const passed = new TextCache<CheckedQuery>()
+  const normalForms = new TextCache<string>()
+  const versions = new TextCache<string>()
+  const settings = new TextCache<ReadonlyMap<string, EngineSetting>>()
 
   const askVersion = async (signal: AbortSignal): Promise<string> => {
     const options = { settings: PARSER_SETTINGS, signal }
@@ -49,19 +49,19 @@ export function createQueryParser(client: ColumnarClient, caps: QueryCaps): Quer
     })
     return new Map(rows.map((row) => [row.name, { ...row, isObsolete: row.isObsolete === 1 }]))
   }
-  const told = async <T>(query: string, answer: Promise<T>): Promise<T> => {
+  const translated = async <T>(query: string, answer: Promise<T>): Promise<T> => {
     try {
       return await answer
     } catch (error) {
-      throw atCharacters(callersError(error, caps), query)
+      throw atCharacters(toCallersError(error, caps), query)
     }
   }
 
   return {
-    check: (query, signal) => passed.of(query, () => told(query, guard.check(query, signal))),
-    normalForm: (query, signal) => normalForms.of(query, () => told(query, normalFormOf(client, query, signal))),
-    version: (signal) => versions.of('', () => told('', askVersion(signal))),
-    settings: (signal) => settings.of('', () => told('', askSettings(signal))),
+    check: (query, signal) => passed.of(query, () => translated(query, guard.check(query, signal))),
+    normalForm: (query, signal) => normalForms.of(query, () => translated(query, normalFormOf(client, query, signal))),
+    version: (signal) => versions.of('', () => translated('', askVersion(signal))),
+    settings: (signal) => settings.of('', () => translated('', askSettings(signal))),
   }
 }
 
@@ -69,7 +69,7 @@ export function createQueryParser(client: ColumnarClient, caps: QueryCaps): Quer
  * Turns a failure of the engine into the caller's error; returns any other error unchanged.
  * @param caps the caps of the query that failed
  */
-export function callersError(error: unknown, caps: QueryCaps): unknown {
+export function toCallersError(error: unknown, caps: QueryCaps): unknown {
   if (error instanceof ColumnarError) return explainFailure(error, caps)
   if (!(error instanceof ColumnarUnavailable)) return error
   return new ApiError('UNAVAILABLE', 'SQL is not available at the moment; try again', { cause: error })

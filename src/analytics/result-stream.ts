@@ -19,8 +19,8 @@ export interface ResultStreamOptions {
 }
 
 /**
- * Streams an answer, at most one chunk ahead of its reader. The stream errors when the answer breaks off. The query ends
- * when the reader or the client disconnects, or takes too long.
+ * Streams a result, at most one chunk ahead of its reader. The stream errors when the query fails midway. The query
+ * ends when the reader or the client disconnects, or takes too long.
  *
  * @returns once the engine has started the answer
  * @throws the result of `explain` for a failure before that

@@ -25,7 +25,7 @@ export interface SavedQueryRoutesDeps {
 const PREFIX = '/api/v1/queries'
 const tags = ['Saved queries']
 
-/** Queries that a workspace keeps by name (docs/specification.md#saved-queries). */
+/** Named queries of a workspace (docs/specification.md#saved-queries). */
 export function savedQueryRoutes(deps: SavedQueryRoutesDeps) {
   return new Elysia().use(managementRoutes(deps)).use(runRoute(deps))
 }
@@ -40,7 +40,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         tags,
         operationId: 'createSavedQuery',
         summary: 'Save a query',
-        description: 'The query is checked first. A name that is taken is CONFLICT.',
+        description: 'The query is checked first. A name that is already taken is a CONFLICT.',
       },
     })
     .get('', ({ caller, query }) => savedQueries.list(caller, query), {
@@ -70,7 +70,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
           operationId: 'editSavedQuery',
           summary: 'Edit a saved query',
           description:
-            'Changes the fields that are given; `params` are replaced as a whole. A name that is taken is CONFLICT.',
+            'Changes the fields that are given; `params` are replaced as a whole. A name that is already taken is a CONFLICT.',
           errors: ['CONFLICT'],
         },
       },
@@ -82,7 +82,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         tags,
         operationId: 'deleteSavedQuery',
         summary: 'Delete a saved query',
-        description: 'Deletes the query, not what it reads.',
+        description: 'Deletes the query, not the data that it reads.',
       },
     })
 }
@@ -96,8 +96,8 @@ function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
       ({ caller, params, body, request, server }) => {
         server?.timeout(request, analytics.idleSeconds)
         const answer = savedQueries
-          .question(caller, params.queryId, body)
-          .then((question): Promise<unknown> => answerQuery(analytics, caller, question, request.signal))
+          .resolve(caller, params.queryId, body)
+          .then((query): Promise<unknown> => answerQuery(analytics, caller, query, request.signal))
         // Elysia distinguishes a Response from data by the type of the promise.
         return answer as Promise<QueryAnswer> | Promise<Response>
       },
@@ -110,7 +110,7 @@ function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
           media: { 200: STREAMED_MEDIA },
           operationId: 'runSavedQuery',
           summary: 'Run a saved query',
-          description: 'Answers as `POST /api/v1/query` does.',
+          description: 'Responds like `POST /api/v1/query`.',
         },
       },
     )

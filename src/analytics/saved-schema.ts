@@ -73,7 +73,7 @@ export const DeletedQuery = Named(
   'DeletedQuery',
   t.Object({
     query_id: Described(Uuid, 'The saved query.'),
-    deleted: t.Literal(true, { description: 'It is gone.' }),
+    deleted: t.Literal(true, { description: 'Always true.' }),
   }),
 )
 export type DeletedQuery = typeof DeletedQuery.static

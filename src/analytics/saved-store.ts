@@ -52,13 +52,13 @@ export class SavedQueries {
     const row = { query_id: mint.uuid(), workspace_id: workspaceId, ...settings, created_at: now, updated_at: now }
     await analytics.check(query, signal)
     await inTransaction(sql, async (tx) => {
-      // One creation at a time in a workspace, so that the count is still true when the row is written.
+      // Serializes creations of a workspace, so that the count is still valid when the row is written.
       await tx`select from workspaces where workspace_id = ${workspaceId} for no key update`
       const [{ others }] = await tx<[{ others: number }]>`
           select count(*)::int as others from saved_queries
           where workspace_id = ${workspaceId} and query_id <> ${row.query_id}`
       if (others >= SAVED_QUERIES_MAX) throw tooMany()
-      // The id exists already when the same call is repeated because its answer was lost.
+      // The id already exists if the request is a retry after the response was lost.
       await tx`insert into saved_queries ${tx(row as never)} on conflict (query_id) do nothing`
     }).catch((error: unknown) => {
       throw conflictOf(error, name)
@@ -119,7 +119,7 @@ export class SavedQueries {
    * The saved query with the values of this run.
    * @throws ApiError NOT_FOUND
    */
-  async question(caller: Caller, queryId: string, request: RunSavedQuery): Promise<RunQuery> {
+  async resolve(caller: Caller, queryId: string, request: RunSavedQuery): Promise<RunQuery> {
     const { query, params } = await this.get(caller, queryId)
     const defaults = params.parse() as Params
     return { ...request, query, params: { ...defaults, ...request.params } }

@@ -30,8 +30,8 @@ const runQuery = Body({
       default: undefined,
       description:
         '`json` by default. Other formats stream all rows without the envelope; ' +
-        '`complete_through` is the header `X-Complete-Through`. An answer that breaks off has no end: the ' +
-        'connection is cut.',
+        '`complete_through` is the header `X-Complete-Through`. A response that fails midway is incomplete: the ' +
+        'connection is aborted.',
     }),
   ),
   wait_for: t.Optional(
@@ -45,18 +45,18 @@ export type RunQuery = typeof RunQuery.static
 
 TypeRegistry.Set('RawRows', (_schema, value) => value instanceof RawJson && value.text.startsWith('['))
 
-/** Rows as the engine printed them: 64-bit integers keep their digits. */
+/** Rows as the engine printed them: 64-bit integers keep all digits. */
 const RawRows = Type.Unsafe<RawJson>({
   [Kind]: 'RawRows',
   type: 'array',
   items: { type: 'object', additionalProperties: true },
-  description: 'Each an object of its columns. 64-bit integers are numbers with all their digits.',
+  description: 'Each row is an object of its columns. 64-bit integers are numbers with all their digits.',
 })
 
 const queryAnswer = t.Object({
   columns: t.Array(
     t.Object({
-      name: t.String({ description: 'As the query calls it.' }),
+      name: t.String({ description: 'The name of the column in the query.' }),
       type: t.String({ description: "As ClickHouse names it, such as `DateTime64(3, 'UTC')`." }),
     }),
     { description: 'In the order of the query.' },

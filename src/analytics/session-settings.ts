@@ -26,9 +26,9 @@ export function sessionSettings(
     // Values read by a JSON path may have any type, and queries need to compare and group by them.
     allow_suspicious_types_in_group_by: 1,
     allow_suspicious_types_in_order_by: 1,
-    // {"a": 1, "a": 2} was accepted as a payload, so it must not break a query.
+    // A payload such as {"a": 1, "a": 2} is accepted, so it must not break a query.
     type_json_skip_duplicated_paths: 1,
-    // Text stays text: it becomes a date only if the query says so.
+    // Strings stay strings: they become dates only if the query casts them.
     input_format_try_infer_dates: 0,
     input_format_try_infer_datetimes: 0,
     date_time_output_format: 'iso',

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 /** A file of the page, ready to be sent. */
 export interface PageFile {
   readonly type: string
-  /** Of its content. */
+  /** Hash of its content. */
   readonly hash: string
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly gzip: Uint8Array<ArrayBuffer>
@@ -13,18 +13,21 @@ export interface PageFile {
 
 export interface PageBundle {
   readonly page: PageFile
-  /** By the last part of their address, which holds a hash of their content. */
+  /** By the last segment of their URL, which contains a hash of their content. */
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
-/** Makes the files that browsers load out of `page/`. Takes some 30 ms, once. @throws AggregateError if it does not compile */
+/**
+ * Bundles `page/` into the files that browsers load. Takes about 30 ms, once. @throws AggregateError if it does not
+ * compile
+ */
 export async function bundlePage(): Promise<PageBundle> {
   const { outputs } = await Bun.build({
     entrypoints: [join(import.meta.dir, 'page', 'index.html')],
     publicPath: '/dashboard/',
     target: 'browser',
     minify: true,
-    // The environment of the service is none of the page's business.
+    // The page must not contain the service's environment.
     env: 'disable',
   })
   let page: PageFile | undefined
@@ -44,7 +47,7 @@ function toFile(bytes: Uint8Array<ArrayBuffer>, type: string): PageFile {
     hash: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
     bytes,
     gzip: Bun.gzipSync(bytes, { level: 9 }),
-    // Its type allows for shared memory, which it never is.
+    // Its type allows for shared memory, which it never uses.
     zstd: Bun.zstdCompressSync(bytes, { level: 19 }) as Buffer<ArrayBuffer>,
   }
 }

@@ -3,7 +3,7 @@ import { preferredEncoding } from '../http/answer.ts'
 import { ApiError } from '../http/errors.ts'
 import { bundlePage, type PageFile } from './bundle.ts'
 
-/** Loads nothing from elsewhere, runs no inline script, and turns no text into markup, whatever agents report. */
+/** Nothing is loaded from other origins, no inline script runs, and no reported text becomes markup. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,14 +26,14 @@ const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 }
 
-/** The page is asked for anew each time (and mostly not changed); what it loads is named after its content. */
+/** The page is revalidated on each load; the URLs of the files that it loads contain a hash of their content. */
 const ALWAYS_ASK = 'no-cache'
 const NEVER_ASK = 'public, max-age=31536000, immutable'
 
 /**
- * The dashboard (docs/specification.md#operations): `GET /`, and what it loads under `/dashboard/`. No key is needed for
- * the files; the page asks its reader for one. Bundled when first asked for, so that the start of the service does not
- * wait for it.
+ * The dashboard (docs/specification.md#operations): `GET /`, and what it loads under `/dashboard/`. The files need no
+ * key; the page asks the user for one. They are bundled on first use, so that they do not delay the start of the
+ * service.
  */
 export function dashboardRoutes() {
   let bundling: ReturnType<typeof bundlePage> | undefined
@@ -48,8 +48,7 @@ export function dashboardRoutes() {
     .get('/', async ({ request }) => answer(request, (await bundle()).page, ALWAYS_ASK))
     .get('/dashboard/:file', async ({ request, params }) => {
       const file = (await bundle()).assets.get(params.file)
-      if (file === undefined)
-        throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / names those it has')
+      if (file === undefined) throw new ApiError('NOT_FOUND', 'the dashboard has no such file; GET / returns the page')
       return answer(request, file, NEVER_ASK)
     })
 }
@@ -70,7 +69,7 @@ function answer(request: Request, file: PageFile, cacheControl: string): Respons
   return new Response(file[encoding], { headers })
 }
 
-/** A cache on the way may have marked the tag as weak; for a file as a whole that makes no difference. */
+/** A cache may have marked the tag as weak, which makes no difference for whole files. */
 function isFresh(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false
   return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag || tag.trim() === '*')

@@ -5,12 +5,12 @@
  */
 
 export interface Inexact {
-  /** As in `items[2].price`, the root before it. */
+  /** For example `items[2].price`, after the root. */
   readonly path: string
   readonly problem: string
 }
 
-/** An object or array that has begun and not ended. */
+/** An object or array that is still open. */
 interface Open {
   /** Undefined for an array. */
   readonly names: Set<string> | undefined
@@ -24,7 +24,7 @@ const NUMBER = /-?\d[\d.eE+-]*/y
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
 /**
- * The first part of a JSON text that would reach a tool as something else; undefined if there is none.
+ * The first part of a JSON text that would change on its way to a tool; undefined if there is none.
  * @param text valid JSON
  * @param root the start of each path
  */
@@ -42,7 +42,7 @@ export function inexactIn(text: string, root = ''): Inexact | undefined {
       if (isName && inner?.names !== undefined) {
         inner.name = value
         isName = false
-        if (inner.names.has(value)) return found('the member is there twice')
+        if (inner.names.has(value)) return found('duplicate member')
         inner.names.add(value)
       }
       if (!value.isWellFormed()) return found('text with a lone surrogate, which is half of a character')
@@ -92,7 +92,7 @@ function stringOf(quoted: string): string {
 function numberProblem(number: string): string | undefined {
   const arrives = JSON.stringify(Number(number))
   if (arrives === number || (arrives !== 'null' && decimalOf(arrives) === decimalOf(number))) return undefined
-  return `the number ${shortened(number)} cannot be handed to a tool exactly, it would arrive as ${arrives}: send it as a text`
+  return `the number ${shortened(number)} cannot be passed to a tool exactly, it would become ${arrives}: send it as a string`
 }
 
 /**
@@ -101,7 +101,7 @@ function numberProblem(number: string): string | undefined {
 function decimalOf(number: string): string {
   const [, sign, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(number)!
   const digits = whole + fraction
-  // Not by regular expressions: trimming the end with one takes quadratic time.
+  // Not with a regular expression: trimming the end with one takes quadratic time.
   let start = 0
   let end = digits.length
   while (digits[start] === '0') start++

@@ -8,13 +8,13 @@ export interface LinearRegExp {
   test(text: string): boolean
 }
 
-/** The pattern cannot be matched in this way. The message says which part of it. */
+/** The pattern has a part that cannot be matched in linear time. The message names it. */
 export class PatternUnsupported extends Error {}
 
 /** Matching exceeds its step budget. */
 export class TooCostly extends Error {}
 
-/** Steps that are left, of some 20 ns each; those who share one are bounded together. */
+/** The remaining steps, of about 20 ns each; regular expressions that share a budget are bounded together. */
 export interface StepBudget {
   left: number
 }
@@ -25,16 +25,16 @@ export function spend(budget: StepBudget, steps: number): void {
   if (budget.left < 0) throw new TooCostly()
 }
 
-/** Counted after `{n,m}` is written out. */
+/** Counted after `{n,m}` is expanded. */
 const STATES_MAX = 5_000
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
 /**
- * @param pattern as of JavaScript with the flag `u`, without back references and lookbehind
+ * @param pattern JavaScript syntax with the flag `u`, without back references and lookbehind
  * @throws SyntaxError, PatternUnsupported
  */
 export function linearRegExp(pattern: string, budget: StepBudget): LinearRegExp {
-  // Says what is wrong with a malformed pattern; the parser below may rely on a well-formed one.
+  // Throws a helpful error for a malformed pattern; the parser below relies on a well-formed one.
   new RegExp(pattern, 'u')
   const program = compile(new Parser(pattern).parse())
   return { test: (text) => run(program, text, { from: 0, isAnchored: false }, budget) }
@@ -68,7 +68,7 @@ class Parser {
   private repeated(part: Node): Node {
     const [found, sign, least, comma, most] = this.takeMatch(/([*+?])|\{(\d+)(,?)(\d*)\}/y) ?? []
     if (found === undefined) return part
-    // Greedy or not: it matches the same texts.
+    // Greedy and lazy quantifiers match the same texts.
     this.take('?')
     if (sign !== undefined) return { kind: 'repeat', part, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : NO_LIMIT }
     const min = Number(least)
@@ -116,7 +116,10 @@ class Parser {
   }
 }
 
-/** What a set like `[a-z]`, `\d`, `\p{L}` or `.` holds: on one character the engine of JavaScript is as good as any. */
+/**
+ * Whether a character is in a set like `[a-z]`, `\d`, `\p{L}` or `.`; for a single character, JavaScript's engine is
+ * safe.
+ */
 function memberOf(source: string): (codePoint: number) => boolean {
   const one = new RegExp(`^${source}$`, 'u')
   const ascii = Array.from({ length: 128 }, (_, codePoint) => one.test(String.fromCodePoint(codePoint)))
@@ -190,7 +193,7 @@ function run(
   let current: State[] = []
   for (let at = from; ; ) {
     if (at === from || !isAnchored) current.push(program.start)
-    // Follows what takes no character; `current` grows while it is gone through.
+    // Follows transitions that consume no character; `current` grows during the iteration.
     const waiting: (State & { kind: 'character' })[] = []
     for (let i = 0; i < current.length; i++) {
       const state = current[i]!

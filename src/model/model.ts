@@ -1,15 +1,15 @@
 import type { CallableTool } from '../hosted/tools/tool.ts'
 
 /**
- * A language model that answers conversations: what the agent loop needs of a provider
+ * A language model that continues conversations: the interface that the executor needs of a provider
  * (docs/specification.md#hosted-agents).
  */
 export interface Model {
   /**
-   * Asks for the next turn of a conversation. Faults that may pass are retried within; the deadline is the signal's.
+   * Requests the next turn of a conversation. Retries transient faults by itself, until the signal aborts.
    *
-   * @throws ModelFailure when the provider could not or would not answer
-   * @throws the signal's reason, as soon as it aborts
+   * @throws ModelFailure when the provider could not be reached, failed or refused
+   * @throws the signal's reason as soon as it aborts
    */
   ask(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer>
 }
@@ -18,17 +18,17 @@ export interface ModelRequest {
   /** The provider's name for it. */
   readonly model: string
   readonly messages: readonly ModelMessage[]
-  /** What the model may call, each name once. */
+  /** The tools that the model may call, with unique names. */
   readonly tools: readonly Pick<CallableTool, 'name' | 'description' | 'parameters'>[]
   /** Null: the provider's default. */
   readonly temperature: number | null
   /** In tokens; null: the provider's default. */
   readonly maxOutputTokens: number | null
-  /** JSON Schema that the answer has to follow; null: any text. The answer still has to be checked against it. */
+  /** JSON Schema that the answer should match; null: any text. The caller must still check the answer against it. */
   readonly outputSchema: Record<string, unknown> | null
-  /** Given: the answer is streamed. Called with each piece of text as it comes. */
+  /** If given, the answer is streamed. Called with each piece of text as it arrives. */
   readonly onText?: (delta: string) => void
-  /** The answer broke off and is asked for again: what onText was told so far does not count any more. */
+  /** The stream broke and is requested again: the text passed to onText so far is void. */
   readonly onRestart?: () => void
 }
 
@@ -38,7 +38,7 @@ export type ModelMessage =
   | { readonly role: 'tool'; readonly toolCallId: string; readonly content: string }
 
 export interface ModelToolCall {
-  /** Unlike every other of the same answer. */
+  /** Unique within the answer. */
   readonly id: string
   readonly name: string
   /** JSON text as the model wrote it; may be malformed. */
@@ -46,17 +46,17 @@ export interface ModelToolCall {
 }
 
 export interface ModelAnswer {
-  /** Null: the model said nothing. */
+  /** Null: the model wrote no text. */
   readonly content: string | null
-  /** What the model said instead of an answer, when it declined to give one. */
+  /** The model's explanation when it declined to answer. */
   readonly refusal: string | null
-  /** In the order in which the model made them. */
+  /** In the model's order. */
   readonly toolCalls: readonly ModelToolCall[]
-  /** As the provider names it, as in `stop`, `length` or `tool_calls`. */
+  /** The provider's name, such as `stop`, `length` or `tool_calls`. */
   readonly finishReason: string
-  /** In tokens; 0 where the provider did not say. */
+  /** In tokens; 0 if the provider did not report it. */
   readonly usage: ModelUsage
-  /** The model that answered, as the provider names it; the one asked for where it did not say. */
+  /** The model that answered, by the provider's name; the requested one if the provider did not report it. */
   readonly model: string
   readonly responseId: string | null
 }
@@ -66,9 +66,9 @@ export interface ModelUsage {
   readonly outputTokens: number
 }
 
-/** The provider could not or would not answer. `message` says what it said, without the key. */
+/** The provider could not be reached, failed or refused. `message` has the provider's explanation, without the key. */
 export class ModelFailure extends Error {
-  /** @param fault `status`: of the provider's HTTP answer, where it gave one; `code`: the provider's own name for it */
+  /** @param fault `status` of the provider's HTTP response, if there was one; `code`: the provider's own error code */
   constructor(
     message: string,
     fault: { readonly status?: number | undefined; readonly code?: string | undefined } = {},

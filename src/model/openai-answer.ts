@@ -6,12 +6,12 @@ import { EventTooLong, readEvents, StreamCut } from './sse.ts'
 const TEXT_LENGTH_MAX = 10 * 1024 * 1024
 const TOOL_CALLS_MAX = 128
 const ARGUMENTS_LENGTH_MAX = 1024 * 1024
-/** Room for an answer of the greatest length, escaped. */
+/** Fits an answer of the maximum length, escaped. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024
 
 /**
- * Reads a streamed answer. Compatible servers differ in what they leave out, so that only what an answer cannot do without
- * is insisted on: it must have begun, and have ended with a reason or with `[DONE]`.
+ * Reads a streamed answer. Compatible servers omit different parts, so only the essential ones are required: the answer
+ * must have started, and ended with a finish reason or `[DONE]`.
  *
  * @throws Fault, and what `onText` throws
  */
@@ -41,7 +41,7 @@ export async function readStream(
   return answer.finish(request)
 }
 
-/** Reads an answer that comes in one piece. @throws Fault */
+/** Reads an answer that is not streamed. @throws Fault */
 export async function readWhole(response: Response, request: ModelRequest): Promise<ModelAnswer> {
   const answer = new AnswerBuilder()
   answer.addWhole(parsed(await boundedText(response)))
@@ -55,7 +55,7 @@ async function boundedText(response: Response): Promise<string> {
       response.body?.cancel().catch(() => {})
       throw tooLong('an answer')
     }
-    // The usual case, and the faster way. A length says nothing of a body that is compressed.
+    // The usual case, and the fastest. For a compressed body, Content-Length does not bound the size.
     if (declared <= BODY_BYTES_MAX && !response.headers.has('content-encoding')) return await response.text()
     const decoder = new TextDecoder()
     let text = ''
@@ -79,7 +79,7 @@ function parsed(text: string): Record<string, unknown> {
   } catch {
     const start = plainText(text)
     throw new Fault(`the model provider's answer is not JSON: ${start === '' ? 'it is empty' : start}`, {
-      isPassing: true,
+      isTransient: true,
     })
   }
   if (!isObject(value)) throw wrongShape(`expected an object; got ${plainText(text)}`)
@@ -97,7 +97,7 @@ interface DraftCall {
 class AnswerBuilder {
   private content = ''
   private refusal = ''
-  /** A high surrogate whose other half comes with the next chunk. */
+  /** A high surrogate whose other half arrives with the next chunk. */
   private held = ''
   private readonly calls: DraftCall[] = []
   private hasBegun = false
@@ -106,7 +106,7 @@ class AnswerBuilder {
   private model: string | undefined
   private responseId: string | undefined
 
-  /** The provider has said why it ended. */
+  /** The provider has sent a finish reason. */
   get isComplete(): boolean {
     return this.finishReason !== undefined
   }
@@ -129,7 +129,7 @@ class AnswerBuilder {
     this.addText(choice.message)
   }
 
-  /** What chunks and whole answers have in common. @returns the choice, if there is one */
+  /** Reads the fields that chunks and whole answers share. @returns the choice, if there is one */
   private addHead(body: Record<string, unknown>): Record<string, unknown> | undefined {
     if (body.error !== undefined && body.error !== null) throw faultInBody(body.error)
     if (isObject(body.usage)) this.usage = usageOf(body.usage)
@@ -152,14 +152,14 @@ class AnswerBuilder {
     return text
   }
 
-  /** Finds the call that a delta goes on with, in the ways in which servers say it: by index, by id, or not at all. */
+  /** Finds the call that a delta continues. Servers identify it by index, by id, or not at all. */
   private addCallDelta(delta: Record<string, unknown>): void {
     const id = textOf(delta.id)
     const name = nameOf(delta)
     const index = typeof delta.index === 'number' ? delta.index : undefined
     let call = index === undefined ? undefined : this.calls.findLast((each) => each.index === index)
     if (call === undefined && id !== '') call = this.calls.find((each) => each.id === id)
-    // Some servers give all calls the same index, but each an id of its own.
+    // Some servers give all calls the same index, but different ids.
     else if (call !== undefined && id !== '' && call.id !== '' && call.id !== id && name !== '') call = undefined
     else if (call === undefined && index === undefined && name === '') call = this.calls.at(-1)
     call ??= this.startCall(delta)
@@ -184,7 +184,7 @@ class AnswerBuilder {
   }
 
   finish(request: ModelRequest): ModelAnswer {
-    if (!this.hasBegun) throw wrongShape('it holds no choices')
+    if (!this.hasBegun) throw wrongShape('it has no choices')
     return {
       content: (this.content + this.held).toWellFormed() || null,
       refusal: this.refusal.toWellFormed() || null,
@@ -198,8 +198,8 @@ class AnswerBuilder {
 }
 
 /**
- * Gives an id to calls that have none or not one of their own. It follows from the conversation, so that the same answer
- * to the same request has the same ids, and no two calls of a conversation share one.
+ * Gives an id to calls without a unique one. It is derived from the conversation, so that the same answer to the same
+ * request has the same ids, and no two calls of a conversation share one.
  */
 function withIds(calls: readonly DraftCall[], messages: readonly ModelMessage[]): ModelToolCall[] {
   const taken = new Set(
@@ -226,7 +226,7 @@ function nameOf(call: Record<string, unknown>): string {
   return isObject(call.function) ? textOf(call.function.name) : ''
 }
 
-/** Text as it is, or in parts, as some servers send content. Whatever else is there counts as nothing. */
+/** Content as a string, or in parts, as some servers send it. Anything else is ignored. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   return Array.isArray(value) ? value.map((part) => (isObject(part) ? textOf(part.text) : '')).join('') : ''
@@ -237,9 +237,9 @@ function listOf(value: unknown): Record<string, unknown>[] {
 }
 
 function wrongShape(what: string): Fault {
-  return new Fault(`the model provider's answer is no chat completion: ${what}`)
+  return new Fault(`the model provider's answer is not a chat completion: ${what}`)
 }
 
 function tooLong(what: string): Fault {
-  return new Fault(`the model provider sent ${what} longer than this service takes`)
+  return new Fault(`the model provider sent ${what} longer than this service accepts`)
 }

@@ -2,17 +2,17 @@ import { APIConnectionError, APIError } from 'openai'
 import { ModelFailure } from './model.ts'
 
 const MESSAGE_LENGTH_MAX = 600
-/** Statuses besides 5xx after which the same request may succeed: timeout, conflict of locks, too many requests. */
-const PASSING_STATUSES = [408, 409, 429]
+/** Statuses other than 5xx after which a retry may succeed: timeout, lock conflict, too many requests. */
+const TRANSIENT_STATUSES = [408, 409, 429]
 /** Errors that a retry cannot fix, whatever the status. */
-const LASTING_CODES = ['insufficient_quota', 'invalid_request_error', 'billing_hard_limit_reached']
+const PERMANENT_CODES = ['insufficient_quota', 'invalid_request_error', 'billing_hard_limit_reached']
 
-/** One attempt's failure: what to tell, and whether to try again. */
+/** The failure of one attempt: the message, and whether to retry. */
 export class Fault extends Error {
   readonly status: number | undefined
   readonly code: string | undefined
   /** The same request may succeed later. */
-  readonly isPassing: boolean
+  readonly isTransient: boolean
   /** From the provider's Retry-After, in milliseconds. */
   readonly retryAfterMs: number | undefined
 
@@ -21,43 +21,43 @@ export class Fault extends Error {
     more: {
       status?: number | undefined
       code?: string | undefined
-      isPassing?: boolean
+      isTransient?: boolean
       retryAfterMs?: number | undefined
     } = {},
   ) {
     super(message)
     this.status = more.status
     this.code = more.code
-    this.isPassing = more.isPassing ?? false
+    this.isTransient = more.isTransient ?? false
     this.retryAfterMs = more.retryAfterMs
   }
 }
 
-/** Why a request got no answer, or none that could be used. @param error thrown by the package */
+/** Why a request got no usable response. @param error thrown by the package */
 export function unanswered(error: unknown): Fault {
   if (error instanceof APIConnectionError)
-    return new Fault(`the model provider could not be reached: ${connectionProblem(error)}`, { isPassing: true })
+    return new Fault(`the model provider could not be reached: ${connectionProblem(error)}`, { isTransient: true })
   if (error instanceof APIError && error.status !== undefined) return faultOfStatus(error)
-  return new Fault(`the model provider could not be asked: ${plainText(messageOf(error))}`)
+  return new Fault(`the request to the model provider failed: ${plainText(messageOf(error))}`)
 }
 
-/** A connection that broke while the answer was read. */
+/** The connection broke while the answer was being read. */
 export function brokenAnswer(error: unknown): Fault {
-  return new Fault(`the model provider's answer broke off: ${connectionProblem(error)}`, { isPassing: true })
+  return new Fault(`the model provider's answer broke off: ${connectionProblem(error)}`, { isTransient: true })
 }
 
-/** An error that the provider reports in the body of an answer that began well. */
+/** An error that the provider reports in the body of a successful response. */
 export function faultInBody(reported: unknown): Fault {
   const details = detailsOf(reported)
   const status = details.status
   return new Fault(`the model provider reported: ${said(details)}`, {
     status,
     code: details.code,
-    isPassing: !isLasting(details) && (status === undefined || isPassingStatus(status)),
+    isTransient: !isPermanent(details) && (status === undefined || isTransientStatus(status)),
   })
 }
 
-/** What goes on to whoever asked; `attempts` is how often the provider was. */
+/** The failure for the caller; `attempts` is the number of requests made. */
 export function failureOf(fault: Fault, attempts: number, redact: (text: string) => string): ModelFailure {
   const times = attempts > 1 ? ` (asked ${attempts} times)` : ''
   return new ModelFailure(`${cut(redact(fault.message))}${times}`, {
@@ -66,17 +66,17 @@ export function failureOf(fault: Fault, attempts: number, redact: (text: string)
   })
 }
 
-/** @param key replaced wherever it stands in a text, also as part of JSON or of a URL; undefined: nothing is */
+/** @param key replaced wherever it occurs in a text, also as part of JSON or a URL; undefined: replaces nothing */
 export function createRedact(key: string | undefined): (text: string) => string {
   if (key === undefined || key === '') return (text) => text
   const forms = [...new Set([key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key)])]
   return (text) => forms.reduce((clean, form) => clean.replaceAll(form, '•••'), text)
 }
 
-/** A text of the provider's, on one line: pages of HTML lose their tags. */
+/** The provider's text on one line, with HTML tags removed. */
 export function plainText(text: string): string {
   const isPage = /^\s*<(!doctype|html|head|body|\?xml)/i.test(text)
-  // A page may be megabytes; what it says stands near its top.
+  // A page may have megabytes; its message is near the top.
   const start = text.slice(0, 20 * MESSAGE_LENGTH_MAX)
   const words = isPage ? start.replace(/<(style|script)\b[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' ') : start
   return words.replace(/\s+/g, ' ').trim()
@@ -86,12 +86,12 @@ function faultOfStatus(error: APIError): Fault {
   const status = error.status as number
   const details = error.error === undefined ? { text: textOfStatus(error) } : detailsOf(error.error)
   const advice = error.headers?.get('x-should-retry')
-  const isPassing = advice === 'true' || (advice !== 'false' && isPassingStatus(status) && !isLasting(details))
+  const isTransient = advice === 'true' || (advice !== 'false' && isTransientStatus(status) && !isPermanent(details))
   const retryAfterMs = retryAfter(error.headers)
   return new Fault(`the model provider answered ${status}: ${said(details)}`, {
     status,
     code: details.code,
-    isPassing,
+    isTransient,
     retryAfterMs,
   })
 }
@@ -103,7 +103,7 @@ interface Details {
   readonly status?: number | undefined
 }
 
-/** Reads the shapes that compatible servers give their errors. */
+/** Reads the error formats of compatible servers. */
 function detailsOf(reported: unknown): Details {
   if (typeof reported !== 'object' || reported === null) return { text: plainText(String(reported)) }
   const { message, detail, code, type, status } = reported as Record<string, unknown>
@@ -128,15 +128,15 @@ function textOfStatus({ status, message }: APIError): string {
   return text === 'status code (no body)' ? '' : text
 }
 
-function isPassingStatus(status: number): boolean {
-  return status >= 500 || PASSING_STATUSES.includes(status)
+function isTransientStatus(status: number): boolean {
+  return status >= 500 || TRANSIENT_STATUSES.includes(status)
 }
 
-function isLasting({ code, type }: Details): boolean {
-  return [code, type].some((each) => each !== undefined && LASTING_CODES.includes(each))
+function isPermanent({ code, type }: Details): boolean {
+  return [code, type].some((each) => each !== undefined && PERMANENT_CODES.includes(each))
 }
 
-/** Seconds or a date, or the milliseconds that OpenAI sends besides. */
+/** Seconds or a date, or the milliseconds that OpenAI sends in addition. */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const ms = Number.parseFloat(headers?.get('retry-after-ms') ?? '')
   if (ms >= 0) return ms
@@ -145,7 +145,9 @@ function retryAfter(headers: Headers | undefined): number | undefined {
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined
 }
 
-/** The innermost error knows best; Bun adds its code in front, and advice for programmers behind. */
+/**
+ * The innermost error is the most specific. Bun puts its code before the message, and advice for developers after it.
+ */
 function connectionProblem(error: unknown): string {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code } = each as { code?: unknown }

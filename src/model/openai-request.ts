@@ -6,20 +6,20 @@ import { isStrictSchema } from './strict-schema.ts'
 
 type Body = OpenAI.Chat.ChatCompletionCreateParams
 
-/** How one server wants to be asked for one model, where compatible servers differ. */
+/** The variant of the API that one server accepts for one model, where compatible servers differ. */
 export interface Dialect {
   /**
-   * OpenAI's own newer models refuse `max_tokens`; most other servers know no other name, and some ignore what they do not
-   * know, which would lift the limit silently.
+   * OpenAI's newer models refuse `max_tokens`; most other servers know no other name, and some ignore unknown fields,
+   * which would silently remove the limit.
    */
   readonly limitName: 'max_tokens' | 'max_completion_tokens'
-  /** Whether streams are asked for usage: without, most servers send none. */
+  /** Whether streams request usage: otherwise most servers send none. */
   readonly asksForUsage: boolean
-  /** How an output schema is conveyed: bound to, as a guide, or in words, which any server takes. */
+  /** How the output schema is sent: as strict, as a guide, or in the prompt, which any server accepts. */
   readonly schemaMode: 'strict' | 'guide' | 'words'
 }
 
-/** What is tried first. @param isOpenAi the address is OpenAI's own */
+/** The dialect to try first. @param isOpenAi the server is OpenAI's own */
 export function firstDialect(isOpenAi: boolean): Dialect {
   return {
     limitName: isOpenAi ? 'max_completion_tokens' : 'max_tokens',
@@ -29,10 +29,10 @@ export function firstDialect(isOpenAi: boolean): Dialect {
 }
 
 /**
- * The dialect to ask again in, after a server refused a request for something that we can do without; undefined if the
- * refusal is about something else. Every step leads away from `firstDialect`, so that there are four at most.
+ * The dialect for a retry after a server refused an optional feature; undefined if it refused something else. Every
+ * step gives up one more feature, so there are at most four.
  */
-export function concede(dialect: Dialect, sent: Body, { status, message }: Fault): Dialect | undefined {
+export function fallBack(dialect: Dialect, sent: Body, { status, message }: Fault): Dialect | undefined {
   if (status !== 400 && status !== 422 && status !== 501) return undefined
   if (sent.max_tokens !== undefined && message.includes('max_completion_tokens'))
     return { ...dialect, limitName: 'max_completion_tokens' }
@@ -44,10 +44,10 @@ export function concede(dialect: Dialect, sent: Body, { status, message }: Fault
   return undefined
 }
 
-/** Not every server says which field it does not know. */
+/** Not every server names the field that it does not know. */
 const UNKNOWN_FIELD = /stream_options|include_usage|\b(extra|unknown|unexpected|unrecogni[sz]ed|not permitted)\b/i
 
-/** The body of a request, in plain chat completions that any compatible server takes. */
+/** The body of a request, in the part of chat completions that any compatible server accepts. */
 export function toBody(request: ModelRequest, dialect: Dialect): Body {
   const { tools, temperature, maxOutputTokens, outputSchema } = request
   const isStream = request.onText !== undefined
@@ -78,13 +78,13 @@ function toMessage(message: ModelMessage): OpenAI.Chat.ChatCompletionMessagePara
   }
 }
 
-/** Servers that fill a template with the arguments fail on a history in which they are no JSON object. */
+/** Servers that fill a template with the arguments fail if they are not a JSON object. */
 function toToolCall({ id, name, arguments: text }: ModelToolCall): OpenAI.Chat.ChatCompletionMessageToolCall {
   const safe = text.trim() === '' ? '{}' : isJsonObject(text) ? text : JSON.stringify({ malformed: text })
   return { id, type: 'function', function: { name, arguments: safe } }
 }
 
-/** OpenAI wants both fields even of a tool that takes no arguments. */
+/** OpenAI requires both fields even for a tool without arguments. */
 function toTool({ name, description, parameters }: ModelRequest['tools'][number]): OpenAI.Chat.ChatCompletionTool {
   return {
     type: 'function',
@@ -97,7 +97,7 @@ function toFormat(schema: Record<string, unknown>, dialect: Dialect): OpenAI.Res
   return { type: 'json_schema', json_schema: { name: 'output', schema, strict } }
 }
 
-/** In the first system message, because some models allow for no other. */
+/** In the first system message, because some models allow only one. */
 function withInstruction(messages: readonly ModelMessage[], schema: Record<string, unknown>): ModelMessage[] {
   const instruction = `Answer with JSON only, without any other text, that follows this JSON Schema:\n${JSON.stringify(schema)}`
   const [first, ...rest] = messages

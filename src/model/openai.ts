@@ -5,12 +5,12 @@ import type { Log } from '../log.ts'
 import type { Model, ModelAnswer, ModelRequest } from './model.ts'
 import { readStream, readWhole } from './openai-answer.ts'
 import { createRedact, Fault, failureOf, unanswered } from './openai-failure.ts'
-import { concede, type Dialect, firstDialect, toBody } from './openai-request.ts'
+import { type Dialect, fallBack, firstDialect, toBody } from './openai-request.ts'
 
 export interface OpenAiOptions {
-  /** Undefined: the server wants none, as local ones do not. */
+  /** Undefined: the server needs none, like most local ones. */
   readonly apiKey: string | undefined
-  /** As in `http://localhost:11434/v1`; undefined: OpenAI's own. */
+  /** For example `http://localhost:11434/v1`; undefined: OpenAI. */
   readonly baseUrl: string | undefined
   readonly log?: Log
   /** Delay before the first retry; it doubles with each. */
@@ -21,20 +21,20 @@ export interface OpenAiOptions {
 const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 500
 const BACKOFF_MAX_MS = 8_000
-/** A longer Retry-After is not waited for: the run fails with the provider's message. */
+/** With a longer Retry-After, the run fails at once with the provider's message. */
 const RETRY_AFTER_MAX_MS = 60_000
-/** Most models and schemas whose dialect is cached. */
+/** Maximum number of models and schemas whose dialect is cached. */
 const DIALECTS_MAX = 1_000
 const OPENAI_HOST = 'api.openai.com'
-/** The longest that a timer takes. Deadlines come with the signal. */
+/** The longest possible timer. The signal sets the deadline. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
  * A model behind OpenAI's chat completions, or behind any server that offers them (docs/specification.md#hosted-agents:
- * `OPENAI_API_KEY`, `OPENAI_BASE_URL`). One for the process: it holds the connections and what it learnt of the server.
+ * `OPENAI_API_KEY`, `OPENAI_BASE_URL`). One per process: it holds the connections and the dialects that servers accept.
  *
- * The `openai` package makes the requests. Answers are read here, because the package neither bounds them nor tells a
- * stream that was cut from one that ended, and costs half as much again for each token.
+ * The `openai` package makes the requests. Answers are read here, because the package neither bounds them nor
+ * distinguishes a broken stream from one that ended, and takes 1.5 times as long per token.
  */
 export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS }: OpenAiOptions): Model {
   const client = createClient(apiKey, baseUrl)
@@ -43,7 +43,7 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
   const dialects = new LRUCache<string, Dialect>({ max: DIALECTS_MAX })
 
   async function ask(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
-    const asking = new Asking(client, request, signal)
+    const asking = new RequestAttempts(client, request, signal)
     const key = dialectKey(request)
     let dialect = dialects.get(key) ?? first
     for (let attempts = 1; ; ) {
@@ -53,16 +53,16 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
         if (dialect !== first) dialects.set(key, dialect)
         return outcome
       }
-      const conceded = concede(dialect, body, outcome)
-      if (conceded === undefined) {
+      const fallback = fallBack(dialect, body, outcome)
+      if (fallback === undefined) {
         const waitMs = outcome.retryAfterMs ?? backoff(backoffMs, attempts)
-        if (!outcome.isPassing || attempts === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MAX_MS)
+        if (!outcome.isTransient || attempts === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MAX_MS)
           throw failureOf(outcome, attempts, redact)
         attempts += 1
         warn(request, outcome, { attempt: attempts, wait_ms: Math.round(waitMs) })
         await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       }
-      dialect = conceded ?? dialect
+      dialect = fallback ?? dialect
       asking.restart()
     }
   }
@@ -75,9 +75,9 @@ export function createOpenAiModel({ apiKey, baseUrl, log, backoffMs = BACKOFF_MS
   return { ask }
 }
 
-/** One request of the agent loop, over all attempts at it. */
-class Asking {
-  private hasTold = false
+/** One request of the executor, with all attempts at it. */
+class RequestAttempts {
+  private hasStreamed = false
 
   constructor(
     private readonly client: OpenAI,
@@ -85,7 +85,7 @@ class Asking {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** @throws what `onText` throws, and anything at all once the signal has aborted */
+  /** @throws what `onText` throws, and any error once the signal has aborted */
   async attempt(body: OpenAI.Chat.ChatCompletionCreateParams): Promise<ModelAnswer | Fault> {
     this.signal.throwIfAborted()
     try {
@@ -101,8 +101,8 @@ class Asking {
   }
 
   restart(): void {
-    if (this.hasTold) this.request.onRestart?.()
-    this.hasTold = false
+    if (this.hasStreamed) this.request.onRestart?.()
+    this.hasStreamed = false
   }
 
   private async send(body: OpenAI.Chat.ChatCompletionCreateParams): Promise<Response> {
@@ -116,10 +116,10 @@ class Asking {
   private async read(response: Response, onText: (delta: string) => void): Promise<ModelAnswer> {
     const tell = (delta: string) => {
       this.signal.throwIfAborted()
-      this.hasTold = true
+      this.hasStreamed = true
       onText(delta)
     }
-    // Some servers cannot stream and answer in one piece; proxies answer with pages.
+    // Some servers cannot stream and send a whole answer; proxies send HTML pages.
     if (!/application\/json|text\/html/.test(response.headers.get('content-type') ?? ''))
       return await readStream(response, this.request, tell)
     const answer = await readWhole(response, this.request)
@@ -133,7 +133,7 @@ function createClient(apiKey: string | undefined, baseUrl: string | undefined): 
     // The package requires a key; servers that need none ignore it.
     apiKey: apiKey ?? 'none',
     baseURL: baseUrl ?? null,
-    // Left out, the package would read these from the environment.
+    // If omitted, the package would read these from the environment.
     organization: null,
     project: null,
     adminAPIKey: null,
@@ -141,7 +141,7 @@ function createClient(apiKey: string | undefined, baseUrl: string | undefined): 
     logLevel: 'off',
     maxRetries: 0,
     timeout: NO_TIMEOUT_MS,
-    // Bun gives up on a server that is silent for five minutes, which a model that thinks may well be.
+    // Bun gives up on a server that is silent for five minutes, but a reasoning model may take longer.
     fetchOptions: { timeout: false } as object,
   })
 }

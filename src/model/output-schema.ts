@@ -8,25 +8,24 @@ import { inexactIn } from './exact-json.ts'
 import { linearRegExp, PatternUnsupported, type StepBudget, spend, TooCostly } from './linear-regexp.ts'
 
 /**
- * Checks what a model wrote against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `parameters` of
- * tools).
+ * Checks the output of a model against JSON Schemas (docs/specification.md#hosted-agents: `output_schema`, `parameters`
+ * of tools).
  */
 export interface SchemaChecks {
   /**
-   * @param text an answer of a model: JSON, alone or in one block of code
-   * @returns the value, or what to tell the model so that it can repair it: places and expectations, some hundred
-   *   characters
+   * @param text an answer of a model: JSON, alone or in a code block
+   * @returns the value, or a message that lets the model repair it: paths and expectations, a few hundred characters
    */
   checkOutput(schema: Record<string, unknown>, text: string): { readonly value: unknown } | SchemaProblem
   /**
-   * What a tool would get as something else than was written is a problem, whatever the schema says.
-   * @param text arguments of a tool call as the model wrote them; nothing at all is taken for no arguments
+   * A value that cannot be passed to a tool exactly is a problem, whatever the schema says.
+   * @param text arguments of a tool call as the model wrote them; empty text means no arguments
    */
   checkArguments(
     schema: Record<string, unknown>,
     text: string,
   ): { readonly value: Record<string, unknown> } | SchemaProblem
-  /** Why nothing can be checked against a schema, and no repair of a text would help; undefined: it can. */
+  /** Why a schema cannot be used, whatever the text; undefined if it can. */
   schemaProblem(schema: Record<string, unknown>): string | undefined
 }
 
@@ -37,23 +36,23 @@ export interface SchemaProblem {
 /** A compiled schema, or why it cannot be compiled. */
 type Check = ((value: unknown) => string | undefined) | { readonly broken: string }
 
-/** Compiled schemas that are kept, of some 30 KB each. */
+/** Compiled schemas that are cached, about 30 KB each. */
 const SCHEMAS_KEPT = 1_000
-/** Compiling takes some 5 µs for each character, in which nothing else happens, and more the deeper they stand. */
+/** Compiling takes about 5 µs per character, more with deeper nesting, and blocks the event loop. */
 const SCHEMA_LENGTH_MAX = 64 * 1024
 const SCHEMA_DEPTH_MAX = 128
-/** Above this a list of all findings could itself become huge: only the first is told. */
+/** For longer texts only the first error is reported: a list of all could become huge. */
 const LISTED_LENGTH_MAX = 64 * 1024
 const FINDINGS_MAX = 5
 const PROBLEM_LENGTH_MAX = 600
-/** The most work that one check may be: characters of the schema times characters of the text, about a second. */
+/** Limit of the work of one check: characters of the schema times characters of the text, about a second. */
 const WORK_MAX = 4_000_000_000
-/** For all patterns and references of one check together: about 0.2 s. */
+/** Step budget for all patterns and references of one check together: about 0.2 s. */
 const STEPS_MAX = 10_000_000
-/** A reference that leads back to where it stands can multiply the work with each level of the value. */
+/** A recursive reference can multiply the work with each level of the value. */
 const STEPS_PER_REF = 100
 
-/** One for the process: it keeps compiled schemas. A schema stands alone and sees nothing of any other. */
+/** One per process, to cache compiled schemas. Schemas are isolated from each other. */
 export function createSchemaChecks(): SchemaChecks {
   const checks = new LRUCache<string, Check>({ max: SCHEMAS_KEPT })
 
@@ -87,7 +86,7 @@ export function createSchemaChecks(): SchemaChecks {
     checkOutput(schema, text) {
       const read = readJson(unfenced(text))
       if ('problem' in read) return read
-      // The output of a run is an object (docs/specification.md#outcomes), also where the schema would take something else.
+      // The output of a run is an object (docs/specification.md#outcomes), even if the schema would allow another type.
       const problem = problemOf(schema, read.value, text.length) ?? objectProblem(read.value)
       return problem === undefined ? read : { problem }
     },
@@ -138,8 +137,8 @@ function unfenced(text: string): string {
 }
 
 /**
- * The schema alone in a compiler of its own: its `$id` cannot meet that of another tenant's, and a `$ref` can lead nowhere
- * but into itself. Nothing is fetched.
+ * Compiles the schema in a compiler of its own: its `$id` cannot collide with another tenant's, and a `$ref` can only
+ * refer to the schema itself. Nothing is fetched.
  */
 function compile(schema: Record<string, unknown>, { allErrors = false } = {}): Check {
   const budget: StepBudget = { left: 0 }
@@ -150,7 +149,7 @@ function compile(schema: Record<string, unknown>, { allErrors = false } = {}): C
       const compiler = new Compiler(options)
       hardenKeywords(compiler, budget)
       const validate = compiler.compile(schema)
-      // Would answer with a promise, which is true whatever it comes to.
+      // The validator would return a promise, which is always truthy.
       if ('$async' in validate) return { broken: '"$async" is not supported' }
       return (value) => {
         budget.left = STEPS_MAX
@@ -163,7 +162,7 @@ function compile(schema: Record<string, unknown>, { allErrors = false } = {}): C
   return { broken: broken ?? 'it cannot be compiled' }
 }
 
-/** Of its own draft where a schema names one; else the newest, or 2019-09, which has arrays in `items`. */
+/** The compiler of the draft that the schema names; otherwise the newest, or 2019-09 if `items` is an array. */
 function compilersFor($schema: unknown) {
   if (typeof $schema === 'string' && /draft-0[4-7]/.test($schema)) return [Ajv]
   if (typeof $schema === 'string' && $schema.includes('2019-09')) return [Ajv2019]
@@ -171,7 +170,7 @@ function compilersFor($schema: unknown) {
 }
 
 function optionsOf(budget: StepBudget, allErrors: boolean): Options {
-  // Improving the code that is made costs more time than it saves, and far more with large schemas.
+  // Optimizing the generated code costs more time than it saves, far more for large schemas.
   const code = { optimize: false, regExp: Object.assign((pattern: string) => patternOf(pattern, budget), { code: '' }) }
   return {
     code,
@@ -179,17 +178,17 @@ function optionsOf(budget: StepBudget, allErrors: boolean): Options {
     // Unknown keywords and formats are annotations, as the drafts require.
     strict: false,
     validateFormats: false,
-    // A malformed schema is found when it is compiled; checking it first would cost as much again.
+    // Compiling detects a malformed schema; checking it first would double the cost.
     validateSchema: false,
     logger: false,
-    // `{"properties": {"constructor": …}}` is about a property of that name, not about what all objects have.
+    // `{"properties": {"constructor": …}}` means a property of that name, not the inherited one.
     ownProperties: true,
   }
 }
 
 const TOO_COSTLY = 'it is too long to be checked against its schema'
 
-/** Keywords with which a small schema and a small text could keep the process busy for hours. */
+/** Bounds the keywords with which a small schema and a small text could block the process for hours. */
 function hardenKeywords(compiler: Ajv, budget: StepBudget): void {
   for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef']) {
     const rule = compiler.RULES.all[keyword]
@@ -222,7 +221,7 @@ function canonical(value: unknown): string {
 
 function patternOf(pattern: string, budget: StepBudget) {
   try {
-    // The compiler tells patterns apart by their text.
+    // The compiler distinguishes patterns by their text.
     return Object.assign(linearRegExp(pattern, budget), { toString: () => pattern })
   } catch (error) {
     if (!(error instanceof PatternUnsupported)) throw error
@@ -235,7 +234,7 @@ function problemIn(validate: ValidateFunction, value: unknown): string | undefin
     if (validate(value)) return undefined
   } catch (error) {
     if (error instanceof TooCostly) return TOO_COSTLY
-    // Deeper than the stack: a recursive schema, and a value to match.
+    // Stack overflow: a recursive schema with a deeply nested value.
     if (error instanceof RangeError) return 'it is nested too deeply'
     throw error
   }
@@ -245,7 +244,7 @@ function problemIn(validate: ValidateFunction, value: unknown): string | undefin
   return cut(rest > 0 ? `${text}; and ${rest} more` : text)
 }
 
-/** As in `items[3].price: must be number`. */
+/** For example `items[3].price: must be number`. */
 function sentence({ instancePath, keyword, message = 'is not valid', params }: ErrorObject): string {
   const place = instancePath
     .split('/')
@@ -269,7 +268,7 @@ function unusable(why: string): string {
   return cut(`the schema cannot be used: ${why}`)
 }
 
-/** Messages of the compiler name its own draft of an identifier for what has none. */
+/** Removes the identifier that the compiler invents for schemas without one. */
 function plain(message: string): string {
   return message.replace(/ from id (#|$)/, '').trim()
 }

@@ -7,10 +7,10 @@ export interface Price {
   readonly output: number
 }
 
-/** By name of the model; a name that ends with `*` stands for all that begin so. */
+/** Prices by model name; a name that ends with `*` matches all names with that prefix. */
 export type PriceTable = Readonly<Record<string, Price>>
 
-/** What models cost (docs/specification.md#budgets: `budget_usd`, `cost_usd`). */
+/** Prices of models (docs/specification.md#budgets: `budget_usd`, `cost_usd`). */
 export interface Prices {
   /** In USD; null if the price of the model is unknown. */
   costUsd(model: string, usage: ModelUsage): number | null
@@ -19,8 +19,8 @@ export interface Prices {
 }
 
 /**
- * List prices of OpenAI's models as of August 2025, without discounts for cached input. Names with a date behind them,
- * as in `gpt-4o-2024-08-06`, cost the same. Set `MODEL_PRICES` where they have changed.
+ * List prices of OpenAI's models as of August 2025, without discounts for cached input. Names with a date suffix, such
+ * as `gpt-4o-2024-08-06`, have the same price. `MODEL_PRICES` overrides outdated prices.
  */
 const LIST_PRICES: PriceTable = {
   'gpt-4o': { input: 2.5, output: 10 },
@@ -38,12 +38,12 @@ const LIST_PRICES: PriceTable = {
 const TOKENS_PER_PRICE = 1_000_000
 const PRICE_USD_MAX = 1_000_000
 const MODELS_MAX = 10_000
-/** As in `gpt-4o-2024-08-06`. */
+/** For example `gpt-4o-2024-08-06`. */
 const SNAPSHOT = /-\d{4}-\d{2}-\d{2}$/
 
 /**
- * The built-in list prices with those of the operator over them. A full name wins over a name with `*`, and of those the
- * longest; what the operator says, either way, wins over what is built in.
+ * The built-in list prices, overridden by the operator's. An exact name takes precedence over a name with `*`, and a
+ * longer prefix over a shorter one; any price of the operator takes precedence over a built-in one.
  *
  * @param overrides as {@link parseModelPrices} returns them
  */
@@ -67,9 +67,9 @@ export function createPrices(overrides: PriceTable = {}): Prices {
 }
 
 /**
- * Reads `MODEL_PRICES`, as in `{"gpt-5": {"input": 1.25, "output": 10}, "llama*": {"input": 0, "output": 0}}`.
+ * Parses `MODEL_PRICES`, for example `{"gpt-5": {"input": 1.25, "output": 10}, "llama*": {"input": 0, "output": 0}}`.
  *
- * @returns what is wrong with it, fit to follow the variable's name, where it is not well formed
+ * @returns the prices, or the problem, worded to follow the variable's name
  */
 export function parseModelPrices(text: string): { readonly prices: PriceTable } | { readonly problem: string } {
   const form = 'must be a JSON object like {"gpt-5": {"input": 1.25, "output": 10}}, in USD per million tokens'
@@ -80,7 +80,7 @@ export function parseModelPrices(text: string): { readonly prices: PriceTable } 
   for (const [model, price] of entries) {
     const shown = JSON.stringify(model.slice(0, 100))
     if (model === '' || model.slice(0, -1).includes('*'))
-      return { problem: `${form}; a "*" stands at the end of a name only: ${shown}` }
+      return { problem: `${form}; a "*" is allowed only at the end of a name: ${shown}` }
     if (!isPrice(price)) return { problem: `${form}; ${shown} needs "input" and "output", numbers of at least 0` }
   }
   return { prices: Object.fromEntries(entries) as PriceTable }

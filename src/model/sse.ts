@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 
-/** Longest event of a stream, in characters. Bounds the memory that a server can make us use by never ending a line. */
+/** Longest event of a stream, in characters. Bounds the memory used for a server that never ends a line. */
 const EVENT_LENGTH_MAX = 32 * 1024 * 1024
 
 /** The stream has an event longer than {@link EVENT_LENGTH_MAX}. */

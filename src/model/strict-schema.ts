@@ -1,14 +1,14 @@
 import { isObject } from '../http/json-object.ts'
 /**
- * Whether OpenAI takes a schema for structured outputs with `strict: true`: the root is an object, every object names all
- * its properties as required and allows no others, and no keyword is one that it does not know. A schema of other form
- * is sent with `strict: false`, which guides the model without binding it.
+ * Whether OpenAI accepts a schema for structured outputs with `strict: true`: the root is an object, every object lists
+ * all its properties as required and allows no others, and all keywords are supported. Other schemas are sent with
+ * `strict: false`, which guides the model without forcing it.
  */
 export function isStrictSchema(schema: Record<string, unknown>): boolean {
   return schema.type === 'object' && isStrict(schema, DEPTH_MAX)
 }
 
-/** Levels of nesting that OpenAI takes, with a few to spare: it says itself when it is too many. */
+/** Slightly more levels of nesting than OpenAI accepts: beyond its own limit, its error says so. */
 const DEPTH_MAX = 16
 
 const KEYWORDS = new Set([
@@ -21,7 +21,7 @@ const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'host
 function isStrict(schema: unknown, depth: number): boolean {
   if (!isObject(schema) || depth === 0) return false
   if (!Object.keys(schema).every((keyword) => KEYWORDS.has(keyword))) return false
-  // A schema that says nothing admits anything, which is what strict mode is there to prevent.
+  // An empty schema allows any value, which strict mode exists to prevent.
   if (!['type', 'enum', 'const', 'anyOf', '$ref'].some((keyword) => keyword in schema)) return false
   if (schema.format !== undefined && !FORMATS.has(schema.format as string)) return false
   const types = Array.isArray(schema.type) ? schema.type : [schema.type]

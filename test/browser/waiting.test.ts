@@ -99,7 +99,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     const { data } = await parent.invoke({ input: { message: 'go' } })
     expect(data.status).toBe('awaiting_input')
     await go(`#/runs/${data.run_id}`)
-    await until(`/^Run .* below it waits for an answer/.test(document.querySelector('.detail .waits').textContent)`)
+    await until(`/^Its child run .* waits for an answer/.test(document.querySelector('.detail .waits').textContent)`)
     await until(`document.querySelector('.children a')?.textContent.startsWith('child ')`)
     await page.evaluate(`document.querySelector('.detail .waits a').click()`)
     await until(`document.querySelector('.question')?.textContent === ${JSON.stringify(QUESTION.question)}`)

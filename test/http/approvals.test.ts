@@ -141,12 +141,12 @@ describe('a tool call that requires approval', () => {
   })
 
   test.each([
-    ['{"n": 9223372036854775807}', 'n: the number 9223372036854775807 cannot be handed to a tool exactly'],
-    ['{"n": 9007199254740993.0}', 'n: the number 9007199254740993.0 cannot be handed to a tool exactly'],
-    ['{"n": 1, "of": {"all": [2, 1e400]}}', 'of.all[1]: the number 1e400 cannot be handed to a tool exactly'],
-    ['{"n": 1e-400}', 'n: the number 1e-400 cannot be handed to a tool exactly, it would arrive as 0'],
-    ['{"n": 1, "n": 100}', 'n: the member is there twice'],
-    ['{"n": 1, "of": [{"a": 1, "\\u0061": 2}]}', 'of[0].a: the member is there twice'],
+    ['{"n": 9223372036854775807}', 'n: the number 9223372036854775807 cannot be passed to a tool exactly'],
+    ['{"n": 9007199254740993.0}', 'n: the number 9007199254740993.0 cannot be passed to a tool exactly'],
+    ['{"n": 1, "of": {"all": [2, 1e400]}}', 'of.all[1]: the number 1e400 cannot be passed to a tool exactly'],
+    ['{"n": 1e-400}', 'n: the number 1e-400 cannot be passed to a tool exactly, it would become 0'],
+    ['{"n": 1, "n": 100}', 'n: duplicate member'],
+    ['{"n": 1, "of": [{"a": 1, "\\u0061": 2}]}', 'of[0].a: duplicate member'],
     ['{"n": 1, "of": "\\ud83d"}', 'of: text with a lone surrogate'],
   ])('rejects an edited input that the tool would not receive exactly: %s', async (edited, message) => {
     const { approvalId } = await paused(await approvalAgent())
@@ -172,7 +172,9 @@ describe('a tool call that requires approval', () => {
       const agent = await approvalAgent({}, [turn, { text: 'sorry' }])
       const before = rig.tools.of('pay').length
       expect((await agent.invoke()).data.output).toEqual({ text: 'sorry' })
-      expect(toldOf(agent.requests().at(-1))).toEqual([{ error: expect.stringMatching(/^n: the (number|member) /) }])
+      expect(toldOf(agent.requests().at(-1))).toEqual([
+        { error: expect.stringMatching(/^n: (the number|duplicate member)/) },
+      ])
       expect(rig.tools.of('pay')).toHaveLength(before)
     }
   })

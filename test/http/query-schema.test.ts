@@ -250,7 +250,7 @@ const EXPECTED: Record<string, (rows: readonly Row[]) => void> = {
     expect(rows[0]!.cost_usd).toBeCloseTo(Math.max(...runs.map((run) => costOf(run))), 6)
     for (const row of rows) expect(costs).toContainEqual(row as (typeof costs)[number])
   },
-  'Runs at the same time': (rows) => {
+  'Concurrent runs': (rows) => {
     const expected = [...grouped(runs, ({ agent }) => agent)].map(([agent_name, its]) => {
       const under = (ms: number) =>
         its.filter((run) => run.startedMs <= ms && (run.status === 'running' || ms < endMs(run)))

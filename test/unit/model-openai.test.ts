@@ -202,7 +202,7 @@ describe.each([false, true])('streamed: %p', (stream) => {
 
   test('rejects an answer or arguments that are too long', async () => {
     const text = Array.from({ length: 11 }, () => 'x'.repeat(1024 * 1024))
-    expect((await failure(ask({ text }, { stream }))).message).toContain('longer than this service takes')
+    expect((await failure(ask({ text }, { stream }))).message).toContain('longer than this service accepts')
     const toolCalls = [{ name: 'look_up', arguments: 'x'.repeat(1024 * 1024 + 1) }]
     expect((await failure(ask({ toolCalls }, { stream }))).message).toContain('more than 1048576 characters')
   })
@@ -210,9 +210,9 @@ describe.each([false, true])('streamed: %p', (stream) => {
 
 describe('an answer without streaming', () => {
   test.each([
-    ['{"choices": []}', 'it holds no choices'],
+    ['{"choices": []}', 'it has no choices'],
     ['{"choices": [{}]}', 'the choice has no message'],
-    ['{"hello": "world"}', 'it holds no choices'],
+    ['{"hello": "world"}', 'it has no choices'],
     ['[1, 2]', 'expected an object; got [1, 2]'],
     ['"text"', 'expected an object'],
     ['{"choices": [{"message": {"tool_calls": [{"function": {"arguments": "{}"}}]}}]}', 'a tool call has no name'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { EngineTime, Penalties, QuerySlots } from '../../src/analytics/caps.ts'
 import { atCharacters } from '../../src/analytics/problems.ts'
-import { Remembered } from '../../src/analytics/remembered.ts'
+import { TextCache } from '../../src/analytics/text-cache.ts'
 import { ExceptionScanner, exceptionBlock, mintExceptionTag } from '../../src/columnar/exception-block.ts'
 import { ClickHouseFailure } from '../../src/columnar/protocol.ts'
 import { ApiError } from '../../src/http/errors.ts'
@@ -34,7 +34,7 @@ test('counts only the time spent waiting for the engine', async () => {
 
 test('caches results, evicts the oldest, and does not cache errors', async () => {
   const asked: string[] = []
-  const remembered = new Remembered<string>()
+  const remembered = new TextCache<string>()
   const ask = (text: string) =>
     remembered.of(text, async () => {
       asked.push(text.slice(0, 3))

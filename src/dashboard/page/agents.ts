@@ -13,7 +13,7 @@ export interface AgentsViewDeps {
   readonly showRuns: (agentId: string) => void
 }
 
-/** The agents of the workspace, and a form to invoke hosted ones with. */
+/** The agents of the workspace, and a form to invoke hosted ones. */
 export function agentsView({ api, directory, signal, showRuns }: AgentsViewDeps) {
   const invoke = invokePanel({ api, signal })
   const body = h('tbody')

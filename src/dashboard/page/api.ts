@@ -1,7 +1,7 @@
 import type { RawJson } from '../../http/raw-json.ts'
 import { parseIntact } from './json.ts'
 
-/** A record of the API as it arrives here: free-form members are plain JSON. */
+/** A record of the API as the page receives it: free-form members are plain JSON. */
 export type OnWire<T> = T extends RawJson
   ? unknown
   : T extends readonly (infer Item)[]
@@ -12,7 +12,7 @@ export type OnWire<T> = T extends RawJson
 
 type Query = Readonly<Record<string, string | number | undefined>>
 
-/** The service's API with one key. Both calls answer the envelope's `data`. */
+/** The service's API with one key. Both calls return the envelope's `data`. */
 export interface Api {
   /** @throws ApiFailure */
   get<T>(path: string, query?: Query): Promise<T>
@@ -20,7 +20,7 @@ export interface Api {
   post<T>(path: string, body: object): Promise<T>
 }
 
-/** A refusal of the service, or `UNREACHABLE` when there was no answer. */
+/** An error of the service, or `UNREACHABLE` when there was no response. */
 export class ApiFailure extends Error {
   constructor(
     readonly code: string,
@@ -31,7 +31,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** @param signal ends all calls under way: nothing may be shown any more for a key that was forgotten */
+/** @param signal ends all calls in flight: nothing may be shown for a key that was forgotten */
 export function createApi(key: string, signal: AbortSignal): Api {
   async function call<T>(path: string, init: RequestInit): Promise<T> {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
@@ -57,14 +57,14 @@ function envelopeOf(text: string): Envelope {
   try {
     return parseIntact(text) as Envelope
   } catch {
-    // Something between the browser and the service has answered in its place.
-    throw new ApiFailure('UNREACHABLE', 'The service does not answer.', 0)
+    // A proxy between the browser and the service has answered.
+    throw new ApiFailure('UNREACHABLE', 'The service does not respond.', 0)
   }
 }
 
 function unreachable(error: unknown, signal: AbortSignal): never {
   if (signal.aborted) throw error
-  throw new ApiFailure('UNREACHABLE', 'The service does not answer.', 0)
+  throw new ApiFailure('UNREACHABLE', 'The service does not respond.', 0)
 }
 
 function searchOf(query: Query): string {

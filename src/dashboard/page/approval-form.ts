@@ -3,7 +3,10 @@ import { h, labelled, setText } from './dom.ts'
 import { parseIntact, plain, textOf } from './json.ts'
 import type { Approval } from './pause.ts'
 
-/** Approves a call, with its own or edited arguments, or rejects it. Only buttons submit, so no key press does so by accident. */
+/**
+ * Approves a call, with its own or edited arguments, or rejects it. Only buttons submit, so that no key press does so
+ * by accident.
+ */
 export function approvalForm({ input }: Pick<Approval, 'input'>, decide: Decide): HTMLElement {
   const original = plain(input)
   const approve = h('button', { type: 'button', class: 'primary' }, 'Approve')

@@ -12,18 +12,18 @@ import { waitingView } from './waiting.ts'
 
 export interface DashboardDeps {
   readonly api: Api
-  /** Aborted when the key is forgotten; everything must stop then. */
+  /** Aborted when the key is forgotten, to stop everything. */
   readonly signal: AbortSignal
-  /** Forgets the key. `problem` says why, unless the user asked for it. */
+  /** Forgets the key. `problem` says why, unless the user requested it. */
   readonly leave: (problem?: string) => void
 }
 
 const REFRESH_MS = 2_000
 const REFRESH_MS_MIN = 700
-/** Time for what follows at once, and for SQL to have it. */
+/** Delay that collects further activity and lets SQL catch up. */
 const REFRESH_EARLY_MS = 100
 
-/** The page for one key, kept fresh while it can be seen. The part of its address after `#` says what it shows. */
+/** The page for one key, refreshed while it is visible. The fragment of the URL says what it shows. */
 export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   const directory = createDirectory(api)
   const health = healthStrip()
@@ -73,7 +73,7 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     void refresh()
   }
 
-  /** One round; the next follows when it is done, so a slow service is asked less often. */
+  /** One refresh. The next is scheduled when it is done, so a slow service is queried less often. */
   async function refresh(): Promise<void> {
     const mine = ++round
     clearTimeout(timer)
@@ -97,7 +97,10 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     if (mine === round) timer = setTimeout(refresh, waitMs)
   }
 
-  /** Something has happened: the next round need not wait its turn, but a busy fleet must not make it follow at once. */
+  /**
+   * Refreshes early after new activity, but not immediately, so that a busy workspace does not cause constant
+   * refreshes.
+   */
   function refreshEarly(): void {
     if (isEarly) return
     isEarly = true
@@ -108,7 +111,7 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   /** @returns how long to wait before the next refresh, in milliseconds */
   function report(failures: readonly unknown[]): number {
     const refusals = failures.filter((failure) => failure instanceof ApiFailure)
-    // What is left is a mistake of this page; its other parts go on.
+    // What remains are bugs of this page; its other parts continue.
     for (const failure of failures) if (!(failure instanceof ApiFailure)) reportError(failure)
     const keyRefused = refusals.find(({ code }) => code === 'UNAUTHENTICATED' || code === 'FORBIDDEN')
     if (keyRefused !== undefined) {

@@ -9,7 +9,7 @@ export interface Directory {
   readonly agents: readonly Agent[]
   /** There are more agents. */
   readonly isPartial: boolean
-  /** The end of the id for an agent that is not listed: archived, or one of the old ones of a large fleet. */
+  /** The end of the id for an agent that is not listed: archived, or older than the ones that are loaded. */
   nameOf(agentId: string): string
   /** Reads the agents again if the last response is old enough. @throws ApiFailure */
   refresh(): Promise<void>

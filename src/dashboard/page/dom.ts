@@ -1,12 +1,12 @@
 /**
- * What the page builds itself from. Texts become text nodes and nothing else: what agents report is hostile until proven
- * otherwise, and the page's Trusted Types policy forbids `innerHTML` and its kin altogether.
+ * Helpers that build the page. Text is only ever inserted as text nodes, because reported data is untrusted; the page's
+ * Trusted Types policy also forbids `innerHTML` and similar.
  */
 
-/** Undefined and false leave the attribute out, true makes it empty. Names and addresses are ours, never an agent's. */
+/** Undefined and false omit the attribute, true makes it empty. Names and URLs are ours, never an agent's. */
 type Attributes = Readonly<Record<string, string | boolean | undefined>>
 
-/** An element, as in `h('p', { class: 'hint' }, 'Nothing here')`. */
+/** Creates an element: `h('p', { class: 'hint' }, 'Nothing here')`. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -20,12 +20,12 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Leaves a text alone that is right already, so that a selection in it survives the refresh. */
+/** Does nothing if the text is the same, so that a selection in it survives the refresh. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
-/** A control with its name in front of it. */
+/** A control with a label before it. */
 export function labelled(name: string, control: HTMLElement): HTMLElement {
   return h('label', {}, name, control)
 }
@@ -37,8 +37,8 @@ export interface Part<T> {
 }
 
 /**
- * A function that makes `parent` show just the items it is given, in their order. The element of an item that was there
- * before stays: focus, selection and what is unfolded survive the refresh, and nothing flickers.
+ * Returns a function that makes `parent` show exactly the given items, in order. Elements of items that were shown
+ * before are reused: focus, selection and expanded parts survive the refresh, and nothing flickers.
  */
 export function keyedList<T>(parent: Element, keyOf: (item: T) => string, create: (item: T) => Part<T>) {
   const parts = new Map<string, Part<T>>()
@@ -62,7 +62,7 @@ export function keyedList<T>(parent: Element, keyOf: (item: T) => string, create
 
 const SHOWN_LENGTH_MAX = 50_000
 
-/** JSON or another long text under its title, to be read and copied. Very long ones are cut until somebody asks for all. */
+/** JSON or another long text under a title. Very long texts are truncated until the user asks for the whole. */
 export function textBlock(title: string): { readonly element: HTMLElement; show(text: string): void } {
   const pre = h('pre', { tabindex: '0', 'aria-label': title })
   const all = h('button', { type: 'button', class: 'quiet' })

@@ -24,7 +24,7 @@ export function eventsPanel({ api, runId }: { readonly api: Api; readonly runId:
     list.replaceChildren()
     void refresh()
   })
-  /** Where the reading of the list is. Another filter starts another one. */
+  /** The state of the loaded list. Another filter starts a new one. */
   let reading = startReading()
   more.hidden = true
   more.addEventListener('click', () => void loadPage())
@@ -58,7 +58,7 @@ export function eventsPanel({ api, runId }: { readonly api: Api; readonly runId:
     }
   }
 
-  /** Reads on, unless it is the reader's turn to say so. */
+  /** Loads further events, up to the number that is loaded automatically. */
   async function refresh(): Promise<void> {
     if (reading.shown === 0 || (!reading.hasMore && reading.shown < FOLLOWED_MAX)) await loadPage()
   }
@@ -113,7 +113,7 @@ function eventItem({ type, level, payload, occurred_at }: Event): HTMLElement {
       ),
     ),
   )
-  // Most payloads are never looked at.
+  // Most payloads are never expanded.
   details.addEventListener(
     'toggle',
     () => {

@@ -1,6 +1,6 @@
-/** Numbers and times as people read them. */
+/** Formats numbers and times for people. */
 
-/** `1,204`, grouped as the reader's language does. */
+/** `1,204`, grouped as in the user's locale. */
 export function count(value: number): string {
   return value.toLocaleString()
 }
@@ -26,7 +26,7 @@ export function ago(timestamp: string, now: number): string {
   return new Date(timestamp).toLocaleDateString()
 }
 
-/** `in 40 s`, `in 5 min`, `in 3 h`; a date from two days on; `now` for what is due. @param now Unix milliseconds */
+/** `in 40 s`, `in 5 min`, `in 3 h`; a date from two days on; `now` when it is due. @param now Unix milliseconds */
 export function ahead(timestamp: string, now: number): string {
   const seconds = Math.ceil((Date.parse(timestamp) - now) / 1_000)
   if (seconds <= 0) return 'now'
@@ -36,7 +36,7 @@ export function ahead(timestamp: string, now: number): string {
   return new Date(timestamp).toLocaleDateString()
 }
 
-/** `14:03:07.120` of the reader's own day and zone. */
+/** `14:03:07.120` in the user's time zone. */
 export function timeOfDay(timestamp: string): string {
   const at = new Date(timestamp)
   return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`

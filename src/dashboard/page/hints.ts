@@ -6,7 +6,7 @@ export function noRunsYet(): HTMLElement {
     'div',
     { class: 'empty' },
     h('h2', {}, 'No runs yet'),
-    h('p', {}, 'Start a simulated fleet that reports to this service. In a second terminal, in the same folder:'),
+    h('p', {}, 'Start simulated agents that report to this service. In a second terminal, in the same folder:'),
     command('Start the demo', demoCommand(location.origin)),
     h('p', {}, 'Or report a run of your own: create an agent, mint a key for it, start a run.'),
     command('Report a run', reportCommands(location.origin)),
@@ -62,5 +62,5 @@ function command(label: string, text: string): HTMLElement {
 }
 
 function seeReference(): HTMLElement {
-  return h('p', {}, 'Every call is described in the ', h('a', { href: '/docs' }, 'API reference'), '.')
+  return h('p', {}, 'All calls are described in the ', h('a', { href: '/docs' }, 'API reference'), '.')
 }

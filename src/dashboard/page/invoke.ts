@@ -9,7 +9,7 @@ export interface InvokeDeps {
   readonly signal: AbortSignal
 }
 
-/** A form to invoke one hosted agent with, and what the run puts out. */
+/** A form to invoke one hosted agent, and the output of its run. */
 export function invokePanel({ api, signal }: InvokeDeps) {
   const element = h('div', { class: 'panel invoke', hidden: true })
   let opened = new AbortController()
@@ -47,7 +47,7 @@ function invokeForm({ agent_id, name, prompt }: Agent, { api, signal }: InvokeDe
     submit.disabled = true
     setText(problem, '')
     try {
-      // In the background: its output has a stream of its own, which comes back by itself when a connection breaks.
+      // In the background: the output has its own stream, which reconnects by itself.
       const { run_id: runId } = await api.post<{ run_id: string }>(`/api/v1/agents/${agent_id}/invoke`, {
         input: { message: message.value },
         prompt_variables: Object.fromEntries(variables.map(({ key, field }) => [key, field.value])),

@@ -1,22 +1,23 @@
 /**
- * Reads JSON without losing digits: a number that would print otherwise than it was sent (64-bit integers, `1.0`) is kept
- * as its text, which {@link pretty} and {@link textOf} write as it was. A browser that cannot do that gives plain numbers.
+ * Parses JSON without losing digits: a number that would print differently than it was sent (64-bit integers, `1.0`) is
+ * kept as text, which {@link pretty} and {@link textOf} print unchanged. In browsers that do not support this, it is a
+ * plain number.
  */
 export function parseIntact(text: string): unknown {
   return JSON.parse(text, rawJSON === undefined ? undefined : keepDigits)
 }
 
-/** JSON for reading: two spaces a level. */
+/** JSON indented by two spaces per level. */
 export function pretty(value: unknown): string {
   return JSON.stringify(value, null, 2) ?? ''
 }
 
 /**
- * {@link pretty} for somebody who decides on it: what cannot be seen, or turns the direction of what can, stands there as
- * its escape, so that nothing looks like something else. It is the same value still.
+ * {@link pretty} for approvals: invisible characters and those that change the text direction are shown as escapes, so
+ * that nothing looks like something else. The value is the same.
  */
 export function plain(value: unknown): string {
-  // Line breaks between the parts are ours; those in texts are escapes already.
+  // Line breaks between the parts are ours; those in strings are already escaped.
   return pretty(value).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (unseen) =>
     Array.from({ length: unseen.length }, (_, at) => `\\u${unseen.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
       '',
@@ -24,12 +25,12 @@ export function plain(value: unknown): string {
   )
 }
 
-/** JSON on one line, except that a text stands for itself. */
+/** JSON on one line; a string is shown without quotes. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
-// TypeScript's library does not know these two of ECMAScript 2026 yet.
+// TypeScript's library does not have these two of ECMAScript 2026 yet.
 const { rawJSON } = JSON as { rawJSON?: (text: string) => object }
 type Source = { readonly source?: string } | undefined
 

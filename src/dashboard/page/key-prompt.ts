@@ -2,12 +2,12 @@ import { type ApiFailure, createApi } from './api.ts'
 import { h, setText } from './dom.ts'
 
 /**
- * Asks for the workspace key and tries it before it is taken.
+ * Asks for the workspace key and tests it before accepting it.
  *
- * @param problem why the key that was in use is refused now
+ * @param problem why the previous key is no longer accepted
  */
 export function keyPrompt(problem: string, accept: (key: string) => void): HTMLElement {
-  // Without a name the field is no part of what a form sends, whatever happens to the script.
+  // A field without a name is never submitted with the form, even if the script fails.
   const field = h('input', {
     id: 'key',
     type: 'password',
@@ -48,12 +48,12 @@ export function keyPrompt(problem: string, accept: (key: string) => void): HTMLE
   return h('main', { class: 'prompt' }, h('h1', {}, 'Agent Run Service'), form)
 }
 
-/** Null if the service takes the key. */
+/** Null if the service accepts the key. */
 async function refusalOf(key: string): Promise<string | null> {
   if (key.startsWith('svc_agent_'))
     return 'This is the key of one agent. The dashboard needs a workspace key, which begins with svc_ws_.'
-  // A header takes no other characters, so the browser would refuse before the service could.
-  if (!/^[!-~]+$/.test(key)) return 'This is not a key: it has characters in it that no key has.'
+  // A header allows no other characters, so the browser would refuse it before the service could.
+  if (!/^[!-~]+$/.test(key)) return 'This is not a key: it contains characters that no key has.'
   try {
     await createApi(key, new AbortController().signal).get('/api/v1/agents', { limit: 1 })
     return null

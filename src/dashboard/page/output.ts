@@ -25,10 +25,10 @@ interface ToolFrame {
   readonly duration_ms?: number
 }
 
-/** A run that waits for longer is seen in its own page. */
+/** For runs that wait longer, the run's own page shows the output. */
 const FOLLOWED_SECONDS_MAX = 3_600
 
-/** What a hosted run puts out, as it does so: text, calls of tools, what it waits for, and how it ends. */
+/** The live output of a hosted run: text, tool calls, what it waits for, and how it ends. */
 export function runOutput({ api, runId, signal }: RunOutputDeps): HTMLElement {
   const status = h('span')
   const waits = h('p', { class: 'waits', hidden: true })
@@ -58,7 +58,7 @@ export function runOutput({ api, runId, signal }: RunOutputDeps): HTMLElement {
       say('running')
       transcript.showCall(data)
     },
-    // The stream ends here; the browser asks again every few seconds, and is told the rest once it is decided.
+    // The stream ends here; the browser reconnects every few seconds, and receives the rest after the decision.
     awaiting_approval({ approval_id, tool }: { approval_id: string; tool: string }) {
       wait('awaiting_approval', 'approvals', approval_id, `Waiting for approval to call ${tool}.`)
     },
@@ -89,15 +89,18 @@ export function runOutput({ api, runId, signal }: RunOutputDeps): HTMLElement {
   )
 }
 
-/** The stream comes back by itself, where it was, until the run is over or `signal` aborts. `onLost`: it does not. */
+/**
+ * Follows the output stream, which reconnects and resumes by itself until the run is over or `signal` aborts. `onLost`
+ * is called if it cannot reconnect.
+ */
 async function follow(
   { api, runId, signal }: RunOutputDeps,
   take: Readonly<Record<string, (data: never) => void>>,
   onLost: () => void,
 ): Promise<void> {
   // Browsers cannot send headers with an event stream.
-  const wish = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
-  const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', wish)
+  const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
+  const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', request)
   if (signal.aborted) return
   const source = new EventSource(`/api/v1/runs/${runId}/output-stream?token=${token}`)
   signal.addEventListener('abort', () => source.close())
@@ -106,7 +109,7 @@ async function follow(
   }
   for (const [event, handle] of Object.entries(take)) {
     source.addEventListener(event, (message) => {
-      // `error` is what the browser says of a broken connection, too; that has no data.
+      // The browser also fires `error` for a broken connection; that event has no data.
       if (!(message instanceof MessageEvent)) return tellIfLost()
       handle(parseIntact(message.data) as never)
       if (event === 'done' || event === 'error') source.close()
@@ -114,7 +117,7 @@ async function follow(
   }
 }
 
-/** The text of an agent without a schema for its output has been read already, as it came. */
+/** Whether the output has already been shown: the streamed text of an agent without an output schema. */
 function isSaid(output: unknown): boolean {
   return Object.keys(output as object).join() === 'text'
 }
@@ -125,7 +128,7 @@ function createTranscript() {
   const calls = new Map<string, ReturnType<typeof callItem>>()
   return {
     element,
-    /** A smaller offset takes back what was said from there on: the model was asked again. */
+    /** A smaller offset retracts the text from there on: the model was asked again. */
     write({ step, offset, delta }: Chunk): void {
       let text = texts.get(step)
       if (text === undefined) {
@@ -136,7 +139,7 @@ function createTranscript() {
       text.replaceData(offset, text.length - offset, delta)
     },
     showCall(frame: ToolFrame): void {
-      // Models reuse their names for calls: a start is always another call.
+      // Models reuse call ids: `started` always begins another call.
       let call = frame.phase === 'started' ? undefined : calls.get(frame.tool_call_id)
       if (call === undefined) {
         call = callItem(frame.name)
@@ -157,14 +160,14 @@ function callItem(tool: string) {
   input.element.hidden = output.element.hidden = true
   return {
     element: h('li', {}, h('details', {}, h('summary', {}, h('span', { class: 'name' }, tool), status, took), bodies)),
-    show({ phase, input: given, output: told, duration_ms }: ToolFrame): void {
+    show({ phase, input: given, output: result, duration_ms }: ToolFrame): void {
       setText(status, words(phase))
       status.className = `status ${CLASS_OF[phase] ?? ''}`
       setText(took, duration_ms === undefined ? '' : duration(duration_ms))
       if (given !== undefined) input.show(plain(given))
-      if (told !== undefined) output.show(pretty(told))
+      if (result !== undefined) output.show(pretty(result))
       input.element.hidden &&= given === undefined
-      output.element.hidden &&= told === undefined
+      output.element.hidden &&= result === undefined
     },
   }
 }

@@ -52,7 +52,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
   const children = childrenPanel({ api, directory, runId })
   const tasks = tasksPanel({ api, runId })
   const events = eventsPanel({ api, runId })
-  /** What its list of events has been read up to, by the count in the run's record. */
+  /** The `event_count` of the run up to which its events have been loaded. */
   let eventsSeen = -1
   let wasLive = true
 
@@ -97,7 +97,7 @@ function openRun(runId: string, { api, directory }: RunDetailDeps) {
       }
       show(run)
       const isLive = LIVE_RUN_STATUSES.includes(run.status)
-      // One more round after its end, and another one whenever late events have been counted.
+      // One more refresh after its end, and another one whenever late events have been counted.
       const hasNews = isLive || wasLive || run.event_count !== eventsSeen
       if (hasNews) await Promise.all([children.refresh(), tasks.refresh(run), events.refresh()])
       wasLive = isLive
@@ -127,7 +127,7 @@ function waitsNotice() {
       const pause = pending as PendingPause | null
       element.hidden = pause === null
       if (pause === null) return
-      const who = pause.run_id === run_id ? 'It waits' : `Run ${shortId(pause.run_id)} below it waits`
+      const who = pause.run_id === run_id ? 'It waits' : `Its child run ${shortId(pause.run_id)} waits`
       const isApproval = pause.type === 'approval'
       setText(
         what,
@@ -155,7 +155,7 @@ function showFacts(list: HTMLElement, run: Run): void {
     ['Tags', run.tags.length === 0 ? null : run.tags.join(', ')],
   ]
   const known = facts.filter(([, text]) => text !== null)
-  // Rebuilt only if one has come or gone; else each text is put right in its place, so that it can be selected.
+  // Rebuilt only if a fact was added or removed; otherwise texts are updated in place, so that they stay selectable.
   const names = known.map(([name]) => name).join()
   if (list.dataset.names !== names) {
     list.dataset.names = names

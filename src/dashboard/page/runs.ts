@@ -10,13 +10,13 @@ import { runDetail } from './run-detail.ts'
 export interface RunsViewDeps {
   readonly api: Api
   readonly directory: Directory
-  /** Asks for a round of refreshing right away: the reader has changed what is to be shown. */
+  /** Requests a refresh right away, because the user has changed what to show. */
   readonly refreshSoon: () => void
 }
 
 const PAGE_LIMIT = 25
 
-/** The runs of the workspace, newest first, and beside them the one that the address names. */
+/** The runs of the workspace, newest first, and beside them the one that the URL names. */
 export function runsView({ api, directory, refreshSoon }: RunsViewDeps) {
   const filters = runFilters(() => toPage([]))
   const pager = createPager(toPage)
@@ -35,7 +35,7 @@ export function runsView({ api, directory, refreshSoon }: RunsViewDeps) {
   )
   const element = h('section', { class: 'runs', 'aria-label': 'Runs' }, listPane, detail.element)
   let selected: string | null = null
-  /** Cursors of the pages before this one and of this one. None: the first, which shows new runs as they come. */
+  /** Cursors of the previous pages and of this one. Empty: the first page, which shows new runs as they start. */
   let cursors: readonly string[] = []
 
   function toPage(to: readonly string[]): void {
@@ -49,7 +49,7 @@ export function runsView({ api, directory, refreshSoon }: RunsViewDeps) {
       ...asked,
       limit: PAGE_LIMIT,
     })
-    // An answer that the reader's next click has overtaken.
+    // The response is outdated: the user has clicked again.
     if (JSON.stringify(asked) !== JSON.stringify({ ...filters.values(), cursor: cursors.at(-1) })) return
     const isEmpty = page.items.length === 0 && cursors.length === 0
     list.show(page.items, selected)
@@ -68,7 +68,7 @@ export function runsView({ api, directory, refreshSoon }: RunsViewDeps) {
       list.mark(selected)
       element.classList.toggle('with-detail', runId !== null)
       detail.open(runId)
-      // On a narrow screen the list has given way, and with it the link that had the focus.
+      // On a narrow screen the list is hidden, and with it the link that had the focus.
       if (runId !== null && listPane.offsetParent === null) detail.focus()
     },
     filterByAgent(agentId: string): void {

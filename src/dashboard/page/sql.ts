@@ -128,7 +128,7 @@ function valuesOf(json: string): unknown {
 
 function summaryOf({ row_count, rows, truncated, statistics }: Result): string {
   const parts = [`${count(row_count)} ${row_count === 1 ? 'row' : 'rows'}`, duration(statistics.elapsed_ms)]
-  if (truncated) parts.push('cut at the limit: add a LIMIT or aggregate')
+  if (truncated) parts.push('truncated: add a LIMIT or aggregate')
   if (rows.length > ROWS_SHOWN_MAX) parts.push(`the first ${count(ROWS_SHOWN_MAX)} shown`)
   return parts.join(' · ')
 }

@@ -19,7 +19,7 @@ interface Row {
 
 const TASKS_MAX = 200
 const DEPTH_MAX = 8
-/** A bar that is shorter could not be seen. */
+/** A shorter bar would be invisible. */
 const WIDTH_MIN = 0.7
 const NO_BAR: Bar = { from: 0, to: 0, ms: 0 }
 

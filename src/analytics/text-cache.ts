@@ -3,7 +3,7 @@ const TEXTS_MAX = 1_000
 const LENGTH_MAX = 4_000_000
 
 /** An LRU cache of results by text. */
-export class Remembered<Found> {
+export class TextCache<Found> {
   private readonly known = new Map<string, Found>()
   private length = 0
 
