@@ -1,12 +1,12 @@
 import type { ServerWebSocket } from 'bun'
 
 /**
- * Baseline of the feeds: what Bun does by itself. `/ws` and `/sse` take subscribers; `POST /publish/ws` and `/publish/sse`
- * send the body to all of them once and then answer; `?seconds=` sends it over and over for so long and answers how often.
+ * Baseline for feeds: plain Bun. `/ws` and `/sse` accept subscribers; `POST /publish/ws` and `/publish/sse`
+ * send the body to all of them once and then respond; `?seconds=` repeats it for that time and returns the count.
  * Prints its port.
  */
 
-/** As much as the service lets a slow client queue, many times over: the loop waits, so that nothing is ever dropped. */
+/** Many times the service's queue for a slow client: the loop waits, so that nothing is ever dropped. */
 const BUFFERED_MAX = 1024 * 1024
 
 const sockets = new Set<ServerWebSocket<unknown>>()

@@ -1,5 +1,5 @@
 /**
- * Baseline of the events calls: the least that a server can do which looks at what it gets. Prints its port.
+ * Baseline for event calls: the least work for a server that parses its input. Prints its port.
  */
 const server = Bun.serve({
   hostname: '127.0.0.1',

@@ -1,8 +1,8 @@
 import { createRandom } from '../../src/demo/random.ts'
 
 /**
- * What the load consists of: events as agents send them, about 180 bytes each on the wire. Many different bodies, made
- * beforehand: a constant one would flatter every cache on the way, and making them during the load would slow it.
+ * The content of the load: events like those of agents, about 180 bytes each on the wire. Many different bodies, created
+ * in advance: a constant body would favour every cache, and creating them during the load would slow it down.
  */
 
 const BODIES = 200
@@ -60,7 +60,7 @@ export function startBodies(agentIds: readonly string[]): string[] {
   )
 }
 
-/** A `run/complete` call; every body has the run's id, of 36 characters, at the same place. */
+/** A `run/complete` call; every body has the run's id, of 36 characters, at the same offset. */
 export function completeBody(runId: string): string {
   return JSON.stringify({ run_id: runId, output: { resolution: 'answered', satisfaction: 5, refunds: [] } })
 }

@@ -3,35 +3,35 @@ import { quiet } from './quiet.ts'
 import { median, ms, type Report, whole } from './report.ts'
 import type { BenchService } from './servers.ts'
 
-export interface Contest {
+export interface Comparison {
   readonly service: BenchService
   readonly report: Report
   readonly rounds: number
-  /** What the target line calls it. */
+  /** Its name in the target line. */
   readonly name: string
   readonly target: number
   readonly ours: Load
   readonly baseline: { readonly name: string; readonly load: Load }
-  /** Of one call; printed beside calls per second when it is not 1. */
+  /** Events per call; the rate is printed beside calls per second when it is not 1. */
   readonly eventsPerCall: number
 }
 
-/** Sends the load to the service and to its baseline in turn, and prints both and their ratio. */
-export async function compare(contest: Contest): Promise<void> {
-  const { service, report, rounds, target, name } = contest
+/** Sends the load to the service and to its baseline alternately, and prints both and their ratio. */
+export async function compare(comparison: Comparison): Promise<void> {
+  const { service, report, rounds, target, name } = comparison
   const ours: LoadResult[] = []
   const theirs: LoadResult[] = []
-  // Once unseen, until both are compiled.
-  for (const load of [contest.baseline.load, contest.ours]) await runLoad(load)
+  // A first round that does not count, until both are compiled.
+  for (const load of [comparison.baseline.load, comparison.ours]) await runLoad(load)
   for (let round = 0; round < rounds; round++) {
     await quiet(service)
-    theirs.push(await runLoad(contest.baseline.load))
+    theirs.push(await runLoad(comparison.baseline.load))
     await quiet(service)
-    ours.push(await runLoad(contest.ours))
+    ours.push(await runLoad(comparison.ours))
   }
   const ratios = ours.map(({ callsPerSecond }, round) => callsPerSecond / theirs[round]!.callsPerSecond)
-  report.line(row(contest.baseline.name, theirs, contest.eventsPerCall))
-  report.line(row('service', ours, contest.eventsPerCall))
+  report.line(row(comparison.baseline.name, theirs, comparison.eventsPerCall))
+  report.line(row('service', ours, comparison.eventsPerCall))
   const ratio = median(ratios)
   const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
   report.target(`${name}: ${ratio.toFixed(2)} of the baseline (${spread}), target ${target}`, ratio >= target)

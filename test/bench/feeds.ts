@@ -15,7 +15,7 @@ const TARGETS = { ws: 0.8, sse: 0.7, delay: 3, idle: 1.5 }
 const SETTLE_MS = 2_000
 const NAME: Record<FeedKind, string> = { ws: 'WebSocket', sse: 'SSE' }
 
-/** Live feeds against what Bun does by itself: deliveries, their delay, and the memory of those who only wait. */
+/** Live feeds compared with plain Bun: deliveries, their delay, and the memory of idle subscribers. */
 export async function measureFeeds(bench: Bench): Promise<void> {
   const { port: barePort } = await startScript('bare-feeds.ts', [])
   for (const kind of ['ws', 'sse'] as const) await deliveries(bench, barePort, kind)
@@ -45,7 +45,7 @@ async function deliveries(
     frameBytes = Math.round(bytes / SUBSCRIBERS / (after.frames - before.frames))
     await quiet(service)
     const bare = await flood(barePort, kind, frameBytes, seconds)
-    // The first round is for the compilers.
+    // The first round only warms up the compilers.
     if (round === 0) continue
     ours.push(bytes / seconds / frameBytes)
     theirs.push(bare / seconds / frameBytes)
@@ -56,7 +56,7 @@ async function deliveries(
   target(report, `${NAME[kind]} deliveries: ${ratio.toFixed(2)} of bare Bun`, ratio, TARGETS[kind])
 }
 
-/** Bytes that the subscribers of the bare server got. */
+/** The bytes that the subscribers of the bare server received. */
 async function flood(port: number, kind: FeedKind, frameBytes: number, seconds: number): Promise<number> {
   const watchers = await subscribe(barePlan(port, kind, SUBSCRIBERS))
   const before = await watchers.count()
@@ -96,7 +96,7 @@ async function delay({ service, report, rounds }: Bench, barePort: number): Prom
 }
 
 async function idleMemory({ service, report }: Bench): Promise<void> {
-  report.heading(`feeds: memory of ${whole(IDLE_SUBSCRIBERS)} WebSockets that wait`)
+  report.heading(`feeds: memory of ${whole(IDLE_SUBSCRIBERS)} WebSockets that are idle`)
   const bare = await startScript('bare-feeds.ts', [])
   await quiet(service)
   const theirs = await grown(bare.pid, () => subscribe(barePlan(bare.port, 'ws', IDLE_SUBSCRIBERS)))
@@ -116,9 +116,9 @@ function target(report: Report, text: string, value: number, bound: number, whic
   report.target(`${text}, target ${which} ${bound}`, which === 'at least' ? value >= bound : value <= bound)
 }
 
-/** Resident bytes that each of the subscribers costs the process. */
+/** Resident bytes per subscriber. */
 async function grown(pid: number, open: () => Promise<Watchers>): Promise<number> {
-  // Once unseen: what a first crowd makes the allocator keep would be counted as theirs.
+  // A first time that does not count: it makes the allocator keep memory, which would be counted as the subscribers'.
   await (await open()).stop()
   await Bun.sleep(SETTLE_MS)
   const before = await residentBytes(pid)

@@ -9,10 +9,10 @@ const FILTERS = SOCKETS * FILTERS_PER_SOCKET
 const EVENTS = 5_000
 const TYPES = 100
 const LAG_TARGET_MS = 100
-const PATIENCE_MS = 20_000
+const TIMEOUT_MS = 20_000
 const POLL_MS = 5
 
-/** One call while many subscriptions with different filters are open: what it costs, and for how long it holds up everyone. */
+/** One call while many subscriptions with different filters are open: its cost, and how long it blocks other calls. */
 export async function measureFilters(bench: Bench): Promise<void> {
   await distinctFilters(
     bench,
@@ -24,8 +24,8 @@ export async function measureFilters(bench: Bench): Promise<void> {
 }
 
 /**
- * @param typesOf of the filter with this number
- * @param matches filters that an event matches
+ * @param typesOf the types of the filter with this number
+ * @param matches number of filters that an event matches
  */
 async function distinctFilters(
   { service, report }: Bench,
@@ -71,7 +71,7 @@ async function distinctFilters(
   )
 }
 
-/** Longest that another call waits for its answer, until it is over: what the event loop is held up by, as clients see it. */
+/** The longest response time of another call until `isOver`: how long the event loop is blocked, as clients see it. */
 async function maxLag(port: number, isOver: () => boolean): Promise<number> {
   let max = 0
   while (!isOver()) {
@@ -88,11 +88,11 @@ async function subscriptions(port: number): Promise<number> {
   return Number(/^feed_subscriptions (\d+)/m.exec(text)?.[1])
 }
 
-/** Waits until so many activities have arrived, or no more come: a machine that is too busy closes slow readers. */
+/** Waits until all activities have arrived, or no more arrive: a machine that is too busy closes slow readers. */
 async function settled(watchers: Watchers, expected: number): Promise<number> {
   let items = 0
   let changedMs = performance.now()
-  while (items < expected && performance.now() - changedMs < PATIENCE_MS) {
+  while (items < expected && performance.now() - changedMs < TIMEOUT_MS) {
     await Bun.sleep(POLL_MS)
     const { items: now } = await watchers.count()
     if (now !== items) changedMs = performance.now()
@@ -102,9 +102,9 @@ async function settled(watchers: Watchers, expected: number): Promise<number> {
 }
 
 async function until(check: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS
+  const deadline = performance.now() + TIMEOUT_MS
   while (!(await check())) {
-    if (performance.now() > deadline) throw new Error('the subscriptions did not begin in time')
+    if (performance.now() > deadline) throw new Error('the subscriptions did not start in time')
     await Bun.sleep(POLL_MS)
   }
 }

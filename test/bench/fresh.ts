@@ -10,7 +10,7 @@ const SECONDS = 15
 const POLL_INTERVAL_MS = 50
 const TARGET_MS = 2_000
 
-/** How soon SQL shows what has been acknowledged, while other programs on the machine never pause. */
+/** How soon SQL shows acknowledged events, while other programs use all processors. */
 export async function measureFreshness({ service, report }: Bench): Promise<void> {
   report.heading(`freshness of SQL at ${whole(EVENTS_PER_CALL * CALLS_PER_SECOND)} events/s`)
   await quiet(service)
@@ -31,7 +31,7 @@ function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-/** A process that does nothing else than to be busy, and ends by itself. */
+/** A process that only uses a processor, and exits by itself. */
 function busyLoop(milliseconds: number) {
   const loop = `const end = performance.now() + ${milliseconds}; while (performance.now() < end) {}`
   return Bun.spawn([process.execPath, '-e', loop], { stdin: 'ignore', stdout: 'ignore' })

@@ -1,8 +1,8 @@
 import { stampNow } from './invoke-stamps.ts'
 
 /*
- * A model that answers at once, behind OpenAI's chat completions: what is left of an invoke's time is the service's. Prints
- * its port. `model` says how it streams: `instant`, or `ticker-100x50` for 100 tokens, one every 50 ms.
+ * A model that answers at once, with OpenAI's chat completions: the rest of an invoke's time is the service's. Prints
+ * its port. `model` selects how it streams: `instant`, or `ticker-100x50` for 100 tokens, one every 50 ms.
  */
 
 const TEXT = 'Your parcel is on its way and will be with you tomorrow.'
@@ -31,11 +31,11 @@ const server = Bun.serve({
 process.stdout.write(`${server.port}\n`)
 
 function completion(model: string) {
-  const said = { role: 'assistant', content: TEXT, refusal: null }
+  const message = { role: 'assistant', content: TEXT, refusal: null }
   const choice =
     model === 'asks'
-      ? { message: { ...said, content: null, tool_calls: [QUESTION] }, finish_reason: 'tool_calls' }
-      : { message: said, finish_reason: 'stop' }
+      ? { message: { ...message, content: null, tool_calls: [QUESTION] }, finish_reason: 'tool_calls' }
+      : { message, finish_reason: 'stop' }
   return { ...head(model, 'chat.completion'), choices: [{ index: 0, ...choice }], usage: USAGE }
 }
 
@@ -43,7 +43,7 @@ function ticking(model: string, count: number, intervalMs: number): ReadableStre
   const base = head(model, 'chat.completion.chunk')
   const chunk = (delta: object, finish_reason: string | null = null) =>
     frame({ ...base, choices: [{ index: 0, delta, finish_reason }] })
-  // A stream of Bun's own kind, which can be told to send at once what has been written.
+  // A direct stream of Bun, which can flush immediately.
   return new ReadableStream({
     type: 'direct',
     async pull(controller: ReadableStreamDirectController) {

@@ -10,11 +10,11 @@ import { startBenchService } from './servers.ts'
 const PAUSED = 100_000
 const TARGET_MIB = 10
 const INVOKE_SECONDS = 3
-/** Until the allocator has given back what it does not need, and the service has looked around many times. */
+/** Until the allocator has returned unused memory, and the service has polled many times. */
 const SETTLE_MS = 12_000
 const INSERT_MS_MAX = 120_000
 
-/** Runs that wait for people are rows, and nothing else: what a crowd of them costs a service that has them. */
+/** Paused runs are only rows: measures what many of them cost a running service. */
 export async function measurePaused(modelUrl: string, report: Report): Promise<void> {
   report.heading(`invokes: ${whole(PAUSED)} paused runs`)
   const { url } = await freshDatabase()
@@ -24,7 +24,7 @@ export async function measurePaused(modelUrl: string, report: Report): Promise<v
   const { path } = await invoking(service, 'asks')
   const { run_id: runId } = await service.call('POST', path, { background: true })
   const sql = connectPostgres(url, { log: createLog('error'), statementTimeoutMs: INSERT_MS_MAX })
-  // The first invokes make the heap what it is; what as many more of them add is not the paused runs'.
+  // The first invokes grow the heap; the growth from as many more of them is not caused by the paused runs.
   await sample()
   const early = await sample()
   const before = await sample()
@@ -32,12 +32,12 @@ export async function measurePaused(modelUrl: string, report: Report): Promise<v
   const after = await sample()
   await sql.end()
   const grownMiB = after.residentMiB - before.residentMiB
-  const anywayMiB = before.residentMiB - early.residentMiB
+  const baselineMiB = before.residentMiB - early.residentMiB
   report.line(`an invoke takes p50 ${ms(before.p50)} without them, ${ms(after.p50)} beside them`)
   report.target(
     `${whole(PAUSED)} paused runs: ${grownMiB.toFixed(1)} MiB more than ${whole(before.residentMiB)}, ` +
-      `without them ${anywayMiB.toFixed(1)} more, target at most ${TARGET_MIB} beyond that`,
-    grownMiB - Math.max(anywayMiB, 0) <= TARGET_MIB,
+      `without them ${baselineMiB.toFixed(1)} more, target at most ${TARGET_MIB} beyond that`,
+    grownMiB - Math.max(baselineMiB, 0) <= TARGET_MIB,
   )
 
   async function sample() {
@@ -47,7 +47,7 @@ export async function measurePaused(modelUrl: string, report: Report): Promise<v
   }
 }
 
-/** Copies a run that waits, with all its rows. */
+/** Copies a paused run with all its rows. */
 async function multiply(sql: Sql, runId: string): Promise<void> {
   while ((await sql`select from hosted_runs where run_id = ${runId} and phase = 'paused'`).length === 0)
     await Bun.sleep(20)

@@ -1,6 +1,6 @@
-/** Tokens that tell when they were sent, as in `@1767225600000.125 `: Unix milliseconds. One machine has one clock. */
+/** Tokens with their send time, as in `@1767225600000.125 `: Unix milliseconds. All processes share the machine's clock. */
 
-/** Finds them in whatever they have been wrapped into; the first group is the time. */
+/** Finds them in any text; the first group is the time. */
 export const STAMP = /@(\d+\.\d{3}) /g
 
 export function stampNow(): string {

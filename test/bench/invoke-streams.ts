@@ -2,9 +2,9 @@ import type { Socket } from 'bun'
 import { now, STAMP } from './invoke-stamps.ts'
 
 /*
- * Callers that stream, in a process of their own, on raw sockets: a client library would need more of the machine than the
- * service. Reads a `StreamPlan` (JSON on standard input) and prints `Streamed`. The tokens tell when the model has sent
- * them.
+ * Streaming callers in their own process, on raw sockets: a client library would use more of the machine than the
+ * service. Reads a `StreamPlan` (JSON on standard input) and prints `Streamed`. The tokens contain the time at which the
+ * model sent them.
  */
 
 export interface StreamPlan {
@@ -12,7 +12,7 @@ export interface StreamPlan {
   readonly path: string
   readonly key: string
   readonly body: string
-  /** Callers at once; they come one after the other within `spreadMs`. */
+  /** Concurrent callers; they start one after the other within `spreadMs`. */
   readonly connections: number
   readonly spreadMs: number
   /** Streams of each caller, one after the other. */
@@ -20,16 +20,16 @@ export interface StreamPlan {
 }
 
 export interface Streamed {
-  /** Milliseconds from the model to us: of the first token of each stream, and of all tokens. */
+  /** Milliseconds from the model to the caller: of the first token of each stream, and of all tokens. */
   readonly first: readonly number[]
   readonly all: readonly number[]
-  /** Streams that were open at the same time, all of them with a token. */
+  /** The most streams open at the same time, each with at least one token. */
   readonly mostAtOnce: number
   readonly failures: number
   readonly firstFailure: string | null
 }
 
-/** The end of an answer that is sent in chunks. */
+/** The end of a chunked response. */
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 
 async function stream(plan: StreamPlan): Promise<Streamed> {
@@ -45,7 +45,7 @@ async function stream(plan: StreamPlan): Promise<Streamed> {
   class Caller {
     readonly done = Promise.withResolvers<void>()
     private left = streams
-    /** What has come since the last token. */
+    /** Data received since the last token. */
     private text = ''
     private tokens = 0
     private isStream = false
@@ -62,7 +62,7 @@ async function stream(plan: StreamPlan): Promise<Streamed> {
       const at = now()
       this.text += data.toString('latin1')
       this.isStream ||= this.text.startsWith('HTTP/1.1 200')
-      // Our last frame holds the whole text once more.
+      // The last frame contains the whole text once more.
       const last = this.text.indexOf('event: done')
       let end = 0
       for (const { index, 0: token, 1: sentAt } of this.text.slice(0, last < 0 ? undefined : last).matchAll(STAMP)) {

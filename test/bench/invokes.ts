@@ -12,13 +12,13 @@ const PROMPT = 'You help customers of a parcel service. Be brief.'
 const MESSAGE = 'Where is my parcel?'
 const FIRST_TOKENS = 200
 const STREAMS = 500
-/** Each stream is what a fast model writes in some seconds. */
+/** Each stream is what a fast model writes in a few seconds. */
 const TICKER = { count: 100, intervalMs: 50 }
 const SPREAD_MS = 2_000
 const PEER_CALLERS = 32
 const TARGETS = { overheadMs: 8, firstTokenMs: 3, lagMs: 50, peer: 1.5 }
 
-/** What hosted agents cost on top of their model, which answers at once. */
+/** The overhead of hosted agents over their model, which answers at once. */
 export async function measureInvokes({ report, rounds, seconds }: Bench): Promise<void> {
   const { port: modelPort } = await startScript('invoke-model.ts', [])
   const modelUrl = `http://127.0.0.1:${modelPort}/v1`
@@ -36,9 +36,9 @@ interface InvokeBench extends Pick<Bench, 'service' | 'report' | 'rounds' | 'sec
   readonly modelUrl: string
 }
 
-/** One caller at a time, in turn with the same caller at the model itself. */
+/** One caller at a time, alternating with the same caller at the model itself. */
 async function overhead({ service, modelPort, report, rounds, seconds }: InvokeBench): Promise<void> {
-  report.heading('invokes: one caller, one step, and the same question to the model itself')
+  report.heading('invokes: one caller, one step, and the same request to the model itself')
   const ours = { port: service.port, connections: 1, seconds, requests: [await invoking(service, 'instant')] }
   const direct = { port: modelPort, connections: 1, seconds, requests: [asking('instant', false)] }
   for (const load of [direct, ours]) await runLoad(load)
@@ -58,14 +58,14 @@ async function overhead({ service, modelPort, report, rounds, seconds }: InvokeB
   report.target(text, of('p50') <= TARGETS.overheadMs)
 }
 
-/** From the model's sending of a token to a caller's having it; one caller at a time, in turn with one at the model. */
+/** From the model sending a token to the caller receiving it; one caller at a time, alternating with one at the model. */
 async function firstToken({ service, modelPort, report, rounds }: InvokeBench): Promise<void> {
   report.heading('invokes: the first token of a stream')
   const shape = { connections: 1, spreadMs: 0, streams: FIRST_TOKENS }
   const ours = { ...shape, port: service.port, ...(await invoking(service, 'instant', { stream: true })) }
   const direct = { ...shape, port: modelPort, ...asking('instant', true) }
   const [through, past]: [number[], number[]] = [[], []]
-  // The first round is for the compilers.
+  // The first round only warms up the compilers.
   for (let round = 0; round <= rounds; round++) {
     await quiet(service)
     const [model, invoked] = [await stream(direct), await stream(ours)]
@@ -81,9 +81,9 @@ async function firstToken({ service, modelPort, report, rounds }: InvokeBench): 
   )
 }
 
-/** Runs that begin within some seconds, go on together, and end; then the same at a stroke, for comparison. */
+/** Runs that start within some seconds and stream concurrently; then the same started all at once, for comparison. */
 async function manyStreams({ service, report, rounds }: InvokeBench): Promise<void> {
-  report.heading(`invokes: ${STREAMS} runs at once that stream, ${1000 / TICKER.intervalMs} tokens a second each`)
+  report.heading(`invokes: ${STREAMS} concurrent streaming runs, ${1000 / TICKER.intervalMs} tokens a second each`)
   const model = `ticker-${TICKER.count}x${TICKER.intervalMs}`
   const invoke = await invoking(service, model, { stream: true })
   const plan = { ...invoke, port: service.port, connections: STREAMS, streams: 1 }
@@ -92,9 +92,9 @@ async function manyStreams({ service, report, rounds }: InvokeBench): Promise<vo
     const { text, lagMs } = await lagOf(service, { ...plan, spreadMs: SPREAD_MS })
     if (round === 0) continue
     spread.push(lagMs)
-    report.line(`begun within ${ms(SPREAD_MS)}: ${text}`)
+    report.line(`started within ${ms(SPREAD_MS)}: ${text}`)
   }
-  report.line(`begun at a stroke: ${(await lagOf(service, { ...plan, spreadMs: 0 })).text}`)
+  report.line(`started at once: ${(await lagOf(service, { ...plan, spreadMs: 0 })).text}`)
   const lagMs = median(spread)
   const text = `${STREAMS} streams: p99 of the loop's lag at most ${ms(lagMs)}, target ${TARGETS.lagMs} ms`
   report.target(text, lagMs <= TARGETS.lagMs)
@@ -115,7 +115,7 @@ async function lagOf(service: BenchService, plan: StreamPlan): Promise<{ text: s
 }
 
 async function besidesPeer({ service, modelUrl, report, rounds, seconds }: InvokeBench): Promise<void> {
-  report.heading(`invokes: ${PEER_CALLERS} callers, against a peer that stores nothing`)
+  report.heading(`invokes: ${PEER_CALLERS} callers, compared with a peer that stores nothing`)
   const peer = await startPeer({ modelUrl, id: 'bench', instructions: PROMPT }, report.line)
   if (peer === null) return
   const shape = { connections: PEER_CALLERS, seconds }
@@ -136,7 +136,7 @@ export async function invoking(service: BenchService, model: string, options: ob
   return { path: `/api/v1/agents/${agentId}/invoke`, key: service.workspaceKey, body }
 }
 
-/** What the service asks the model then. */
+/** The request that the service then sends to the model. */
 function asking(model: string, stream: boolean): WireRequest {
   const messages = [
     { role: 'system', content: PROMPT },
@@ -149,7 +149,7 @@ function stream(plan: StreamPlan): Promise<Streamed> {
   return runScript('invoke-streams.ts', plan) as Promise<Streamed>
 }
 
-/** Cumulated counts by the upper bounds of their buckets, in seconds. */
+/** Cumulative counts by the upper bounds of their buckets, in seconds. */
 type Buckets = readonly (readonly [bound: number, count: number])[]
 
 async function loopLag(service: BenchService): Promise<Buckets> {
@@ -158,7 +158,7 @@ async function loopLag(service: BenchService): Promise<Buckets> {
   return [...lines].map(([, bound, count]) => [Number(bound!.replace('+Inf', 'Infinity')), Number(count)])
 }
 
-/** Milliseconds that the share of what was counted in between does not pass. */
+/** The percentile in milliseconds of the values counted in between. */
 function percentileBetween(before: Buckets, after: Buckets, share: number): number {
   const counted = after.map(([bound, count], index) => [bound, count - before[index]![1]] as const)
   const enough = counted.at(-1)![1] * share

@@ -1,15 +1,15 @@
 import { join } from 'node:path'
 
-/** Requests that are sent over and over, by a process of their own. */
+/** Requests that a separate process sends repeatedly. */
 export interface Load {
   readonly port: number
   readonly connections: number
   readonly seconds: number
-  /** Each connection takes the next request of the list, again and again. */
+  /** Each connection takes the next request of the list, cyclically. */
   readonly requests: readonly WireRequest[]
   /**
-   * Sent after each of `requests`, under its key: the run id of the answer before is put in the place of the id that
-   * stands in the body.
+   * Sent after each of `requests`, with its key: the run id of the previous response replaces the id
+   * in the body.
    */
   readonly followUp?: { readonly path: string; readonly body: string }
 }
@@ -22,7 +22,7 @@ export interface WireRequest {
 
 export interface LoadResult {
   readonly calls: number
-  /** Answers that were not 2xx; they are not among `calls`. */
+  /** Responses other than 2xx; not included in `calls`. */
   readonly failures: number
   readonly firstFailure: string | null
   readonly callsPerSecond: number
@@ -32,12 +32,12 @@ export interface LoadResult {
   readonly max: number
 }
 
-/** Sends the load and waits for what came of it. Throws when the server could not be reached. */
+/** Sends the load and returns the result. Throws if the server cannot be reached. */
 export function runLoad(load: Load): Promise<LoadResult> {
   return runScript('load-generator.ts', load) as Promise<LoadResult>
 }
 
-/** Runs a script of this directory that takes a task and prints what came of it, both as JSON. */
+/** Runs a script of this directory that takes a task and prints a result, both as JSON. */
 export async function runScript(name: string, task: object): Promise<unknown> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, name)], {
     stdin: new TextEncoder().encode(JSON.stringify(task)),

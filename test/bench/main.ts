@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   report.summary()
 }
 
-/** Whatever ends the benchmark, its children and its data go. */
+/** However the benchmark ends, its child processes and data are removed. */
 let interrupted = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, async () => {
@@ -65,7 +65,7 @@ try {
   await main()
   await endAll()
 } catch (error) {
-  // A child that ended with us is no news.
+  // A child that ended because of the interruption is not an error.
   if (interrupted) await new Promise(() => {})
   await endAll()
   throw error

@@ -4,8 +4,8 @@ import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { migratePostgres } from '../../src/postgres/migrate.ts'
 
 /**
- * Baseline of the run calls: a statement and its commit for each request, on a Postgres of its own with the settings and the
- * tables of the service. Checks nothing, knows no keys, tells nobody. `argv`: data directory, connections. Prints its port.
+ * Baseline for run calls: one statement and commit per request, on its own Postgres with the settings and
+ * tables of the service. No validation, no keys, no events. `argv`: data directory, connections. Prints its port.
  */
 const [dataDir, connections] = Bun.argv.slice(2) as [string, string]
 const log = createLog('error')

@@ -8,15 +8,15 @@ import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureDelay, measureSustained } from './sustained.ts'
 
-/** What every part of the benchmark gets. */
+/** The input of every part of the benchmark. */
 export interface Bench {
   readonly service: BenchService
   readonly report: Report
   /** Pairs of measurements for a ratio. */
   readonly rounds: number
-  /** Of one measurement. */
+  /** The duration of one measurement. */
   readonly seconds: number
-  /** Started when first asked for. */
+  /** Started on first use. */
   readonly barePort: () => Promise<number>
 }
 
@@ -44,7 +44,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   memory,
 }
 
-/** Events calls against a server that only reads their JSON. */
+/** Event calls compared with a server that only parses their JSON. */
 async function events(bench: Bench, name: string, eventsPerCall: number, connections: number, target: number) {
   const { service, report, rounds, seconds } = bench
   const title = `${name}: ${eventsPerCall === 1 ? 'one event' : `${eventsPerCall} events`} a call, ${connections} connections`
@@ -57,7 +57,7 @@ async function events(bench: Bench, name: string, eventsPerCall: number, connect
   })
 }
 
-/** Run start and complete against a server that makes a statement and its commit for each call. */
+/** Run start and complete compared with a server that runs one statement and commit per call. */
 async function runs({ service, report, rounds, seconds }: Bench): Promise<void> {
   const name = 'runs: start and complete, 64 connections'
   report.heading(name)

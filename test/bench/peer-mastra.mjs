@@ -1,7 +1,7 @@
 /*
- * The peer: a server of Mastra's, run by Node from the folder that its packages were installed into (see peer.ts). As its
- * documentation has it: an agent with instructions and a model behind a compatible address, and the routes that its
- * server adapter gives to each agent. It has no memory, storage, tracing or log: it does nothing but ask the model.
+ * The peer: a Mastra server, run by Node from the directory of its packages (see peer.ts). As in its documentation: an
+ * agent with instructions and a model at a compatible URL, and the routes that its server adapter creates for each
+ * agent. It has no memory, storage, tracing or log: it only calls the model.
  */
 import { serve } from '@hono/node-server'
 import { Agent } from '@mastra/core/agent'

@@ -3,25 +3,25 @@ import { join } from 'node:path'
 import { temporaryDirectory } from '../support/teardown.ts'
 import { startProgram } from './servers.ts'
 
-/** A server that does for its callers what ours does for those that invoke. */
+/** A server that offers its callers what ours offers for invokes. */
 export interface Peer {
   readonly name: string
   readonly port: number
 }
 
-/** Never packages of the project: they are installed when the benchmark is run, by npm, and go with it. */
+/** Not dependencies of the project: npm installs them when the benchmark runs, in a temporary directory. */
 const PACKAGES = {
   '@mastra/core': '1.71.0',
   '@mastra/hono': '1.7.9',
   '@hono/node-server': '2.1.8',
   hono: '4.13.19',
-  // Its home runtime, as the machine's may be too old for it.
+  // Its own Node, because the machine's may be too old for it.
   node: '24.21.0',
 }
 const SERVER = 'peer-mastra.mjs'
 const INSTALL_MS_MAX = 240_000
 
-/** @returns null, and says why, where it cannot be installed: without a network, for instance */
+/** @returns null, with an explanation, where it cannot be installed, for example without a network */
 export async function startPeer(
   agent: { readonly modelUrl: string; readonly id: string; readonly instructions: string },
   explain: (text: string) => void,
@@ -36,12 +36,12 @@ export async function startPeer(
   await copyFile(join(import.meta.dir, SERVER), join(dir, SERVER))
   const node = join(dir, 'node_modules', 'node', 'bin', 'node')
   const command = [node, join(dir, SERVER), agent.modelUrl, agent.id, agent.instructions]
-  // Offline: it looks for nothing in the world.
+  // Offline: it makes no requests to the internet.
   const { port } = await startProgram(command, { PATH: process.env.PATH, NODE_ENV: 'production', MASTRA_OFFLINE: '1' })
   return { name, port }
 }
 
-/** @returns the end of what npm said when it failed */
+/** @returns the end of npm's output if it failed */
 async function install(dir: string): Promise<string | null> {
   await Bun.write(join(dir, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies: PACKAGES }))
   try {
@@ -52,8 +52,8 @@ async function install(dir: string): Promise<string | null> {
       stderr: 'pipe',
       timeout: INSTALL_MS_MAX,
     })
-    const [said, code] = await Promise.all([new Response(npm.stderr).text(), npm.exited])
-    return code === 0 ? null : said.trim().split('\n').slice(-3).join(' ') || `it ended with ${code}`
+    const [stderr, code] = await Promise.all([new Response(npm.stderr).text(), npm.exited])
+    return code === 0 ? null : stderr.trim().split('\n').slice(-3).join(' ') || `it ended with ${code}`
   } catch (error) {
     return (error as Error).message
   }

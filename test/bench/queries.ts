@@ -17,7 +17,7 @@ const TENANTS = 4
 const LOAD = { connections: 16, eventsPerCall: 100 }
 const TARGETS = { ratio: 1.1, moreMs: 5, countMs: 1_000, disk: 0.2, granules: 8, rate: 0.5, p99Ms: 100 }
 
-/** What stands in front of a query, compared with the engine and a filter written by hand. */
+/** The SQL guard's overhead, compared with the engine and a filter written by hand. */
 const COMPARED: readonly (readonly [name: string, tenant: string, direct: string])[] = [
   ['point', 'select max(seq) as v from events', 'select max(seq) as v from events where {mine}'],
   [
@@ -29,28 +29,28 @@ const COMPARED: readonly (readonly [name: string, tenant: string, direct: string
   [
     'payload',
     'select sum(payload.tokens.in::Float64) as v from events where payload.tokens.in is not null',
-    // What the path stands for, for whoever writes it down himself.
+    // The expression for the path, as one would write it by hand.
     `select sum(p::Float64) as v from (select ${pathExpression('payload.tokens.in')} as p from events where {mine}) where p is not null`,
   ],
 ]
 
-/** SQL on a service whose engine can also be asked past the door. */
+/** SQL on a service whose engine can also be queried directly. */
 export async function measureQueries({ report, rounds, seconds }: Bench): Promise<void> {
   const { url, client } = await freshColumnarDatabase()
   const service = await startBenchService({ CLICKHOUSE_URL: url, QUERIES_AT_ONCE: '4' })
   const workspaceId = await workspaceOf(client)
-  report.heading('queries: size on disk of what is reported')
+  report.heading('queries: size on disk of reported events')
   await size(service, client, report, seconds)
-  report.heading('queries: through the door and past it')
-  for (const each of COMPARED) await door(service, client, workspaceId, report, each)
+  report.heading('queries: through the service and directly')
+  for (const each of COMPARED) await compareWithEngine(service, client, workspaceId, report, each)
   report.heading(`queries: reporting while ${TENANTS} clients query without pause`)
-  // With an engine of its own below it, as it is started: the two share out the processors between them.
-  await besides(await startBenchService({ QUERIES_AT_ONCE: '4' }), report, rounds, seconds)
+  // With its own embedded engine, as started by default: the service and the engine share the processors.
+  await whileReporting(await startBenchService({ QUERIES_AT_ONCE: '4' }), report, rounds, seconds)
   report.heading(`queries: ${whole(HISTORY_EVENTS)} events of one workspace`)
   await history(service, client, workspaceId, report)
 }
 
-/** Runs and agents of the benchmark are the first to be there. */
+/** The benchmark's own runs and agents are the first in the database. */
 async function workspaceOf(client: ColumnarClient): Promise<string> {
   for (;;) {
     const [row] = await client.query<{ id: string }>('select workspace_id as id from runs limit 1')
@@ -78,7 +78,7 @@ async function size(service: BenchService, client: ColumnarClient, report: Repor
   report.target(`size on disk: ${ratio.toFixed(2)} of the JSON, target at most ${TARGETS.disk}`, ratio <= TARGETS.disk)
 }
 
-async function door(
+async function compareWithEngine(
   service: BenchService,
   client: ColumnarClient,
   workspaceId: string,
@@ -97,7 +97,7 @@ async function door(
   report.target(text, a <= b * TARGETS.ratio || a - b <= TARGETS.moreMs)
 }
 
-async function besides(service: BenchService, report: Report, rounds: number, seconds: number): Promise<void> {
+async function whileReporting(service: BenchService, report: Report, rounds: number, seconds: number): Promise<void> {
   const load = eventsLoad(service, service.port, LOAD.eventsPerCall, { connections: LOAD.connections, seconds })
   await runLoad(load)
   const alone: number[] = []
@@ -154,7 +154,7 @@ async function history(
   )
 }
 
-/** History of many days, made in the engine: reporting it would take minutes. */
+/** A history of many days, generated in the engine: reporting it would take minutes. */
 async function fill(client: ColumnarClient, workspaceId: string, report: Report): Promise<void> {
   const startedAt = performance.now()
   const perDay = Math.ceil(HISTORY_EVENTS / HISTORY_DAYS)

@@ -7,8 +7,8 @@ const BACKLOG_WAIT_MS = 30_000
 const CPU_WAIT_MS = 2_000
 
 /**
- * Waits until the service has loaded everything into SQL and the processors are idle, so that what one measurement leaves
- * behind does not slow the next one down. Gives up after a while: another process may keep the machine busy.
+ * Waits until the service has loaded everything into SQL and the processors are idle, so that the backlog of one
+ * measurement does not slow down the next. Gives up after a while: another process may keep the machine busy.
  */
 export async function quiet(service: BenchService): Promise<void> {
   await until(BACKLOG_WAIT_MS, async () => (await service.backlog()) === 0)
@@ -20,7 +20,7 @@ async function until(patienceMs: number, check: () => Promise<boolean>): Promise
   while (!(await check()) && performance.now() < deadline) await Bun.sleep(50)
 }
 
-/** Share of all processors that did something in the last moment. */
+/** The share of all processor time that was busy in the last moment. */
 async function busyShare(): Promise<number> {
   const before = times()
   await Bun.sleep(WINDOW_MS)

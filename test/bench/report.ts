@@ -4,9 +4,9 @@ import { cpus, loadavg, release, totalmem, type } from 'node:os'
 export interface Report {
   heading(text: string): void
   line(text: string): void
-  /** `met` says whether the measured figure reaches the target; it decides nothing. */
+  /** `met` says whether the figure reaches the target; it has no other effect. */
   target(what: string, met: boolean): void
-  /** All targets once more. */
+  /** Prints all targets again. */
   summary(): void
 }
 
@@ -27,7 +27,7 @@ export function createReport(write: (text: string) => void): Report {
   }
 }
 
-/** What the figures were measured on. */
+/** The machine and versions of the measurements. */
 export function machine(versions: Readonly<Record<string, string>>): string {
   const processors = cpus()
   return [
@@ -36,7 +36,7 @@ export function machine(versions: Readonly<Record<string, string>>): string {
     `Bun ${Bun.version}, ${Object.entries(versions)
       .map(([name, version]) => `${name} ${version}`)
       .join(', ')}`,
-    'The load generator shares the processors with what it measures; a ratio is the median of pairs measured in turn.',
+    'The load generator shares the processors with the measured service; a ratio is the median of pairs measured alternately.',
   ].join('\n')
 }
 

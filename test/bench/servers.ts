@@ -4,16 +4,16 @@ import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { completeBody, eventBodies, startBodies } from './bodies.ts'
 import type { Load, WireRequest } from './load.ts'
 
-/** The service under load, as an operator runs it: a process of its own, its stores embedded; only no rate limits. */
+/** The service under load, as an operator runs it: its own process with embedded stores, but without rate limits. */
 export interface BenchService {
   readonly pid: number
   readonly port: number
   readonly workspaceKey: string
   /** Agents to report for, each with its key and some runs. */
   readonly agents: readonly BenchAgent[]
-  /** `data` of the answer. Throws what the service said if it refuses. */
+  /** Returns `data` of the response. Throws the service's error. */
   call(method: 'GET' | 'POST', path: string, body?: object, key?: string): Promise<Record<string, unknown>>
-  /** Rows that are durable and not in SQL yet. */
+  /** Durable rows that are not in SQL yet. */
   backlog(): Promise<number>
 }
 
@@ -35,12 +35,12 @@ const UNLIMITED = {
   RATE_LIMIT_QUERIES_PER_MINUTE: '0',
 }
 
-/** What `bun run start` sets. */
-const AS_STARTED = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
+/** The environment variables of `bun run start`. */
+const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_CONFIG_MAX_HTTP_REQUESTS: '10000' }
 
-/** @param env more variables of its configuration */
+/** @param env more configuration variables */
 export async function startBenchService(env: Record<string, string> = {}): Promise<BenchService> {
-  const started = await spawnService({ ...UNLIMITED, ...AS_STARTED, LOG_LEVEL: 'error', ...env })
+  const started = await spawnService({ ...UNLIMITED, ...START_ENV, LOG_LEVEL: 'error', ...env })
   const { pid, url, api, workspaceKey } = started
   const call = async (method: 'GET' | 'POST', path: string, body?: object, key = workspaceKey) => {
     const { status, text, data } = await api(method, path, body, { key })
@@ -71,12 +71,12 @@ export async function startBenchService(env: Record<string, string> = {}): Promi
   }
 }
 
-/** @returns the port of a server that only reads the JSON */
+/** @returns the port of a server that only parses the JSON */
 export async function startBareServer(): Promise<number> {
   return (await startScript('bare-server.ts', [])).port
 }
 
-/** @returns the port of a server that makes a commit for each run call */
+/** @returns the port of a server that commits each run call */
 export async function startNaiveServer(): Promise<number> {
   return (await startScript('naive-server.ts', [await temporaryDirectory(), `${NAIVE_CONNECTIONS}`])).port
 }
@@ -86,7 +86,7 @@ export function startScript(name: string, args: readonly string[]): Promise<{ pi
   return startProgram([process.execPath, join(import.meta.dir, name), ...args])
 }
 
-/** @param env all its variables; as a rule ours */
+/** @param env all its variables; by default ours */
 export async function startProgram(
   command: readonly string[],
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -97,12 +97,12 @@ export async function startProgram(
     await child.exited
   })
   for await (const chunk of child.stdout) return { pid: child.pid, port: Number(new TextDecoder().decode(chunk)) }
-  throw new Error(`${command.join(' ')} ended before it listened`)
+  throw new Error(`${command.join(' ')} exited before it listened`)
 }
 
 type Shape = Pick<Load, 'connections' | 'seconds'>
 
-/** Events calls for all runs of the service's agents. The same for the bare server, which looks at no more than the body. */
+/** Event calls for all runs of the service's agents. Also for the bare server, which reads only the body. */
 export function eventsLoad({ agents }: BenchService, port: number, eventsPerCall: number, shape: Shape): Load {
   const perAgent = agents.map(({ key, runIds }) => ({ key, bodies: eventBodies(runIds, eventsPerCall) }))
   const count = perAgent[0]!.bodies.length

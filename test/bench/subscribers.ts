@@ -1,23 +1,23 @@
 import { connect, type Socket } from 'bun'
 
 /*
- * Many subscribers of one server, in a process of their own: raw sockets that count what they get and look no further,
- * because a client library would need more of the machine than the server that is measured. Reads a `Plan`, one
- * line of JSON on standard input, prints `ready`, and answers each further line: `count` with what has been received,
- * `delay <n>` with the delays of n messages that it has sent on their way itself, in milliseconds.
+ * Many subscribers of one server, in their own process: raw sockets that only count what they receive,
+ * because a client library would use more of the machine than the measured server. Reads a `Plan`, one
+ * line of JSON on standard input, prints `ready`, and answers each further line: `count` with the received totals,
+ * `delay <n>` with the delays of n messages that it triggers itself, in milliseconds.
  */
 
-/** What the subscribers are to do. */
+/** The task of the subscribers. */
 export interface Plan {
   readonly port: number
-  /** Requests that open the subscribers, in turn; for a WebSocket without the lines that make it one. */
+  /** Requests that open the subscribers, in turn; for a WebSocket without the upgrade headers. */
   readonly requests: readonly string[]
   /** Sent once a WebSocket is open; null for event streams. */
   readonly messages: readonly string[] | null
-  /** How many of the messages each WebSocket sends; 1 unless given. Then activities are counted, too. */
+  /** How many of the messages each WebSocket sends; 1 by default. If set, activities are counted too. */
   readonly perConnection?: number
   readonly count: number
-  /** The request that has one message sent to every subscriber. */
+  /** The request that sends one message to every subscriber. */
   readonly trigger: string
 }
 
@@ -26,7 +26,7 @@ export interface Counted {
   readonly bytes: number
   /** Of the first one, as a sample: frames of a WebSocket, chunks of a stream. */
   readonly frames: number
-  /** Activities of all subscribers, when they are counted. */
+  /** Activities of all subscribers, if they are counted. */
   readonly items: number
 }
 
@@ -37,7 +37,7 @@ const ARRIVAL_MS_MAX = 5_000
 const ITEM = Buffer.from('"received_at"')
 
 const received = { bytes: 0, frames: 0, items: 0 }
-/** When each subscriber got something since this was emptied; by its place. */
+/** When each subscriber received something since the last reset, by index. */
 let arrivals: number[] = []
 let arrived = 0
 
@@ -100,7 +100,7 @@ function frameCounter(): (data: Buffer) => void {
   }
 }
 
-/** Counts the chunks of an HTTP answer by the line that each begins with; one that is torn apart is not counted. */
+/** Counts the chunks of an HTTP response by their first lines; split ones are not counted. */
 function chunkCounter(): (data: Buffer) => void {
   return (data) => {
     received.frames += data.toString('latin1').match(/(^|\r\n)[0-9a-f]+\r\n/g)?.length ?? 0
@@ -112,24 +112,24 @@ function messagesOf({ messages, perConnection = 1 }: Plan, index: number): strin
   return Array.from({ length: perConnection }, (_, i) => messages[(index * perConnection + i) % messages.length]!)
 }
 
-/** Counts activities by a text that each has once, also when it is torn apart. */
+/** Counts activities by a text that occurs once in each, even if it is split. */
 function itemCounter(): (data: Buffer) => void {
   let end = Buffer.alloc(0)
   return (data) => {
     const bytes = Buffer.concat([end, data])
     let at = bytes.indexOf(ITEM)
     for (; at >= 0; at = bytes.indexOf(ITEM, at + ITEM.length)) received.items++
-    // Too short to hold another whole one.
+    // Too short to contain another one.
     end = bytes.subarray(Math.max(0, bytes.length - ITEM.length + 1))
   }
 }
 
-/** Text frames; empty ones are left out. */
+/** Sends text frames; empty texts are skipped. */
 function send(socket: Socket, texts: readonly string[]): void {
   for (const text of texts) if (text !== '') socket.write(textFrame(text))
 }
 
-/** Masked with zeros. */
+/** A text frame, masked with zeros. */
 function textFrame(text: string): Buffer {
   const length = Buffer.byteLength(text)
   const head = length < 126 ? [0x81, 0x80 | length] : [0x81, 0xfe, length >> 8, length & 0xff]
@@ -153,7 +153,7 @@ async function delays(plan: Plan, times: number): Promise<number[]> {
   return all
 }
 
-/** Sends the trigger on a connection of its own; answers when the answer came. */
+/** Sends the trigger on its own connection; resolves with the response. */
 async function caller({ port, trigger }: Plan): Promise<() => Promise<void>> {
   let answered = Promise.withResolvers<void>()
   const socket = await connect({

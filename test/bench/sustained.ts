@@ -17,7 +17,7 @@ const DELAY_EVENTS_PER_SECOND = 2_000
 const DELAY_TARGET_MS = 1_000
 const POLL_MS = 10
 
-/** The ingest load for so long that loading into SQL has to keep up with it. */
+/** The ingest load for so long that loading into SQL must keep up with it. */
 export async function measureSustained({ service, report, seconds, rounds, barePort }: Bench): Promise<void> {
   const duration = Math.max(SUSTAINED_SECONDS_MIN, seconds)
   report.heading(`sustained: ${EVENTS_PER_CALL} events a call, ${CONNECTIONS} connections, for ${duration} s, into SQL`)
@@ -77,7 +77,7 @@ async function drain(service: BenchService): Promise<number> {
   return performance.now() - startedAt
 }
 
-/** From acknowledgement to the first query that sees the event, at a rate as a normal fleet has it. */
+/** From acknowledgement to the first query that sees the event, at the rate of a typical installation. */
 export async function measureDelay({ service, report }: Bench): Promise<void> {
   report.heading(
     `delay: from acknowledgement to SQL at ${whole(DELAY_EVENTS_PER_SECOND)} events/s, for ${DELAY_SECONDS} s`,
@@ -124,7 +124,7 @@ async function collectDelays(service: BenchService): Promise<number[]> {
   return delays
 }
 
-/** @returns the last position that was acknowledged */
+/** @returns the last acknowledged position */
 async function reportEvents(port: number, key: string, body: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${port}/api/ingest/v1/events`, {
     method: 'POST',

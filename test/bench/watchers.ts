@@ -5,7 +5,7 @@ import type { Counted, Plan } from './subscribers.ts'
 
 export type FeedKind = 'ws' | 'sse'
 
-/** Subscribers in a process of their own. */
+/** Subscribers in their own process. */
 export interface Watchers {
   count(): Promise<Counted>
   /** Milliseconds, one for each message and subscriber. */
@@ -15,7 +15,7 @@ export interface Watchers {
 
 const SUBSCRIBERS = join(import.meta.dir, 'subscribers.ts')
 
-/** All of them let the events of the benchmark pass; each is matched by itself. */
+/** All of them match the benchmark's events; each is evaluated separately. */
 const FILTERS: readonly Record<string, string | readonly string[]>[] = [
   {},
   { kind: 'event' },
@@ -45,7 +45,7 @@ export async function subscribe(plan: Plan): Promise<Watchers> {
   }
 }
 
-/** Subscribers of the service, from its present end on, with filters. */
+/** Subscribers of the service, from its current end on, with filters. */
 export async function planOf(service: BenchService, kind: FeedKind, count: number): Promise<Plan> {
   const { journal } = (await service.call('GET', '/readyz')) as { journal: { epoch: string; end_seq: number } }
   const after = `${journal.epoch}.${journal.end_seq}`

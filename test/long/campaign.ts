@@ -1,26 +1,26 @@
 import type { Random } from '../support/random.ts'
 
-/** What a campaign is told. */
+/** The parameters of a campaign. */
 export interface CampaignOptions {
   readonly random: Random
-  /** Repetitions of what the campaign does: kills, corruptions, requests. */
+  /** Repetitions of the campaign's action: kills, corruptions, requests. */
   readonly rounds: number
-  /** For campaigns that last: how long. */
+  /** The duration of campaigns that run for a time. */
   readonly minutes: number
-  /** Says how far it has come, one line at a time. */
+  /** Reports progress, one line at a time. */
   readonly progress: (text: string) => void
 }
 
-/** What a campaign found. It has passed if `failures` is empty. */
+/** The findings of a campaign. It has passed if `failures` is empty. */
 export interface CampaignResult {
   readonly figures: Readonly<Record<string, number | string>>
-  /** What must not have happened, one line each. */
+  /** Violations, one line each. */
   readonly failures: readonly string[]
 }
 
 export interface Campaign {
   readonly describe: string
-  /** In full, and in the short form that the gate runs. */
+  /** The number of rounds in full, and in the short form that the gate runs. */
   readonly rounds: number
   readonly shortRounds: number
   readonly minutes?: number
@@ -28,7 +28,7 @@ export interface Campaign {
   run(options: CampaignOptions): Promise<CampaignResult>
 }
 
-/** Keeps the first failures of each kind, and counts all. */
+/** Keeps the first failures and counts all. */
 export class Failures {
   readonly lines: string[] = []
   count = 0

@@ -13,11 +13,11 @@ const VICTIMS = ['service', 'clickhouse', 'postgres', 'service and clickhouse', 
 type Victim = (typeof VICTIMS)[number]
 /** Rounds between two lines of progress. */
 const PROGRESS_ROUNDS = 10
-/** A hosted run of each kind is begun in every so many rounds. */
+/** Every second round starts a hosted run of each kind. */
 const HOSTED_ROUNDS = 2
 const SETTLE_MS = 60_000
 
-/** Kills random processes under load; then everything acknowledged must be there once, everywhere. */
+/** Kills random processes under load; afterwards everything acknowledged must be stored exactly once, everywhere. */
 export const kills: Campaign = {
   describe: 'kills the service, ClickHouse and Postgres at random under load',
   rounds: 300,
@@ -39,7 +39,7 @@ class KillCampaign {
   private readonly killed: Partial<Record<Victim, number>> = {}
   private readonly readyMs: number[] = []
   private readonly world
-  /** Answers of 5xx that no kill explains are counted by the clients: they throw at anything but 503. */
+  /** The clients count 5xx responses that no kill explains: they throw at anything but 503. */
   private readonly call = withRetries(() => this.service.api)
   private readonly env: Record<string, string>
 
@@ -100,7 +100,7 @@ class KillCampaign {
           try {
             process.kill(pid, 'SIGKILL')
           } catch {
-            // It has ended by itself, because the service is gone.
+            // It has exited by itself, because the service is gone.
           }
         }
     }

@@ -9,7 +9,7 @@ import { soak } from './soak.ts'
 
 const CAMPAIGNS: Record<string, Campaign> = { kills, corruption, requests, soak }
 
-const HELP = `Long campaigns against the whole service, on stores of their own.
+const HELP = `Long campaigns against the whole service, with their own stores.
 
   bun run test:long [options] [campaigns]
 
@@ -19,11 +19,11 @@ ${Object.entries(CAMPAIGNS)
 
   --rounds <n>     repetitions, instead of each campaign's own number
   --minutes <n>    how long soak lasts
-  --seed <n>       makes the same random choices again
+  --seed <n>       repeats the same random choices
   --short          the short form that the gate runs
   --help           this text
 
-Exits with 1 if anything was lost, doubled, swapped, refused without cause, or left behind.
+Exits with 1 if anything was lost, doubled, swapped, rejected without cause, or left behind.
 `
 
 async function main(args: string[]): Promise<number> {
@@ -42,7 +42,7 @@ async function main(args: string[]): Promise<number> {
   const unknown = positionals.filter((name) => !(name in CAMPAIGNS))
   const numbers = [values.rounds, values.minutes, values.seed].filter((value) => value !== undefined).map(Number)
   if (values.help || unknown.length > 0 || numbers.some((number) => !(number >= 0))) {
-    write(unknown.length > 0 ? `no such campaign: ${unknown.join(', ')}\n\n${HELP}` : HELP)
+    write(unknown.length > 0 ? `unknown campaign: ${unknown.join(', ')}\n\n${HELP}` : HELP)
     return values.help ? 0 : 2
   }
   const names = positionals.length > 0 ? positionals : Object.keys(CAMPAIGNS)

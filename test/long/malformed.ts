@@ -40,7 +40,7 @@ export function hostileText(random: Random): string {
   return random.pick(TEXTS)
 }
 
-/** Any JSON value, of the kinds that callers do not expect. */
+/** Any JSON value, of kinds that services do not expect. */
 export function hostileValue(random: Random, depth = 0): unknown {
   const kind = random.int(0, depth > 4 ? 6 : 9)
   if (kind === 0) return null
@@ -55,10 +55,10 @@ export function hostileValue(random: Random, depth = 0): unknown {
 }
 
 /**
- * A value of a schema, in which each part is replaced by a hostile one, left out, or joined by an unknown one with the
+ * A value of a schema, with each part replaced by a hostile one, left out, or joined by an unknown one with the
  * probability `rate`.
  *
- * @param known ids to use where the schema wants a UUID
+ * @param known ids to use where the schema requires a UUID
  */
 export function sampleOf(schema: Json, random: Random, rate = 0.2, known: readonly string[] = []): unknown {
   if (random.bool(rate)) return hostileValue(random)

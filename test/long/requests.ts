@@ -9,12 +9,12 @@ import { hostileText, hostileValue, type Json, sampleOf } from './malformed.ts'
 const CONNECTIONS = 24
 const TIMEOUT_MS = 15_000
 const PROGRESS_REQUESTS = 20_000
-/** Answers that a correct service gives to bad calls; anything else of 5xx is a failure. */
-const PLANNED = new Set([503])
+/** Responses that a correct service gives to bad calls; any other 5xx is a failure. */
+const EXPECTED_5XX = new Set([503])
 
-/** Malformed requests made from the OpenAPI document: each gets an answer of the specification, and nothing else. */
+/** Malformed requests generated from the OpenAPI document: each must get a response that the specification allows. */
 export const requests: Campaign = {
-  describe: 'sends malformed requests made from the OpenAPI document',
+  describe: 'sends malformed requests generated from the OpenAPI document',
   rounds: 1_000_000,
   shortRounds: 10_000,
   run: (options) => new RequestCampaign(options).run(),
@@ -40,7 +40,7 @@ class RequestCampaign {
   private readonly statuses = new Map<number, number>()
   private service!: SpawnedService
   private operations!: readonly Operation[]
-  /** Ids of things that exist, so that requests get past the first checks. */
+  /** Existing ids, so that requests get past the first checks. */
   private known: readonly string[] = []
   private agentKey!: string
 
@@ -83,7 +83,7 @@ class RequestCampaign {
         operations: this.operations.length,
         requests: sent,
         'requests/s': Math.round(sent / seconds),
-        'answers by status': [...this.statuses]
+        'responses by status': [...this.statuses]
           .sort(([a], [b]) => a - b)
           .map(([status, times]) => `${status}: ${times}`)
           .join(', '),
@@ -123,11 +123,11 @@ class RequestCampaign {
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
       if (isStream) return await response.body?.cancel()
       const text = await response.text()
-      if (response.status >= 500 && !PLANNED.has(response.status)) this.report(made, `${response.status} ${text}`)
+      if (response.status >= 500 && !EXPECTED_5XX.has(response.status)) this.report(made, `${response.status} ${text}`)
       else if (response.status >= 400 && !isError(text) && !made.url.includes('/clickhouse'))
         this.report(made, `${response.status} without the envelope: ${text}`)
     } catch (error) {
-      // A name or value that HTTP cannot carry is refused by the client itself.
+      // The client itself rejects a name or value that HTTP cannot carry.
       if (error instanceof TypeError) return
       this.report(made, String(error))
     }
@@ -209,7 +209,7 @@ class RequestCampaign {
   }
 }
 
-/** As it can stand in an address: lone surrogates cannot. */
+/** The value as text for a URL, which cannot contain lone surrogates. */
 function asSent(value: unknown): string {
   return (typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)).toWellFormed()
 }
@@ -229,7 +229,7 @@ function isError(text: string): boolean {
   }
 }
 
-/** A part of the document with each named schema in the place of its reference; none of a request refers to itself. */
+/** A part of the document with references replaced by the named schemas; no request schema is recursive. */
 function inlined<T>(document: Json, part: T): T {
   if (Array.isArray(part)) return part.map((item) => inlined(document, item)) as T
   if (typeof part !== 'object' || part === null) return part
@@ -241,7 +241,7 @@ function inlined<T>(document: Json, part: T): T {
   return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, inlined(document, member)])) as T
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document is walked as it comes.
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document is traversed untyped.
 function operationsOf(document: any): Operation[] {
   const operations: Operation[] = []
   for (const [path, methods] of Object.entries<Json>(document.paths))

@@ -6,18 +6,18 @@ import { type Campaign, type CampaignOptions, type CampaignResult, Failures } fr
 import { Watching } from './watching.ts'
 
 const CLIENTS = 16
-const EVENTS_A_CALL = 100
-const CALLS_A_RUN = 20
+const EVENTS_PER_CALL = 100
+const CALLS_PER_RUN = 20
 const CALIBRATION_MS = 10_000
 const SHARE = 0.7
 const SAMPLE_MS = 10_000
 const QUERY_MS = 1_000
 /** Buffers, caches and indexes fill up first. */
 const WARM_UP_SHARE = 0.25
-/** What memory may grow by from the first quarter to the end. */
+/** The allowed growth of memory from the first quarter to the end. */
 const GROWTH_MAX = 1.25
 
-/** Reports at 70 % of what the service takes, with feeds and queries, for as long as told. */
+/** Reports at 70 % of the service's highest rate, with feeds and queries, for the given time. */
 export const soak: Campaign = {
   describe: 'reports at 70 % of the highest rate for an hour, with feeds and queries',
   rounds: 1,
@@ -62,7 +62,7 @@ class Soak {
 
     const highest = await this.calibrate()
     const perSecond = highest * SHARE
-    progress(`${Math.round(highest * EVENTS_A_CALL).toLocaleString('en')} events/s at most; goes on at 70 % of it`)
+    progress(`${Math.round(highest * EVENTS_PER_CALL).toLocaleString('en')} events/s at most; goes on at 70 % of it`)
     const samples = await this.load(perSecond, minutes * 60_000)
     await this.checkCounts(watching)
     const figures = this.figures(perSecond, samples)
@@ -71,7 +71,7 @@ class Soak {
     return { figures, failures: this.failures.result }
   }
 
-  /** @returns calls a second without any pause between them */
+  /** @returns calls per second without pauses between them */
   private async calibrate(): Promise<number> {
     const before = this.calls
     const endsAt = performance.now() + CALIBRATION_MS
@@ -82,9 +82,9 @@ class Soak {
   private async load(callsPerSecond: number, milliseconds: number): Promise<Sample[]> {
     const startedAt = performance.now()
     const isOver = () => performance.now() - startedAt >= milliseconds
-    let begun = 0
+    let started = 0
     const pace = async () => {
-      const due = startedAt + (begun++ / callsPerSecond) * 1000
+      const due = startedAt + (started++ / callsPerSecond) * 1000
       const wait = due - performance.now()
       if (wait > 0) await Bun.sleep(wait)
       return !isOver()
@@ -98,18 +98,18 @@ class Soak {
     return samples
   }
 
-  /** One client: run after run, each of some calls. */
+  /** One client: run after run, each with some calls. */
   private async report(mayGoOn: () => boolean | Promise<boolean>): Promise<void> {
     while (await mayGoOn()) {
       const run_id = Bun.randomUUIDv7()
       await this.call('run/start', { agent_id: this.agentId, run_id })
       let n = 0
-      for (let call = 0; call < CALLS_A_RUN && (call === 0 || (await mayGoOn())); call++) {
-        const events = Array.from({ length: EVENTS_A_CALL }, () => ({
+      for (let call = 0; call < CALLS_PER_RUN && (call === 0 || (await mayGoOn())); call++) {
+        const events = Array.from({ length: EVENTS_PER_CALL }, () => ({
           type: 'tool.call',
           payload: { n: n++, tool: 'search', text: 'x'.repeat(100) },
         }))
-        if (await this.call('events', { run_id, events })) this.acknowledged += EVENTS_A_CALL
+        if (await this.call('events', { run_id, events })) this.acknowledged += EVENTS_PER_CALL
       }
       await this.call('run/complete', { run_id })
       this.runs++
@@ -125,7 +125,7 @@ class Soak {
   }
 
   private async query(isOver: () => boolean): Promise<void> {
-    // Of the last minute: a query over everything takes longer from hour to hour, whatever the service does.
+    // Of the last minute: a query over all events takes longer as the table grows, whatever the service does.
     const query =
       'SELECT type, count() AS n, uniq(run_id) AS runs FROM events WHERE received_at > now() - INTERVAL 1 MINUTE GROUP BY type'
     while (!isOver()) {
@@ -181,11 +181,11 @@ class Soak {
         this.failures.add(`open files grew from ${warm.descriptors} to ${last.descriptors}`)
     }
     return {
-      'events/s': Math.round(perSecond * EVENTS_A_CALL),
+      'events/s': Math.round(perSecond * EVENTS_PER_CALL),
       'events acknowledged': this.acknowledged,
       runs: this.runs,
       queries: this.queries,
-      'answers by status': [...this.statuses].map(([status, times]) => `${status}: ${times}`).join(', '),
+      'responses by status': [...this.statuses].map(([status, times]) => `${status}: ${times}`).join(', '),
       'memory after a quarter, MiB': Math.round(warm?.residentMiB ?? 0),
       'memory at the end, MiB': Math.round(last?.residentMiB ?? 0),
       'open files after a quarter': warm?.descriptors ?? 0,
@@ -195,7 +195,7 @@ class Soak {
   }
 }
 
-/** Of the service's own process: the stores' caches are theirs. */
+/** The memory of the service's own process, without the stores. */
 function residentMiBOf(pid: number): number {
   const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return Number(kib) / 1024

@@ -10,7 +10,7 @@ const RECONNECT_MS = 50
 
 /**
  * Follows the events of an agent over server-sent events, through any number of lost connections, and checks that each
- * one comes exactly once and in order. Speaks HTTP by itself, so that no client of ours can hide a mistake.
+ * one arrives exactly once and in order. Speaks HTTP itself, so that no client of ours can hide a bug.
  */
 export class Watching {
   readonly failures = new Failures()
@@ -31,7 +31,7 @@ export class Watching {
     this.following = this.follow()
   }
 
-  /** Resolves once the feed is open: it gets everything that is reported from then on. */
+  /** Resolves once the feed is open: it gets everything reported from then on. */
   static async start(name: string, options: WatchingOptions): Promise<Watching> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const watching = new Watching(name, options, resolve)
@@ -83,7 +83,7 @@ export class Watching {
   private take(block: string): void {
     const id = /^id: (.*)$/m.exec(block)?.[1]
     if (id !== undefined) this.lastId = id
-    // The first thing a stream says is where it begins.
+    // The first message of a stream says where it starts.
     this.opened()
     const data = /^data: (.*)$/m.exec(block)?.[1]
     if (data === undefined) return
