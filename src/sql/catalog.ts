@@ -1,8 +1,6 @@
 import { type Paint, pad, printable } from '../cli/terminal.ts'
 import type { Schema } from './service.ts'
 
-/** What the prompt tells of the tables. */
-
 export function listTables({ tables }: Schema, paint: Paint, width: number): string {
   return listed(
     tables.map(({ name, description }) => [name, '', description]),
@@ -11,7 +9,7 @@ export function listTables({ tables }: Schema, paint: Paint, width: number): str
   )
 }
 
-/** @returns null when there is no such table */
+/** @returns null if the table does not exist */
 export function listColumns({ tables }: Schema, table: string, paint: Paint, width: number): string | null {
   const found = tables.find(({ name }) => name === table.toLowerCase())
   if (found === undefined) return null
@@ -22,7 +20,7 @@ export function listColumns({ tables }: Schema, table: string, paint: Paint, wid
   )
 }
 
-/** Numbered from 1. */
+/** The numbers begin at 1. */
 export function listExamples({ examples }: Schema, paint: Paint, width: number): string {
   return listed(
     examples.map(({ title, description }, i) => [String(i + 1), title, description]),
@@ -31,10 +29,10 @@ export function listExamples({ examples }: Schema, paint: Paint, width: number):
   )
 }
 
-/** Descriptions are not squeezed into less than this. */
+/** Descriptions wrap at this width at least. */
 const DESCRIPTION_WIDTH_MIN = 30
 
-/** Names, what they are, and descriptions of any length, in columns. */
+/** Aligns names, kinds and wrapped descriptions in columns. */
 function listed(items: readonly (readonly [string, string, string])[], paint: Paint, width: number): string {
   const widest = (part: 0 | 1) => Math.max(0, ...items.map((item) => Bun.stringWidth(item[part])))
   const [names, kinds] = [widest(0), widest(1)]

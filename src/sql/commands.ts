@@ -14,7 +14,7 @@ export interface CommandDeps {
 }
 
 interface Command {
-  /** All of them mean the same. */
+  /** The name and its aliases. */
   readonly names: readonly string[]
   readonly argument: string
   readonly help: string
@@ -22,19 +22,24 @@ interface Command {
 }
 
 const COMMANDS: readonly Command[] = [
-  { names: ['\\d'], argument: '[table]', help: 'the tables, or the columns of one', run: describe },
-  { names: ['\\e', '\\examples'], argument: '[n]', help: 'examples of queries; runs the n-th', run: examples },
-  { names: ['\\x'], argument: '', help: 'a value a line, or a row a line again', run: toggleVertical },
-  { names: ['\\format'], argument: '<format>', help: TEXT_FORMATS.join(', '), run: setFormat },
-  { names: ['\\param'], argument: '[name=value]', help: 'the value of {name:Type} from now on', run: setParam },
+  { names: ['\\d'], argument: '[table]', help: 'lists the tables, or the columns of one', run: describe },
+  { names: ['\\e', '\\examples'], argument: '[n]', help: 'lists example queries, or runs the n-th', run: examples },
+  { names: ['\\x'], argument: '', help: 'switches between one value per line and tables', run: toggleVertical },
+  { names: ['\\format'], argument: '<format>', help: `sets the format: ${TEXT_FORMATS.join(', ')}`, run: setFormat },
+  {
+    names: ['\\param'],
+    argument: '[name=value]',
+    help: 'sets the value of {name:Type}, or lists all values',
+    run: setParam,
+  },
   {
     names: ['\\timing'],
     argument: '',
-    help: 'tells how long each answer took to come, or no longer',
+    help: 'shows how long each query takes, or stops doing so',
     run: toggleTiming,
   },
-  { names: ['\\q'], argument: '', help: 'leaves; so does Ctrl-D', run: ({ quit }) => quit() },
-  { names: ['\\?'], argument: '', help: 'this text', run: ({ note }) => note(helpText(), 'dim') },
+  { names: ['\\q'], argument: '', help: 'exits; so does Ctrl-D', run: ({ quit }) => quit() },
+  { names: ['\\?'], argument: '', help: 'shows this help', run: ({ note }) => note(helpText(), 'dim') },
 ]
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.flatMap(({ names }) => names)
@@ -43,15 +48,15 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.flatMap(({ names }) => 
 export async function runCommand(line: string, deps: CommandDeps): Promise<void> {
   const [, name, argument] = /^(\S+)\s*(.*)$/.exec(line.trim().replace(/;$/, '')) as unknown as [string, string, string]
   const command = COMMANDS.find(({ names }) => names.includes(name))
-  if (command === undefined) deps.note(`there is no ${name}; \\? lists what there is`, 'red')
+  if (command === undefined) deps.note(`unknown command ${name}; \\? lists the commands`, 'red')
   else await command.run(deps, argument.trim())
 }
 
 function helpText(): string {
   const lines = COMMANDS.map(({ names, argument, help }) => `  ${`${names.join(', ')} ${argument}`.padEnd(22)}${help}`)
   return [
-    'A statement ends with a semicolon and may take several lines. Ctrl-C gives up a statement, or the wait for its answer.',
-    'Tab completes keywords, tables and columns; the arrow up brings back earlier statements.',
+    'A statement ends with a semicolon and may span several lines. Ctrl-C discards it, or cancels the running query.',
+    'Tab completes keywords, tables and columns; the up arrow recalls earlier statements.',
     ...lines,
   ].join('\n')
 }
@@ -63,7 +68,7 @@ async function describe({ schema, session, note }: CommandDeps, table: string): 
   return session.print(
     ({ paint, width }) =>
       listColumns(schema, table, paint, width) ??
-      `${paint('red', `there is no table ${printable(table)}: there are ${names.join(', ')}`)}\n`,
+      `${paint('red', `no table ${printable(table)}; the tables are ${names.join(', ')}`)}\n`,
   )
 }
 
@@ -71,7 +76,8 @@ async function examples({ schema, session, note, run }: CommandDeps, argument: s
   if (schema === null) return note(UNDESCRIBED, 'red')
   if (argument === '') return session.print(({ paint, width }) => listExamples(schema, paint, width))
   const example = schema.examples[Number(argument) - 1]
-  if (example === undefined) return note(`there are examples 1 to ${schema.examples.length}; got "${argument}"`, 'red')
+  if (example === undefined)
+    return note(`\\e takes a number from 1 to ${schema.examples.length}; got "${argument}"`, 'red')
   note(example.query, 'dim')
   const { params = {} } = example
   session.view.params = { ...session.view.params, ...params }
@@ -83,13 +89,13 @@ const UNDESCRIBED = 'this service does not describe its tables'
 
 function toggleVertical({ session: { view }, note }: CommandDeps): void {
   view.format = view.format === 'vertical' ? 'table' : 'vertical'
-  note(view.format === 'vertical' ? 'a value a line' : 'a row a line', 'dim')
+  note(view.format === 'vertical' ? 'one value per line' : 'tables', 'dim')
 }
 
 function setFormat({ session: { view }, note }: CommandDeps, argument: string): void {
   const format = TEXT_FORMATS.find((each) => each === argument)
   if (format !== undefined) view.format = format
-  const problem = `\\format takes ${TEXT_FORMATS.join(', ')}; it stays ${view.format}`
+  const problem = `\\format takes ${TEXT_FORMATS.join(', ')}; the format is still ${view.format}`
   note(format === undefined ? problem : `format ${format}`, format === undefined ? 'red' : 'dim')
 }
 
@@ -98,7 +104,7 @@ function setParam({ session: { view }, note }: CommandDeps, argument: string): v
   if (param !== null) view.params = { ...view.params, [param[0]]: param[1] }
   const list = Object.entries(view.params).map(shownParam)
   if (param === null && argument !== '') note(`\\param takes name=value; got "${argument}"`, 'red')
-  else note(list.join('\n') || 'there are no parameters', 'dim')
+  else note(list.join('\n') || 'no parameters are set', 'dim')
 }
 
 function shownParam([name, value]: [string, unknown]): string {

@@ -11,11 +11,11 @@ const KEYWORDS = (
 ).split(' ')
 
 /**
- * Completes the word before the cursor, as readline wants it.
+ * Completes the word before the cursor, for readline.
  *
- * @param line up to the cursor
- * @param before lines of the same statement above it
- * @returns what the word may become, and the word
+ * @param line the line up to the cursor
+ * @param before earlier lines of the same statement
+ * @returns the candidates, and the word that they complete
  */
 export function complete(schema: Schema | null, line: string, before: string): [candidates: string[], word: string] {
   const command = /^\s*(\\\S*)$/.exec(line)
@@ -27,7 +27,7 @@ export function complete(schema: Schema | null, line: string, before: string): [
   const columns = columnNames(schema, `${before}\n${line}`)
   if (lead.endsWith('.')) return among(columns, word)
   if (word === '') return [[], '']
-  // Whoever shouts goes on shouting; functions keep their case, which matters to ClickHouse.
+  // Upper-case input gets upper-case keywords. Functions keep their case, because ClickHouse distinguishes it.
   const isUpper = word === word.toUpperCase() && /[A-Z]/.test(word)
   const keywords = isUpper ? KEYWORDS.filter(isLower).map((keyword) => keyword.toUpperCase()) : KEYWORDS
   return among([...columns, ...tableNames(schema), ...keywords], word)
@@ -41,7 +41,7 @@ function tableNames(schema: Schema | null): string[] {
   return schema?.tables.map(({ name }) => name) ?? []
 }
 
-/** Of the tables that the statement names; of all as long as it names none. */
+/** The columns of the tables that the statement names, or of all tables if it names none yet. */
 function columnNames(schema: Schema | null, statement: string): string[] {
   const tables = schema?.tables ?? []
   const named = tables.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(statement))

@@ -1,28 +1,28 @@
 import { appendFile, chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Statements of this and earlier prompts, the latest first, as readline wants them. */
+/** Statements of this and earlier prompts, newest first, for readline. */
 export interface History {
   readonly entries: readonly string[]
-  /** @param entry one line */
+  /** @param entry a single line */
   add(entry: string): Promise<void>
 }
 
 const ENTRIES_MAX = 1_000
 const ENTRY_LENGTH_MAX = 10_000
 
-/** Under the user's state directory (XDG base directories). Null for a user without a home. */
+/** The file in the user's state directory (XDG Base Directory Specification); null for a user without a home directory. */
 export function historyPath(env: Readonly<Record<string, string | undefined>>): string | null {
   const state = env.XDG_STATE_HOME || (env.HOME ? join(env.HOME, '.local', 'state') : '')
   return state === '' ? null : join(state, 'agent-run-service', 'sql_history')
 }
 
 /**
- * Reads what there is, and shortens a file that has grown too long. Entries are added as they come, so that a
- * prompt that is killed has lost none, and two prompts at once keep those of both.
+ * Reads the history file, and truncates it if it is too long. Entries are appended immediately, so that a killed prompt
+ * loses none and two prompts at once can share the file.
  *
- * @param path null: remembered only until the end
- * @param note told once when there can be no file
+ * @param path null: the history ends with the prompt
+ * @param note called once if the file cannot be used
  */
 export async function openHistory(path: string | null, note: (problem: string) => void): Promise<History> {
   const entries: string[] = []
@@ -32,13 +32,13 @@ export async function openHistory(path: string | null, note: (problem: string) =
     try {
       await work(file)
     } catch (error) {
-      note(`statements are not remembered in ${file}: ${error instanceof Error ? error.message : error}`)
+      note(`the history cannot be saved in ${file}: ${error instanceof Error ? error.message : error}`)
       file = null
     }
   }
   await attempt(async (path) => {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // Statements may hold what is nobody else's business.
+    // Statements may contain confidential values.
     await appendFile(path, '', { mode: 0o600 })
     await chmod(path, 0o600)
     const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')

@@ -1,15 +1,15 @@
 import { createWriteStream } from 'node:fs'
 import { CliError } from '../cli/error.ts'
 
-/** Where answers go. */
+/** The destination of results. */
 export interface Output {
-  /** Resolves once there is room for more, so that an answer of any size takes little memory. */
+  /** Resolves when there is room for more, so that results of any size take little memory. */
   write(chunk: string | Uint8Array): Promise<void>
-  /** Resolves when all of it is out. */
+  /** Resolves when everything has been written. */
   end(): Promise<void>
 }
 
-/** @throws ReaderGone from `write`, when nobody reads any more: `bun run sql … | head` */
+/** `write` throws ReaderGone when the reader has closed the pipe: `bun run sql … | head`. */
 export function toStream(stream: NodeJS.WriteStream): Output {
   stream.on('error', () => {})
   return {
@@ -18,14 +18,13 @@ export function toStream(stream: NodeJS.WriteStream): Output {
   }
 }
 
-/** A file that answers are written into. */
 export interface FileOutput extends Output {
   readonly path: string
-  /** How many are written so far. */
+  /** Bytes written so far. */
   readonly bytes: number
 }
 
-/** The file is made with the first thing written, so that a query that fails leaves an earlier answer alone. */
+/** The first write creates the file, so that a query that fails does not overwrite an earlier result. */
 export function toFile(path: string): FileOutput {
   let file: ReturnType<typeof createWriteStream> | undefined
   let bytes = 0
@@ -51,7 +50,7 @@ export function toFile(path: string): FileOutput {
   }
 }
 
-/** Whoever read the answer has seen enough. */
+/** The reader has closed the pipe. */
 export class ReaderGone extends Error {}
 
 function written(stream: NodeJS.WritableStream, chunk: string | Uint8Array, name: string): Promise<void> {

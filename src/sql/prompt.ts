@@ -18,23 +18,23 @@ export interface PromptDeps {
 }
 
 const READY = 'sql> '
-/** Of a statement that goes on. */
+/** Shown on the continuation lines of a statement. */
 const MORE = ' ... '
 
-/** Reads statements and commands from a terminal until it is told to stop: by `\q`, Ctrl-D, or `signal`. */
+/** Reads statements and commands from a terminal until `\q`, Ctrl-D or `signal` ends it. */
 export function runPrompt(deps: PromptDeps, signal: AbortSignal): Promise<void> {
   return new Prompt(deps).run(signal)
 }
 
 /**
- * Lines that come while a statement runs wait their turn. Ctrl-C gives up the statement that runs and what waits behind
- * it; else what has been typed.
+ * Lines that arrive while a statement runs are queued. Ctrl-C cancels the running statement and the queue, or else
+ * discards the current input.
  */
 class Prompt {
   private readonly readline: Interface
   private readonly remember: (entry: string) => Promise<void>
   private readonly lines: string[] = []
-  /** The beginning of a statement. */
+  /** The beginning of an incomplete statement. */
   private pending = ''
   private running: AbortController | undefined
   private isWorking = false
@@ -58,7 +58,7 @@ class Prompt {
       this.lines.push(line)
       this.work().catch(this.over.reject)
     })
-    this.readline.on('SIGINT', () => this.giveUp())
+    this.readline.on('SIGINT', () => this.cancel())
     this.readline.on('close', () => {
       this.isClosed = true
       if (this.isWorking) return
@@ -79,7 +79,7 @@ class Prompt {
 
   private ready(): void {
     this.readline.setPrompt(this.pending === '' ? READY : MORE)
-    // What has been typed meanwhile stays, with the cursor where it is.
+    // Keeps what the user has typed meanwhile, and the cursor position.
     this.readline.prompt(true)
   }
 
@@ -88,7 +88,7 @@ class Prompt {
     this.readline.close()
   }
 
-  private giveUp(): void {
+  private cancel(): void {
     this.lines.length = 0
     this.running?.abort()
     if (this.isWorking) return
@@ -111,17 +111,17 @@ class Prompt {
   private async take(line: string): Promise<void> {
     if (line.trimStart().startsWith('\\')) {
       await this.remember(line.trim())
-      const run = (statement: string) => this.ask(statement)
+      const run = (statement: string) => this.runStatement(statement)
       return runCommand(line, { ...this.deps, run, quit: () => this.quit() })
     }
     if (this.pending === '' && /^\s*(quit|exit)\s*;?\s*$/i.test(line)) return this.quit()
     const { complete: statements, rest } = splitStatements(`${this.pending}${line}\n`)
     this.pending = rest
-    for (const statement of statements) if (!(await this.ask(statement))) break
+    for (const statement of statements) if (!(await this.runStatement(statement))) break
   }
 
-  /** @returns whether to go on with what comes next */
-  private async ask(statement: string): Promise<boolean> {
+  /** @returns false if the statement was cancelled: the next ones are not run */
+  private async runStatement(statement: string): Promise<boolean> {
     const { session, note } = this.deps
     const entry = onOneLine(statement)
     if (entry !== null) await this.remember(`${entry};`)
@@ -141,19 +141,19 @@ class Prompt {
 }
 
 /**
- * Readline remembers lines; people look for statements. So what it remembers is always what we do.
+ * Readline records each line, but users look for statements. So its history is always replaced by ours.
  *
- * @returns what adds an entry of one line
+ * @returns a function that adds an entry of one line
  */
 function keepHistory(readline: Interface, history: History): (entry: string) => Promise<void> {
   let live: string[] = []
-  const show = () => live.splice(0, live.length, ...history.entries)
+  const replace = () => live.splice(0, live.length, ...history.entries)
   readline.on('history', (entries: string[]) => {
     live = entries
-    show()
+    replace()
   })
   return async (entry) => {
     await history.add(entry)
-    show()
+    replace()
   }
 }

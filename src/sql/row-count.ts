@@ -1,21 +1,21 @@
 import { type Field, ThriftReader } from '../columnar/thrift.ts'
 import type { Format } from './args.ts'
 
-/** Counts the rows of an answer that is passed on as it comes. */
+/** Counts the rows of a result while it is streamed. */
 export interface RowCount {
   add(chunk: Uint8Array): void
-  /** Undefined where the bytes do not tell. */
+  /** Undefined if the data cannot be interpreted. */
   readonly rows: number | undefined
 }
 
-/** @returns undefined for a format whose rows are not counted on the way: see {@link rowsOfParquet} */
+/** @returns undefined for a format whose rows cannot be counted while it is streamed: see {@link rowsOfParquet} */
 export function createRowCount(format: Format): RowCount | undefined {
   if (format === 'ndjson') return new LineCount(0, false)
   if (format === 'csv') return new LineCount(1, true)
   return format === 'arrow' ? new ArrowCount() : undefined
 }
 
-/** The number of rows that a Parquet file says it has; undefined for a file that is not one. */
+/** The number of rows according to the footer of a Parquet file; undefined for any other file. */
 export async function rowsOfParquet(path: string): Promise<number | undefined> {
   const file = Bun.file(path)
   try {
@@ -27,21 +27,21 @@ export async function rowsOfParquet(path: string): Promise<number | undefined> {
     const rows = fields.find(({ id }) => id === PARQUET_ROWS)?.value
     return typeof rows === 'bigint' ? Number(rows) : undefined
   } catch {
-    // The file is written; only its rows are not known.
+    // The file is complete; only its row count is unknown.
     return undefined
   }
 }
 
-/** Length of the footer, and the magic. */
+/** The length of the footer, and the magic number. */
 const PARQUET_TAIL_BYTES = 8
 const PARQUET_MAGIC = 'PAR1'
-/** Field of the footer. */
+/** The field `num_rows` of the footer. */
 const PARQUET_ROWS = 3
 
 const LINE_FEED = 0x0a
 const QUOTE = 0x22
 
-/** A row is a line; in CSV, line feeds between quotes belong to values. */
+/** Each line is a row. In CSV, line feeds within quotes belong to values. */
 class LineCount implements RowCount {
   private lines = 0
   private isQuoted = false
@@ -63,13 +63,13 @@ class LineCount implements RowCount {
   }
 }
 
-/** Adds up the lengths of the record batches of an Arrow IPC stream; their contents are passed over. */
+/** Adds up the lengths of the record batches of an Arrow IPC stream; their contents are skipped. */
 class ArrowCount implements RowCount {
   private count = 0
   private isArrow = true
-  /** The beginning of a message that is not complete yet. */
+  /** The beginning of an incomplete message. */
   private pending = Buffer.alloc(0)
-  /** Bytes of the present message's body still to come. */
+  /** Bytes of the current message's body that have not arrived yet. */
   private body = 0
 
   add(chunk: Uint8Array): void {
@@ -108,20 +108,20 @@ class ArrowCount implements RowCount {
   }
 }
 
-/** A marker and the length of the metadata that follow. */
+/** A marker, and the length of the metadata that follow. */
 const MESSAGE_HEAD_BYTES = 8
 const MARKER = 0xffffffff
 /** Fields of a message in Arrow's `Message.fbs`. */
 const MESSAGE = { headerType: 1, header: 2, bodyLength: 3 }
 const RECORD_BATCH = 3
 
-/** Where the metadata of a message ends, or the head, as far as it is known; undefined for what is not a message. */
+/** The end of a message's metadata, or of its head if more is not known yet; undefined if it is not a message. */
 function messageEnd(message: Buffer): number | undefined {
   if (message.length < MESSAGE_HEAD_BYTES) return MESSAGE_HEAD_BYTES
   return message.readUInt32LE(0) === MARKER ? MESSAGE_HEAD_BYTES + message.readUInt32LE(4) : undefined
 }
 
-/** A table of FlatBuffers: its fields stand where its own table of offsets says. */
+/** A FlatBuffers table: a table of offsets gives the position of each field. */
 class FlatTable {
   private readonly offsets: number
 
@@ -133,23 +133,23 @@ class FlatTable {
   }
 
   byte(field: number): number {
-    const at = this.placeOf(field)
+    const at = this.positionOf(field)
     return at === undefined ? 0 : this.data.readUInt8(at)
   }
 
   int64(field: number): number {
-    const at = this.placeOf(field)
+    const at = this.positionOf(field)
     return at === undefined ? 0 : Number(this.data.readBigInt64LE(at))
   }
 
   table(field: number): FlatTable {
-    const at = this.placeOf(field)
-    if (at === undefined) throw new RangeError('a message without its header')
+    const at = this.positionOf(field)
+    if (at === undefined) throw new RangeError('the message has no header')
     return new FlatTable(this.data, at + this.data.readUInt32LE(at))
   }
 
-  /** Undefined for a field that has its default value. */
-  private placeOf(field: number): number | undefined {
+  /** Undefined for a field with its default value. */
+  private positionOf(field: number): number | undefined {
     const entry = 4 + 2 * field
     if (entry >= this.data.readUInt16LE(this.offsets)) return undefined
     const offset = this.data.readUInt16LE(this.offsets + entry)

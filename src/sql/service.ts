@@ -1,13 +1,13 @@
 import { CallRefused, keyRejected, send, unreachable } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
 import type { Column } from '../cli/table.ts'
-import { type Answer, readAnswer } from './answer.ts'
 import type { Format } from './args.ts'
+import { type QueryResult, readResult } from './result.ts'
 
 /** Values of `{name:Type}` placeholders. The service converts text to the type. */
 export type Params = Readonly<Record<string, unknown>>
 
-export interface Question {
+export interface QueryRequest {
   readonly query: string
   /** May contain values that the query does not use. */
   readonly params: Params
@@ -31,9 +31,9 @@ export interface Schema {
 /** The service's SQL API (docs/specification.md#sql). Errors of the service, and its absence, are CliErrors. */
 export interface SqlService {
   /** @throws CliError; the reason of `signal` when it aborts */
-  ask(question: Question, signal?: AbortSignal): Promise<Answer>
+  query(request: QueryRequest, signal?: AbortSignal): Promise<QueryResult>
   /** The result in the given format. The stream throws a CliError if the connection is lost. */
-  download(question: Question, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  download(request: QueryRequest, format: Format, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** Null if the service does not describe its tables. */
   schema(): Promise<Schema | null>
 }
@@ -53,17 +53,17 @@ export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlS
       throw error instanceof CallRefused ? explain(error, url, query) : unreachable(url, error)
     }
   }
-  const post = ({ query, params }: Question, format: Format, signal?: AbortSignal): Promise<Response> => {
+  const post = ({ query, params }: QueryRequest, format: Format, signal?: AbortSignal): Promise<Response> => {
     const body = { query, params, format, ...(waitFor !== undefined && { wait_for: waitFor }) }
     return call('/api/v1/query', body, signal, query)
   }
   return {
-    async ask(question, signal) {
-      const response = await post(question, 'json', signal)
-      return readAnswer(await complete(response.text(), signal))
+    async query(request, signal) {
+      const response = await post(request, 'json', signal)
+      return readResult(await complete(response.text(), signal))
     },
-    async download(question, format, signal) {
-      const response = await post(question, format, signal)
+    async download(request, format, signal) {
+      const response = await post(request, format, signal)
       return chunks(response, signal)
     },
     async schema() {

@@ -1,18 +1,17 @@
 import { renderTable, renderVertical, type TableLook } from '../cli/table.ts'
 import type { Note } from '../cli/terminal.ts'
 import { count, duration } from '../dashboard/page/format.ts'
-import type { Answer } from './answer.ts'
 import type { Format } from './args.ts'
 import type { Output } from './output.ts'
+import type { QueryResult } from './result.ts'
 import { createRowCount } from './row-count.ts'
-import type { Params, Question, SqlService } from './service.ts'
+import type { Params, QueryRequest, SqlService } from './service.ts'
 
-/** What may change from one statement to the next. */
+/** Settings that commands of the prompt can change. */
 export interface View {
   format: Format
-  /** Tell how long each answer took to come. */
+  /** Whether to show how long each query takes. */
   timing: boolean
-  /** Values of placeholders. */
   params: Params
 }
 
@@ -20,41 +19,41 @@ export interface SessionDeps {
   readonly service: SqlService
   readonly output: Output
   readonly note: Note
-  /** Asked for each table since windows change. */
+  /** Called for each table, because windows are resized. */
   readonly look: () => TableLook
   readonly view: View
 }
 
-/** Asks, and shows the answer as the view says. */
+/** Runs queries and shows their results. */
 export interface Session {
   readonly view: View
   /**
-   * @returns the rows of the answer; undefined where they cannot be counted as they come
-   * @throws CliError, ReaderGone; what `signal` was aborted with
+   * @returns the number of rows; undefined if they cannot be counted while they arrive
+   * @throws CliError, ReaderGone; the reason of `signal` when it aborts
    */
   run(statement: string, signal?: AbortSignal): Promise<number | undefined>
-  /** Shows what is no answer. */
+  /** Shows text that is not a result. */
   print(text: (look: TableLook) => string): Promise<void>
 }
 
 export function createSession({ service, output, note, look, view }: SessionDeps): Session {
-  const showRows = async (answer: Answer) => {
-    const table = view.format === 'table' ? renderTable(answer, look()) : undefined
-    if (table === null) note(`${answer.columns.length} columns are too many for the width of this terminal`, 'dim')
-    await output.write(table ?? renderVertical(answer, look()))
-    note(summary(answer), 'dim')
+  const showRows = async (result: QueryResult) => {
+    const table = view.format === 'table' ? renderTable(result, look()) : undefined
+    if (table === null) note(`too many columns (${result.columns.length}) for the width of this terminal`, 'dim')
+    await output.write(table ?? renderVertical(result, look()))
+    note(summary(result), 'dim')
   }
-  const ask = async (question: Question, signal?: AbortSignal) => {
-    const answer = await service.ask(question, signal)
-    if (view.format === 'json') await output.write(`${answer.json}\n`)
-    else await showRows(answer)
-    if (answer.truncated)
-      note(`CUT at ${count(answer.rows.length)} rows: there are more. Aggregate, or narrow it.`, 'yellowBold')
-    return answer.rows.length
+  const query = async (request: QueryRequest, signal?: AbortSignal) => {
+    const result = await service.query(request, signal)
+    if (view.format === 'json') await output.write(`${result.json}\n`)
+    else await showRows(result)
+    if (result.truncated)
+      note(`TRUNCATED to ${count(result.rows.length)} rows. Aggregate, or filter more.`, 'yellowBold')
+    return result.rows.length
   }
-  const download = async (question: Question, signal?: AbortSignal) => {
-    const chunks = await service.download(question, view.format, signal)
-    // An answer without a byte is an answer.
+  const download = async (request: QueryRequest, signal?: AbortSignal) => {
+    const chunks = await service.download(request, view.format, signal)
+    // Creates the file even if the result is empty.
     await output.write('')
     const counted = createRowCount(view.format)
     for await (const chunk of chunks) {
@@ -66,17 +65,17 @@ export function createSession({ service, output, note, look, view }: SessionDeps
   return {
     view,
     print: (text) => output.write(text(look())),
-    async run(query, signal) {
+    async run(statement, signal) {
       const startedAt = performance.now()
-      const show = ['table', 'vertical', 'json'].includes(view.format) ? ask : download
-      const rows = await show({ query, params: view.params }, signal)
-      if (view.timing) note(`${(performance.now() - startedAt).toFixed(1)} ms until all of it was here`, 'dim')
+      const run = ['table', 'vertical', 'json'].includes(view.format) ? query : download
+      const rows = await run({ query: statement, params: view.params }, signal)
+      if (view.timing) note(`${(performance.now() - startedAt).toFixed(1)} ms until the result was complete`, 'dim')
       return rows
     },
   }
 }
 
-function summary({ rows, statistics, complete_through }: Answer): string {
+function summary({ rows, statistics, complete_through }: QueryResult): string {
   return [
     rowsText(rows.length),
     duration(statistics.elapsed_ms),

@@ -1,9 +1,9 @@
-/** Finds statements in text as ClickHouse would: a semicolon in a string, a name or a comment ends nothing. */
+/** Splits text into statements like ClickHouse: semicolons in strings, names and comments do not end a statement. */
 
 export interface Statements {
-  /** Those that a semicolon ends, without it. Empty ones and mere comments are left out. */
+  /** Statements that end with a semicolon, without it. Empty ones and those with only comments are left out. */
   readonly complete: readonly string[]
-  /** What follows the last semicolon; empty when that is nothing but space and comments that have ended. */
+  /** The text after the last semicolon; empty if it is only white space and closed comments. */
   readonly rest: string
 }
 
@@ -22,8 +22,8 @@ export function splitStatements(text: string): Statements {
 }
 
 /**
- * The same statement without line breaks and the comments that need them, for a history that has an entry a line.
- * @returns null for the rare one that cannot be written so
+ * Removes line breaks, and the comments that need them, because the history has one entry per line.
+ * @returns null for the rare statement that cannot be written on one line
  */
 export function onOneLine(statement: string): string | null {
   let line = ''
@@ -41,7 +41,7 @@ interface Token {
   readonly kind: 'space' | 'comment' | 'quoted' | 'semicolon' | 'other'
   readonly start: number
   readonly end: number
-  /** False for a quotation or comment that the text ends in. */
+  /** False for a quotation or comment that does not end. */
   readonly isClosed: boolean
 }
 
@@ -86,7 +86,7 @@ function tokenAt(text: string, start: number): Token {
   return until('other', start + (matched(OTHER)?.length ?? 1))
 }
 
-/** ClickHouse's comments nest. */
+/** ClickHouse comments can be nested. */
 function commentEnd(text: string, start: number): number | null {
   const bracket = /\/\*|\*\//g
   bracket.lastIndex = start
@@ -98,7 +98,7 @@ function commentEnd(text: string, start: number): number | null {
   return null
 }
 
-/** A doubled quote reads as the end of one quotation and the start of the next, which comes to the same. */
+/** A doubled quote is treated as the end of one quotation and the start of the next, with the same result. */
 function quotationEnd(text: string, start: number): number | null {
   const quote = text[start]
   for (let at = start + 1; at < text.length; at++) {

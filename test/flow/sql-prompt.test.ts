@@ -141,7 +141,7 @@ tool.call  warn   7       NULL
 
   test('warns about a truncated result', async () => {
     const { exitCode, stderr } = await runSql(service, ['SELECT number FROM numbers(10001)', '--format', 'json'])
-    expect([exitCode, stderr]).toEqual([0, 'CUT at 10,000 rows: there are more. Aggregate, or narrow it.\n'])
+    expect([exitCode, stderr]).toEqual([0, 'TRUNCATED to 10,000 rows. Aggregate, or filter more.\n'])
   })
 
   test('ends quietly when its reader exits', async () => {
@@ -326,19 +326,19 @@ describe('the prompt', () => {
     await terminal.next(/sql> $/)
     expect(await after('\\d')).toMatch(/^ {2}events {2}\w.*\n {2}runs {4}\w.*\n {2}tasks {3}\w/)
     expect(await after('\\d events')).toMatch(/\n {2}run_id +UUID +\w/)
-    expect(await after('\\d nothing')).toContain('there is no table nothing: there are events, runs, tasks')
+    expect(await after('\\d nothing')).toContain('no table nothing; the tables are events, runs, tasks')
     expect(await after('\\e')).toMatch(/^ {2}1 +\w/)
     expect(await after('\\examples 1')).toMatch(/^SELECT [\s\S]*│[\s\S]*\d+ rows?, /)
-    expect(await after('\\examples 99')).toMatch(/there are examples 1 to \d+; got "99"/)
-    expect(await after('\\x')).toContain('a value a line')
+    expect(await after('\\examples 99')).toMatch(/\\e takes a number from 1 to \d+; got "99"/)
+    expect(await after('\\x')).toContain('one value per line')
     expect(await after('SELECT 1 AS a, NULL AS b;')).toMatch(/^── row 1 ──\na {2}1\nb {2}NULL\n1 row, /)
     expect(await after('\\format json')).toContain('format json')
     expect(await after('SELECT 1 AS a;')).toMatch(/^\{"columns":\[\{"name":"a","type":"UInt8"\}\]/)
     expect(await after('\\timing')).toContain('timing is on')
-    expect(await after('SELECT 1 AS a;')).toMatch(/[\d.]+ ms until all of it was here/)
+    expect(await after('SELECT 1 AS a;')).toMatch(/[\d.]+ ms until the result was complete/)
     expect(await after('\\param n=41')).toMatch(/^n=41$/m)
     expect(await after('SELECT {n:UInt8} + 1 AS b;')).toContain('"b": 42')
-    expect(await after('\\nonsense')).toContain('there is no \\nonsense; \\? lists what there is')
+    expect(await after('\\nonsense')).toContain('unknown command \\nonsense; \\? lists the commands')
     expect(await after('\\?')).toContain('\\format <format>')
     expect(await after('SELEC 1;')).toMatch(/\n {2}SELEC 1\n {2}\^/)
     terminal.type('\\q\r')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CliError } from '../../src/cli/error.ts'
 import { renderTable } from '../../src/cli/table.ts'
-import { readAnswer } from '../../src/sql/answer.ts'
+import { readResult } from '../../src/sql/result.ts'
 import { readArgs } from '../../src/sql/args.ts'
 import { complete } from '../../src/sql/completion.ts'
 import { historyPath } from '../../src/sql/history.ts'
@@ -152,7 +152,7 @@ test('numbers keep all their digits, and columns their order', () => {
     '{"columns":[{"name":"2","type":"Int64"},{"name":"1","type":"String"}],"rows":[{"2": 9007199254740993,"1": "a\\nb"},' +
     '{"2": null,"1": {"x": 1.0}}],"row_count":2,"truncated":false,"statistics":{"elapsed_ms":1,"rows_read":2,' +
     '"bytes_read":3},"complete_through":"e.1"}'
-  const answer = readAnswer(`{"data":${data},"error":null}`)
+  const answer = readResult(`{"data":${data},"error":null}`)
   expect([answer.json, answer.rows]).toEqual([
     data,
     [

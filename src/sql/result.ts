@@ -2,7 +2,7 @@ import { elements, member, members } from '../cli/json-parts.ts'
 import type { Grid } from '../cli/table.ts'
 
 /** `data` of `POST /api/v1/query` in the format json (docs/specification.md#answers). */
-export interface Answer extends Grid {
+export interface QueryResult extends Grid {
   /** The original text. */
   readonly json: string
   readonly truncated: boolean
@@ -15,8 +15,8 @@ export interface Answer extends Grid {
  * @param envelope the body of the response; numbers keep their original digits
  * @throws SyntaxError for invalid JSON
  */
-export function readAnswer(envelope: string): Answer {
-  const { data } = JSON.parse(envelope) as { data: Omit<Answer, 'json' | 'rows'> }
+export function readResult(envelope: string): QueryResult {
+  const { data } = JSON.parse(envelope) as { data: Omit<QueryResult, 'json' | 'rows'> }
   const json = member(envelope, 'data') ?? '{}'
   const rows = elements(member(json, 'rows') ?? '[]')
   return { ...data, json, rows: rows.map((row) => members(row).map(([, value]) => cellOf(value))) }
