@@ -44,7 +44,7 @@ export async function takeBackup({ config, folder, isVerified, log, report }: Ba
     await held.release()
   }
   await writeManifest(folder, manifest)
-  if (isVerified) await tryRestoring(folder, log, report)
+  if (isVerified) await verifyByRestoring(folder, log, report)
   return manifest
 }
 
@@ -88,7 +88,7 @@ async function copyAll({
   await report.during('copying the journal and ClickHouse', total, async (onBytes) => {
     for (const { from, path, bytes } of snapshot.files) {
       const copied = await copyFile(from, join(folder, path), bytes, onBytes)
-      if (copied.bytes !== bytes) throw new StartError(`${from} has changed while it was copied`)
+      if (copied.bytes !== bytes) throw new StartError(`${from} changed while it was copied`)
       files.push({ path, ...copied })
       if (/^clickhouse\/store\/.*\/count\.txt$/.test(path)) rows += Number(await readFile(join(folder, path), 'utf8'))
     }
@@ -96,8 +96,7 @@ async function copyAll({
   const postgres = await report.during('copying Postgres', undefined, (onBytes) =>
     dumpPostgres({ url: postgresUrl, snapshot: snapshot.postgresSnapshot, folder, log }, onBytes),
   )
-  for (const name of await readdir(join(folder, 'postgres')))
-    files.push(await described(folder, join('postgres', name)))
+  for (const name of await readdir(join(folder, 'postgres'))) files.push(await describe(folder, join('postgres', name)))
   return {
     format: FORMAT,
     version: snapshot.version,
@@ -112,7 +111,7 @@ async function copyAll({
   }
 }
 
-async function described(folder: string, path: string): Promise<BackupFile> {
+async function describe(folder: string, path: string): Promise<BackupFile> {
   const hash = new Bun.CryptoHasher('sha256')
   let bytes = 0
   for await (const chunk of Bun.file(join(folder, path)).stream()) {
@@ -123,7 +122,7 @@ async function described(folder: string, path: string): Promise<BackupFile> {
 }
 
 /** Restores beside the backup folder, which has the space and which the Postgres user can access. */
-async function tryRestoring(folder: string, log: Log, report: ReportProgress): Promise<void> {
+async function verifyByRestoring(folder: string, log: Log, report: ReportProgress): Promise<void> {
   const parent = await mkdtemp(join(dirname(folder), `.${basename(folder)}-check-`))
   try {
     await chmod(parent, process.getuid?.() === 0 ? 0o711 : 0o700)

@@ -28,7 +28,7 @@ const HEARTBEAT_MS = 1_000
  */
 export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () => Promise<void> {
   const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
-  let underway: Promise<unknown> | undefined
+  let inProgress: Promise<unknown> | undefined
   let endAll = () => {}
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -39,9 +39,9 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
       if (request.headers.get('authorization') !== `Bearer ${token}`) return new Response(null, { status: 401 })
       if (request.method !== 'POST' || new URL(request.url).pathname !== '/backup')
         return new Response(null, { status: 404 })
-      if (underway !== undefined) return new Response('another backup is running', { status: 409 })
+      if (inProgress !== undefined) return new Response('another backup is running', { status: 409 })
       const ended = Promise.withResolvers<void>()
-      underway = ended.promise
+      inProgress = ended.promise
       try {
         const { snapshot, release } = await takeSnapshot()
         log.info('backup: the stores are held at one position', {
@@ -50,14 +50,14 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
         })
         const end = () => {
           void release().finally(() => {
-            underway = undefined
+            inProgress = undefined
             ended.resolve()
           })
         }
         endAll = end
         return new Response(heldStream(snapshot, end))
       } catch (error) {
-        underway = undefined
+        inProgress = undefined
         log.error('backup: the stores could not be held', { error })
         return new Response(error instanceof Error ? error.message : String(error), { status: 500 })
       }
@@ -71,7 +71,7 @@ export function startControl({ dataDir, takeSnapshot, log }: ControlDeps): () =>
   return async () => {
     rmSync(path, { force: true })
     endAll()
-    await underway
+    await inProgress
     await server.stop(true)
   }
 }

@@ -52,5 +52,5 @@ export async function verifyFile(
     throw new StartError(`the backup is damaged: ${path} cannot be read`, { cause })
   }
   if (read !== bytes || hash.digest('hex') !== sha256)
-    throw new StartError(`the backup is damaged: ${path} is not as it was written`)
+    throw new StartError(`the backup is damaged: ${path} has changed since it was written`)
 }

@@ -57,9 +57,9 @@ async function main(): Promise<number> {
   const config = readConfig()
   if (command === 'backup') {
     const manifest = await takeBackup({ config, folder, isVerified: !isUnchecked, log, report })
-    const checked = isUnchecked ? '' : ', checked by restoring it'
+    const checked = isUnchecked ? '' : ', verified by restoring it'
     stdout.write(
-      `backed up to ${folder}: everything up to position ${manifest.end_seq}; reporting was held up for ${manifest.held_ms} ms${checked}\n`,
+      `backed up to ${folder}: everything up to position ${manifest.end_seq}; reporting was paused for ${manifest.held_ms} ms${checked}\n`,
     )
     return 0
   }

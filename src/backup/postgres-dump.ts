@@ -71,7 +71,7 @@ export async function loadPostgres({
   folder: string
   log: Log
 }): Promise<void> {
-  await migrateLikeThen(url, dump.migrations, log)
+  await migrateToVersion(url, dump.migrations, log)
   const pool = connectPostgres(url, { log, max: 1, statementTimeoutMs: COPY_MS })
   try {
     await pool.begin(async (tx) => {
@@ -96,14 +96,17 @@ export async function loadPostgres({
 }
 
 /** Creates the tables of that version, so that later migrations also migrate the restored rows. */
-async function migrateLikeThen(url: string, migrations: readonly string[], log: Log): Promise<void> {
+async function migrateToVersion(url: string, migrations: readonly string[], log: Log): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'agent-run-restore-'))
   try {
     for (const name of migrations)
       await cp(join(MIGRATIONS_DIR, name), join(directory, name)).catch((cause) => {
-        throw new StartError(`the backup is of a newer version (${name} is unknown here): restore it with that one`, {
-          cause,
-        })
+        throw new StartError(
+          `the backup is of a newer version (${name} is unknown here): restore it with that version`,
+          {
+            cause,
+          },
+        )
       })
     await migratePostgres(url, log, directory)
   } finally {

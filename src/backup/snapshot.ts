@@ -36,8 +36,8 @@ export interface SnapshotDeps {
   readonly log: Log
 }
 
-/** How long to wait for the running load. */
-const SINK_PATIENCE_MS = 60_000
+/** How long to wait for a load in progress. */
+const SINK_TIMEOUT_MS = 60_000
 /** Timeout of copying Postgres. */
 const COPY_MS = 12 * 3_600_000
 /** ClickHouse escapes other characters in directory names. */
@@ -66,7 +66,7 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
   }
   try {
     await mkdir(work, { mode: 0o700 })
-    const releaseSink = await deps.holdSink(AbortSignal.timeout(SINK_PATIENCE_MS))
+    const releaseSink = await deps.holdSink(AbortSignal.timeout(SINK_TIMEOUT_MS))
     try {
       await freeze(columnar, name)
       const tables = await frozenFiles(join(dataDir, 'clickhouse'), shadow)
@@ -78,8 +78,8 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
         })
         .catch(held.reject)
       const { heldMs, postgresSnapshot, endSeq, segments } = await held.promise
-      const position = await noteSinkPosition(join(dataDir, 'journal'), work)
-      const files = [...segments, ...(await restOf(dataDir)), ...tables, position.file]
+      const position = await writeSinkPosition(join(dataDir, 'journal'), work)
+      const files = [...segments, ...(await otherFiles(dataDir)), ...tables, position.file]
       const { epoch } = journal
       const { version } = deps
       const { loadedSeq } = position
@@ -143,24 +143,24 @@ async function holdJournal(
   }
 }
 
-/** The sink's position when ClickHouse was frozen. Rows after it that exist all the same must be deleted first. */
-async function noteSinkPosition(journalDir: string, work: string) {
+/** Writes the sink's position as of the freeze. Rows after it that ClickHouse may already have must be deleted before loading. */
+async function writeSinkPosition(journalDir: string, work: string) {
   const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = await readSinkPosition(journalDir)
   const from = join(work, 'sink.position')
   const file = await SinkPositionFile.open(from)
-  const isUnsure = inFlightSeq > loadedSeq || clearThroughSeq > 0
+  const mayHaveMore = inFlightSeq > loadedSeq || clearThroughSeq > 0
   await file.set({
     loadedSeq,
     inFlightSeq: loadedSeq,
     reloads: reloads + 1,
-    clearThroughSeq: isUnsure ? Math.max(inFlightSeq, clearThroughSeq) : 0,
+    clearThroughSeq: mayHaveMore ? Math.max(inFlightSeq, clearThroughSeq) : 0,
   })
   await file.close()
   return { loadedSeq, file: { from, path: join('journal', 'sink.position'), bytes: (await stat(from)).size } }
 }
 
 /** Files outside the stores. */
-async function restOf(dataDir: string): Promise<SnapshotFile[]> {
+async function otherFiles(dataDir: string): Promise<SnapshotFile[]> {
   const names = await readdir(dataDir)
   const wanted = ['journal-id', 'secrets.key'].filter((name) => names.includes(name))
   return Promise.all(wanted.map((name) => fileOf(join(dataDir, name), name)))

@@ -96,7 +96,7 @@ export function keyRejected(url: string, refusal: CallRefused): CliError {
 export interface ClientOptions {
   readonly url: string
   /** How long a call is retried, in milliseconds. */
-  readonly patienceMs: number
+  readonly retryForMs: number
   readonly onRetry?: () => void
   /** Called after each successful call with the duration of the successful attempt; failed attempts do not count. */
   readonly onAnswer?: (path: string, ms: number) => void
@@ -114,9 +114,9 @@ const BACKOFF_MAX_MS = 2_000
  *
  * @returns a function that returns `data` of the envelope, or throws CallRefused or CallUnconfirmed
  */
-export function createClient({ url, patienceMs, onRetry = () => {}, onAnswer = () => {} }: ClientOptions): Client {
+export function createClient({ url, retryForMs, onRetry = () => {}, onAnswer = () => {} }: ClientOptions): Client {
   return async (call) => {
-    const deadline = performance.now() + patienceMs
+    const deadline = performance.now() + retryForMs
     for (let attempt = 0; ; attempt++) {
       const startedAt = performance.now()
       const outcome = await attemptOnce(url, call)

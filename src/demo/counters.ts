@@ -3,23 +3,23 @@ import { LatencyHistogram } from './latency.ts'
 export type RunState = 'running' | 'completed' | 'failed'
 
 /**
- * What the service has acknowledged so far, and what it took. Only sums, so that a demo may run for days; ids go into
- * checksums that SQL can compute too.
+ * Counts what the service has acknowledged. Only totals are kept, so that a demo can run for days; ids are added to
+ * checksums that SQL can compute, too.
  */
 export class Counters {
   readonly runs: Record<RunState, number> = { running: 0, completed: 0, failed: 0 }
   runIdSum = 0
   events = 0
   eventIdSum = 0
-  /** Tasks by the status that was acknowledged last. */
+  /** Tasks by the last acknowledged status. */
   readonly tasks = new Map<string, number>()
-  /** From request to acknowledgement, of calls that report events. */
+  /** From request to acknowledgement, for calls that report events. */
   readonly ackLatency = new LatencyHistogram()
   retries = 0
-  /** Calls that the service refused; there should be none. */
-  refused = 0
-  lastRefusal: string | undefined
-  /** Calls that were given up without an answer: the service may or may not have carried them out. */
+  /** Calls that the service rejected; there should be none. */
+  rejected = 0
+  lastRejection: string | undefined
+  /** Calls without a response: the service may or may not have executed them. */
   unconfirmed = 0
 
   get runsStarted(): number {
@@ -41,13 +41,13 @@ export class Counters {
     for (const id of ids) this.eventIdSum += checksum(id)
   }
 
-  taskMoved(from: string | undefined, to: string): void {
+  taskChanged(from: string | undefined, to: string): void {
     if (from !== undefined) this.tasks.set(from, this.tasks.get(from)! - 1)
     this.tasks.set(to, (this.tasks.get(to) ?? 0) + 1)
   }
 }
 
-/** The same as `CRC32` of ClickHouse. */
+/** The same as ClickHouse's `CRC32`. */
 function checksum(id: string): number {
   return Bun.hash.crc32(id)
 }

@@ -1,7 +1,7 @@
 import type { Counters } from './counters.ts'
 import type { FleetReport } from './fleet.ts'
 
-/** Where the demo writes: a terminal has one line that changes, anything else gets a line now and then. */
+/** The demo's output. A terminal shows one line that is updated; a file or pipe gets a line every few seconds. */
 export interface Terminal {
   readonly isTTY: boolean
   readonly columns: number
@@ -9,8 +9,8 @@ export interface Terminal {
 }
 
 export interface Display {
-  /** Says something above the live line. */
-  say(text: string): void
+  /** Prints text above the line that is updated. */
+  print(text: string): void
   watch(counters: Counters): void
   stop(): void
 }
@@ -24,7 +24,7 @@ export function createDisplay(terminal: Terminal): Display {
     if (terminal.isTTY) terminal.write('\r\x1b[2K')
   }
   return {
-    say(text) {
+    print(text) {
       clear()
       terminal.write(`${text}\n`)
     },
@@ -55,41 +55,41 @@ function liveLine(counters: Counters, seconds: number, perSecond: number): strin
     `events ${whole(counters.events)} acknowledged (${whole(perSecond)}/s)`,
     `ack p50 ${ms(ackLatency.percentile(0.5))} p99 ${ms(ackLatency.percentile(0.99))}`,
     `retries ${whole(counters.retries)}`,
-    `errors ${whole(counters.refused + counters.unconfirmed)}`,
+    `errors ${whole(counters.rejected + counters.unconfirmed)}`,
   ].join(' | ')
 }
 
-/** What the session came to, whether SQL agrees, and what to ask next. */
+/** The totals of the session, whether SQL agrees with them, and example queries. */
 export function summary(
   { counters, verification, seconds, sessionTag, keysRevoked }: FleetReport,
   url: string,
 ): string {
-  const { runs, ackLatency, unconfirmed, refused, lastRefusal } = counters
+  const { runs, ackLatency, unconfirmed, rejected, lastRejection } = counters
   const tasks = [...counters.tasks.values()].reduce((total, count) => total + count, 0)
-  const unfinished = runs.running > 0 ? `, ${whole(runs.running)} not ended` : ''
+  const unfinished = runs.running > 0 ? `, ${whole(runs.running)} unfinished` : ''
   const lines = [
-    `In ${seconds.toFixed(1)} s the service acknowledged`,
+    `The service acknowledged in ${seconds.toFixed(1)} s:`,
     `  runs    ${whole(counters.runsStarted)}: ${whole(runs.completed)} completed, ${whole(runs.failed)} failed${unfinished}`,
     `  tasks   ${whole(tasks)}: ${[...counters.tasks]
       .filter(([, n]) => n > 0)
       .map(([status, n]) => `${whole(n)} ${status}`)
       .join(', ')}`,
-    `  events  ${whole(counters.events)} (${whole(counters.events / seconds)}/s), p50 ${ms(ackLatency.percentile(0.5))}, p99 ${ms(ackLatency.percentile(0.99))} from call to acknowledgement`,
-    `  after ${whole(counters.retries)} retries; ${whole(refused)} calls refused, ${whole(unconfirmed)} never answered`,
+    `  events  ${whole(counters.events)} (${whole(counters.events / seconds)}/s), p50 ${ms(ackLatency.percentile(0.5))}, p99 ${ms(ackLatency.percentile(0.99))} from request to acknowledgement`,
+    `  calls   ${whole(counters.retries)} retried, ${whole(rejected)} rejected, ${whole(unconfirmed)} without a response`,
   ]
-  if (lastRefusal !== undefined) lines.push(`  the last refusal: ${lastRefusal}`)
+  if (lastRejection !== undefined) lines.push(`  The last rejection: ${lastRejection}`)
   if (!keysRevoked) lines.push('  The keys of this session could not be revoked; GET /api/v1/keys lists them.')
   lines.push('', ...verdict(verification, unconfirmed > 0), '', ...examples(url, sessionTag))
   return lines.join('\n')
 }
 
-function verdict({ holds, comparisons, problem }: FleetReport['verification'], isOpen: boolean): string[] {
-  if (problem !== undefined) return [`SQL could not be asked: ${problem}`]
-  if (holds && isOpen)
-    return ['SQL holds all that was acknowledged, nothing twice (what was never answered is left open).']
-  if (holds) return ['SQL holds exactly that: every run, task and event, by count and by checksum of the ids.']
+function verdict({ holds, comparisons, problem }: FleetReport['verification'], hasUnconfirmed: boolean): string[] {
+  if (problem !== undefined) return [`The SQL check failed: ${problem}`]
+  if (holds && hasUnconfirmed)
+    return ['SQL has everything that was acknowledged, and nothing twice. (Calls without a response are not checked.)']
+  if (holds) return ['SQL has exactly these runs, tasks and events, by count and by checksum of their ids.']
   return [
-    'SQL DISAGREES:',
+    'SQL HAS DIFFERENT NUMBERS:',
     ...comparisons
       .filter(({ acknowledged, inSql }) => acknowledged !== inSql)
       .map(({ what, acknowledged, inSql }) => `  ${what}: ${acknowledged} acknowledged, ${inSql} in SQL`),
@@ -102,7 +102,7 @@ function examples(url: string, sessionTag: string): string[] {
     `select type, level, count() as events from events group by all order by events desc`,
     `select payload.gen_ai.request.model as model, count() as calls, sum(payload.gen_ai.usage.output_tokens::UInt64) as output_tokens, round(sum(payload.cost_usd::Float64), 2) as usd from events where type = 'llm.call' group by model order by usd desc`,
   ]
-  return ['Ask it something (AGENT_RUN_KEY set to your key):', ...queries.map((query) => `\n${curl(url, query)}`)]
+  return ['Example queries (set AGENT_RUN_KEY to your key):', ...queries.map((query) => `\n${curl(url, query)}`)]
 }
 
 function curl(url: string, query: string): string {

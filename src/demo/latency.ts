@@ -1,9 +1,9 @@
-/** Upper bounds grow by 3 % from bucket to bucket, so a percentile is off by at most that much. */
+/** Bucket bounds grow by 3 %, which is the maximum error of a percentile. */
 const GROWTH = 1.03
 const SMALLEST_MS = 0.01
 const BUCKETS = 620
 
-/** A distribution of latencies in a fixed amount of memory. */
+/** A latency histogram of fixed size. */
 export class LatencyHistogram {
   private readonly buckets = new Float64Array(BUCKETS)
   private total = 0
@@ -18,7 +18,7 @@ export class LatencyHistogram {
     this.total++
   }
 
-  /** Milliseconds that the given share (0 to 1) of all latencies does not pass; 0 while there are none. */
+  /** The latency in milliseconds that the given share (0 to 1) of all latencies does not exceed; 0 if there are none. */
   percentile(share: number): number {
     let left = Math.ceil(this.total * share)
     if (left === 0) return 0

@@ -29,15 +29,15 @@ async function main(): Promise<number> {
     const report = await runFleet(options, {
       stop: stop.signal,
       onReady(counters) {
-        display.say(
-          `${agents} agents report ${rate} runs a second to ${url} for ${durationSeconds} s (seed ${seed}). Ctrl-C ends it early.`,
+        display.print(
+          `${agents} agents report ${rate} runs per second to ${url} for ${durationSeconds} s (seed ${seed}). Ctrl-C ends it early.`,
         )
         display.watch(counters)
       },
-      onDrain: () => display.say('Letting the runs under way end, then comparing with SQL ...'),
+      onDrain: () => display.print('Waiting for the runs in progress, then comparing with SQL …'),
     })
     display.stop()
-    display.say(`\n${summary(report, url)}`)
+    display.print(`\n${summary(report, url)}`)
     return report.verification.holds ? 0 : 1
   } finally {
     display.stop()

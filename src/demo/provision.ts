@@ -11,22 +11,21 @@ export interface FleetMember extends Member {
   readonly profile: Profile
 }
 
-/** The agents of a session, ready to report. */
-export interface Crew {
+export interface ProvisionedAgents {
   readonly members: readonly FleetMember[]
-  /** Revokes the session's agent keys. @returns false if the service could not be asked to */
-  dismiss(): Promise<boolean>
+  /** Revokes the session's agent keys. @returns false if the service did not respond */
+  revokeKeys(): Promise<boolean>
 }
 
 const PROFILES: readonly Profile[] = [support, coding, research]
 
 /**
- * Finds the fleet's agents by name or makes them, and makes each a key for this session: a key cannot be read again.
+ * Finds the fleet's agents by name or creates them. Each gets a key for this session, because existing keys cannot be read.
  *
- * @param session told from other sessions by it: the name of the keys
- * @throws CliError when there is no service, or it does not take the key
+ * @param session identifies the session; becomes the name of the keys
+ * @throws CliError when the service does not respond or rejects the key
  */
-export async function provision(client: Client, options: DemoOptions, session: string): Promise<Crew> {
+export async function provision(client: Client, options: DemoOptions, session: string): Promise<ProvisionedAgents> {
   const { key } = options
   const known = await explain(options, findAgents(client, key))
   const keyIds: string[] = []
@@ -47,7 +46,7 @@ export async function provision(client: Client, options: DemoOptions, session: s
   }
   return {
     members,
-    async dismiss() {
+    async revokeKeys() {
       try {
         for (const keyId of keyIds) await client({ key, path: `/api/v1/keys/${keyId}/revoke`, body: {} })
         return true

@@ -1,4 +1,4 @@
-/** Choices of a simulation. The same seed makes the same choices, in the same order. */
+/** Pseudo-random choices. The same seed gives the same sequence. */
 export interface Random {
   /** In [0, 1). */
   next(): number
@@ -7,11 +7,11 @@ export interface Random {
   /** True with this probability. */
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
-  /** Milliseconds around `typical`, never far below it, now and then a multiple: as real latencies are spread. */
+  /** Milliseconds, distributed like real latencies: never far below `typical`, occasionally a multiple of it. */
   latencyMs(typical: number): number
 }
 
-/** Mulberry32: short, and good enough to make a fleet look alive. */
+/** Mulberry32: short, and good enough for a simulation. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0
   const next = () => {

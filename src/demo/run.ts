@@ -2,7 +2,7 @@ import { CallRefused, CallUnconfirmed, type Client } from '../cli/client.ts'
 import type { Counters } from './counters.ts'
 import type { DelegateStep, RunPlan, Step, TaskPlan } from './scripts/plan.ts'
 
-/** An agent of the fleet and the key that reports for it. */
+/** An agent of the fleet, and its key. */
 export interface Member {
   readonly agentId: string
   readonly key: string
@@ -12,20 +12,20 @@ export interface Member {
 export interface RunContext {
   readonly client: Client
   readonly counters: Counters
-  /** On every run of this session, so that they can be told from others'. */
+  /** The tag that marks all runs of this session. */
   readonly sessionTag: string
-  /** Waits as long as the agent works; not at all when the fleet is to come to an end. */
+  /** Simulates work of that duration; returns at once when the fleet is stopping. */
   readonly work: (ms: number) => Promise<void>
-  /** Carries out a child run; resolves when it has ended. */
+  /** Resolves when the child run has ended. */
   readonly delegate: (step: DelegateStep, parentRunId: string) => Promise<void>
 }
 
-/** Steps are reported together, as an SDK does that buffers for a moment. */
+/** Events are reported in batches, like an SDK with a buffer. */
 const EVENTS_PER_CALL = 4
 
 /**
- * Carries out one run and reports it: start, its tasks and events, then its end. A call that the service refuses, or
- * never answers, ends the run there and is counted.
+ * Executes a run and reports its start, tasks, events and end. A call that is rejected, or has no response, ends the run
+ * and is counted.
  */
 export async function performRun(
   context: RunContext,
@@ -39,13 +39,13 @@ export async function performRun(
   } catch (error) {
     if (error instanceof CallUnconfirmed) context.counters.unconfirmed++
     else if (error instanceof CallRefused) {
-      context.counters.refused++
-      context.counters.lastRefusal = error.message
+      context.counters.rejected++
+      context.counters.lastRejection = error.message
     } else throw error
   }
 }
 
-/** Starting again after a lost answer must not start a second run: by an id of ours, or by an Idempotency-Key. */
+/** A retry after a lost response must not start a second run: the run id or an Idempotency-Key prevents it. */
 async function startRun({ client, counters, sessionTag }: RunContext, member: Member, plan: RunPlan, parent?: string) {
   const data = await client({
     key: member.key,
@@ -86,27 +86,27 @@ class LiveRun {
 
   async perform(plan: RunPlan): Promise<void> {
     const tasks = plan.tasks.map((task) => new LiveTask(this.context, this.member, this.runId, task))
-    await Promise.all(tasks.map((task) => task.move('pending')))
+    await Promise.all(tasks.map((task) => task.report('pending')))
     for (const [index, task] of tasks.entries()) {
       if (task.plan.skipped === true) {
-        await task.move('skipped')
+        await task.report('skipped')
         continue
       }
-      await task.move('running')
-      for (const step of task.plan.steps) await this.take(step)
+      await task.report('running')
+      for (const step of task.plan.steps) await this.execute(step)
       await this.flush()
       const { failure } = task.plan
       if (failure !== undefined) {
-        await task.move('failed', failure.message)
-        await Promise.all(tasks.slice(index + 1).map((rest) => rest.move('skipped')))
+        await task.report('failed', failure.message)
+        await Promise.all(tasks.slice(index + 1).map((rest) => rest.report('skipped')))
         return this.end('failed', { error_message: failure.message, error_detail: failure.detail })
       }
-      await task.move('completed')
+      await task.report('completed')
     }
     return this.end('completed', { output: plan.output })
   }
 
-  private async take(step: Step): Promise<void> {
+  private async execute(step: Step): Promise<void> {
     if (step.kind === 'delegate') return this.context.delegate(step, this.runId)
     if (step.kind === 'tool') {
       const call = {
@@ -114,23 +114,23 @@ class LiveRun {
         'gen_ai.tool.name': step.tool,
         'gen_ai.tool.call.id': newId(),
       }
-      await this.say('tool.call.started', 'info', { ...call, input: step.input })
+      await this.emit('tool.call.started', 'info', { ...call, input: step.input })
       await this.context.work(step.ms)
       const ended = step.error === undefined ? { output: step.output } : { 'error.type': step.error }
       const level = step.error === undefined ? 'info' : 'warn'
-      return this.say('tool.call.finished', level, { ...call, ...ended, latency_ms: step.ms })
+      return this.emit('tool.call.finished', level, { ...call, ...ended, latency_ms: step.ms })
     }
-    if (step.kind === 'note') return this.say(step.type, step.level, step.payload)
+    if (step.kind === 'note') return this.emit(step.type, step.level, step.payload)
     await this.context.work(step.ms)
-    return this.say('llm.call', 'info', { ...step.payload, 'gen_ai.conversation.id': this.runId })
+    return this.emit('llm.call', 'info', { ...step.payload, 'gen_ai.conversation.id': this.runId })
   }
 
-  private async say(type: string, level: string, payload: object): Promise<void> {
+  private async emit(type: string, level: string, payload: object): Promise<void> {
     this.buffer.push({ id: newId(), type, level, payload, occurred_at: new Date().toISOString() })
     if (this.buffer.length >= EVENTS_PER_CALL) await this.flush()
   }
 
-  /** A repeat of the call carries the same event ids, so no event is stored twice. */
+  /** A retry sends the same event ids, so no event is stored twice. */
   private async flush(): Promise<void> {
     const events = this.buffer
     if (events.length === 0) return
@@ -164,8 +164,8 @@ class LiveTask {
     readonly plan: TaskPlan,
   ) {}
 
-  /** Reporting a status twice changes nothing, so this call needs no key to be repeated. */
-  async move(status: string, errorMessage?: string): Promise<void> {
+  /** Reporting the same status twice has no effect, so a retry needs no Idempotency-Key. */
+  async report(status: string, errorMessage?: string): Promise<void> {
     const { name, input, output } = this.plan
     await this.context.client({
       key: this.member.key,
@@ -182,7 +182,7 @@ class LiveTask {
         },
       },
     })
-    this.context.counters.taskMoved(this.status, status)
+    this.context.counters.taskChanged(this.status, status)
     this.status = status
   }
 }

@@ -1,7 +1,7 @@
 import { type Client, isCallFailure } from '../cli/client.ts'
 import type { Counters } from './counters.ts'
 
-/** One figure, as the agents were told and as SQL has it. */
+/** One figure, as acknowledged and as in SQL. */
 export interface Comparison {
   readonly what: string
   readonly acknowledged: string
@@ -9,29 +9,24 @@ export interface Comparison {
 }
 
 export interface Verification {
-  /** Whether SQL holds exactly what was acknowledged; while calls are unconfirmed, whether it holds at least that. */
+  /** Whether SQL has exactly what was acknowledged; with unconfirmed calls, whether it has at least that. */
   readonly holds: boolean
   readonly comparisons: readonly Comparison[]
-  /** Why SQL could not be asked. */
+  /** Why the queries failed. */
   readonly problem?: string
 }
 
 const POLL_MS = 100
 
 /**
- * Compares what was acknowledged with what SQL says, until they agree or `patienceMs` has passed: rows arrive in SQL a
- * moment after they are acknowledged.
+ * Compares what was acknowledged with SQL until they agree or `timeoutMs` has passed, because rows reach SQL shortly
+ * after they are acknowledged.
  */
 export async function verify(
   client: Client,
-  {
-    key,
-    sessionTag,
-    counters,
-    patienceMs,
-  }: { key: string; sessionTag: string; counters: Counters; patienceMs: number },
+  { key, sessionTag, counters, timeoutMs }: { key: string; sessionTag: string; counters: Counters; timeoutMs: number },
 ): Promise<Verification> {
-  const deadline = performance.now() + patienceMs
+  const deadline = performance.now() + timeoutMs
   const expected = expectation(counters)
   try {
     for (;;) {
@@ -47,7 +42,6 @@ export async function verify(
 
 type Figures = ReadonlyMap<string, number>
 
-/** Names of figures that only match when everything was confirmed. */
 const CHECKSUM = 'checksum'
 
 function expectation({ runs, runsStarted, runIdSum, events, eventIdSum, tasks }: Counters): Figures {
@@ -92,15 +86,16 @@ function sum(rows: readonly Record<string, unknown>[], column: string): number {
   return rows.reduce((total, row) => total + Number(row[column]), 0)
 }
 
-/** With unconfirmed calls states and checksums are open; what was acknowledged must be there, and nothing twice. */
-function compare(expected: Figures, found: Figures, isOpen: boolean): Verification {
+/** With unconfirmed calls, statuses and checksums may differ, but SQL must have what was acknowledged, and nothing twice. */
+function compare(expected: Figures, found: Figures, hasUnconfirmed: boolean): Verification {
   const names = [...new Set([...expected.keys(), ...found.keys()])]
   const comparisons = names.map((what) => ({
     what,
     acknowledged: `${expected.get(what) ?? 0}`,
     inSql: `${found.get(what) ?? 0}`,
   }))
-  if (!isOpen) return { holds: comparisons.every(({ acknowledged, inSql }) => acknowledged === inSql), comparisons }
+  if (!hasUnconfirmed)
+    return { holds: comparisons.every(({ acknowledged, inSql }) => acknowledged === inSql), comparisons }
   const holds =
     found.get('runs')! >= expected.get('runs')! &&
     found.get('events')! >= expected.get('events')! &&

@@ -22,7 +22,7 @@ export interface ListedWorkspace {
 
 export interface KeyList {
   readonly workspaces: readonly ListedWorkspace[]
-  /** There is more than is listed. */
+  /** Whether the list is incomplete. */
   readonly truncated: boolean
 }
 
@@ -31,18 +31,18 @@ export type KeysAnswer =
   | { readonly made: NewKey & { readonly workspace_id: string } }
   | { readonly revoked: KeyRecord & { readonly workspace_id: string } }
 
-/** Most workspaces of a list, and most keys in it. */
+/** The maximum number of workspaces in a list, and of keys. */
 const LISTED_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Carries out a command on the keys of any workspace. @throws CliError, ApiError */
+/** @throws CliError, ApiError */
 export async function runCommand(deps: KeyCommandDeps, command: KeysCommand): Promise<KeysAnswer> {
   const { keys, mint } = deps
   if (command.name === 'list') return { list: await list(deps, command.workspace, command.all) }
   if (command.name === 'create') {
     const { agentId, keyName, expiresAt } = command
     const workspaceId =
-      agentId === undefined ? await chosen(deps, command.workspace) : await ownerOfAgent(deps, agentId)
+      agentId === undefined ? await selectWorkspace(deps, command.workspace) : await ownerOfAgent(deps, agentId)
     const body = {
       ...(keyName !== undefined && { name: keyName }),
       ...(expiresAt !== undefined && { expires_at: expiresAt }),
@@ -82,7 +82,7 @@ async function list({ sql, clock }: KeyCommandDeps, wanted: string | undefined, 
 
 const NO_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 
-/** The newest workspaces, or those with that id or name. @throws CliError if there is none of that name */
+/** The newest workspaces, or those with the given id or name. @throws CliError if there is none */
 async function find(sql: Sql, wanted: string | undefined): Promise<Omit<ListedWorkspace, 'keys'>[]> {
   const condition =
     wanted === undefined
@@ -93,26 +93,26 @@ async function find(sql: Sql, wanted: string | undefined): Promise<Omit<ListedWo
   const found = await sql<Omit<ListedWorkspace, 'keys'>[]>`
     select workspace_id, name, status from workspaces where ${condition}
     order by workspace_id desc limit ${LISTED_MAX + 1}`
-  if (found.length === 0 && wanted !== undefined) throw new CliError(`there is no workspace "${wanted}"`)
+  if (found.length === 0 && wanted !== undefined) throw new CliError(`workspace "${wanted}" does not exist`)
   return found
 }
 
-async function chosen({ sql }: KeyCommandDeps, wanted: string | undefined): Promise<string> {
+async function selectWorkspace({ sql }: KeyCommandDeps, wanted: string | undefined): Promise<string> {
   const found = await find(sql, wanted)
   if (found.length === 1) return found[0]!.workspace_id
-  if (found.length === 0) throw new CliError('there is no workspace yet: the first start of the service makes one')
+  if (found.length === 0) throw new CliError('there is no workspace yet: the first start of the service creates one')
   const names = found.slice(0, 10).map(({ workspace_id, name }) => `  ${workspace_id}  ${name}`)
-  throw new CliError(`there are several workspaces; say which by --workspace <id>:\n${names.join('\n')}`)
+  throw new CliError(`there are several workspaces; select one with --workspace <id>:\n${names.join('\n')}`)
 }
 
 async function ownerOfKey({ sql }: KeyCommandDeps, keyId: string): Promise<string> {
   const [row] = await sql<{ workspace_id: string }[]>`select workspace_id from api_keys where key_id = ${keyId}`
-  if (row === undefined) throw new CliError(`there is no key ${keyId}`)
+  if (row === undefined) throw new CliError(`key ${keyId} does not exist`)
   return row.workspace_id
 }
 
 async function ownerOfAgent({ sql }: KeyCommandDeps, agentId: string): Promise<string> {
   const [row] = await sql<{ workspace_id: string }[]>`select workspace_id from agents where agent_id = ${agentId}`
-  if (row === undefined) throw new CliError(`there is no agent ${agentId}`)
+  if (row === undefined) throw new CliError(`agent ${agentId} does not exist`)
   return row.workspace_id
 }

@@ -1,22 +1,22 @@
 import { renderTable, renderVertical, type TableLook } from '../cli/table.ts'
 import type { KeyList, KeysAnswer } from './commands.ts'
 
-/** As a terminal and `grep` both like it. */
+/** Readable in a terminal and by `grep`. */
 const LOOK: TableLook = { paint: (_style, text) => text, width: Number.POSITIVE_INFINITY, frame: 'plain' }
 const text = (name: string) => ({ name, type: 'String' })
 
-/** An answer as people read it. */
+/** Formats a result for people. */
 export function shown(answer: KeysAnswer): string {
   if ('list' in answer) return listed(answer.list)
   if ('revoked' in answer) {
     const { key_id, revoked_at } = answer.revoked
-    return `key ${key_id} is revoked since ${revoked_at}\n`
+    return `key ${key_id} was revoked at ${revoked_at}\n`
   }
   const { made } = answer
   const fields = ['workspace_id', 'key_id', 'type', 'agent_id', 'name', 'expires_at', 'key'] as const
   const given = fields.filter((field) => made[field] !== null)
   const card = renderVertical({ columns: given.map(text), rows: [given.map((field) => made[field])] }, LOOK)
-  return `${card.split('\n').slice(1).join('\n')}\nThe key is shown only now; keep it.\n`
+  return `${card.split('\n').slice(1).join('\n')}\nThe key is shown only once: store it safely.\n`
 }
 
 function listed({ workspaces, truncated }: KeyList): string {
@@ -47,7 +47,7 @@ function listed({ workspaces, truncated }: KeyList): string {
       key.expires_at ?? '',
     ])
   })
-  if (rows.length === 0) return 'There is no workspace yet: the first start of the service makes one.\n'
+  if (rows.length === 0) return 'There is no workspace yet: the first start of the service creates one.\n'
   const table = renderTable({ columns: columns.map(text), rows }, LOOK) ?? ''
-  return truncated ? `${table}There are more; narrow it down by --workspace.\n` : table
+  return truncated ? `${table}The list is incomplete; select a workspace with --workspace.\n` : table
 }

@@ -41,7 +41,7 @@ async function main(): Promise<number> {
 async function watch(options: TailOptions, output: Output, signal: AbortSignal): Promise<void> {
   const { url, key, filter, maxPerSecond, json, noColor } = options
   // No retries here: the follower retries.
-  const client = createClient({ url, patienceMs: 0 })
+  const client = createClient({ url, retryForMs: 0 })
   const names = createAgentNames(client, key)
   const { stdout, stderr } = process
   const format = createFormat({

@@ -212,7 +212,7 @@ test('a stopped or killed service can be backed up; errors are one line each', a
   const damaged = join(parent, 'damaged')
   expect(await command(['restore', folder], damaged)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`the backup is damaged: ${segment} is not as it was written`),
+    stderr: expect.stringContaining(`the backup is damaged: ${segment} has changed since it was written`),
   })
   expect(existsSync(damaged)).toBe(false)
 }, 240_000)

@@ -12,7 +12,7 @@ test('the demo reports realistic runs, and SQL contains exactly what was acknowl
   const { counters, verification } = report
   expect(verification.comparisons.filter(({ acknowledged, inSql }) => acknowledged !== inSql)).toEqual([])
   expect(verification.holds).toBe(true)
-  expect(counters).toMatchObject({ refused: 0, unconfirmed: 0, runs: { running: 0 } })
+  expect(counters).toMatchObject({ rejected: 0, unconfirmed: 0, runs: { running: 0 } })
   expect(counters.runs.completed).toBeGreaterThan(20)
   expect(counters.runs.failed).toBeGreaterThan(0)
   expect(counters.events).toBeGreaterThan(200)

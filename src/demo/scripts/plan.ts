@@ -1,6 +1,6 @@
 import type { Random } from '../random.ts'
 
-/** One run of a simulated agent, decided before it begins: what it is asked, does, and ends with. */
+/** One run of a simulated agent, planned before it starts. */
 export interface RunPlan {
   readonly triggerType: 'manual' | 'scheduled' | 'webhook' | 'sdk'
   readonly input: object
@@ -8,7 +8,7 @@ export interface RunPlan {
   readonly tags: readonly string[]
   readonly metadata: object
   readonly tasks: readonly TaskPlan[]
-  /** What is reported when every task went well. */
+  /** The run's output if all tasks succeed. */
   readonly output: object
 }
 
@@ -17,9 +17,9 @@ export interface TaskPlan {
   readonly input: object
   readonly steps: readonly Step[]
   readonly output: object
-  /** The task is not needed after all. */
+  /** The task is reported as skipped. */
   readonly skipped?: boolean
-  /** What goes wrong at the end of the steps; the run fails with it. */
+  /** An error after the last step; the run fails with it. */
   readonly failure?: Failure
 }
 
@@ -30,14 +30,14 @@ export interface Failure {
 
 export type Step = LlmStep | ToolStep | NoteStep | DelegateStep
 
-/** A call of a language model. */
+/** A language model call. */
 export interface LlmStep {
   readonly kind: 'llm'
   readonly ms: number
   readonly payload: object
 }
 
-/** A call of a tool; with `error` it ends in that. */
+/** A tool call; with `error` it fails. */
 export interface ToolStep {
   readonly kind: 'tool'
   readonly ms: number
@@ -47,7 +47,7 @@ export interface ToolStep {
   readonly error?: string
 }
 
-/** Something the agent says about what it does. */
+/** Another event of the agent. */
 export interface NoteStep {
   readonly kind: 'note'
   readonly level: 'debug' | 'info' | 'warn' | 'error'
@@ -55,11 +55,11 @@ export interface NoteStep {
   readonly payload: object
 }
 
-/** Another agent is asked to do a part of the work, as a child run. */
+/** Delegates a part of the work to another agent, as a child run. */
 export interface DelegateStep {
   readonly kind: 'delegate'
   readonly to: ProfileName
-  /** Of the child's choices. */
+  /** Seed of the child run. */
   readonly seed: number
 }
 
