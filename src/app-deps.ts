@@ -19,9 +19,9 @@ import { unavailableOf } from './postgres/connect.ts'
 import type { Erasure } from './retention/erasure.ts'
 import type { RetentionClock } from './retention/retention-clock.ts'
 import { createEventReader } from './runs/events.ts'
-import { createRunStore } from './runs/store.ts'
+import { RunStore } from './runs/store.ts'
 import type { SecretStore } from './secrets/store.ts'
-import { createTaskStore } from './tasks/store.ts'
+import { TaskStore } from './tasks/store.ts'
 import { WorkspaceStore } from './workspaces/store.ts'
 
 /** The started parts of the service. */
@@ -49,7 +49,7 @@ export function appDeps(parts: AppParts): AppDeps {
   const { limits } = config
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const cancelHosted = hosted.invocations.cancel
-  const runs = createRunStore({ sql, clock, limits, directory, onChange, cancelHosted })
+  const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
   return {
     envelope: envelopeDeps(context),
@@ -75,7 +75,7 @@ export function appDeps(parts: AppParts): AppDeps {
     events: createEventReader({ columnar, sink, journal }),
     analytics,
     savedQueries: new SavedQueries({ sql, clock, analytics }),
-    tasks: createTaskStore({ sql, clock, limits, directory, onChange }),
+    tasks: new TaskStore({ sql, clock, limits, directory, onChange }),
   }
 }
 

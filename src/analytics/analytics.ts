@@ -133,34 +133,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
 
   const open = async (caller: Caller, request: StreamQuery, signal: AbortSignal, onEnd: () => void) => {
     const { statement, completeThrough } = await prepare(caller, request, signal)
-    const { rows, isDocument = false, seconds = caps.seconds } = request
-    const engineSeconds = Math.min(seconds, caps.seconds)
-    const limits: QueryCaps = {
-      ...caps,
-      seconds: caps.streamSeconds,
-      resultBytes: isDocument ? caps.resultBytes : caps.streamBytes,
-    }
-    const settings = { ...sessionSettings(client.database, caller.workspaceId, limits), ...request.outputSettings }
-    const sql = isDocument
-      ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
-      : statement(rows)
-    const body = await openResultStream({
-      open: (ended) =>
-        client.stream(sql, request.outputFormat, {
-          params: request.params,
-          parameters: request.parameters,
-          settings,
-          database: scopeDatabase(client.database),
-          quotaKey: caller.workspaceId,
-          signal: ended,
-        }),
-      signal,
-      engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
-      tooLong: tooLong(engineSeconds),
-      seconds: caps.streamSeconds,
-      explain: (error) => (hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)),
-      onEnd,
-    })
+    const body = await openBody({ client, caps, workspaceId: caller.workspaceId, statement, request, signal, onEnd })
     return { completeThrough, body }
   }
 
@@ -197,6 +170,50 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
       }
     },
   }
+}
+
+interface BodyOptions {
+  readonly client: ColumnarClient
+  readonly caps: QueryCaps
+  readonly workspaceId: string
+  /** The statement of the query, with at most so many rows. */
+  readonly statement: (rows?: number) => string
+  readonly request: StreamQuery
+  readonly signal: AbortSignal
+  readonly onEnd: () => void
+}
+
+/** Runs a query and streams its result within the limits of the answer's format. */
+function openBody(options: BodyOptions): Promise<ReadableStream<Uint8Array>> {
+  const { client, caps, workspaceId, statement, request, signal, onEnd } = options
+  const { rows, isDocument = false, seconds = caps.seconds } = request
+  const engineSeconds = Math.min(seconds, caps.seconds)
+  const limits: QueryCaps = {
+    ...caps,
+    seconds: caps.streamSeconds,
+    resultBytes: isDocument ? caps.resultBytes : caps.streamBytes,
+  }
+  const settings = { ...sessionSettings(client.database, workspaceId, limits), ...request.outputSettings }
+  const sql = isDocument
+    ? refusingRows(statement(Math.min(rows ?? caps.rows + 1, caps.rows + 1)), caps.rows)
+    : statement(rows)
+  return openResultStream({
+    open: (ended) =>
+      client.stream(sql, request.outputFormat, {
+        params: request.params,
+        parameters: request.parameters,
+        settings,
+        database: scopeDatabase(client.database),
+        quotaKey: workspaceId,
+        signal: ended,
+      }),
+    signal,
+    engineTime: (onSpent) => new EngineTime(engineSeconds * 1000, onSpent),
+    tooLong: tooLong(engineSeconds),
+    seconds: caps.streamSeconds,
+    explain: (error) => (hasMoreRows(error) ? tooLarge(`${caps.rows} rows`) : toCallersError(error, limits)),
+    onEnd,
+  })
 }
 
 /** Makes the query fail if it has more rows; for formats in which the rows cannot be counted while streaming. */

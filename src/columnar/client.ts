@@ -141,24 +141,24 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         : translate(error)
     }
   }
-  /** The database is passed as a setting, because the official client has only one for all calls. */
-  const settingsOf = (options: QueryOptions) => ({
-    database: options.database ?? database,
-    ...keyOf(options),
-    ...options.settings,
+  const buffered = (sql: string, options: QueryOptions, signal: AbortSignal) => ({
+    query: sql,
+    query_params: { ...options.params },
+    clickhouse_settings: {
+      // A setting, because the official client has only one database for all calls.
+      database: options.database ?? database,
+      ...keyOf(options),
+      ...options.settings,
+      // The HTTP status then reports errors; the result is buffered anyway.
+      wait_end_of_query: 1 as const,
+    },
+    abort_signal: signal,
   })
 
   const queryText: ColumnarClient['queryText'] = (sql, format, options = {}) =>
     throughRestarts(options.signal, () =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
-        const result = await client.query({
-          query: sql,
-          format,
-          query_params: { ...options.params },
-          // The HTTP status then reports errors; the result is buffered anyway.
-          clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
-          abort_signal: signal,
-        })
+        const result = await client.query({ ...buffered(sql, options, signal), format })
         return result.text()
       }),
     )
@@ -197,22 +197,12 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
     },
     statementText: (sql, options = {}) =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
-        const { stream } = await client.exec({
-          query: sql,
-          query_params: { ...options.params },
-          clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
-          abort_signal: signal,
-        })
+        const { stream } = await client.exec(buffered(sql, options, signal))
         return Buffer.concat(await stream.toArray()).toString('utf8')
       }),
     command: (sql, options = {}) =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
-        await client.command({
-          query: sql,
-          query_params: { ...options.params },
-          clickhouse_settings: { ...settingsOf(options), wait_end_of_query: 1 },
-          abort_signal: signal,
-        })
+        await client.command(buffered(sql, options, signal))
       }),
     ping: (signal) =>
       call(PING_TIMEOUT_MS, signal, async (client, abort) => {

@@ -6,13 +6,14 @@ import type { Caller } from '../keys/schema.ts'
 import type { Connections } from '../live/connections.ts'
 import type { Log } from '../log.ts'
 import type { Model } from '../model/model.ts'
-import { createSchemaChecks } from '../model/output-schema.ts'
+import { createSchemaChecks, type SchemaChecks } from '../model/output-schema.ts'
 import { createPrices } from '../model/prices.ts'
 import type { Loops } from '../ops/supervise.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
+import type { Children } from './executor/call-maker.ts'
 import { createInvocations } from './invoke/invocations.ts'
-import { createResponder, type ResponseMode } from './invoke/respond.ts'
+import { Responder, type ResponseMode } from './invoke/respond.ts'
 import { endOf, OutputLog } from './output/output-log.ts'
 import { startPauseExpiry } from './pauses/expiry.ts'
 import type { PauseRow } from './pauses/schema.ts'
@@ -62,27 +63,9 @@ export function startHosted(deps: HostedDeps) {
     queuedMax: config.queuedRuns,
     onChange,
   })
-  const scheduler: Scheduler = new Scheduler({
-    sql,
-    patrol,
-    owner,
-    clock,
-    log,
-    model: deps.model,
-    prices: createPrices(config.modelPrices),
-    budgetChanges: new ChangeSignals(),
-    schemas,
-    tools: { egress: deps.egress, secrets: deps.secrets, lists: new McpLists(clock) },
-    children: invocations.children,
-    pauseMs: config.pauseMs,
-    outputBytesMax: limits.run_output_bytes,
-    runsAtOnce: config.runsAtOnce,
-    runsAtOncePerWorkspace: config.runsAtOncePerWorkspace,
-    loops: deps.loops,
-    onChange,
-  })
+  const scheduler: Scheduler = createScheduler(deps, { patrol, schemas, children: invocations.children })
   const { connections, ring, slowConsumerMs, heartbeatMs } = deps
-  const responder = createResponder({
+  const responder = new Responder({
     sql,
     scheduler,
     ring,
@@ -136,3 +119,32 @@ export function startHosted(deps: HostedDeps) {
 }
 
 export type Hosted = ReturnType<typeof startHosted>
+
+interface SchedulerParts {
+  readonly patrol: Sql
+  readonly schemas: SchemaChecks
+  readonly children: Pick<Children, 'begin'>
+}
+
+function createScheduler(deps: HostedDeps, { patrol, schemas, children }: SchedulerParts): Scheduler {
+  const { sql, clock, log, limits, config, instanceId: owner, loops, onChange } = deps
+  return new Scheduler({
+    sql,
+    patrol,
+    owner,
+    clock,
+    log,
+    model: deps.model,
+    prices: createPrices(config.modelPrices),
+    budgetChanges: new ChangeSignals(),
+    schemas,
+    tools: { egress: deps.egress, secrets: deps.secrets, lists: new McpLists(clock) },
+    children,
+    pauseMs: config.pauseMs,
+    outputBytesMax: limits.run_output_bytes,
+    runsAtOnce: config.runsAtOnce,
+    runsAtOncePerWorkspace: config.runsAtOncePerWorkspace,
+    loops,
+    onChange,
+  })
+}

@@ -79,38 +79,39 @@ export function createServiceMetrics() {
     },
     storeSetBack: (store: string) => setBack.at(store).value++,
     loopLagged: (seconds: number) => lag.observe(seconds),
-    observe({ journal, loops, sink, statistics, hub, connections }: Observed) {
-      registry.gauges(
-        'loop_failing_seconds',
-        'Seconds since each background loop began to fail; 0 while it works.',
-        'loop',
-        () => loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
-      )
-      registry.gauges('loop_failures', 'Failed rounds of each background loop since the service started.', 'loop', () =>
-        loops.states().map(({ name, failures }) => [name, failures] as const),
-      )
-      registry.gauge('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', () =>
-        journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
-      )
-      registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
-      registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)
-      registry.gauge('journal_backlog_bytes', 'Journal bytes not yet consumed.', () => journal.backlogBytes)
-      registry.gauge(
-        'sink_lag_rows',
-        'Journal rows not yet loaded into ClickHouse.',
-        () => journal.endSeq - sink.loadedSeq(),
-      )
-      registry.gauge('run_statistics_lag_rows', 'Journal rows not yet counted in run statistics.', () =>
-        statistics.lag(),
-      )
-      registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
-      registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
-      registry.gauge('feed_subscriptions', 'Subscriptions of open feeds.', () => hub.counts().all)
-      registry.gauge('feed_subscriptions_behind', 'Subscriptions that are catching up.', () => hub.counts().behind)
-      registry.gauge('feed_filters', 'Distinct filters of open feeds.', () => hub.counts().filters)
-      registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => hub.lag())
-    },
+    observe: (observed: Observed) => addGauges(registry, observed),
   }
+}
+
+/** Adds the gauges of the parts that have started. */
+function addGauges(registry: Metrics, { journal, loops, sink, statistics, hub, connections }: Observed): void {
+  registry.gauges(
+    'loop_failing_seconds',
+    'Seconds since each background loop began to fail; 0 while it works.',
+    'loop',
+    () => loops.states().map(({ name, failingMs }) => [name, failingMs / 1000] as const),
+  )
+  registry.gauges('loop_failures', 'Failed rounds of each background loop since the service started.', 'loop', () =>
+    loops.states().map(({ name, failures }) => [name, failures] as const),
+  )
+  registry.gauge('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', () =>
+    journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
+  )
+  registry.gauge('journal_end_seq', 'Position of the last durable row.', () => journal.endSeq)
+  registry.gauge('journal_disk_bytes', 'Size of the journal on disk.', () => journal.bytes)
+  registry.gauge('journal_backlog_bytes', 'Journal bytes not yet consumed.', () => journal.backlogBytes)
+  registry.gauge(
+    'sink_lag_rows',
+    'Journal rows not yet loaded into ClickHouse.',
+    () => journal.endSeq - sink.loadedSeq(),
+  )
+  registry.gauge('run_statistics_lag_rows', 'Journal rows not yet counted in run statistics.', () => statistics.lag())
+  registry.gauge('feed_connections', 'Open feeds.', () => connections.size)
+  registry.gauge('feed_queued_bytes', 'Bytes queued for clients of open feeds.', () => connections.queuedBytes)
+  registry.gauge('feed_subscriptions', 'Subscriptions of open feeds.', () => hub.counts().all)
+  registry.gauge('feed_subscriptions_behind', 'Subscriptions that are catching up.', () => hub.counts().behind)
+  registry.gauge('feed_filters', 'Distinct filters of open feeds.', () => hub.counts().filters)
+  registry.gauge('feed_lag_rows', 'Journal rows not yet delivered to live subscriptions.', () => hub.lag())
 }
 
 function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {

@@ -40,8 +40,6 @@ export interface RunStoreDeps {
   readonly onChange: () => void
 }
 
-export type RunStore = ReturnType<typeof createRunStore>
-
 /** A page ends with the run whose free-form members exceed this total: each of 200 runs may have 13 MiB. */
 const PAGE_BYTES_MAX = 8 << 20
 
@@ -51,19 +49,25 @@ const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
  * Starts, ends and reads runs for callers (docs/specification.md#runs). Errors are ApiErrors with the codes named
  * there.
  */
-export function createRunStore({ sql, clock, limits, directory, cancelHosted, onChange }: RunStoreDeps) {
-  const starts = createRunStarts(sql)
-  const transitions = createRunTransitions(sql)
+export class RunStore {
+  private readonly starts: ReturnType<typeof createRunStarts>
+  private readonly transitions: ReturnType<typeof createRunTransitions>
+
+  constructor(private readonly deps: RunStoreDeps) {
+    this.starts = createRunStarts(deps.sql)
+    this.transitions = createRunTransitions(deps.sql)
+  }
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, CONFLICT, UNAVAILABLE */
-  async function start(caller: Caller, body: StartRun, mint: Mint): Promise<RunStarted> {
+  async start(caller: Caller, body: StartRun, mint: Mint): Promise<RunStarted> {
+    const { sql, clock, limits, directory, onChange } = this.deps
     checkText('external_run_id', body.external_run_id, limits.external_id_length)
     checkTags(body.tags, limits)
     checkSize('input', body.input, limits.run_input_bytes)
     checkSize('metadata', body.metadata, limits.run_input_bytes)
     const agentId = body.agent_id.toLowerCase()
     if (agentId !== caller.agentId) throw await refusalOfAgent(sql, caller, agentId)
-    const { ref, created } = await starts.submit({
+    const { ref, created } = await this.starts.submit({
       runId: body.run_id?.toLowerCase() ?? mint.uuid(),
       workspaceId: caller.workspaceId,
       agentId,
@@ -82,50 +86,55 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
     return { run_id: ref.runId }
   }
 
-  async function end(run: RunRef, to: TerminalStatus, what: Partial<RunResult>): Promise<RunEnded> {
+  private async end(run: RunRef, to: TerminalStatus, what: Partial<RunResult>): Promise<RunEnded> {
+    const { clock, onChange } = this.deps
     const { runId, workspaceId } = run
-    const ended = await transitions.submit({ runId, workspaceId, to, at: clock.now(), ...NO_RESULT, ...what })
+    const ended = await this.transitions.submit({ runId, workspaceId, to, at: clock.now(), ...NO_RESULT, ...what })
     if (!ended.already) onChange()
     return ended
   }
 
   /** @throws ApiError PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
-  async function complete(caller: Caller, body: CompleteRun): Promise<RunEnded> {
+  async complete(caller: Caller, body: CompleteRun): Promise<RunEnded> {
+    const { limits, directory } = this.deps
     checkSize('output', body.output, limits.run_output_bytes)
     const run = reportable(caller, await directory.find(caller.workspaceId, body.run_id.toLowerCase()))
-    return end(run, 'completed', { output: body.output ?? EMPTY_OBJECT })
+    return this.end(run, 'completed', { output: body.output ?? EMPTY_OBJECT })
   }
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
-  async function fail(caller: Caller, body: FailRun): Promise<RunEnded> {
+  async fail(caller: Caller, body: FailRun): Promise<RunEnded> {
+    const { limits, directory } = this.deps
     checkText('error_message', body.error_message, limits.run_output_bytes)
     checkSize('error_detail', body.error_detail, limits.run_output_bytes)
     const run = reportable(caller, await directory.find(caller.workspaceId, body.run_id.toLowerCase()))
-    return end(run, 'failed', { errorMessage: body.error_message, errorDetail: body.error_detail ?? EMPTY_OBJECT })
+    return this.end(run, 'failed', { errorMessage: body.error_message, errorDetail: body.error_detail ?? EMPTY_OBJECT })
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
-  async function cancel(caller: Caller, runId: string, body: CancelRun): Promise<RunEnded> {
+  async cancel(caller: Caller, runId: string, body: CancelRun): Promise<RunEnded> {
+    const { limits, cancelHosted } = this.deps
     checkText('reason', body.reason, limits.run_output_bytes)
-    const run = await find(caller, runId)
+    const run = await this.find(caller, runId)
     const errorMessage = body.reason ?? null
-    if (run.runtimeType === 'external') return end(run, 'cancelled', { errorMessage })
+    if (run.runtimeType === 'external') return this.end(run, 'cancelled', { errorMessage })
     const isDone = await cancelHosted(run, errorMessage)
     // Returns the current state of the run, as for one that ended before.
-    return { ...(await end(run, 'cancelled', { errorMessage })), already: !isDone }
+    return { ...(await this.end(run, 'cancelled', { errorMessage })), already: !isDone }
   }
 
   /**
    * The run, if the caller may read it.
    * @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE
    */
-  async function find(caller: Caller, runId: string): Promise<RunRef> {
-    return readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
+  async find(caller: Caller, runId: string): Promise<RunRef> {
+    return readable(caller, await this.deps.directory.find(caller.workspaceId, runId.toLowerCase()))
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
-  async function get(caller: Caller, runId: string): Promise<RunRecord> {
-    const ref = await find(caller, runId)
+  async get(caller: Caller, runId: string): Promise<RunRecord> {
+    const { sql } = this.deps
+    const ref = await this.find(caller, runId)
     const [run] = await sql<StoredRun[]>`
       select ${sql.unsafe(STORED_RUN)} from runs r where r.workspace_id = ${ref.workspaceId} and r.run_id = ${ref.runId}`
     if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
@@ -133,8 +142,9 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
   }
 
   /** @throws ApiError NOT_FOUND, FORBIDDEN, UNAVAILABLE */
-  async function status(caller: Caller, runId: string): Promise<RunStatus> {
-    const ref = await find(caller, runId)
+  async status(caller: Caller, runId: string): Promise<RunStatus> {
+    const { sql } = this.deps
+    const ref = await this.find(caller, runId)
     const [run] = await sql<{ status: RunStatus }[]>`
       select status from runs where workspace_id = ${ref.workspaceId} and run_id = ${ref.runId}`
     if (run === undefined) throw new ApiError('NOT_FOUND', 'run does not exist')
@@ -145,23 +155,21 @@ export function createRunStore({ sql, clock, limits, directory, cancelHosted, on
    * Newest first; an agent key sees its own agent's runs only.
    * @throws ApiError FORBIDDEN for an agent key that asks for another agent, VALIDATION_ERROR, UNAVAILABLE
    */
-  async function list(caller: Caller, query: ListRuns): Promise<RunPage> {
+  async list(caller: Caller, query: ListRuns): Promise<RunPage> {
     const agentId = query.agent_id?.toLowerCase() ?? caller.agentId
     if (caller.agentId !== null && agentId !== caller.agentId) {
       throw new ApiError('FORBIDDEN', 'an agent key can only read runs of its own agent')
     }
-    return listRuns(sql, caller.workspaceId, { ...query, agent_id: agentId ?? undefined })
+    return listRuns(this.deps.sql, caller.workspaceId, { ...query, agent_id: agentId ?? undefined })
   }
 
   /**
    * The runs that name this one as their parent. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE
    */
-  async function children(caller: Caller, runId: string, page: Pick<ListRuns, 'limit' | 'cursor'>): Promise<RunPage> {
-    const { runId: parent } = await find(caller, runId)
-    return list(caller, { ...page, parent_run_id: parent })
+  async children(caller: Caller, runId: string, page: Pick<ListRuns, 'limit' | 'cursor'>): Promise<RunPage> {
+    const { runId: parent } = await this.find(caller, runId)
+    return this.list(caller, { ...page, parent_run_id: parent })
   }
-
-  return { start, complete, fail, cancel, find, get, status, list, children }
 }
 
 interface RunResult {

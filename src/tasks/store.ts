@@ -22,29 +22,32 @@ export interface TaskStoreDeps {
   readonly onChange: () => void
 }
 
-export type TaskStore = ReturnType<typeof createTaskStore>
-
 /** A page ends with the task whose free-form members exceed this total. */
 const PAGE_BYTES_MAX = 8 << 20
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
 /** Reports and reads tasks of runs for callers (docs/specification.md#tasks). */
-export function createTaskStore({ sql, clock, limits, directory, onChange }: TaskStoreDeps) {
-  const upserts = createTaskUpserts(sql)
+export class TaskStore {
+  private readonly upserts: ReturnType<typeof createTaskUpserts>
+
+  constructor(private readonly deps: TaskStoreDeps) {
+    this.upserts = createTaskUpserts(deps.sql)
+  }
 
   /**
    * Creates the task or updates it; a report out of order changes nothing.
    * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE
    */
-  async function report(caller: Caller, { run_id, task }: ReportTask): Promise<TaskReported> {
+  async report(caller: Caller, { run_id, task }: ReportTask): Promise<TaskReported> {
+    const { clock, limits, directory, onChange } = this.deps
     checkText('task.name', task.name, limits.task_name_length, 1)
     checkText('task.error_message', task.error_message, limits.run_output_bytes)
     checkSize('task.input', task.input, limits.run_input_bytes)
     checkSize('task.output', task.output, limits.run_output_bytes)
     const { startedAt, completedAt } = timesOf(task)
     const run = reportable(caller, await directory.find(caller.workspaceId, run_id.toLowerCase()))
-    const reported = await upserts.submit({
+    const reported = await this.upserts.submit({
       runId: run.runId,
       taskId: task.id.toLowerCase(),
       workspaceId: run.workspaceId,
@@ -64,7 +67,8 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
   }
 
   /** The tasks of a run, newest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
-  async function list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
+  async list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
+    const { sql, directory } = this.deps
     const run = readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
@@ -92,6 +96,4 @@ export function createTaskStore({ sql, clock, limits, directory, onChange }: Tas
       next_cursor: more ? listCursor.encode([last.created_at.getTime(), last.task_id]) : null,
     }
   }
-
-  return { report, list }
 }

@@ -20,9 +20,9 @@ import { createEventReader } from '../../src/runs/events.ts'
 import { runRoutes } from '../../src/runs/routes.ts'
 import { startStaleRuns } from '../../src/runs/stale.ts'
 import { startRunStatistics } from '../../src/runs/statistics.ts'
-import { createRunStore } from '../../src/runs/store.ts'
+import { RunStore } from '../../src/runs/store.ts'
 import { taskRoutes } from '../../src/tasks/routes.ts'
-import { createTaskStore } from '../../src/tasks/store.ts'
+import { TaskStore } from '../../src/tasks/store.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LIMITS } from '../support/events.ts'
 import { freshDatabase } from '../support/postgres.ts'
@@ -69,8 +69,8 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   })
   const directory = createRunDirectory({ sql })
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.poke }
-  const runs = createRunStore(stores)
-  const tasks = createTaskStore(stores)
+  const runs = new RunStore(stores)
+  const tasks = new TaskStore(stores)
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
     .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, sink, journal }) }))
     .use(taskRoutes({ guards, tasks }))

@@ -4,8 +4,8 @@ import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 import type { Caller } from '../../src/keys/schema.ts'
 import type { Sql } from '../../src/postgres/connect.ts'
 import { createRunDirectory } from '../../src/runs/directory.ts'
-import { createRunStore } from '../../src/runs/store.ts'
-import { createTaskStore } from '../../src/tasks/store.ts'
+import { RunStore } from '../../src/runs/store.ts'
+import { TaskStore } from '../../src/tasks/store.ts'
 import { LIMITS } from './events.ts'
 
 /** A workspace with one external agent, and the caller that its key stands for. */
@@ -31,7 +31,7 @@ export function storesOn(sql: Sql, onChange: () => void = () => {}) {
     cancelHosted: async () => false,
     onChange,
   }
-  return { directory, runs: createRunStore(deps), tasks: createTaskStore(deps) }
+  return { directory, runs: new RunStore(deps), tasks: new TaskStore(deps) }
 }
 
 /** What a journal has been given from the outbox, in order. */

@@ -38,16 +38,14 @@ export interface StartedRun extends Pick<Invoked, keyof RunIdentity | 'sessionId
 const QUEUED: RunOutcome = { kind: 'released', status: 'queued' }
 const RELEASED: RunOutcome = { kind: 'released', status: 'running' }
 
-export type Responder = ReturnType<typeof createResponder>
-
 /**
  * Responds to requests that start or resume a run: when it ends or pauses, as a stream, or at once
  * (docs/specification.md#outcomes).
  */
-export function createResponder(deps: ResponderDeps) {
-  const { sql, scheduler, ring, connections, waitMs } = deps
-  const close = new AbortController()
-  const stopping = close.signal
+export class Responder {
+  private readonly stopping = new AbortController()
+
+  constructor(private readonly deps: ResponderDeps) {}
 
   /**
    * Starts a run and responds in the mode that the caller asked for. Capacity for a stream is reserved first: a run
@@ -55,29 +53,31 @@ export function createResponder(deps: ResponderDeps) {
    * @throws ApiError what `start` throws; UNAVAILABLE, RATE_LIMITED when no stream can be opened; UNAUTHENTICATED,
    *   FORBIDDEN when the key is revoked or expires while its caller waits
    */
-  async function respond(workspaceId: string, mode: ResponseMode, start: () => Promise<StartedRun>) {
+  async respond(workspaceId: string, mode: ResponseMode, start: () => Promise<StartedRun>) {
+    const { connections } = this.deps
     const room = mode.stream === true ? connections.reserve(workspaceId) : undefined
     try {
-      return await answer(await start(), mode, room)
+      return await this.answer(await start(), mode, room)
     } finally {
       room?.release()
     }
   }
 
-  async function answer(run: StartedRun, mode: ResponseMode, room: FeedReservation | undefined) {
+  private async answer(run: StartedRun, mode: ResponseMode, room: FeedReservation | undefined) {
+    const { ring } = this.deps
     if (mode.stream === true) {
       mode.keepOpen()
-      return afterEffect(async () => stream(await ring.authenticateFeed(mode.key), run, run.after, room))
+      return afterEffect(async () => this.stream(await ring.authenticateFeed(mode.key), run, run.after, room))
     }
     if (mode.background === true) {
-      const outcome = await currentOutcome(run)
+      const outcome = await this.currentOutcome(run)
       // It may have ended by now, but a background call always gets the same response.
       const { status, data } = answerOf(run, outcome.kind === 'paused' ? outcome : QUEUED)
       mode.setStatus(status)
       return data
     }
     mode.keepOpen()
-    const { status, data } = answerOf(run, await afterEffect(() => settled(run, mode)))
+    const { status, data } = answerOf(run, await afterEffect(() => this.settled(run, mode)))
     mode.setStatus(status)
     return data
   }
@@ -86,7 +86,9 @@ export function createResponder(deps: ResponderDeps) {
    * Waits up to `waitMs`, then responds with the current state of the run. The wait ends at once when the key becomes
    * invalid.
    */
-  async function settled(run: StartedRun, mode: ResponseMode) {
+  private async settled(run: StartedRun, mode: ResponseMode) {
+    const { ring, connections, waitMs } = this.deps
+    const stopping = this.stopping.signal
     const wait = new AbortController()
     const stopWaiting = () => wait.abort()
     let ended: CloseReason | undefined
@@ -102,8 +104,8 @@ export function createResponder(deps: ResponderDeps) {
     stopping.addEventListener('abort', stopWaiting)
     if (stopping.aborted) stopWaiting()
     try {
-      const done = await untilSettled(run, wait.signal).catch((error: unknown) => {
-        if (ended === undefined && wait.signal.aborted) return currentOutcome(run)
+      const done = await this.untilSettled(run, wait.signal).catch((error: unknown) => {
+        if (ended === undefined && wait.signal.aborted) return this.currentOutcome(run)
         throw error
       })
       await connections.checkAlive(caller)
@@ -117,26 +119,26 @@ export function createResponder(deps: ResponderDeps) {
     }
   }
 
-  async function untilSettled(run: StartedRun, signal: AbortSignal) {
+  private async untilSettled(run: StartedRun, signal: AbortSignal) {
     const done = run.outcome === null ? RELEASED : await orAborted(run.outcome, signal)
-    return done.kind === 'released' ? scheduler.settled(run, signal) : done
+    return done.kind === 'released' ? this.deps.scheduler.settled(run, signal) : done
   }
 
-  async function currentOutcome(run: RunIdentity) {
-    const outcome = await readOutcome(sql, run)
+  private async currentOutcome(run: RunIdentity) {
+    const outcome = await readOutcome(this.deps.sql, run)
     if (outcome === null) throw new ApiError('NOT_FOUND', 'run does not exist')
     return outcome
   }
 
   /** Streams the output of a run to a caller who may see it. @throws ApiError as {@link Connections.admit} */
-  async function stream(
+  async stream(
     caller: FeedCaller,
     { workspaceId, runId, sessionId }: Pick<Invoked, keyof RunIdentity | 'sessionId'>,
     after: OutputPosition | undefined,
     room?: FeedReservation,
   ): Promise<Response> {
-    const open = () => new OutputStream(deps, { caller, run: { workspaceId, runId }, sessionId, after })
-    const { body } = await connections.admit(caller, open, room)
+    const open = () => new OutputStream(this.deps, { caller, run: { workspaceId, runId }, sessionId, after })
+    const { body } = await this.deps.connections.admit(caller, open, room)
     return eventStreamResponse(body)
   }
 
@@ -144,11 +146,9 @@ export function createResponder(deps: ResponderDeps) {
    * Responds to all waiting callers with the current state of their runs: the process is stopping, and the runs
    * continue after its next start.
    */
-  function release(): void {
-    close.abort()
+  release(): void {
+    this.stopping.abort()
   }
-
-  return { respond, stream, release }
 }
 
 /** Marks an error after the run was started: a repeat of the request must not start another run. */
