@@ -2,6 +2,15 @@ import type { ColumnarBackend } from './backend.ts'
 import { EXCEPTION_TAG_HEADER, ExceptionScanner } from './exception-block.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
+const ESCAPES: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+  "'": "\\'",
+  '\0': '\\0',
+}
+
 /** A statement whose result is streamed. */
 export interface StreamedStatement {
   readonly sql: string
@@ -81,13 +90,4 @@ function elementText(value: unknown): string {
 
 function escaped(character: string): string {
   return ESCAPES[character] ?? character
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-  "'": "\\'",
-  '\0': '\\0',
 }

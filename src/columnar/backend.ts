@@ -1,3 +1,8 @@
+/** The database of the service, unless `CLICKHOUSE_URL` names another. */
+export const DEFAULT_DATABASE = 'ars'
+const PROBE_INTERVAL_MS = 250
+const PROBE_TIMEOUT_MS = 5_000
+
 /**
  * A ClickHouse that may be temporarily unavailable: a remote server, or the embedded engine in a child process. The
  * service accesses both only through `client.ts`.
@@ -15,12 +20,6 @@ export interface ColumnarBackend {
   /** Stops the embedded engine; a remote server is not affected. */
   stop(): Promise<void>
 }
-
-/** The database of the service, unless `CLICKHOUSE_URL` names another. */
-export const DEFAULT_DATABASE = 'ars'
-
-const PROBE_INTERVAL_MS = 250
-const PROBE_TIMEOUT_MS = 5_000
 
 /**
  * A ClickHouse server that the operator runs.

@@ -1,6 +1,9 @@
 import { runKey } from '../ids.ts'
 import type { Span } from '../journal/journal.ts'
 
+const KEPT_BYTES_MAX = 8 * 1024 * 1024
+const RUNS_REMEMBERED = 10_000
+
 /** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */
 export class Bytes {
   buffer: Buffer
@@ -93,8 +96,6 @@ export class Bytes {
   }
 }
 
-const KEPT_BYTES_MAX = 8 * 1024 * 1024
-
 /** A UUID as ClickHouse lays it out: its two halves as little-endian 64-bit integers, here as four 32-bit words. */
 export function uuidWords(uuid: string): Uint32Array {
   const hex = uuid.replaceAll('-', '')
@@ -126,5 +127,3 @@ export function spanWords(span: Omit<Span, 'rows'>): Uint32Array {
   }
   return words
 }
-
-const RUNS_REMEMBERED = 10_000

@@ -9,6 +9,51 @@ import { openAnswer, parameterText, type StreamedStatement } from './answer-stre
 import type { ColumnarBackend } from './backend.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
+const QUERY_TIMEOUT_MS = 30_000
+const INSERT_TIMEOUT_MS = 120_000
+const PING_TIMEOUT_MS = 5_000
+const PROBE_TIMEOUT_MS = 5_000
+const CONNECTIONS_MAX = 32
+/** How long reads wait for an engine that is being restarted. */
+export const RESTART_PATIENCE_MS = 10_000
+const RESTART_POLL_MS = 100
+/** A read that has seen this many restarts may be causing them. */
+const RESTARTS_MAX = 2
+
+/**
+ * Makes a repeated insert recognisable: one thread reads the blocks and always combines them in the same way, whatever
+ * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped.
+ */
+const INSERT_SETTINGS = {
+  async_insert: 0,
+  wait_end_of_query: 1,
+  insert_deduplicate: 1,
+  max_insert_threads: '1',
+  max_threads: 1,
+  input_format_parallel_parsing: 0,
+  input_format_skip_unknown_fields: 1,
+  min_insert_block_size_rows: '1048576',
+  min_insert_block_size_bytes: '268435456',
+} as const
+
+/** Settings of every query. */
+const CLIENT_SETTINGS = { output_format_json_quote_64bit_integers: 0 } as const
+
+/** Error codes caused by the server's state, not by the statement. */
+const ABORTED = 236
+const NO_DATA_TO_INSERT = 108
+const TRANSIENT_CODES = new Set([
+  202, // TOO_MANY_SIMULTANEOUS_QUERIES
+  209, // SOCKET_TIMEOUT
+  210, // NETWORK_ERROR
+  ABORTED, // the server is shutting down
+  242, // TABLE_IS_READ_ONLY
+  243, // NOT_ENOUGH_SPACE
+  252, // TOO_MANY_PARTS
+  319, // UNKNOWN_STATUS_OF_INSERT
+  999, // KEEPER_EXCEPTION
+])
+
 /** The service's ClickHouse client. Every call has a deadline and throws {@link ColumnarError} or {@link ColumnarUnavailable}. */
 export interface ColumnarClient {
   /** The database that unqualified names mean. */
@@ -80,51 +125,6 @@ export class ColumnarUnavailable extends Error {
     this.name = 'ColumnarUnavailable'
   }
 }
-
-const QUERY_TIMEOUT_MS = 30_000
-const INSERT_TIMEOUT_MS = 120_000
-const PING_TIMEOUT_MS = 5_000
-const PROBE_TIMEOUT_MS = 5_000
-const CONNECTIONS_MAX = 32
-/** How long reads wait for an engine that is being restarted. */
-export const RESTART_PATIENCE_MS = 10_000
-const RESTART_POLL_MS = 100
-/** A read that has seen this many restarts may be causing them. */
-const RESTARTS_MAX = 2
-
-/**
- * Makes a repeated insert recognisable: one thread reads the blocks and always combines them in the same way, whatever
- * the server's profile says. `async_insert` would respond before the rows are stored. Unknown columns are skipped.
- */
-const INSERT_SETTINGS = {
-  async_insert: 0,
-  wait_end_of_query: 1,
-  insert_deduplicate: 1,
-  max_insert_threads: '1',
-  max_threads: 1,
-  input_format_parallel_parsing: 0,
-  input_format_skip_unknown_fields: 1,
-  min_insert_block_size_rows: '1048576',
-  min_insert_block_size_bytes: '268435456',
-} as const
-
-/** Settings of every query. */
-const CLIENT_SETTINGS = { output_format_json_quote_64bit_integers: 0 } as const
-
-/** Error codes caused by the server's state, not by the statement. */
-const ABORTED = 236
-const NO_DATA_TO_INSERT = 108
-const TRANSIENT_CODES = new Set([
-  202, // TOO_MANY_SIMULTANEOUS_QUERIES
-  209, // SOCKET_TIMEOUT
-  210, // NETWORK_ERROR
-  ABORTED, // the server is shutting down
-  242, // TABLE_IS_READ_ONLY
-  243, // NOT_ENOUGH_SPACE
-  252, // TOO_MANY_PARTS
-  319, // UNKNOWN_STATUS_OF_INSERT
-  999, // KEEPER_EXCEPTION
-])
 
 /** @param database the backend's own, unless given */
 export function createColumnarClient(backend: ColumnarBackend, database = backend.database): ColumnarClient {

@@ -6,6 +6,23 @@ import { Bytes, spanWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 import { UlidWriter } from './ulid-writer.ts'
 
+const EMPTY_PAYLOAD = Buffer.from('{}')
+const FIXED_BYTES_PER_ROW = 80
+const LEVEL_ENUM = `Enum8(${LEVELS.map((level, index) => `'${level}' = ${index + 1}`).join(', ')})`
+const COLUMN_HEADS = [
+  ['workspace_id', 'UUID'],
+  ['agent_id', 'UUID'],
+  ['run_id', 'UUID'],
+  ['seq', 'UInt64'],
+  ['event_id', 'String'],
+  ['type', 'String'],
+  ['level', LEVEL_ENUM],
+  ['payload', 'String'],
+  ['occurred_at', "DateTime64(3, 'UTC')"],
+  ['received_at', "DateTime64(3, 'UTC')"],
+  ['epoch', 'LowCardinality(String)'],
+].map(([name, type]) => columnHead(name, type))
+
 /**
  * Collects events, column by column, for one block of the `events` table in ClickHouse's `Native` format. Values are
  * copied directly from the request's bytes. Shared values (ids of the run, positions, time of acceptance) are written
@@ -134,20 +151,3 @@ export class EventBlock {
     }
   }
 }
-
-const EMPTY_PAYLOAD = Buffer.from('{}')
-const FIXED_BYTES_PER_ROW = 80
-const LEVEL_ENUM = `Enum8(${LEVELS.map((level, index) => `'${level}' = ${index + 1}`).join(', ')})`
-const COLUMN_HEADS = [
-  ['workspace_id', 'UUID'],
-  ['agent_id', 'UUID'],
-  ['run_id', 'UUID'],
-  ['seq', 'UInt64'],
-  ['event_id', 'String'],
-  ['type', 'String'],
-  ['level', LEVEL_ENUM],
-  ['payload', 'String'],
-  ['occurred_at', "DateTime64(3, 'UTC')"],
-  ['received_at', "DateTime64(3, 'UTC')"],
-  ['epoch', 'LowCardinality(String)'],
-].map(([name, type]) => columnHead(name, type))

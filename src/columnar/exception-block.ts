@@ -6,10 +6,11 @@ import { ClickHouseFailure } from './protocol.ts'
  */
 
 export const EXCEPTION_TAG_HEADER = 'X-ClickHouse-Exception-Tag'
-
 const TAG_LENGTH = 16
 /** Maximum size of ClickHouse's exception block. */
 const BLOCK_BYTES_MAX = 16 * 1024
+const MARKER = '__exception__'
+const EMPTY = Buffer.alloc(0)
 
 export function mintExceptionTag(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(TAG_LENGTH / 2))).toString('hex')
@@ -65,9 +66,6 @@ export class ExceptionScanner {
     return 0
   }
 }
-
-const MARKER = '__exception__'
-const EMPTY = Buffer.alloc(0)
 
 function opening(tag: string): string {
   return `\r\n${MARKER}\r\n${tag}\r\n`

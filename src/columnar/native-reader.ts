@@ -1,3 +1,6 @@
+/** The order in which ClickHouse stores the bytes of a UUID; -1 is a dash of its text. */
+const UUID_ORDER = [7, 6, 5, 4, -1, 3, 2, -1, 1, 0, -1, 15, 14, -1, 13, 12, 11, 10, 9, 8]
+
 /**
  * Reads the journal's blocks in ClickHouse's `Native` format (`event-block.ts`, `record-block.ts`), for consumers of the
  * journal. Strings are decoded on access, so that rows without a subscriber cost little.
@@ -165,5 +168,3 @@ function uuidAt(bytes: Buffer, at: number): string {
   for (const index of UUID_ORDER) uuid += index < 0 ? '-' : hex.slice(index * 2, index * 2 + 2)
   return uuid
 }
-
-const UUID_ORDER = [7, 6, 5, 4, -1, 3, 2, -1, 1, 0, -1, 15, 14, -1, 13, 12, 11, 10, 9, 8]

@@ -3,6 +3,37 @@
  * the engine, so that the embedded engine and the public ClickHouse-compatible endpoint use the same dialect.
  */
 
+/**
+ * Value of ClickHouse's setting `workload` for statements of tenants; other statements are the service's. On a remote
+ * server it has no effect unless the operator defines that workload.
+ */
+export const TENANT_WORKLOAD = 'tenants'
+
+/** Largest statement text, bytes. Data of an INSERT that comes as the body is not part of it. */
+export const STATEMENT_BYTES_MAX = 16 * 1024 * 1024
+
+/** URL parameters of the protocol that are not settings. */
+const PROTOCOL_PARAMETERS = new Set(
+  'query database default_format query_id user password quota_key stacktrace wait_end_of_query buffer_size compress decompress client_protocol_version'.split(
+    ' ',
+  ),
+)
+
+/** Unsupported parameters. They are refused, because ignoring them would change the meaning of a request. */
+const UNSUPPORTED_PARAMETERS = ['session_id', 'session_timeout', 'session_check', 'close_session', 'role']
+const UNKNOWN_EXCEPTION = 1002
+
+/** HTTP status by error code; every other error is a 500, as in ClickHouse. */
+const HTTP_STATUS: Readonly<Record<number, number>> = {
+  ...statusOf(400, [6, 25, 26, 27, 36, 38, 41, 43, 53, 62, 72, 117, 182, 321, 386, 456, 457]),
+  ...statusOf(401, [194]),
+  ...statusOf(403, [164, 192, 193, 497, 516]),
+  ...statusOf(404, [46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 149]),
+  ...statusOf(413, [307]),
+  ...statusOf(501, [48]),
+  ...statusOf(503, [202, 209]),
+}
+
 /** One statement as a client sent it. */
 export interface Statement {
   /** The SQL text, without the data of an INSERT when `hasData` is set. */
@@ -69,25 +100,6 @@ export interface Credentials {
   readonly username: string
   readonly password: string
 }
-
-/**
- * Value of ClickHouse's setting `workload` for statements of tenants; other statements are the service's. On a remote
- * server it has no effect unless the operator defines that workload.
- */
-export const TENANT_WORKLOAD = 'tenants'
-
-/** Largest statement text, bytes. Data of an INSERT that comes as the body is not part of it. */
-export const STATEMENT_BYTES_MAX = 16 * 1024 * 1024
-
-/** URL parameters of the protocol that are not settings. */
-const PROTOCOL_PARAMETERS = new Set(
-  'query database default_format query_id user password quota_key stacktrace wait_end_of_query buffer_size compress decompress client_protocol_version'.split(
-    ' ',
-  ),
-)
-
-/** Unsupported parameters. They are refused, because ignoring them would change the meaning of a request. */
-const UNSUPPORTED_PARAMETERS = ['session_id', 'session_timeout', 'session_check', 'close_session', 'role']
 
 /** The client's credentials, from headers or URL, as ClickHouse accepts them. */
 export function readCredentials(request: Request): Credentials {
@@ -246,19 +258,6 @@ function contentType(format: string): string {
   if (/^(Native|RowBinary|Parquet|Arrow|ORC|Avro|Protobuf|MsgPack|BSON|Npy)/.test(format))
     return 'application/octet-stream'
   return 'text/plain; charset=UTF-8'
-}
-
-const UNKNOWN_EXCEPTION = 1002
-
-/** HTTP status by error code; every other error is a 500, as in ClickHouse. */
-const HTTP_STATUS: Readonly<Record<number, number>> = {
-  ...statusOf(400, [6, 25, 26, 27, 36, 38, 41, 43, 53, 62, 72, 117, 182, 321, 386, 456, 457]),
-  ...statusOf(401, [194]),
-  ...statusOf(403, [164, 192, 193, 497, 516]),
-  ...statusOf(404, [46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 149]),
-  ...statusOf(413, [307]),
-  ...statusOf(501, [48]),
-  ...statusOf(503, [202, 209]),
 }
 
 function statusOf(status: number, codes: readonly number[]): Record<number, number> {

@@ -3,6 +3,9 @@ import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { Bytes, uuidWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 
+const FIXED_BYTES_PER_ROW = 400
+const NIL_UUID = new Uint32Array(4)
+
 /** Column types. `Nullable` columns are preceded by a null map. */
 type ColumnType = keyof typeof WRITERS
 
@@ -130,8 +133,6 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
   }
 }
 
-const FIXED_BYTES_PER_ROW = 400
-
 /** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
 const WRITERS = {
   UUID: each((column, value) => column.words(value === null ? NIL_UUID : uuidWords(value as string))),
@@ -148,8 +149,6 @@ const WRITERS = {
     for (const value of values as string[][]) for (const item of value) column.string(item)
   },
 }
-
-const NIL_UUID = new Uint32Array(4)
 
 function each(write: (column: Bytes, value: unknown) => void) {
   return (column: Bytes, values: readonly unknown[]) => {

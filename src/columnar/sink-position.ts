@@ -2,6 +2,12 @@ import fs from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 
+const SLOT_BYTES = 64
+const CHECK_AT = 60
+/** Offset of the check in slots of earlier versions. */
+const OLD_CHECK_AT = 24
+const BEGINNING: SinkPosition = { loadedSeq: 0, inFlightSeq: 0, reloads: 0, clearThroughSeq: 0 }
+
 /** The sink's progress: rows up to `loadedSeq` are in ClickHouse; rows up to `inFlightSeq` may be. */
 export interface SinkPosition {
   readonly loadedSeq: number
@@ -11,8 +17,6 @@ export interface SinkPosition {
   /** Rows after `loadedSeq` up to here may exist from an earlier load and must be deleted first; 0 when there are none. */
   readonly clearThroughSeq: number
 }
-
-const BEGINNING: SinkPosition = { loadedSeq: 0, inFlightSeq: 0, reloads: 0, clearThroughSeq: 0 }
 
 /**
  * The sink's position on stable storage. Two slots are written alternately, so that a torn write leaves the previous one
@@ -68,11 +72,6 @@ export class SinkPositionFile {
     return this.file.close()
   }
 }
-
-const SLOT_BYTES = 64
-const CHECK_AT = 60
-/** Offset of the check in slots of earlier versions. */
-const OLD_CHECK_AT = 24
 
 /** Undefined for a slot that was never written, or torn. */
 function readSlot(slot: Buffer): { generation: number; position: SinkPosition } | undefined {

@@ -5,6 +5,22 @@ import { Holds } from '../ops/holds.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import { type SinkPosition, SinkPositionFile } from './sink-position.ts'
 
+/**
+ * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
+ * events. Runs and tasks are stored in a table of latest states and in a table of all changes.
+ */
+const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
+  ['event', ['events']],
+  ['task', ['tasks', 'task_changes']],
+  ['run', ['runs', 'run_changes']],
+]
+const INTERVAL_MS = 200
+const BATCH_BYTES_MAX = 48 * 1024 * 1024
+const BATCH_ROWS_MAX = 500_000
+const READ_BYTES = 4 * 1024 * 1024
+const RETRY_MS_MIN = 50
+const RETRY_MS_MAX = 5_000
+
 /** The part of the ClickHouse client that the sink needs. */
 export interface NativeInserter {
   /**
@@ -301,20 +317,3 @@ export function readSinkPosition(dir: string): Promise<SinkPosition> {
 function positionPath(dir: string): string {
   return join(dir, 'sink.position')
 }
-
-/**
- * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
- * events. Runs and tasks are stored in a table of latest states and in a table of all changes.
- */
-const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
-  ['event', ['events']],
-  ['task', ['tasks', 'task_changes']],
-  ['run', ['runs', 'run_changes']],
-]
-
-const INTERVAL_MS = 200
-const BATCH_BYTES_MAX = 48 * 1024 * 1024
-const BATCH_ROWS_MAX = 500_000
-const READ_BYTES = 4 * 1024 * 1024
-const RETRY_MS_MIN = 50
-const RETRY_MS_MAX = 5_000

@@ -1,6 +1,18 @@
 import { ulid } from 'ulid'
 import type { Bytes } from './bytes.ts'
 
+const ULID_CHARACTERS = 26
+const TIME_CHARACTERS = 10
+const ALPHABET = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
+const FIRST = ALPHABET[0]
+/** The successor of each character; the first follows the last. */
+const NEXT = new Uint8Array(256)
+ALPHABET.forEach((char, index) => {
+  NEXT[char] = ALPHABET[(index + 1) % ALPHABET.length]
+})
+/** Passed to `ulid`, which would otherwise detect a random source for every id. */
+const random = () => crypto.getRandomValues(new Uint32Array(1))[0] / 2 ** 32
+
 /**
  * Writes ULIDs as `String` values directly into a column. Within a millisecond each is its predecessor plus one, as the
  * ULID specification defines for monotonic ids. `ulid`'s own factory does the same at forty times the cost.
@@ -34,15 +46,3 @@ export class UlidWriter {
     this.tick(this.time + 1)
   }
 }
-
-/** Passed to `ulid`, which would otherwise detect a random source for every id. */
-const random = () => crypto.getRandomValues(new Uint32Array(1))[0] / 2 ** 32
-const ULID_CHARACTERS = 26
-const TIME_CHARACTERS = 10
-const ALPHABET = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
-const FIRST = ALPHABET[0]
-/** The successor of each character; the first follows the last. */
-const NEXT = new Uint8Array(256)
-ALPHABET.forEach((char, index) => {
-  NEXT[char] = ALPHABET[(index + 1) % ALPHABET.length]
-})

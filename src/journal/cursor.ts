@@ -1,3 +1,7 @@
+/** The largest position that a cursor can name. */
+export const SEQ_MAX = 10 ** 15 - 1
+const CURSOR = /^(?:([\w-]{1,64})\.)?(\d{1,15})$/
+
 /**
  * A position in a journal as clients see it: opaque, totally ordered within an epoch, meaningless in another epoch
  * (docs/specification.md#cursors). A feed that resumes there sends everything after it.
@@ -17,8 +21,3 @@ export function parseCursor(text: string): ParsedCursor | null {
   const match = CURSOR.exec(text)
   return match === null ? null : { epoch: match[1] ?? null, seq: Number(match[2]) }
 }
-
-/** The largest position that a cursor can name. */
-export const SEQ_MAX = 10 ** 15 - 1
-
-const CURSOR = /^(?:([\w-]{1,64})\.)?(\d{1,15})$/

@@ -7,6 +7,24 @@ import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
+/** The order of kinds in a commit. */
+const KIND_ORDER = { run: 0, task: 1, event: 2 } as const
+
+/** The run's further changes wait for the next round. */
+const DEFERRED = Number.POSITIVE_INFINITY
+
+/** Counting beyond this would cost more than it is worth. */
+export const LAG_ROWS_MAX = 100_000
+const ROWS_PER_ROUND = 1_000
+const BYTES_PER_ROUND = 16 << 20
+/** Delay after a poke, so that one round covers several commits of a busy service. */
+const LINGER_MS = 10
+/** Polling finds rows of other processes, and rows whose poke was lost in a failure. */
+const POLL_MS = 250
+const END_TIMEOUT_SECONDS = 1
+/** Advisory lock of the relay; any number that nothing else uses. */
+const RELAY_LOCK = 4_706_131
+
 export interface OutboxRelayDeps {
   readonly sql: Sql
   readonly journal: Journal
@@ -25,19 +43,6 @@ export interface OutboxRelay {
   /** Rows waiting to be appended; at most {@link LAG_ROWS_MAX}. */
   lag(): Promise<number>
 }
-
-/** Counting beyond this would cost more than it is worth. */
-export const LAG_ROWS_MAX = 100_000
-
-const ROWS_PER_ROUND = 1_000
-const BYTES_PER_ROUND = 16 << 20
-/** Delay after a poke, so that one round covers several commits of a busy service. */
-const LINGER_MS = 10
-/** Polling finds rows of other processes, and rows whose poke was lost in a failure. */
-const POLL_MS = 250
-const END_TIMEOUT_SECONDS = 1
-/** Advisory lock of the relay; any number that nothing else uses. */
-const RELAY_LOCK = 4_706_131
 
 /**
  * Appends committed state changes to the journal, in order, exactly once, and deletes them from the outbox.
@@ -232,9 +237,6 @@ function parse({ entry_id, kind, body }: OutboxRow): Change {
   return { id: entry_id, kind, row: JSON.parse(body.text) }
 }
 
-/** The order of kinds in a commit. */
-const KIND_ORDER = { run: 0, task: 1, event: 2 } as const
-
 /**
  * Picks the changes that one frame of each kind can carry without reordering the changes of any run. Once a change of a
  * run would precede an earlier one, it and all later changes of that run wait for the next round.
@@ -253,9 +255,6 @@ function pickRound(changes: readonly Change[]): Round {
   }
   return round
 }
-
-/** The run's further changes wait for the next round. */
-const DEFERRED = Number.POSITIVE_INFINITY
 
 function rowOf<Row>(change: { readonly row: Row }): Row {
   return change.row

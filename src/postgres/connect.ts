@@ -4,6 +4,45 @@ import { ApiError } from '../http/errors.ts'
 import { encodeJson, RawJson } from '../http/raw-json.ts'
 import type { Log } from '../log.ts'
 
+const FOREIGN_KEY_VIOLATION = '23503'
+
+/** Error codes of the library and the operating system. */
+const CONNECTION_CODES = new Set([
+  'CONNECT_TIMEOUT',
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
+
+const UNAVAILABLE_SQLSTATES = [
+  '08', // connection exceptions
+  '53', // out of disk space, memory or connections
+  '57P', // shutting down, starting up
+  '58', // an I/O error
+  '57014', // statement timeout
+  '25P0', // idle in transaction timeout
+  '25006', // a standby: read only
+  '40001', // serialization failure
+  '40P01', // deadlock
+]
+const CONNECTIONS_MAX = 12
+const STATEMENT_TIMEOUT_MS = 10_000
+const CONNECT_TIMEOUT_MS = 5_000
+/** Idle connections are closed to release their memory. Shorter than the silence timeout, which closes with an error. */
+const IDLE_TIMEOUT_MS = 10_000
+const SILENCE_FACTOR = 1.5
+const RECONNECT_DELAY_SECONDS = 0.025
+
 /** TypeScript types of these column types, in both directions: see {@link connectPostgres}. */
 interface Types extends Record<string, unknown> {
   bigint: number
@@ -21,14 +60,6 @@ export interface ConnectOptions {
   /** Called when a connection is opened (1) or closed (-1). */
   readonly onConnection?: (change: 1 | -1) => void
 }
-
-const CONNECTIONS_MAX = 12
-const STATEMENT_TIMEOUT_MS = 10_000
-const CONNECT_TIMEOUT_MS = 5_000
-/** Idle connections are closed to release their memory. Shorter than the silence timeout, which closes with an error. */
-const IDLE_TIMEOUT_MS = 10_000
-const SILENCE_FACTOR = 1.5
-const RECONNECT_DELAY_SECONDS = 0.025
 
 /**
  * A connection pool for `url`, which may name a unix socket like libpq's URLs: `postgres://u:p@localhost/db?host=/dir`.
@@ -99,8 +130,6 @@ function isBeingDeleted(error: unknown): boolean {
   return error instanceof Error && (error as Error & { code?: unknown }).code === FOREIGN_KEY_VIOLATION
 }
 
-const FOREIGN_KEY_VIOLATION = '23503'
-
 /** Whether a statement failed because of the state of the server or network, so that it may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -110,36 +139,6 @@ export function isUnavailable(error: unknown): boolean {
     CONNECTION_CODES.has(code) || UNAVAILABLE_SQLSTATES.some((prefix) => code.length === 5 && code.startsWith(prefix))
   )
 }
-
-/** Error codes of the library and the operating system. */
-const CONNECTION_CODES = new Set([
-  'CONNECT_TIMEOUT',
-  'CONNECTION_CLOSED',
-  'CONNECTION_ENDED',
-  'CONNECTION_DESTROYED',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'ENOENT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-])
-
-const UNAVAILABLE_SQLSTATES = [
-  '08', // connection exceptions
-  '53', // out of disk space, memory or connections
-  '57P', // shutting down, starting up
-  '58', // an I/O error
-  '57014', // statement timeout
-  '25P0', // idle in transaction timeout
-  '25006', // a standby: read only
-  '40001', // serialization failure
-  '40P01', // deadlock
-]
 
 interface ParsedOptions {
   readonly path: string | false

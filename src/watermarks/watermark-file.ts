@@ -3,6 +3,10 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 
+const SLOT_BYTES = 32
+const CHECK_AT = 24
+const RESTORED_NAME = 'restored'
+
 /** The mark that is stored beside the journal. */
 export interface FileMark {
   readonly beat: number
@@ -55,9 +59,6 @@ export class WatermarkFile {
   }
 }
 
-const SLOT_BYTES = 32
-const CHECK_AT = 24
-
 function isSound(slot: Buffer): boolean {
   return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(CHECK_AT) === crc32(slot.subarray(0, CHECK_AT))
 }
@@ -74,8 +75,6 @@ export function readJournalId(dataDir: string): string {
   }
   return fs.readFileSync(path, 'utf8').trim()
 }
-
-const RESTORED_NAME = 'restored'
 
 /** Marks that all stores of the directory were restored together: they are consistent, and later data is lost. */
 export function markRestored(dataDir: string): void {

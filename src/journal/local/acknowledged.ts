@@ -4,6 +4,8 @@ import { crc32 } from 'node:zlib'
 import type { Log } from '../../log.ts'
 
 const fdatasync = promisify(fs.fdatasync)
+const SLOT_BYTES = 16
+const SYNC_INTERVAL_MS = 1_000
 
 /**
  * Stores the last acknowledged position, which cannot be derived from frames that are damaged or missing.
@@ -73,9 +75,6 @@ export class AcknowledgedFile {
       })
   }
 }
-
-const SLOT_BYTES = 16
-const SYNC_INTERVAL_MS = 1_000
 
 function isValid(slot: Buffer): boolean {
   return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(8) === crc32(slot.subarray(0, 8))

@@ -2,6 +2,10 @@ import { type Frame, lastSeqOf } from '../journal.ts'
 import type { Segment, Segments } from './segments.ts'
 import { type ResumePoint, startOf } from './walk.ts'
 
+const COMMITS_MAX = 4_000
+const READ_BYTES_MIN = 256 * 1024
+const POINT_DISTANCE_BYTES = 128 * 1024
+
 /**
  * Serves reads: the newest frames from memory, older ones from the segment files. Consumers that keep up never read from
  * disk.
@@ -139,7 +143,3 @@ interface Commit {
   readonly memory: Buffer
   readonly frames: number
 }
-
-const COMMITS_MAX = 4_000
-const READ_BYTES_MIN = 256 * 1024
-const POINT_DISTANCE_BYTES = 128 * 1024

@@ -7,6 +7,8 @@ import type { Epoch } from '../journal.ts'
 import { replaceFile } from './files.ts'
 import { FrameSeal } from './seal.ts'
 
+const OLD_CONTENT = /^[\da-f]{12}$/
+
 interface Stored {
   /** Hexadecimal; see {@link FrameSeal}. Secret. */
   readonly key: string
@@ -93,5 +95,3 @@ function readStored(path: string): Stored | undefined {
   if (OLD_CONTENT.test(text)) return { key: newKey(), epochs: [{ epoch: text, firstSeq: 1 }] }
   return check !== undefined && Number(check) === crc32(text) ? JSON.parse(text) : undefined
 }
-
-const OLD_CONTENT = /^[\da-f]{12}$/

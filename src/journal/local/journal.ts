@@ -14,6 +14,19 @@ import { noWorkspace, shuttingDown } from './refusals.ts'
 import { dayOf, type Segments } from './segments.ts'
 import { WriteProbe } from './write-probe.ts'
 
+const SEGMENT_BYTES = 32 * 1024 * 1024
+const TAIL_BYTES = 48 * 1024 * 1024
+/** Rows waiting for the disk. Beyond this the disk is too slow and calls are refused. */
+const PENDING_BYTES_MAX = 256 * 1024 * 1024
+const EARLY_COMMIT_BYTES = 256 * 1024
+/** About two million events, which ClickHouse loads in a few seconds. */
+const PACE_BYTES = 512 * 1024 * 1024
+const PACED_WITHIN_MS = 5_000
+const REST_MS_MAX = 100
+/** For example, a backlog 10% above the limit delays each commit by 20 ms. */
+const REST_MS_PER_PACE = 200
+const FOLLOW_BYTES = 4 * 1024 * 1024
+
 export interface LocalJournalOptions extends Omit<PartsOptions, 'segmentBytes'> {
   /** Appends are refused while more than this is not yet consumed. */
   readonly maxBytes: number
@@ -378,16 +391,3 @@ interface Waiter {
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: ApiError) => void
 }
-
-const SEGMENT_BYTES = 32 * 1024 * 1024
-const TAIL_BYTES = 48 * 1024 * 1024
-/** Rows waiting for the disk. Beyond this the disk is too slow and calls are refused. */
-const PENDING_BYTES_MAX = 256 * 1024 * 1024
-const EARLY_COMMIT_BYTES = 256 * 1024
-/** About two million events, which ClickHouse loads in a few seconds. */
-const PACE_BYTES = 512 * 1024 * 1024
-const PACED_WITHIN_MS = 5_000
-const REST_MS_MAX = 100
-/** For example, a backlog 10% above the limit delays each commit by 20 ms. */
-const REST_MS_PER_PACE = 200
-const FOLLOW_BYTES = 4 * 1024 * 1024

@@ -9,6 +9,12 @@ import { PAGE_BYTES } from './pages.ts'
 import { type FrameSeal, NO_CHECK } from './seal.ts'
 import { type FrameFormat, OLD_FORMAT, type ResumePoint, resume, sealedFormat, startOf, walk } from './walk.ts'
 
+const SEGMENT_NAME = /^\d{16}\.segment$/
+/** Copies of quarantined frames. */
+const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
+/** Enough for the head of most frames. */
+const FIRST_BYTES = 16 * 1024
+
 /** A file of frames. `bytes` counts what is durable; anything after that was never acknowledged. */
 export interface Segment {
   readonly path: string
@@ -321,12 +327,6 @@ export class Segments {
 function appendPointOf({ seal, bytes, check }: Segment): AppendPoint {
   return { seal, at: bytes, before: check }
 }
-
-const SEGMENT_NAME = /^\d{16}\.segment$/
-/** Copies of quarantined frames. */
-const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
-/** Enough for the head of most frames. */
-const FIRST_BYTES = 16 * 1024
 
 /** The day of the first frame, for retention; undefined when its head is damaged. */
 function readDay(path: string, format: FrameFormat): number | undefined {
