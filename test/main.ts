@@ -15,7 +15,7 @@ DATABASE_URL and CLICKHOUSE_URL name servers to test on instead of the embedded 
 `
 
 const ROOT = join(import.meta.dir, '..')
-/** How long each file took, so that the slowest start first. `bun run test --update-timings` writes it anew. */
+/** The duration of each file, so that the slowest start first. `bun run test --update-timings` rewrites it. */
 const TIMINGS = join(import.meta.dir, 'timings.json')
 const TEST_TIMEOUT_MS = 240_000
 
@@ -24,7 +24,7 @@ function workersFor(cores: number): number {
   return Math.max(3, cores)
 }
 
-/** Starts the stores that all test processes share, runs `bun test`, and ends with its exit code. */
+/** Starts the stores that all test processes share, runs `bun test`, and returns its exit code. */
 async function main(args: readonly string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(HELP)

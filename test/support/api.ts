@@ -1,23 +1,23 @@
-/** An answer of the service, taken out of its envelope. */
+/** A response of the service, with its envelope unwrapped. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  /** Tests look into it freely. */
-  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
+  /** Untyped: tests read what they expect. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect.
   readonly data: any
   readonly error: { readonly code: string; readonly message: string } | null
-  /** The body as it came. */
+  /** The body, unchanged. */
   readonly text: string
 }
 
 export interface CallOptions {
-  /** Null for none; the workspace key of the service unless given. */
+  /** Null for none; the service's workspace key by default. */
   readonly key?: string | null
   readonly headers?: Record<string, string>
   readonly signal?: AbortSignal
 }
 
-/** Calls the service. A `body` that is text or bytes is sent as it is, anything else as JSON. */
+/** Calls the service. A `body` of text or bytes is sent unchanged, anything else as JSON. */
 export type Api = (method: string, path: string, body?: unknown, options?: CallOptions) => Promise<Answer>
 
 export function createApi(url: string, workspaceKey: string): Api {
@@ -43,7 +43,7 @@ function isRaw(body: unknown): boolean {
   return typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
 }
 
-/** An external agent of the service with a key of its own. */
+/** An external agent of the service with its own key. */
 export async function newAgent(api: Api, settings: object = {}): Promise<{ agentId: string; agentKey: string }> {
   const agent = await api('POST', '/api/v1/agents', { name: 'an agent', ...settings })
   const key = await api('POST', `/api/v1/agents/${agent.data.agent_id}/keys`, {})

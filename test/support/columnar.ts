@@ -14,8 +14,8 @@ export interface FreshColumnarDatabase {
 const sharedTemplate = shared(readTemplate)
 
 /**
- * A ClickHouse database of its own for one test or one file, migrated and empty: on the engine that the processes of this
- * test run share, else on the server of `CLICKHOUSE_URL`, else on an embedded engine of this process.
+ * Its own ClickHouse database for one test or one file, migrated and empty: on the engine that the processes of this
+ * test run share, or on the server of `CLICKHOUSE_URL`, or on an embedded engine of this process.
  */
 export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
   const { backend, admin, tables } = await sharedTemplate()
@@ -33,7 +33,7 @@ export async function freshColumnarDatabase(): Promise<FreshColumnarDatabase> {
   return { url: urlOf(backend, name), client, backend }
 }
 
-/** A copy of a database of the shared server, as a backup of it would be. */
+/** A copy of a database on the shared server, like a backup of it. */
 export async function copyColumnarDatabase(url: string): Promise<string> {
   const from = new URL(url).pathname.slice(1)
   const { client, url: copy } = await freshColumnarDatabase()
@@ -45,7 +45,7 @@ export async function copyColumnarDatabase(url: string): Promise<string> {
   return copy
 }
 
-/** How many statements are under way whose text is like this. Other files share the engine, so it must be of this file only. */
+/** The number of running statements whose text matches. Other files share the engine, so the text must be unique to this file. */
 export async function underWay(client: ColumnarClient, like: string): Promise<number> {
   const [{ n }] = await client.query<{ n: number }>(
     'select count() as n from system.processes where query_id != queryID() and query like {like:String}',
@@ -54,7 +54,7 @@ export async function underWay(client: ColumnarClient, like: string): Promise<nu
   return n
 }
 
-/** How to make the tables of the database that is copied: each migration anew would take many times as long. */
+/** The statements that create the tables of the template: running every migration again would take many times as long. */
 async function readTemplate(): Promise<{ backend: ColumnarBackend; admin: ColumnarClient; tables: string[] }> {
   const backend = remoteClickHouse(process.env[SHARED_CLICKHOUSE] ?? (await startClickHouseTemplate()))
   const admin = createColumnarClient(backend)

@@ -1,11 +1,11 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { atEnd } from './teardown.ts'
 
-/** A way to an HTTP server that counts what comes back, and is never ahead of whoever takes it. */
+/** A proxy to an HTTP server that counts the responses, and never reads ahead of its client. */
 export interface CountingProxy {
   /** The server's URL, through the proxy. */
   readonly url: string
-  /** Bytes that the server has sent and that were passed on. */
+  /** Bytes that the server has sent and the proxy has forwarded. */
   passed(): number
 }
 

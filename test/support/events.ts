@@ -28,7 +28,7 @@ export function runRef(): RunRef {
   }
 }
 
-/** A batch as the events route makes it: the events have really been scanned. */
+/** A batch as the events route creates it: the events have really been scanned. */
 export function batchOf(run: RunRef, events: readonly object[]): EventBatch {
   const scan = new EventScan()
   scan.scan(new TextEncoder().encode(JSON.stringify({ run_id: run.runId, events })), LIMITS, false)

@@ -1,18 +1,18 @@
 /**
- * How long a test waits for what must come. Only a test that fails waits that long, so it is generous: beside other
- * programs, everything may take many times as long as alone.
+ * The timeout for a condition. Only a failing test waits that long, so it is generous: on a busy machine everything may
+ * take many times as long.
  */
-export const PATIENCE_MS = 60_000
+export const CONDITION_TIMEOUT_MS = 60_000
 
 /**
- * Waits until `check` neither throws nor answers `false`, and answers what it returned. Tests wait on conditions with
+ * Waits until `check` neither throws nor returns `false`, and returns its result. Tests wait on conditions with
  * this, never for a fixed time.
  *
- * @throws what `check` last threw, or an Error, after `timeoutMs`
+ * @throws the last error of `check`, or an Error, after `timeoutMs`
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  { timeoutMs = PATIENCE_MS, intervalMs = 10 }: { timeoutMs?: number; intervalMs?: number } = {},
+  { timeoutMs = CONDITION_TIMEOUT_MS, intervalMs = 10 }: { timeoutMs?: number; intervalMs?: number } = {},
 ): Promise<Exclude<T, false>> {
   const deadline = performance.now() + timeoutMs
   for (;;) {

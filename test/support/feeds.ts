@@ -2,9 +2,9 @@ import { type Api, type CallOptions, createApi, newAgent } from './api.ts'
 import { eventually } from './eventually.ts'
 import { OPERATOR_TOKEN, type TestService } from './service.ts'
 
-/** Clients of live feeds over real sockets, and agents that give them something to see (docs/specification.md#feeds). */
+/** Clients of live feeds over real sockets, and agents that report events for them (docs/specification.md#feeds). */
 
-/** The unit of every feed. */
+/** One item of any feed. */
 export interface Activity {
   readonly cursor: string
   readonly kind: 'event' | 'task' | 'run'
@@ -23,7 +23,7 @@ export interface Activity {
   readonly run?: Readonly<Record<string, unknown>>
 }
 
-/** Whatever the service may say on a WebSocket. */
+/** Any message that the service sends on a WebSocket. */
 export interface SocketMessage {
   readonly op: string
   readonly id?: string
@@ -45,9 +45,9 @@ export interface FeedOptions extends CallOptions {
   readonly token?: string
 }
 
-type Place = Pick<TestService, 'url' | 'workspaceKey'>
+type Endpoint = Pick<TestService, 'url' | 'workspaceKey'>
 
-/** What a WebSocket client asks for, for plain requests that want to see the refusal. */
+/** The headers of a WebSocket upgrade, for plain requests that check the rejection. */
 export const HANDSHAKE = {
   upgrade: 'websocket',
   connection: 'Upgrade',
@@ -55,9 +55,9 @@ export const HANDSHAKE = {
   'sec-websocket-version': '13',
 } as const
 
-/** A WebSocket on `GET /api/v1/live` and all that it has been told. */
+/** A WebSocket on `GET /api/v1/live` and all messages it received. */
 export class LiveSocket {
-  /** As they came. */
+  /** Unparsed. */
   readonly texts: string[] = []
   readonly messages: SocketMessage[] = []
   closed: { readonly code: number; readonly reason: string } | undefined
@@ -72,10 +72,10 @@ export class LiveSocket {
     })
   }
 
-  /** @throws Error when the service does not let it in */
-  static async open(place: Place, options: FeedOptions = {}): Promise<LiveSocket> {
-    const url = feedUrl(place, '/api/v1/live', options).replace(/^http/, 'ws')
-    const socket = new WebSocket(url, { headers: feedHeaders(place, options) } as never)
+  /** @throws Error if the service rejects the upgrade */
+  static async open(endpoint: Endpoint, options: FeedOptions = {}): Promise<LiveSocket> {
+    const url = feedUrl(endpoint, '/api/v1/live', options).replace(/^http/, 'ws')
+    const socket = new WebSocket(url, { headers: feedHeaders(endpoint, options) } as never)
     const live = new LiveSocket(socket)
     await new Promise((resolve, reject) => {
       socket.addEventListener('open', resolve)
@@ -84,13 +84,13 @@ export class LiveSocket {
     return live
   }
 
-  /** An object goes out as JSON, everything else as it is. */
+  /** Sends an object as JSON, everything else unchanged. */
   send(message: object | string | Uint8Array<ArrayBuffer>): void {
     const isRaw = typeof message === 'string' || message instanceof Uint8Array
     this.socket.send(isRaw ? message : JSON.stringify(message))
   }
 
-  /** Sends the message and answers what the service says to it, activity left out. One at a time. */
+  /** Sends the message and returns the service's replies, without activity. One at a time. */
   async ask(message: object | string | Uint8Array<ArrayBuffer>): Promise<SocketMessage[]> {
     const from = this.messages.length
     this.send(message)
@@ -100,19 +100,19 @@ export class LiveSocket {
     return answers().slice(0, -1)
   }
 
-  /** @throws Error unless the service says `subscribed` */
+  /** @throws Error unless the service replies `subscribed` */
   async subscribe(id: string, options: object = {}): Promise<SocketMessage> {
     const [answer] = await this.ask({ op: 'subscribe', id, ...options })
     if (answer.op !== 'subscribed') throw new Error(JSON.stringify(answer))
     return answer
   }
 
-  /** What a subscription has been sent so far. */
+  /** The activities that a subscription has received so far. */
   items(id: string): Activity[] {
     return this.messages.flatMap((message) => (message.id === id ? (message.items ?? []) : []))
   }
 
-  /** How many activities it was told to have missed for `max_per_second`. */
+  /** The number of activities reported as skipped because of `max_per_second`. */
   skipped(id: string): number {
     return this.messages.reduce((sum, message) => sum + (message.id === id ? (message.skipped ?? 0) : 0), 0)
   }
@@ -121,7 +121,7 @@ export class LiveSocket {
     return this.messages.filter((message) => message.op === op)
   }
 
-  /** Waits for a condition on what it has been told. @throws Error when the connection ends before */
+  /** Waits for a condition on the received messages. @throws Error if the connection closes first */
   async until(check: () => boolean): Promise<void> {
     const isSettled = () => check() || this.closed !== undefined
     await eventually(isSettled, { intervalMs: 2 })
@@ -146,7 +146,7 @@ export interface StreamFrame {
   readonly data?: string
 }
 
-/** An event stream and all that it has been told. */
+/** An event stream and everything it received. */
 export class LiveStream {
   text = ''
   /** `clean` when the service ended it, `cut` when the connection broke. */
@@ -157,10 +157,10 @@ export class LiveStream {
     private readonly aborting: AbortController,
   ) {}
 
-  static async open(place: Place, path: string, options: FeedOptions = {}): Promise<LiveStream> {
+  static async open(endpoint: Endpoint, path: string, options: FeedOptions = {}): Promise<LiveStream> {
     const aborting = new AbortController()
-    const response = await fetch(feedUrl(place, path, options), {
-      headers: feedHeaders(place, options),
+    const response = await fetch(feedUrl(endpoint, path, options), {
+      headers: feedHeaders(endpoint, options),
       signal: aborting.signal,
     })
     const stream = new LiveStream(response, aborting)
@@ -172,7 +172,7 @@ export class LiveStream {
     return this.response.status
   }
 
-  /** The blocks so far. @throws Error for a line that no event stream has */
+  /** The blocks so far. @throws Error for a line that is invalid in an event stream */
   get frames(): StreamFrame[] {
     return this.text.split('\n\n').slice(0, -1).map(parseFrame)
   }
@@ -183,7 +183,7 @@ export class LiveStream {
       .map(({ data }) => JSON.parse(data!))
   }
 
-  /** Waits for a condition on what it has been told. @throws Error when the stream ends before */
+  /** Waits for a condition on the received frames. @throws Error if the stream ends first */
   async until(check: () => boolean): Promise<void> {
     await eventually(() => check() || this.ended !== undefined, { intervalMs: 2 })
     if (!check()) throw new Error(`ended (${this.ended}) before: ${check}`)
@@ -214,24 +214,25 @@ function parseFrame(block: string): StreamFrame {
   const fields: Record<string, string> = {}
   for (const line of block.split(/\r\n|\r|\n/)) {
     const [, name, value] = /^(id|event|data|retry|): (.*)$/s.exec(line) ?? []
-    if (name === undefined || name in fields) throw new Error(`no line of an event stream: ${JSON.stringify(block)}`)
+    if (name === undefined || name in fields)
+      throw new Error(`not a block of an event stream: ${JSON.stringify(block)}`)
     fields[name] = value
   }
   return fields
 }
 
-function feedUrl({ url }: Place, path: string, { token }: FeedOptions): string {
+function feedUrl({ url }: Endpoint, path: string, { token }: FeedOptions): string {
   if (token === undefined) return url + path
   return `${url}${path}${path.includes('?') ? '&' : '?'}token=${encodeURIComponent(token)}`
 }
 
-function feedHeaders({ workspaceKey }: Place, { key, token, headers }: FeedOptions): Record<string, string> {
+function feedHeaders({ workspaceKey }: Endpoint, { key, token, headers }: FeedOptions): Record<string, string> {
   const sent = key === undefined && token === undefined ? workspaceKey : key
   return { ...(typeof sent === 'string' && { authorization: `Bearer ${sent}` }), ...headers }
 }
 
-/** A workspace of its own, so that tests on one service see nothing of each other. */
-export interface Tenant extends Place {
+/** A separate workspace, so that tests on one service do not see each other's data. */
+export interface Tenant extends Endpoint {
   readonly workspaceId: string
   readonly api: Api
 }
@@ -241,7 +242,7 @@ export async function newTenant({ url, api }: Pick<TestService, 'url' | 'api'>):
   return { url, workspaceKey: data.key, workspaceId: data.workspace_id, api: createApi(url, data.key) }
 }
 
-/** An agent that reports. Each call throws unless the service takes it. */
+/** An agent that reports. Each call throws unless the service accepts it. */
 export interface Reporter {
   readonly agentId: string
   readonly agentKey: string
@@ -249,7 +250,7 @@ export interface Reporter {
   start(more?: object): Promise<string>
   events(runId: string, events: readonly object[]): Promise<{ readonly first_seq: number; readonly last_seq: number }>
   task(runId: string, task: object): Promise<string>
-  /** Ends the run as completed, or as failed when there is a message. */
+  /** Ends the run as completed, or as failed if there is a message. */
   end(runId: string, errorMessage?: string): Promise<void>
 }
 
@@ -273,7 +274,7 @@ export async function newReporter(api: Api): Promise<Reporter> {
 }
 
 /** A gauge of `GET /metrics`. */
-export async function gauge({ url }: Pick<Place, 'url'>, name: string): Promise<number> {
+export async function gauge({ url }: Pick<Endpoint, 'url'>, name: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1])
 }

@@ -4,9 +4,9 @@ import { frameBytes, writeFrame } from '../../src/journal/local/frame.ts'
 import { type FrameSeal, NO_CHECK } from '../../src/journal/local/seal.ts'
 import { runRef } from './events.ts'
 
-/** A frame of today's format for a forger who has a key of his own, or one of the format before, which needs none. */
+/** A frame of the current format written by an attacker with another key, or one of the old format, which needs none. */
 export function forgedFrame(seal: FrameSeal | 'old', firstSeq: number): Buffer {
-  const block = Buffer.from('a block that nobody has reported')
+  const block = Buffer.from('a block that was never reported')
   if (seal === 'old') return oldFrame('event', firstSeq, [{ ...runRef(), rows: 1 }], block)
   const spans = [{ ...runRef(), rows: 1 }]
   const draft = {
@@ -66,13 +66,13 @@ export function oldFrame(
   return Buffer.concat([head, block])
 }
 
-/** A UUID as a column holds it: its two halves as little-endian 64-bit integers. */
+/** A UUID as stored in a column: its two halves as little-endian 64-bit integers. */
 function storedUuid(uuid: string): Buffer {
   const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex')
   return Buffer.concat([bytes.subarray(0, 8).reverse(), bytes.subarray(8).reverse()])
 }
 
-/** The run ids of neighbouring rows that make a column hold these bytes. */
+/** The run ids of adjacent rows that make a column contain these bytes. */
 export function runIdsOf(bytes: Buffer): string[] {
   const words = new Uint32Array(4)
   return Array.from({ length: Math.ceil(bytes.length / 16) }, (_, row) => {

@@ -6,24 +6,24 @@ import { type ModelServer, type ModelServerRequest, startModelServer, type Turn 
 import { startTestService, type TestService } from './service.ts'
 import { startToolServer, type ToolServer, type ToolServerCall } from './tool-server.ts'
 
-type Place = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
+type Endpoint = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
 export type Script = readonly Turn[] | ((request: ModelServerRequest, step: number) => Turn | Promise<Turn>)
 
-/** A model server and a tool server that outlive the services under test, and agents which each have a script of their own. */
+/** A model server and a tool server that outlive the services under test, and agents with a script each. */
 export interface Backends {
   readonly model: ModelServer
   readonly tools: ToolServer
-  /** For the service. */
+  /** Variables for the service. */
   readonly env: Record<string, string>
   /**
-   * An agent whose model says these turns, one for each step of a run; the last one stays. A function is told the step,
+   * An agent whose model plays these turns, one per step of a run; the last one repeats. A function gets the step,
    * from 0.
    */
-  agent(place: Place, turns: Script, settings?: object): Promise<ScriptedAgent>
+  agent(endpoint: Endpoint, turns: Script, settings?: object): Promise<ScriptedAgent>
 }
 
 export interface ScriptedAgent extends HostedAgent {
-  /** What its model has been asked so far. */
+  /** The requests to its model so far. */
   requests(): readonly ModelServerRequest[]
 }
 
@@ -39,26 +39,26 @@ export function startBackends(answer?: (call: ToolServerCall) => unknown): Backe
     model,
     tools,
     env: { OPENAI_BASE_URL: model.url, EGRESS_ALLOW: '127.0.0.1' },
-    async agent(place, turns, settings = {}) {
+    async agent(endpoint, turns, settings = {}) {
       const name = `model-${scripts.size + 1}`
       scripts.set(name, turns)
-      const agent = await newHostedAgent(place, { model: name, ...settings })
+      const agent = await newHostedAgent(endpoint, { model: name, ...settings })
       return { ...agent, requests: () => model.requests.filter(({ body }) => body.model === name) }
     },
   }
 }
 
-/** How often the model has spoken since the user did. */
+/** The number of the model's messages since the user's last one. */
 export function stepOf({ body: { messages } }: ModelServerRequest): number {
-  const asked = messages.findLastIndex(({ role }) => role === 'user')
-  return messages.slice(asked + 1).filter(({ role }) => role === 'assistant').length
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.slice(lastUser + 1).filter(({ role }) => role === 'assistant').length
 }
 
 export interface HostedRig extends Backends {
   readonly service: TestService
 }
 
-/** Backends and a service whose database refuses every transition that is not in `src/hosted/state.ts`. */
+/** Backends and a service whose database rejects every transition that is not in `src/hosted/state.ts`. */
 export async function startHostedRig(
   env: Record<string, string> = {},
   answer?: (call: ToolServerCall) => unknown,
@@ -69,17 +69,17 @@ export async function startHostedRig(
   return { ...backends, service }
 }
 
-/** A turn with calls; each is `[tool, arguments]`. The model's names for them are `a`, `b`, `c`, … */
+/** A turn with calls, each `[tool, arguments]`. Their ids are `a`, `b`, `c`, … */
 export function callTurn(...calls: readonly (readonly [name: string, input: unknown])[]): Turn {
   return {
     toolCalls: calls.map(([name, input], index) => ({ name, arguments: input, id: String.fromCharCode(97 + index) })),
   }
 }
 
-/** What the model was told of its calls, in their order. */
+/** The results of its calls that the model received, in order. */
 export function toldOf(request: ModelServerRequest | undefined): unknown[] {
-  const told = request?.body.messages.filter(({ role }) => role === 'tool') ?? []
-  return told.map(({ content }) => parsed(content))
+  const results = request?.body.messages.filter(({ role }) => role === 'tool') ?? []
+  return results.map(({ content }) => parsed(content))
 }
 
 function parsed(text: string | null): unknown {
@@ -94,12 +94,12 @@ export interface StoredEvent {
   readonly id: string
   readonly type: string
   readonly level: string
-  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect.
   readonly payload: any
 }
 
-/** Everything that a run has reported, the first first, once the last one is there. */
-export async function eventsOf({ api }: Place, runId: string, last: string): Promise<StoredEvent[]> {
+/** All events of a run in order, once the last one has arrived. */
+export async function eventsOf({ api }: Endpoint, runId: string, last: string): Promise<StoredEvent[]> {
   return eventually(async () => {
     const { data }: Answer = await api('GET', `/api/v1/runs/${runId}/events?limit=200`)
     const items: StoredEvent[] = data?.items ?? []

@@ -8,7 +8,7 @@ const MACHINES: readonly { table: string; column: string; next: Record<string, r
   { table: 'pauses', column: 'status', next: NEXT_PAUSE_STATUSES },
 ]
 
-/** From now on the database refuses every transition of a hosted run, a call or a pause that `state.ts` does not list. */
+/** Makes the database reject every transition of a hosted run, a call or a pause that `state.ts` does not list. */
 export async function enforceTransitions(databaseUrl: string): Promise<void> {
   const sql = connectPostgres(databaseUrl, { log: createLog('error'), max: 1 })
   for (const { table, column, next } of MACHINES) {

@@ -2,15 +2,15 @@ import type { Answer, CallOptions } from './api.ts'
 import { eventually } from './eventually.ts'
 import type { TestService } from './service.ts'
 
-/** Hosted agents, and readers of what their runs put out (docs/specification.md#hosted-agents). */
+/** Hosted agents, and readers of their runs' output (docs/specification.md#hosted-agents). */
 
-type Place = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
+type Endpoint = Pick<TestService, 'url' | 'workspaceKey' | 'api'>
 
 /** A frame of an output stream, its data parsed. */
 export interface OutputFrame {
   readonly id: string
   readonly event: string
-  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect.
   readonly data: any
 }
 
@@ -18,13 +18,13 @@ export interface HostedAgent {
   readonly agentId: string
   readonly agentKey: string
   invoke(body?: object, options?: CallOptions): Promise<Answer>
-  /** With `stream: true`; resolves as soon as the headers are there. */
+  /** With `stream: true`; resolves once the headers have arrived. */
   stream(body?: object, options?: StreamOptions): Promise<OutputReader>
 }
 
-/** A hosted agent of the model `m` with a key of its own. @throws Error with the answer when its settings are refused */
-export async function newHostedAgent(place: Place, settings: object = {}): Promise<HostedAgent> {
-  const made = await place.api('POST', '/api/v1/agents', {
+/** A hosted agent of the model `m` with its own key. @throws Error with the response if its settings are rejected */
+export async function newHostedAgent(endpoint: Endpoint, settings: object = {}): Promise<HostedAgent> {
+  const made = await endpoint.api('POST', '/api/v1/agents', {
     name: 'a hosted agent',
     runtime_type: 'hosted',
     model: 'm',
@@ -33,21 +33,21 @@ export async function newHostedAgent(place: Place, settings: object = {}): Promi
   })
   if (made.status !== 200) throw new Error(made.text)
   const agentId: string = made.data.agent_id
-  const agentKey: string = (await place.api('POST', `/api/v1/agents/${agentId}/keys`, {})).data.key
+  const agentKey: string = (await endpoint.api('POST', `/api/v1/agents/${agentId}/keys`, {})).data.key
   const path = `/api/v1/agents/${agentId}/invoke`
   return {
     agentId,
     agentKey,
-    invoke: (body = {}, options) => place.api('POST', path, body, options),
+    invoke: (body = {}, options) => endpoint.api('POST', path, body, options),
     stream: (body = {}, options) =>
-      OutputReader.open(place, path, { ...options, method: 'POST', body: { ...body, stream: true } }),
+      OutputReader.open(endpoint, path, { ...options, method: 'POST', body: { ...body, stream: true } }),
   }
 }
 
-/** Waits until a run is in one of these states. @returns its record */
-export async function untilStatus(place: Pick<Place, 'api'>, runId: string, ...statuses: readonly string[]) {
+/** Waits until a run has one of these statuses. @returns its record */
+export async function untilStatus(endpoint: Pick<Endpoint, 'api'>, runId: string, ...statuses: readonly string[]) {
   return eventually(async () => {
-    const { data } = await place.api('GET', `/api/v1/runs/${runId}`)
+    const { data } = await endpoint.api('GET', `/api/v1/runs/${runId}`)
     return statuses.includes(data?.status) && data
   })
 }
@@ -59,14 +59,14 @@ export interface StreamOptions extends Pick<CallOptions, 'key' | 'headers'> {
   readonly after?: string
 }
 
-/** An output stream and all that it has been told. */
+/** An output stream and everything it received. */
 export class OutputReader {
   readonly frames: OutputFrame[] = []
   /** Comments, which keep the connection alive. */
   readonly comments: string[] = []
   /** `clean` when the service ended it, `cut` when the connection broke. */
   ended: 'clean' | 'cut' | undefined
-  /** An answer that is no stream, or why there is no more. */
+  /** A response that is not a stream, or the error that ended it. */
   text = ''
 
   private constructor(
@@ -74,11 +74,11 @@ export class OutputReader {
     private readonly aborting: AbortController,
   ) {}
 
-  /** Opens the stream behind an address of the service; with the workspace key unless told otherwise. */
-  static async open(place: Omit<Place, 'api'>, path: string, options: StreamOptions = {}): Promise<OutputReader> {
-    const { method = 'GET', key = place.workspaceKey, headers, body, after } = options
+  /** Opens the stream at a path of the service, with the workspace key by default. */
+  static async open(endpoint: Omit<Endpoint, 'api'>, path: string, options: StreamOptions = {}): Promise<OutputReader> {
+    const { method = 'GET', key = endpoint.workspaceKey, headers, body, after } = options
     const aborting = new AbortController()
-    const response = await fetch(place.url + path, {
+    const response = await fetch(endpoint.url + path, {
       method,
       headers: {
         ...(key !== null && { authorization: `Bearer ${key}` }),
@@ -94,16 +94,16 @@ export class OutputReader {
     return reader
   }
 
-  /** What a run puts out. */
-  static ofRun(place: Omit<Place, 'api'>, runId: string, options: StreamOptions = {}): Promise<OutputReader> {
-    return OutputReader.open(place, `/api/v1/runs/${runId}/output-stream`, options)
+  /** Opens the output of a run. */
+  static ofRun(endpoint: Omit<Endpoint, 'api'>, runId: string, options: StreamOptions = {}): Promise<OutputReader> {
+    return OutputReader.open(endpoint, `/api/v1/runs/${runId}/output-stream`, options)
   }
 
   get status(): number {
     return this.response.status
   }
 
-  /** Of the run, as soon as a frame tells it. */
+  /** The run id, once a frame contains it. */
   async runId(): Promise<string> {
     await this.until(() => this.frames.length > 0)
     return this.frames[0]!.data.run_id
@@ -113,14 +113,14 @@ export class OutputReader {
     return this.frames.filter((frame) => frame.event === event)
   }
 
-  /** The text as a client shows it: a chunk with a smaller offset takes back what was said from there on. */
+  /** The text as a client displays it: a chunk with a smaller offset replaces everything from there on. */
   said(step = 1): string {
     return this.of('chunk')
       .filter(({ data }) => data.step === step)
       .reduce((text, { data }) => text.slice(0, data.offset) + data.delta, '')
   }
 
-  /** Waits for a condition on what it has been told. @throws Error when the stream ends before */
+  /** Waits for a condition on the received frames. @throws Error if the stream ends first */
   async until(check: () => boolean): Promise<void> {
     await eventually(() => check() || this.ended !== undefined, { intervalMs: 1 })
     if (!check()) throw new Error(`ended (${this.ended}) before: ${check}; ${this.text}`)
@@ -133,7 +133,7 @@ export class OutputReader {
     return this.frames
   }
 
-  /** Goes away, as clients do. */
+  /** Disconnects. */
   close(): void {
     this.aborting.abort()
   }
@@ -160,7 +160,7 @@ export class OutputReader {
     if (block.startsWith(':')) this.comments.push(block.slice(1).trim())
     else {
       const [, id, event, data] = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(block) ?? []
-      if (id === undefined) throw new Error(`no frame of an output stream: ${JSON.stringify(block)}`)
+      if (id === undefined) throw new Error(`not a frame of an output stream: ${JSON.stringify(block)}`)
       this.frames.push({ id, event: event!, data: JSON.parse(data!) })
     }
   }

@@ -9,14 +9,14 @@ import { RateLimiter, type RateLimiterOptions } from '../../src/http/rate-limit.
 import { Body, FreeForm, Int, Nullable, PageQuery, Text, TimestampIn, Uuid } from '../../src/http/schema.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
 import { createLog } from '../../src/log.ts'
-import { PATIENCE_MS } from './eventually.ts'
+import { CONDITION_TIMEOUT_MS } from './eventually.ts'
 import { atEnd } from './teardown.ts'
 
 export interface HttpAppOptions extends Partial<BodyReaderOptions>, Partial<Omit<EnvelopeDeps, 'log' | 'limits'>> {
   readonly idempotency?: Idempotency
   readonly rateLimits?: RateLimits
   readonly limiter?: RateLimiterOptions
-  /** Carries out `POST /things`. */
+  /** Handles `POST /things`. */
   readonly onThing?: (context: { name: string; id: string }) => unknown
 }
 
@@ -47,7 +47,7 @@ const Thing = Body({
 })
 
 /**
- * The HTTP core with routes of every kind on it, listening on a port of its own: for tests of what every route has in
+ * The HTTP core with routes of every kind, listening on its own port: for tests of what all routes have in
  * common, over real sockets. Stopped after the last test.
  */
 export function startHttpApp(options: HttpAppOptions = {}): HttpApp {
@@ -107,7 +107,7 @@ function routes(options: HttpAppOptions, reader: ReturnType<typeof bodyReader>) 
     })
 }
 
-/** A request of `POST` with JSON, or whatever else `init` says. */
+/** A `POST` request with JSON, text or bytes. */
 export function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
   return fetch(url, {
@@ -117,11 +117,11 @@ export function post(url: string, body: unknown, headers: Record<string, string>
   })
 }
 
-/** The error of an answer, after making sure that it is the envelope and nothing else. */
+/** The error of a response, after checking that the body is the envelope only. */
 export async function errorOf(response: Response): Promise<{ status: number; code: string; message: string }> {
   const body = (await response.json()) as { data: null; error: { code: string; message: string } }
   if (Object.keys(body).join() !== 'data,error' || body.data !== null)
-    throw new Error(`no envelope: ${JSON.stringify(body)}`)
+    throw new Error(`not the envelope: ${JSON.stringify(body)}`)
   return { status: response.status, ...body.error }
 }
 
@@ -132,7 +132,7 @@ export interface Conversation {
 }
 
 /**
- * Writes to a socket as no HTTP client would, and listens until the server closes it or `isEnough` is content.
+ * Writes to a socket in ways no HTTP client would, and reads until the server closes it or `isEnough` returns true.
  * Numbers among `parts` are pauses in milliseconds.
  */
 export function converse(
@@ -150,13 +150,17 @@ export function converse(
     }
     const timer = setTimeout(() => {
       socket.destroy()
-      reject(new Error(`neither closed nor enough after ${PATIENCE_MS} ms: ${JSON.stringify(text.slice(0, 500))}`))
-    }, PATIENCE_MS)
+      reject(
+        new Error(
+          `neither closed nor complete after ${CONDITION_TIMEOUT_MS} ms: ${JSON.stringify(text.slice(0, 500))}`,
+        ),
+      )
+    }, CONDITION_TIMEOUT_MS)
     socket.on('data', (data) => {
       text += data.toString('latin1')
       if (isEnough(text)) end(false)
     })
-    // Writing to a connection that was closed is part of some tests; what counts is what was received before.
+    // Some tests write to a closed connection; only what was received before counts.
     socket.on('error', () => {})
     socket.on('close', () => end(true))
     socket.on('connect', async () => {

@@ -1,4 +1,4 @@
-/** Runs `task` on every item, some at a time, in any order. Rejects with the first failure. */
+/** Runs `task` on every item, a limited number concurrently. Rejects with the first failure. */
 export async function inParallel<T>(
   items: readonly T[],
   task: (item: T) => Promise<unknown>,

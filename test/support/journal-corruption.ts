@@ -20,12 +20,12 @@ const PAGE_BYTES = 4096
 const ROUNDS_PER_BASE = 100
 
 /**
- * Damages a journal's files in random ways and opens it, again and again. Every acknowledged frame whose bytes are intact
- * must be read back as it was, nothing else may be, positions must go on right after the last one, and the gaps must be
- * exactly what is missing.
+ * Repeatedly damages a journal's files in random ways and opens it. Every acknowledged frame whose bytes are intact
+ * must be read back unchanged, nothing else may be, positions must continue right after the last one, and the gaps must
+ * be exactly the missing frames.
  */
 export async function corruptJournals(random: Random, rounds: number): Promise<void> {
-  // In memory where there is such a place: the disk would take ten times as long.
+  // In memory if possible: the disk would take ten times as long.
   const parent = fs.mkdtempSync(join(fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'journal-corruption-'))
   try {
     let base = await buildBase(join(parent, 'base0'), random)
@@ -54,7 +54,7 @@ interface Base {
 interface BaseFrame {
   readonly file: string
   readonly at: number
-  /** Head and block; what is padding does not matter. */
+  /** Header and block; padding does not matter. */
   readonly bytes: Buffer
   readonly rows: number
   readonly text: string
@@ -65,7 +65,7 @@ function open(dir: string): Promise<LocalJournal> {
   return openLocalJournal({ dir, ...sizes, clock: systemClock, log: createLog('silent') })
 }
 
-/** A journal of some segments, with commits of several kinds and sizes, and rows that a forger has chosen. */
+/** A journal of several segments, with commits of several kinds and sizes, and rows with forged frames. */
 async function buildBase(dir: string, random: Random): Promise<Base> {
   const journal = await open(dir)
   for (let commit = 0; commit < 30; commit++) {
@@ -82,7 +82,7 @@ async function buildBase(dir: string, random: Random): Promise<Base> {
   return { dir, endSeq: journal.endSeq, frames: framesOf(dir) }
 }
 
-/** One call a run, so that the ids of neighbouring rows make up the bytes of a frame. */
+/** One call per run, so that the ids of adjacent rows form the bytes of a frame. */
 function forgery(journal: LocalJournal, random: Random): Promise<unknown>[] {
   const firstSeq = random.pick([journal.endSeq + 1, journal.endSeq + 2, 1_000_000])
   const seal = new FrameSeal(Buffer.alloc(32), journal.epoch, firstSeq)
@@ -117,7 +117,7 @@ function textOf({ kind, firstSeq, rows, spans, receivedAt, block }: Frame): stri
   return JSON.stringify([kind, firstSeq, rows, spans, receivedAt, Bun.hash(block).toString()])
 }
 
-/** @returns what was done, for the message of a failure */
+/** @returns a description for the failure message */
 function corrupt(dir: string, random: Random): string[] {
   return Array.from({ length: random.int(1, 3) }, () => {
     const names = segmentNames(dir)
@@ -133,9 +133,9 @@ function corrupt(dir: string, random: Random): string[] {
 const DAMAGES: Record<string, (bytes: Buffer, random: Random) => [Buffer, string]> = {
   'flipped bits': (bytes, random) => {
     if (bytes.length === 0) return [bytes, 'nothing']
-    const places = Array.from({ length: random.int(1, 4) }, () => random.int(0, bytes.length - 1))
-    for (const at of places) bytes[at] ^= 1 << random.int(0, 7)
-    return [bytes, `at ${places}`]
+    const positions = Array.from({ length: random.int(1, 4) }, () => random.int(0, bytes.length - 1))
+    for (const at of positions) bytes[at] ^= 1 << random.int(0, 7)
+    return [bytes, `at ${positions}`]
   },
   truncation: (bytes, random) => {
     const at = random.bool() ? random.int(0, bytes.length) : page(random.int(0, bytes.length))
@@ -214,7 +214,7 @@ function gapsOf(journal: LocalJournal): [number, number][] {
   return journal.gaps.map(({ afterSeq, throughSeq }) => [afterSeq, throughSeq])
 }
 
-/** The stretches of positions that no frame holds. */
+/** The ranges of positions without a frame. */
 function missing({ frames }: Base, read: ReadonlyMap<number, string>): [number, number][] {
   const gaps: [number, number][] = []
   for (const [firstSeq, { rows }] of frames) {

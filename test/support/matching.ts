@@ -11,11 +11,11 @@ export interface MatchQuery {
   readonly workspaceId: string
   readonly filters: readonly Filter[]
   readonly slice?: TimeSlice
-  /** Told of each time that something is handed out, and how much. */
+  /** Called for each delivery, with its size. */
   readonly onHandOut?: (matches: number, throughSeq: number) => void
 }
 
-/** What feeds find in the frames for each of the filters. */
+/** The activities that feeds find in the frames for each of the filters. */
 export async function matchAll(frames: readonly Frame[], query: MatchQuery): Promise<Activity[][]> {
   const { epoch, afterSeq, workspaceId, filters, slice = new TimeSlice(), onHandOut } = query
   const channels = new Channels(filters.length)

@@ -11,15 +11,15 @@ import { createVault } from '../../src/secrets/vault.ts'
 import { freshDatabase } from './postgres.ts'
 import { temporaryDirectory } from './teardown.ts'
 
-/** What stands between an agent's definition of a tool and an MCP server, of the real parts; loopback is let through. */
+/** Everything between an agent's tool definition and an MCP server, with real components; loopback is allowed. */
 export interface McpAgent {
   readonly lists: McpLists
-  /** Set to make time pass for the lists. */
+  /** Set to advance the clock of the lists. */
   readonly clock: { now: () => number }
   readonly secrets: SecretStore
-  /** Ends what `list` has opened. */
+  /** Aborts everything that `list` has opened. */
   readonly life: AbortController
-  /** A workspace that can have secrets. @returns its id */
+  /** Adds a workspace that can have secrets. @returns its id */
   addWorkspace(): Promise<string>
   list(server: { url: string }, more?: Partial<McpTool>, options?: ListOptions): Promise<CallableTool[]>
 }
@@ -82,6 +82,6 @@ export function callContext(signal: AbortSignal = new AbortController().signal):
 /** @throws Error if the tool is not among them */
 export function named(tools: readonly CallableTool[], name: string): CallableTool {
   const found = tools.find((tool) => tool.name === name)
-  if (found === undefined) throw new Error(`no tool is called ${name}`)
+  if (found === undefined) throw new Error(`there is no tool ${name}`)
   return found
 }

@@ -13,32 +13,32 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { atEnd } from './teardown.ts'
 
-/** What a tool of the server is given. */
+/** The input of a tool of the server. */
 export interface McpCall {
   readonly name: string
   readonly input: Record<string, unknown>
   readonly meta: Record<string, unknown>
-  /** Aborts when the client takes the call back. */
+  /** Aborts when the client cancels the call. */
   readonly signal: AbortSignal
-  /** Asks the client for something, in the stream of the answer. */
+  /** Sends the client a request in the response stream. */
   readonly ask: (method: 'sampling/createMessage' | 'roots/list' | 'ping') => Promise<unknown>
   readonly progress: (done: number) => Promise<void>
-  /** Breaks the stream of the answer; a client can resume it, where the server numbers what it sends. */
+  /** Breaks the response stream; a client can resume it if the server numbers its events. */
   readonly breakStream: () => void
 }
 
 export interface McpServerOptions {
   tools: readonly Tool[]
   call?: (call: McpCall) => Promise<CallToolResult> | CallToolResult
-  /** Tools a page. Default: all. */
+  /** Tools per page. Default: all. */
   pageSize?: number
-  /** Plain JSON answers in place of streams. */
+  /** Plain JSON responses instead of streams. */
   isJson?: boolean
-  /** No sessions: each request stands alone. */
+  /** No sessions: each request is independent. */
   isStateless?: boolean
-  /** Numbers what is sent and keeps it, so that a stream can be resumed. */
+  /** Numbers and stores events, so that a stream can be resumed. */
   isResumable?: boolean
-  /** A say before the server: a response stands, undefined lets the request through. `method` is that of JSON-RPC. */
+  /** Called before the server: a response is sent, undefined lets the request through. `method` is the JSON-RPC method. */
   intercept?: (method: string | undefined, request: Request) => Promise<Response | undefined> | Response | undefined
 }
 
@@ -46,22 +46,22 @@ interface Seen {
   readonly http: string
   readonly method: string | undefined
   readonly headers: Headers
-  /** The body as it came over the wire. */
+  /** The body as received. */
   readonly text: string
 }
 
-/** A real MCP server, of the SDK's, over streamable HTTP; everything it is asked is noted. */
+/** A real MCP server from the SDK over streamable HTTP that records all requests. */
 export interface TestMcpServer {
   readonly url: string
   readonly options: McpServerOptions
   readonly seen: readonly Seen[]
-  /** How often a method of JSON-RPC came in. */
+  /** The number of requests with this JSON-RPC method. */
   count(method: string): number
-  /** Ids of the sessions that are open. */
+  /** Ids of the open sessions. */
   readonly sessions: ReadonlySet<string>
-  /** Requests that are being answered, streams included. */
+  /** Requests in flight, streams included. */
   open(): number
-  /** As a restart: no session is known any more. */
+  /** Forgets all sessions, like a restart. */
   forgetSessions(): void
 }
 

@@ -6,30 +6,30 @@ import { atEnd, shared } from './teardown.ts'
 export interface FreshDatabase {
   /** For `connectPostgres` or a service's `DATABASE_URL`. */
   readonly url: string
-  /** A small pool on it, as the service's own. */
+  /** A small pool on it, like the service's own. */
   readonly sql: Sql
 }
 
 const log = createLog('error')
-/** The embedded server goes as a whole; on another one we clear up after us. */
-const isForeign = process.env.DATABASE_URL !== undefined
+/** An embedded server is deleted as a whole; on an external one the databases are dropped. */
+const isExternal = process.env.DATABASE_URL !== undefined
 
 /**
- * A database of its own for one test or one file, migrated and empty, in some milliseconds: a copy of a template. On the
- * Postgres that the processes of this test run share, else on that of `DATABASE_URL`, else on an embedded one of this process.
+ * Its own database for one test or one file, migrated and empty, within some milliseconds: a copy of a template. On the
+ * Postgres that the processes of this test run share, or that of `DATABASE_URL`, or an embedded one of this process.
  */
 export async function freshDatabase(): Promise<FreshDatabase> {
   const { admin, template } = await sharedServer()
   return onNewDatabase(admin, `template ${template}`)
 }
 
-/** The same without migrations: for tests of the migrations themselves. */
+/** The same without migrations, for tests of the migrations themselves. */
 export async function emptyDatabase(): Promise<FreshDatabase> {
   const { admin } = await sharedServer()
   return onNewDatabase(admin, '')
 }
 
-/** A copy of a database, as a backup of it would be. Nobody may be connected to it at the moment. */
+/** A copy of a database, like a backup of it. There must be no connection to it. */
 export async function copyDatabase(url: string): Promise<string> {
   const { admin } = await sharedServer()
   const copy = await onNewDatabase(admin, `template ${new URL(url).pathname.slice(1)}`)
@@ -48,7 +48,7 @@ async function onNewDatabase(admin: Server, clause: string): Promise<FreshDataba
   const sql = connectPostgres(url, { log, max: 4 })
   atEnd(async () => {
     await sql.end({ timeout: 1 })
-    if (isForeign) await admin.sql.unsafe(`drop database if exists ${name} with (force)`)
+    if (isExternal) await admin.sql.unsafe(`drop database if exists ${name} with (force)`)
   })
   return { url, sql }
 }
@@ -57,7 +57,7 @@ const sharedServer = shared(connectServer)
 
 async function connectServer(): Promise<{ admin: Server; template: string }> {
   const template = new URL(process.env[SHARED_POSTGRES] ?? (await startPostgresTemplate()))
-  // Whoever is connected to a database keeps others from copying it.
+  // A database cannot be copied while anything is connected to it.
   const url = process.env.DATABASE_URL ?? withDatabase(template.href, 'postgres')
   const sql = connectPostgres(url, { log, max: 4 })
   atEnd(() => sql.end({ timeout: 1 }))

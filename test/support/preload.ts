@@ -1,5 +1,5 @@
 import { afterAll } from 'bun:test'
 import { endAll } from './teardown.ts'
 
-// What tests have started ends with the last test file; with `--parallel`, with each file.
+// Everything that tests started ends after the last test file; with `--parallel`, after each file.
 afterAll(endAll, 120_000)

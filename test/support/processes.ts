@@ -5,7 +5,7 @@ export interface Process {
   readonly command: string
 }
 
-/** The children of a process, their children not included. */
+/** The direct children of a process. */
 export function childrenOf(pid: number): Process[] {
   const { stdout } = spawnSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
   return stdout

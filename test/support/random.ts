@@ -1,7 +1,7 @@
 import { createRandom } from '../../src/demo/random.ts'
 import { createLog } from '../../src/log.ts'
 
-/** Random choices that can be made again: the seed is printed, and taken from the environment variable SEED. */
+/** Reproducible random choices: the seed is printed, and read from the environment variable SEED. */
 export interface Random {
   readonly seed: number
   /** In [0, 1). */
@@ -13,7 +13,7 @@ export interface Random {
   bytes(length: number): Uint8Array
 }
 
-/** `name` says whose seed is printed. */
+/** `name` is printed with the seed. */
 export function seededRandom(
   name: string,
   seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32)),

@@ -1,19 +1,19 @@
 import { connect, type Socket } from 'bun'
 
 /*
- * Feeds as their clients' sockets see them. These clients do what no library lets a test do: stop reading, so that the
- * service's queue fills up, and vanish in the middle of anything.
+ * Feeds on raw sockets. These clients do what no library lets a test do: stop reading, so that the
+ * service's queue fills up, and disconnect at any moment.
  */
 
-/** Who opens a feed, and where. */
+/** The address of the service, and the credentials. */
 export interface FeedAddress {
-  /** Of the service: `http://host:port`, or `unix:path`. */
+  /** The service's URL: `http://host:port`, or `unix:path`. */
   readonly url: string
-  /** As `Name: value`; a key, for instance. */
+  /** As `Name: value`, for example a key. */
   readonly headers: readonly string[]
 }
 
-/** One frame of an event stream; comments are left out. */
+/** One frame of an event stream; comments are skipped. */
 export interface StreamFrame {
   readonly id: string
   readonly event: string
@@ -22,10 +22,10 @@ export interface StreamFrame {
 
 /** A connection, once the service has answered its request. */
 export interface RawFeed {
-  /** Reads no more, until {@link resume}: what comes is the kernel's, then the service's to keep. */
+  /** Stops reading until {@link resume}: data fills the kernel's buffers, then the service's. */
   pause(): void
   resume(): void
-  /** Is gone without a word. */
+  /** Disconnects without notice. */
   destroy(): void
   readonly isClosed: boolean
 }
@@ -33,11 +33,11 @@ export interface RawFeed {
 export interface RawWebSocket extends RawFeed {
   /** Sends a message of up to 64 KiB. */
   send(message: object): void
-  /** Of the close frame; undefined for as long as there is none. */
+  /** The code of the close frame; undefined until there is one. */
   readonly closeCode: number | undefined
 }
 
-/** @throws Error when the answer is not 101 */
+/** @throws Error if the status is not 101 */
 export async function openWebSocket(
   { url, headers }: FeedAddress,
   path: string,
@@ -60,7 +60,7 @@ export async function openWebSocket(
   }
 }
 
-/** @throws Error when the answer is not 200 */
+/** @throws Error if the status is not 200 */
 export async function openEventStream(
   { url, headers }: FeedAddress,
   path: string,
@@ -78,9 +78,9 @@ const UPGRADE = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ]
 
-/** What makes sense of the bytes of a connection. Takes what it can off the front and says how much that was. */
+/** Parses the bytes of a connection. `take` consumes what it can from the front and returns the number of bytes. */
 interface Reader {
-  /** Looked at only once there are so many bytes. */
+  /** Called only once there are this many bytes. */
   readonly needs: number
   take(bytes: Buffer): number
 }
@@ -172,7 +172,7 @@ class Connection implements RawFeed {
   }
 }
 
-/** Messages of a WebSocket server: neither masked nor in fragments. */
+/** Messages of a WebSocket server: neither masked nor fragmented. */
 class MessageReader implements Reader {
   needs = 2
   closeCode: number | undefined
@@ -202,14 +202,14 @@ class MessageReader implements Reader {
 const TEXT = 1
 const CLOSE = 8
 
-/** A text frame of a client: masked, with zeros. */
+/** A text frame of a client, masked with zeros. */
 function textFrame(text: string): Buffer {
   const length = Buffer.byteLength(text)
   const head = length < 126 ? [0x81, 0x80 | length] : [0x81, 0xfe, length >> 8, length & 0xff]
   return Buffer.concat([Buffer.from([...head, 0, 0, 0, 0]), Buffer.from(text)])
 }
 
-/** A body in chunks. What is in them goes on as it comes. */
+/** A chunked body. Passes on the content of each chunk as it arrives. */
 class ChunkReader implements Reader {
   needs = 1
 

@@ -1,7 +1,7 @@
 import type { RunRef } from '../../src/events/schema.ts'
 import type { RunRow, TaskRow } from '../../src/journal/rows.ts'
 
-/** A change of a run, as the outbox gives it to the journal. */
+/** A change of a run, as the outbox relays it to the journal. */
 export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<RunRow> = {}): RunRow {
   return {
     workspace_id: workspaceId,
@@ -35,7 +35,7 @@ export function runRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<
   }
 }
 
-/** A change of a new task, as the outbox gives it to the journal. */
+/** A change of a new task, as the outbox relays it to the journal. */
 export function taskRow({ workspaceId, agentId, runId }: RunRef, fields: Partial<TaskRow> = {}): TaskRow {
   return {
     workspace_id: workspaceId,

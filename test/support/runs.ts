@@ -8,7 +8,7 @@ import { RunStore } from '../../src/runs/store.ts'
 import { TaskStore } from '../../src/tasks/store.ts'
 import { LIMITS } from './events.ts'
 
-/** A workspace with one external agent, and the caller that its key stands for. */
+/** A workspace with one external agent, and the caller of its key. */
 export async function newCaller(sql: Sql): Promise<Caller & { agentId: string }> {
   const workspaceId = crypto.randomUUID()
   const agentId = crypto.randomUUID()
@@ -20,7 +20,7 @@ export async function newCaller(sql: Sql): Promise<Caller & { agentId: string }>
   return { keyId: crypto.randomUUID(), type: 'agent', workspaceId, agentId }
 }
 
-/** The stores of runs and tasks, as one process has them. */
+/** The stores of runs and tasks, as in one process. */
 export function storesOn(sql: Sql, onChange: () => void = () => {}) {
   const directory = createRunDirectory({ sql })
   const deps = {
@@ -34,10 +34,10 @@ export function storesOn(sql: Sql, onChange: () => void = () => {}) {
   return { directory, runs: new RunStore(deps), tasks: new TaskStore(deps) }
 }
 
-/** What a journal has been given from the outbox, in order. */
+/** A row that the journal got from the outbox. */
 export type Change = { readonly kind: 'run'; readonly row: RunRow } | { readonly kind: 'task'; readonly row: TaskRow }
 
-/** The journal, noting in `changes` each row it has made durable; `afterAppend` runs before the caller hears of it. */
+/** A journal that records in `changes` each row it has made durable; `afterAppend` runs before the caller gets the result. */
 export function noting(
   journal: Journal,
   changes: Change[],

@@ -10,7 +10,7 @@ import { freshDatabase } from './postgres.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
-/** On a busy machine, queries that are not about time have time. */
+/** On a busy machine, queries in tests that are not about time limits get enough time. */
 const QUERY_SECONDS = '120'
 
 export interface TestService {
@@ -20,14 +20,14 @@ export interface TestService {
   readonly databaseUrl: string
   readonly clickhouseUrl: string
   readonly api: Api
-  /** Resolves when Postgres has gone back to an earlier state. */
+  /** Resolves when Postgres was restored to an earlier state. */
   readonly outdated: Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * The whole service in this process, on a port of its own, on a database of its own in each of the shared stores: some
- * 200 ms. Ended after the last test file at the latest.
+ * The whole service in this process, on its own port, with its own database in each of the shared stores: about
+ * 200 ms. Stopped after the last test file at the latest.
  *
  * @param env variables to set, as `config.ts` names them
  */
@@ -66,10 +66,10 @@ export interface SpawnedService {
   readonly workspaceKey: string
   readonly dataDir: string
   readonly api: Api
-  /** What it has printed so far. */
+  /** Everything it has printed so far. */
   output(): { readonly stdout: string; readonly stderr: string }
   kill(signal?: NodeJS.Signals): void
-  /** Resolves with the exit code; null when a signal ended it. */
+  /** Resolves with the exit code; null if a signal ended it. */
   readonly exited: Promise<number | null>
 }
 
@@ -77,9 +77,9 @@ const MAIN = join(import.meta.dir, '..', '..', 'src', 'main.ts')
 
 /**
  * The whole service as a real process, for tests that kill it. Its stores are the embedded ones in `DATA_DIR` unless
- * `env` says otherwise. Give the `DATA_DIR`, `PORT` and `BOOTSTRAP_WORKSPACE_KEY` of an earlier one to start it again.
+ * `env` says otherwise. Pass the `DATA_DIR`, `PORT` and `BOOTSTRAP_WORKSPACE_KEY` of an earlier one to restart it.
  *
- * @throws Error with what it printed, when it ends before it is ready
+ * @throws Error with its output if it exits before it is ready
  */
 export async function spawnService(
   env: Record<string, string> = {},
@@ -92,18 +92,18 @@ export async function spawnService(
   const url = await Promise.race([
     child.printed(/ready at (\S+)/),
     child.exited.then((code) => {
-      throw new Error(`the service ended with ${code} before it was ready:\n${child.output().stderr}`)
+      throw new Error(`the service exited with ${code} before it was ready:\n${child.output().stderr}`)
     }),
   ])
   return { ...child, url, workspaceKey, dataDir, api: createApi(url, workspaceKey) }
 }
 
 export interface RunOptions {
-  /** How many files the process may have open, `ulimit -n`. */
+  /** The limit of open files for the process, as with `ulimit -n`. */
   readonly openFiles?: number
 }
 
-/** Runs `main.ts` with these variables and no others of ours; for tests of starts that fail, too. */
+/** Runs `main.ts` with these variables only; also for tests of failing starts. */
 export function runMain(env: Record<string, string>, { openFiles }: RunOptions = {}) {
   const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
   const child = Bun.spawn([...limited, process.execPath, MAIN], {
@@ -136,7 +136,7 @@ export function runMain(env: Record<string, string>, { openFiles }: RunOptions =
       await read
       return child.exitCode
     }),
-    /** The first group of `pattern`, once standard output has it. */
+    /** The first group of `pattern`, once standard output matches. */
     async printed(pattern: RegExp): Promise<string> {
       for (;;) {
         const found = pattern.exec(printed.stdout)?.[1]
@@ -147,7 +147,7 @@ export function runMain(env: Record<string, string>, { openFiles }: RunOptions =
   }
 }
 
-/** A port that nothing used a moment ago. */
+/** A port that was free a moment ago. */
 export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
   listener.stop(true)

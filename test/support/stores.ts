@@ -9,8 +9,8 @@ import { migratePostgres } from '../../src/postgres/migrate.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
 /**
- * Where all test processes of one run find what they share, set by `test/main.ts`: in each store a database that is migrated
- * and empty, which tests copy.
+ * The variables with which `test/main.ts` tells all test processes of one run what they share: in each store a migrated,
+ * empty database, which tests copy.
  */
 export const SHARED_POSTGRES = 'TEST_POSTGRES_URL'
 export const SHARED_CLICKHOUSE = 'TEST_CLICKHOUSE_URL'
@@ -19,14 +19,14 @@ const log = createLog('error')
 
 /** @returns the URL of a database to copy, on the Postgres of `DATABASE_URL` or on an embedded one */
 export async function startPostgresTemplate(): Promise<string> {
-  const foreign = process.env.DATABASE_URL
-  const server = foreign ?? (await startTestPostgres())
+  const external = process.env.DATABASE_URL
+  const server = external ?? (await startTestPostgres())
   const name = newDatabaseName()
   const sql = connectPostgres(server, { log, max: 1 })
   await sql.unsafe(`create database ${name}`)
   atEnd(async () => {
-    // An embedded server goes as a whole.
-    if (foreign !== undefined) await sql.unsafe(`drop database if exists ${name} with (force)`)
+    // An embedded server is deleted as a whole.
+    if (external !== undefined) await sql.unsafe(`drop database if exists ${name} with (force)`)
     await sql.end({ timeout: 1 })
   })
   const url = new URL(server)
@@ -72,7 +72,7 @@ async function startTestClickHouse(): Promise<string> {
     log,
     logLevel: 'error',
     statementsPerKey: 100,
-    // Many files share this engine: none may cause its restart, not even on a busy machine.
+    // Many files share this engine: none may make it restart, not even on a busy machine.
     tenantStuckAfter: { busyMs: 60_000, latestMs: 60_000 },
   })
   atEnd(() => backend.stop())

@@ -2,16 +2,16 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What is still running or lying around on behalf of the tests of this process. */
+/** The cleanup functions for everything that the tests of this process started or created. */
 const pending: (() => Promise<unknown>)[] = []
 
-/** Has `end` called when all test files are done, the latest first. */
+/** Registers `end` to be called after all test files, in reverse order. */
 export function atEnd(end: () => Promise<unknown>): void {
   pending.push(end)
 }
 
 /**
- * What several tests of a file share: made when it is first asked for, and forgotten once everything has ended. With
+ * A value that several tests of a file share: created on first use, and dropped after everything has ended. With
  * `--parallel`, that is after each file.
  */
 export function shared<T>(make: () => T): () => T {
@@ -27,16 +27,16 @@ export function shared<T>(make: () => T): () => T {
   }
 }
 
-/** For the preloaded file only. One thing that cannot end does not keep the others from it. */
+/** Only for the preloaded file. One failing cleanup does not prevent the others. */
 export async function endAll(): Promise<void> {
   const failures: unknown[] = []
   for (let end = pending.pop(); end !== undefined; end = pending.pop()) {
     await end().catch((error: unknown) => failures.push(error))
   }
-  if (failures.length > 0) throw new AggregateError(failures, 'not everything that the tests started could be ended')
+  if (failures.length > 0) throw new AggregateError(failures, 'cleanup of the tests failed')
 }
 
-/** An empty directory that goes when all tests are done. Whoever Postgres runs as may pass through it. */
+/** An empty directory that is removed after all tests. The user of Postgres may traverse it. */
 export async function temporaryDirectory(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'agent-run-service-test-'))
   await chmod(path, 0o711)

@@ -1,34 +1,34 @@
 import { atEnd } from './teardown.ts'
 
-/** A call that reached the tool server. */
+/** A call that the tool server received. */
 export interface ToolServerCall {
-  /** Of the tool: the last part of its address. */
+  /** The tool's name: the last part of its URL. */
   readonly tool: string
   readonly key: string
-  // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect.
   readonly input: any
-  /** The arguments as they came over the wire. */
+  /** The arguments as received. */
   readonly text: string
-  /** It has been answered. */
+  /** Whether it has been answered. */
   isAnswered: boolean
 }
 
-/** What `http` tools call, over real HTTP. It keeps every call, and answers when and what the test says. */
+/** The server of `http` tools, over real HTTP. It records every call, and answers as the test says. */
 export interface ToolServer {
-  /** The first first. */
+  /** Oldest first. */
   readonly calls: readonly ToolServerCall[]
-  /** The definition of a tool that is called here, for the settings of an agent. */
+  /** The definition of a tool of this server, for the settings of an agent. */
   tool(name: string, settings?: object): object
-  /** Calls that the service gave up before they were answered. */
+  /** Calls that the service aborted before they were answered. */
   readonly aborted: number
   of(tool: string): readonly ToolServerCall[]
-  /** Calls as others would count them: those with the same Idempotency-Key are one. */
+  /** Distinct calls: those with the same Idempotency-Key count once. */
   effects(tool: string): number
 }
 
 const PARAMETERS = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] }
 
-/** @param answer the JSON that a call is answered with; a Response is sent as it is */
+/** @param answer returns the JSON response to a call; a Response is sent unchanged */
 export function startToolServer(
   answer: (call: ToolServerCall) => unknown = ({ input }) => ({ took: input }),
 ): ToolServer {
@@ -48,9 +48,9 @@ export function startToolServer(
       request.signal.addEventListener('abort', () => {
         if (!call.isAnswered) aborted += 1
       })
-      const said = await answer(call)
+      const reply = await answer(call)
       call.isAnswered = true
-      return said instanceof Response ? said : Response.json(said ?? null)
+      return reply instanceof Response ? reply : Response.json(reply ?? null)
     },
   })
   atEnd(() => server.stop(true))
