@@ -35,14 +35,14 @@ export interface AppParts extends OpenedJournal, Consumers, Indexes, Feeds {
   /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
   readonly isStopping: () => boolean
-  /** The address of the connection that a request came on. */
+  /** The remote address of a request's connection. */
   readonly peerOf: (request: Request) => string | undefined
 }
 
 /** The total limit of guesses of the operator token, as a multiple of the limit per address. */
 const OPERATOR_ADDRESSES = 10
 
-/** What the modules of the HTTP interface need, made of the started parts. */
+/** Creates the dependencies of the HTTP routes from the started parts. */
 export function appDeps(parts: AppParts): AppDeps {
   const { context, ring, journal, sink, directory, ids, secrets, hosted, onChange, erasure } = parts
   const { config, sql, columnar, clock, metrics, penalties } = context

@@ -77,7 +77,7 @@ export interface RateLimits {
 /** Failures that one address may have in a minute; 0 means unlimited. */
 export interface GuessingLimits {
   readonly operatorTokensPerMinute: number
-  /** Look-ups of keys that turn out not to exist. */
+  /** Lookups of keys that do not exist. */
   readonly unknownKeysPerMinute: number
 }
 

@@ -28,7 +28,7 @@ import type { Stores } from './stores.ts'
 import { clearRows } from './watermarks/columnar-marks.ts'
 import { Watermarks } from './watermarks/watermarks.ts'
 
-/** What all parts of the service share. */
+/** The configuration and resources that all parts of the service share. */
 export interface ServiceContext extends Stores {
   readonly config: Config
   readonly clock: Clock
@@ -38,7 +38,7 @@ export interface ServiceContext extends Stores {
   readonly loops: Loops
   readonly teardown: Teardown
   readonly dataDir: DataDir
-  /** Workspaces whose queries are refused for a while. */
+  /** Workspaces whose queries are refused temporarily. */
   readonly penalties: Penalties
 }
 
@@ -52,7 +52,7 @@ export interface OpenedJournal {
 /** How long a stop waits for the last rows to be loaded; the rest is loaded after the next start. */
 const LAST_LOAD_MS = 1_500
 
-/** Opens the journal. Its positions continue after all that any store has seen, so the stores are compared first. */
+/** Compares the stores, then opens the journal, whose positions continue after every position that a store has seen. */
 export async function openJournal(context: ServiceContext, intervalMs: number | undefined): Promise<OpenedJournal> {
   const { config, sql, columnar, clock, log, loops, metrics, progress, teardown } = context
   const { dataDir, journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = config
@@ -86,7 +86,7 @@ export async function openJournal(context: ServiceContext, intervalMs: number | 
 
 export type Consumers = Awaited<ReturnType<typeof startConsumers>>
 
-/** Starts what loads the journal into ClickHouse and counts it in Postgres, and what moves the outbox into it. */
+/** Starts the sink and the run statistics, which consume the journal, and the outbox relay, which appends to it. */
 export async function startConsumers(context: ServiceContext, { dir, journal }: OpenedJournal) {
   const { sql, columnar, log, loops, metrics, teardown } = context
   const sink = await startSink({
@@ -106,14 +106,14 @@ export async function startConsumers(context: ServiceContext, { dir, journal }: 
   return { sink, statistics, relay }
 }
 
-/** What memory holds of the stores. */
+/** Indexes in memory of what the stores hold. */
 export interface Indexes {
   readonly directory: RunDirectory
   readonly ids: EventIdIndex
   readonly retentionWatermarks: RetentionWatermarks
 }
 
-/** Creates the indexes of runs and event ids, and starts comparing the stores: one that goes back makes them outdated. */
+/** Creates the indexes and starts the comparison of the stores: a store that goes back makes indexes outdated. */
 export async function startIndexes(
   { sql, columnar, teardown }: ServiceContext,
   { journal, watermarks }: OpenedJournal,
@@ -133,7 +133,7 @@ export async function startIndexes(
 
 export type Feeds = ReturnType<typeof startFeeds>
 
-/** Starts what delivers the journal to open feeds. */
+/** Starts the hub, which delivers the journal to open feeds. */
 export function startFeeds(
   { config, columnar, log, loops, teardown }: ServiceContext,
   { journal }: OpenedJournal,

@@ -157,7 +157,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   }
 }
 
-/** Takes the data directory and starts the stores. */
+/** Locks the data directory and starts the stores. */
 async function openContext(config: Config, options: ServiceOptions, teardown: Teardown): Promise<ServiceContext> {
   const { log, progress, clock = systemClock } = options
   const metrics = createServiceMetrics()
@@ -196,7 +196,7 @@ async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
   return ring
 }
 
-/** Starts the loops that end stale runs, and delete what has expired or is to be erased. */
+/** Starts the loops that end stale runs, delete expired keys and tokens, and erase workspaces. */
 async function startMaintenance(
   context: ServiceContext,
   { journal }: OpenedJournal,
@@ -213,7 +213,7 @@ async function startMaintenance(
   const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
   teardown.add('sweep of idempotency keys and feed tokens', endSweep)
   const erasure = startErasure({ sql, ring, journal, relay, sink, statistics, columnar, instanceId, clock, log, loops })
-  teardown.add('erasing', () => erasure.stop())
+  teardown.add('erasure', () => erasure.stop())
   return { retentionClock, erasure }
 }
 
@@ -248,7 +248,7 @@ function startHostedRuns(context: ServiceContext, { ring, feeds, secrets, onChan
   return hosted
 }
 
-/** Lets the backup command hold the stores, if both are the embedded ones. */
+/** Accepts requests of the backup command, if both stores are embedded. */
 function allowBackups(context: ServiceContext, { journal }: OpenedJournal, { sink }: Consumers): void {
   const { config, postgresUrl, columnar, log, teardown } = context
   if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined) return
