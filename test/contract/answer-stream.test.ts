@@ -7,7 +7,7 @@ import {
   createColumnarClient,
   type StreamOptions,
 } from '../../src/columnar/client.ts'
-import { freshColumnarDatabase, underWay } from '../support/columnar.ts'
+import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
@@ -202,7 +202,7 @@ async function takeAll(sql: string, format: string, options?: Partial<StreamOpti
 }
 
 async function running(word: string): Promise<number> {
-  return underWay(client, `%${word}%`)
+  return runningStatements(client, `%${word}%`)
 }
 
 async function failure(promise: Promise<unknown>): Promise<unknown> {

@@ -15,7 +15,7 @@ import { migrateClickHouse } from '../../src/columnar/migrate.ts'
 import { blockHead, columnHead } from '../../src/columnar/native.ts'
 import { TENANT_WORKLOAD } from '../../src/columnar/protocol.ts'
 import { createLog } from '../../src/log.ts'
-import { underWay } from '../support/columnar.ts'
+import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
@@ -328,7 +328,7 @@ function contract(open: () => Promise<ColumnarBackend>) {
     const abort = new AbortController()
     const sql = 'select sum(sipHash64(number)) from numbers(100000000000)'
     const query = client.query(sql, { signal: abort.signal })
-    const running = () => underWay(client, 'select sum(sipHash64(number)) from numbers(1%')
+    const running = () => runningStatements(client, 'select sum(sipHash64(number)) from numbers(1%')
     await eventually(async () => (await running()) === 1)
     abort.abort(new Error('gone'))
     expect(await failure(query)).toMatchObject({ message: 'gone' })

@@ -170,9 +170,9 @@ describe('the timeout', () => {
     const names = { 'two.test': ['127.0.0.2', '127.0.0.1'] }
     const served = await at(`${OK}content-length: 2\r\n\r\nhi`)
     expect(await (await egressOf('two.test', names).fetch(`http://two.test:${served.port}/`)).text()).toBe('hi')
-    const nobody = await errorOf(() => egressOf('two.test', names).fetch('http://two.test:1/'))
+    const unreachable = await errorOf(() => egressOf('two.test', names).fetch('http://two.test:1/'))
     // The message does not reveal the addresses of the name.
-    expect(nobody.message).toBe('two.test refuses connections')
+    expect(unreachable.message).toBe('two.test refuses connections')
   })
 })
 

@@ -19,7 +19,7 @@ export const POINTS = [
   'child asked',
   'child answered',
   'child done',
-  'turn begun',
+  'turn started',
   'turn done',
   'approval seen',
   'approve sent',
@@ -97,7 +97,7 @@ export function createWorld(random: Random, reached: Reached): World {
     ]
     const parent = await backends.agent(service, script(asWorker, delegate), { tools: [ask, ...tools] })
     const talk = (tag: string) => [callTurn(['fetch', { n: 6, tag }]), { text: `${KINDS.talker.output} ${tag}` }]
-    const asTalker = ['turn begun', 'model answered', 'turn done'] as const
+    const asTalker = ['turn started', 'model answered', 'turn done'] as const
     const talker = await backends.agent(service, script(asTalker, talk), { tools })
     return { worker, parent, talker }
   }

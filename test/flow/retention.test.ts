@@ -127,7 +127,7 @@ test('events beyond EVENT_RETENTION_DAYS are deleted from SQL and the journal; r
     await socket.until(() => socket.items(id).length >= 3)
     expect(numbersOf(socket.items(id))).toEqual([10, 11, 12])
   }
-  expect(socket.said('gap')).toHaveLength(1)
+  expect(socket.messagesOf('gap')).toHaveLength(1)
   const stream = await LiveStream.open(service, `/api/v1/stream?kind=event&after=${first.lastSeq}`)
   await stream.until(() => stream.items.length >= 3)
   expect(stream.frames.filter(({ event }) => event === 'gap')).toEqual([
@@ -184,7 +184,7 @@ test("a workspace's shorter retention deletes its events only, and only its feed
     expect(recovered).toBe(gaps === 0)
     await socket.until(() => socket.items('f').length >= numbers.length)
     expect(numbersOf(socket.items('f'))).toEqual([...numbers])
-    expect(socket.said('gap')).toHaveLength(gaps)
+    expect(socket.messagesOf('gap')).toHaveLength(gaps)
     await socket.close()
   }
 

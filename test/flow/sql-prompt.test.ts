@@ -5,7 +5,7 @@ import { remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { newAgent } from '../support/api.ts'
-import { underWay } from '../support/columnar.ts'
+import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
@@ -409,7 +409,7 @@ describe('the prompt', () => {
 
   /** The number of endless queries in the engine. */
   async function running(): Promise<number> {
-    return underWay(engine, '%numbers(100000000007)%')
+    return runningStatements(engine, '%numbers(100000000007)%')
   }
 })
 

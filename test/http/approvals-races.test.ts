@@ -4,7 +4,7 @@ import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { LiveStream } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
-import { type Backends, callTurn, eventsOf, startBackends, toldOf } from '../support/hosted-rig.ts'
+import { type Backends, callTurn, eventsOf, startBackends, toolResultsOf } from '../support/hosted-rig.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 import type { ToolServerCall } from '../support/tool-server.ts'
@@ -84,7 +84,7 @@ test('a decision made while other calls of the same model turn are running takes
   const { status, data } = await deciding
   expect([status, data.output]).toEqual([200, { text: 'both' }])
   expect(backends.tools.of('pay').slice(paid)).toMatchObject([{ input: { n: 5 } }])
-  expect(toldOf(agent.requests().at(-1))).toEqual([{ slowly: { n: 1 } }, { took: { n: 5 } }])
+  expect(toolResultsOf(agent.requests().at(-1))).toEqual([{ slowly: { n: 1 } }, { took: { n: 5 } }])
   const types = (await eventsOf(service, run, 'run.completed')).map(({ type }) => type)
   expect(types).not.toContain('run.paused')
 })
@@ -242,7 +242,7 @@ test('pauses survive a restart, with the inputs shown and the decisions made so 
   expect([answer.status, answer.data.output]).toEqual([200, { text: 'kept' }])
   expect(backends.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 2 } }])
   expect(agent.requests()).toHaveLength(2)
-  expect(toldOf(agent.requests()[1])).toEqual([
+  expect(toolResultsOf(agent.requests()[1])).toEqual([
     { error: 'a person has rejected this call: not this' },
     { took: { n: 2 } },
   ])

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newTenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
-import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
+import { callTurn, eventsOf, type HostedRig, startHostedRig, toolResultsOf } from '../support/hosted-rig.ts'
 
 /** Approvals of tool calls (docs/specification.md#pauses), over HTTP, with test servers for the model and the tools. */
 
@@ -110,7 +110,9 @@ describe('a tool call that requires approval', () => {
     const { status, data } = await decide(approvalId, 'reject', { comment: 'too much money' })
     expect([status, data.status]).toEqual([200, 'completed'])
     expect(rig.tools.of('pay')).toHaveLength(before)
-    expect(toldOf(agent.requests().at(-1))).toEqual([{ error: 'a person has rejected this call: too much money' }])
+    expect(toolResultsOf(agent.requests().at(-1))).toEqual([
+      { error: 'a person has rejected this call: too much money' },
+    ])
     expect(await read(approvalId)).toMatchObject({ status: 'rejected', comment: 'too much money' })
   })
 
@@ -172,7 +174,7 @@ describe('a tool call that requires approval', () => {
       const agent = await approvalAgent({}, [turn, { text: 'sorry' }])
       const before = rig.tools.of('pay').length
       expect((await agent.invoke()).data.output).toEqual({ text: 'sorry' })
-      expect(toldOf(agent.requests().at(-1))).toEqual([
+      expect(toolResultsOf(agent.requests().at(-1))).toEqual([
         { error: expect.stringMatching(/^n: (the number|duplicate member)/) },
       ])
       expect(rig.tools.of('pay')).toHaveLength(before)
@@ -217,7 +219,7 @@ describe('several calls in one model turn', () => {
     const last = await decide(next.approval_id, 'reject')
     expect([last.status, last.data.output]).toEqual([200, { text: 'all done' }])
     expect(rig.tools.of('pay').slice(before)).toMatchObject([{ input: { n: 1 } }])
-    expect(toldOf(agent.requests().at(-1))).toEqual([
+    expect(toolResultsOf(agent.requests().at(-1))).toEqual([
       { took: { n: 1 } },
       { took: { n: 2 } },
       { error: 'a person has rejected this call' },
@@ -242,7 +244,7 @@ describe('response modes of a decision', () => {
     const stream = await agent.stream({})
     const seen = await stream.all()
     expect(seen.map(({ event }) => event).at(-1)).toBe('awaiting_approval')
-    expect(stream.said()).toBe('I shall pay. ')
+    expect(stream.textOf()).toBe('I shall pay. ')
     const { approval_id } = seen.at(-1)!.data
     const path = `/api/v1/approvals/${approval_id}/approve`
     const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { stream: true } })
@@ -253,8 +255,8 @@ describe('response modes of a decision', () => {
       ['tool', 'finished'],
       ['done', undefined],
     ])
-    expect(rest.said(1)).toBe('')
-    expect(rest.said(2)).toBe('It is paid.')
+    expect(rest.textOf(1)).toBe('')
+    expect(rest.textOf(2)).toBe('It is paid.')
     expect(new Set([...seen, ...frames].map(({ id }) => id)).size).toBe(seen.length + frames.length)
   })
 

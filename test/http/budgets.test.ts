@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { newTenant } from '../support/feeds.ts'
 import { untilStatus } from '../support/hosted.ts'
-import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig, toldOf } from '../support/hosted-rig.ts'
+import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig, toolResultsOf } from '../support/hosted-rig.ts'
 import type { Turn } from '../support/model-server.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
 
@@ -130,7 +130,7 @@ describe('a budget', () => {
     const rich = await rig.agent(rig.service, [asking(1), { text: 'done' }], { budget_usd: 5, tools: [ask(modest)] })
     const { data } = await serve(rich.invoke())
     expect(data.status).toBe('completed')
-    expect(toldOf(rich.requests().at(-1))).toEqual([
+    expect(toolResultsOf(rich.requests().at(-1))).toEqual([
       { error: "the agent's run ended as failed: the run has exceeded its budget of 0.02 USD (budget_usd)" },
     ])
     const { agent: spender, serve: serveOther } = await clerk(rig.service, { budget_usd: 5 })

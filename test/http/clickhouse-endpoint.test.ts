@@ -10,7 +10,7 @@ import {
 import { remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { newAgent } from '../support/api.ts'
-import { underWay } from '../support/columnar.ts'
+import { runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
@@ -464,7 +464,7 @@ async function askPatiently(query: string): Promise<Response> {
 }
 
 async function unfinished(): Promise<number> {
-  return underWay(engine, '%of_endpoint%')
+  return runningStatements(engine, '%of_endpoint%')
 }
 
 async function failure(promise: Promise<unknown>): Promise<unknown> {

@@ -186,7 +186,7 @@ describe('erasing a workspace', () => {
     await watcher.until(() => watcher.items('all').length >= count)
     const numbers = Array.from({ length: count }, (_, n) => n)
     expect(numbersOf(watcher.items('all'))).toEqual(numbers)
-    expect(watcher.said('gap')).toEqual([])
+    expect(watcher.messagesOf('gap')).toEqual([])
     const query = `select count() as events, uniqExact(toInt64(payload.n)) as numbers,
       (select count() from runs) as runs, (select count() from tasks) as tasks from events`
     const expected = [{ events: count, numbers: count, runs: count / 5, tasks: count / 5 }]

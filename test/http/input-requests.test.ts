@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newTenant } from '../support/feeds.ts'
 import { OutputReader, untilStatus } from '../support/hosted.ts'
-import { callTurn, eventsOf, type HostedRig, startHostedRig, toldOf } from '../support/hosted-rig.ts'
+import { callTurn, eventsOf, type HostedRig, startHostedRig, toolResultsOf } from '../support/hosted-rig.ts'
 import { startTestService } from '../support/service.ts'
 
 /** Input requests: questions of the model to the caller (docs/specification.md#pauses). */
@@ -42,7 +42,7 @@ describe('an input request', () => {
     )
     expect([answered.status, answered.data.output]).toEqual([200, { text: 'thanks' }])
     expect(answered.data.session_id).toBe(data.session_id)
-    expect(toldOf(agent.requests().at(-1))).toEqual(['Oslo, "the old one" \u{1f1f3}\u{1f1f4}'])
+    expect(toolResultsOf(agent.requests().at(-1))).toEqual(['Oslo, "the old one" \u{1f1f3}\u{1f1f4}'])
     const record = await read(request_id)
     expect(record).toMatchObject({ status: 'answered', answer: 'Oslo, "the old one" \u{1f1f3}\u{1f1f4}' })
     const events = await eventsOf(rig.service, data.run_id, 'run.completed')
@@ -125,7 +125,7 @@ test('without allow_input_requests the model is not offered the tool and cannot 
   const { status, data } = await agent.invoke()
   expect([status, data.output]).toEqual([200, { text: 'thanks' }])
   expect(agent.requests()[0]!.body.tools).toBeUndefined()
-  const [told] = toldOf(agent.requests().at(-1)) as [{ error: string }]
+  const [told] = toolResultsOf(agent.requests().at(-1)) as [{ error: string }]
   expect(told.error).toContain('there is no tool "request_input"')
   const offered = await askingAgent()
   await offered.invoke()
@@ -142,7 +142,7 @@ test('an input request and an approval of one model turn are shown in the order 
   const { approval_id } = answered.data.awaiting_approval
   const last = await rig.service.api('POST', `/api/v1/approvals/${approval_id}/approve`, {})
   expect(last.data.output).toEqual({ text: 'both' })
-  expect(toldOf(agent.requests().at(-1))).toEqual(['because', { took: { n: 1 } }])
+  expect(toolResultsOf(agent.requests().at(-1))).toEqual(['because', { took: { n: 1 } }])
 })
 
 test('answering supports stream and background', async () => {
@@ -153,7 +153,7 @@ test('answering supports stream and background', async () => {
   const path = `/api/v1/input-requests/${asked.data.request_id}/answer`
   const rest = await OutputReader.open(rig.service, path, { method: 'POST', body: { answer: 'Oslo', stream: true } })
   expect((await rest.all()).at(-1)!.event).toBe('done')
-  expect(rest.said(2)).toBe('thanks')
+  expect(rest.textOf(2)).toBe('thanks')
   const { data } = await (await askingAgent()).invoke()
   const answered = await answerTo(data.awaiting_input.request_id, { answer: 'Oslo', background: true })
   expect(answered.status).toBe(202)

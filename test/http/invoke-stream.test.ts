@@ -86,12 +86,12 @@ describe('a stream', () => {
     // The first event names the role.
     model.script({ text: ['a', 'b', 'c'], after: (sent) => (sent === 2 ? isRead.promise : undefined) })
     const reader = await agent.stream()
-    await reader.until(() => reader.said() === 'a')
+    await reader.until(() => reader.textOf() === 'a')
     expect(reader.ended).toBeUndefined()
     expect((await service.api('GET', `/api/v1/runs/${await reader.runId()}`)).data.status).toBe('running')
     isRead.resolve()
     await reader.all()
-    expect(reader.said()).toBe('abc')
+    expect(reader.textOf()).toBe('abc')
   })
 
   test('sends its headers before the model has sent anything', async () => {
@@ -106,7 +106,7 @@ describe('a stream', () => {
     const isRead = Promise.withResolvers<void>()
     model.script([{ text: ['Once', ' upon'], cutAfter: 3, cutWhen: isRead.promise }, { text: ['Another', ' story'] }])
     const reader = await agent.stream()
-    await reader.until(() => reader.said() === 'Once upon')
+    await reader.until(() => reader.textOf() === 'Once upon')
     isRead.resolve()
     await reader.all()
     const texts: string[] = []
@@ -116,7 +116,7 @@ describe('a stream', () => {
       texts.push(texts.pop()! + data.delta)
     }
     expect(texts).toEqual(['Once upon', 'Another story'])
-    expect(reader.said()).toBe('Another story')
+    expect(reader.textOf()).toBe('Another story')
     expect(reader.frames.at(-1)!.data.output).toEqual({ text: 'Another story' })
   })
 
@@ -141,7 +141,7 @@ describe('a stream', () => {
     const reader = await slow.stream()
     const frames = await reader.all()
     expect(frames.at(-1)).toMatchObject({ event: 'error', data: { code: 'timeout', status: 'timed_out' } })
-    expect(reader.said()).toStartWith('a')
+    expect(reader.textOf()).toStartWith('a')
   })
 
   test('of a refusal has only the error frame', async () => {
@@ -196,7 +196,7 @@ describe('tool calls in a stream', () => {
       ['tool', { ...about, phase: 'finished', output: { n: 1 } }],
     ])
     expect(frames.map(({ event }) => event)).toEqual(['chunk', 'chunk', 'chunk', 'tool', 'tool', 'chunk', 'done'])
-    expect([reader.said(1), reader.said(2)]).toEqual(['Let me see. ', 'One.'])
+    expect([reader.textOf(1), reader.textOf(2)]).toEqual(['Let me see. ', 'One.'])
     expect(reader.of('tool').every(({ data }) => data.phase === 'started' || Number.isInteger(data.duration_ms))).toBe(
       true,
     )
@@ -281,7 +281,7 @@ describe('a stream ends when its run pauses', () => {
       'awaiting_approval',
       { run_id: await reader.runId(), approval_id, tool: 'guarded', input: { n: 7 }, expires_at: null },
     ])
-    expect(reader.said()).toBe('May I?')
+    expect(reader.textOf()).toBe('May I?')
   })
 
   test('for input, with the question and its options', async () => {

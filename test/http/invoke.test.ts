@@ -225,13 +225,13 @@ describe('a call with an Idempotency-Key', () => {
     const options = keyed()
     const count = model.requests.length
     const first = await agent.stream({}, options)
-    await first.until(() => first.said().length >= 1)
+    await first.until(() => first.textOf().length >= 1)
     const second = await agent.stream({}, options)
     await first.all()
     const third = await agent.stream({}, options)
     for (const reader of [first, second, third]) {
       const frames = await reader.all()
-      expect(reader.said()).toBe('abcd')
+      expect(reader.textOf()).toBe('abcd')
       expect(frames.at(-1)).toEqual(first.frames.at(-1)!)
       expect(new Set(frames.map(({ data }) => data.run_id))).toEqual(new Set([await first.runId()]))
     }

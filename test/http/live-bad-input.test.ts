@@ -164,11 +164,11 @@ describe('an invalid subscription is rejected, naming the field, and keeps the o
   test('over a hundred subscriptions, each further one gets an error and the first hundred keep working', async () => {
     const socket = await LiveSocket.open(tenant)
     for (let i = 0; i < 10_000; i++) socket.send({ op: 'subscribe', id: i === 0 ? 'all' : `${i}` })
-    await socket.until(() => socket.said('subscribed').length + socket.said('error').length === 10_000)
-    expect(socket.said('subscribed').map(({ id }) => id)).toEqual(
+    await socket.until(() => socket.messagesOf('subscribed').length + socket.messagesOf('error').length === 10_000)
+    expect(socket.messagesOf('subscribed').map(({ id }) => id)).toEqual(
       Array.from({ length: 100 }, (_, i) => (i === 0 ? 'all' : `${i}`)),
     )
-    const refused = socket.said('error')
+    const refused = socket.messagesOf('error')
     expect(refused.map(({ id }) => id)).toEqual(Array.from({ length: 9_900 }, (_, i) => `${100 + i}`))
     expect(new Set(refused.map(({ code }) => code)).difference(new Set(['CONFLICT', 'RATE_LIMITED'])).size).toBe(0)
     expect(refused[0].message).toBe('a connection may have at most 100 subscriptions; filters accept lists of values')

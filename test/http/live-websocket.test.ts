@@ -327,13 +327,13 @@ describe('a subscription starts', () => {
     }
     // All of them continue live without gaps or repeats.
     await agent.events(runId, numbered(1, 10))
-    const ids = socket.said('subscribed').map(({ id }) => id!)
+    const ids = socket.messagesOf('subscribed').map(({ id }) => id!)
     for (const id of ids) {
       await socket.until(() => numbersOf(socket.items(id)).includes(10))
       const numbers = numbersOf(socket.items(id)) as number[]
       expect([id, numbers]).toEqual([id, numbers.map((_, i) => 11 - numbers.length + i)])
     }
-    expect(socket.said('gap')).toEqual([])
+    expect(socket.messagesOf('gap')).toEqual([])
     await socket.close()
   })
 
@@ -364,7 +364,7 @@ describe('a subscription starts', () => {
     const beginning = `${epochOf(subscribed)}.0`
     expect(subscribed).toMatchObject({ cursor: beginning, recovered: false })
     expect(numbersOf(await settled(socket, 's', 3))).toEqual([0, 1, 2])
-    expect(socket.said('gap')).toEqual([{ op: 'gap', id: 's', after: 'abc123.7', resumed_at: beginning }])
+    expect(socket.messagesOf('gap')).toEqual([{ op: 'gap', id: 's', after: 'abc123.7', resumed_at: beginning }])
     await socket.close()
   })
 
@@ -381,7 +381,7 @@ describe('a subscription starts', () => {
     ]) {
       const subscribed = await socket.subscribe(id, { after, filter: { kind: 'event' } })
       expect([subscribed.recovered, Number(subscribed.cursor!.split('.')[1]) >= last_seq]).toEqual([false, true])
-      const gaps = socket.said('gap').filter((each) => each.id === id)
+      const gaps = socket.messagesOf('gap').filter((each) => each.id === id)
       expect(gaps).toEqual([{ op: 'gap', id, after, resumed_at: subscribed.cursor }])
     }
     await agent.events(runId, numbered(1, 3))
@@ -413,7 +413,7 @@ test('shutdown sends closing with resume cursors, then 1001; resuming has no gap
   await reporting
   for (const socket of [...sockets, none])
     expect(await socket.untilClosed()).toEqual({ code: 1001, reason: 'shutdown' })
-  const [bare] = none.said('closing')
+  const [bare] = none.messagesOf('closing')
   expect(Object.keys(bare)).toEqual(['op', 'reason', 'reconnect_after_ms'])
 
   const { workspaceKey: BOOTSTRAP_WORKSPACE_KEY, dataDir: DATA_DIR } = first
@@ -427,7 +427,7 @@ test('shutdown sends closing with resume cursors, then 1001; resuming has no gap
   const everything = reader.items('all')
   expect(acknowledged.filter((n) => !numbersOf(everything).includes(n))).toEqual([])
   for (const socket of sockets) {
-    const [closing] = socket.said('closing')
+    const [closing] = socket.messagesOf('closing')
     expect(closing).toMatchObject({ op: 'closing', reason: 'shutdown' })
     expect(closing.reconnect_after_ms).toBeWithin(0, 5_000)
     expect(Object.keys(closing.cursors!)).toEqual(Object.keys(filters))

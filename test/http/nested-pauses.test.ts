@@ -3,7 +3,14 @@ import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
-import { type Backends, callTurn, eventsOf, type ScriptedAgent, startBackends, toldOf } from '../support/hosted-rig.ts'
+import {
+  type Backends,
+  callTurn,
+  eventsOf,
+  type ScriptedAgent,
+  startBackends,
+  toolResultsOf,
+} from '../support/hosted-rig.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
@@ -62,7 +69,7 @@ describe('a child run that requests an approval', () => {
     expect(approval).toMatchObject({ run_id: run.run_id, root_run_id: data.run_id, agent_id: below.agentId })
     const answer = await decide(approval_id)
     expect([answer.status, answer.data.run_id, answer.data.output]).toEqual([200, data.run_id, { text: 'all done' }])
-    expect(toldOf(above.requests().at(-1))).toEqual([{ text: 'child paid' }])
+    expect(toolResultsOf(above.requests().at(-1))).toEqual([{ text: 'child paid' }])
     expect(below.requests()[0]!.body.messages.at(-1)).toEqual({ role: 'user', content: 'for ask_0' })
     expect((await record(run.run_id)).status).toBe('completed')
     const types = (await eventsOf(service, data.run_id, 'run.completed')).map(({ type }) => type)
@@ -86,7 +93,7 @@ describe('a child run that requests an approval', () => {
     expect(await record(middleRun.run_id)).toMatchObject({ status: 'awaiting_approval' })
     const answer = await decide(data.awaiting_approval.approval_id)
     expect(answer.data).toMatchObject({ run_id: data.run_id, status: 'completed', output: { text: 'top done' } })
-    expect(toldOf(top.requests().at(-1))).toEqual([{ text: 'middle done' }])
+    expect(toolResultsOf(top.requests().at(-1))).toEqual([{ text: 'middle done' }])
     expect([bottom, middle, top].map((agent) => agent.requests().length)).toEqual([2, 2, 2])
   })
 
@@ -129,7 +136,7 @@ describe('a child run that requests an approval', () => {
     const { status, data } = await invoking
     expect([status, data.awaiting_approval?.approval_id]).toEqual([202, pending.approval_id])
     expect((await decide(pending.approval_id)).data.output).toEqual({ text: 'all done' })
-    expect(toldOf(above.requests().at(-1))).toEqual([{ text: 'child paid' }, { text: 'worked' }])
+    expect(toolResultsOf(above.requests().at(-1))).toEqual([{ text: 'child paid' }, { text: 'worked' }])
   })
 
   test('resumes its parent even when decided while the parent is pausing', async () => {
@@ -245,7 +252,7 @@ test('an expired pause of a child ends the child; its parent gets the error and 
   const { data } = await above.invoke()
   await sql`update pauses set expires_at = now() where pause_id = ${data.awaiting_approval.approval_id}`
   expect((await untilStatus(service, data.run_id, 'completed')).output).toEqual({ text: 'all done' })
-  expect(toldOf(above.requests().at(-1))).toEqual([
+  expect(toolResultsOf(above.requests().at(-1))).toEqual([
     { error: "the agent's run ended as timed_out: nobody approved in time" },
   ])
 })

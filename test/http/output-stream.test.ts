@@ -94,7 +94,7 @@ describe('a reader', () => {
     const isRead = Promise.withResolvers<void>()
     model.script([{ text: ['Once', ' upon'], cutAfter: 3, cutWhen: isRead.promise }, { text: ['Another', ' story'] }])
     const live = await agent.stream()
-    await live.until(() => live.said() === 'Once upon')
+    await live.until(() => live.textOf() === 'Once upon')
     isRead.resolve()
     await live.all()
     const [first] = live.frames
@@ -105,11 +105,11 @@ describe('a reader', () => {
   test('can connect several times during the run, from the beginning or from the middle', async () => {
     model.script({ text: [...'abcdefghij'], intervalMs: 30 })
     const first = await agent.stream()
-    await first.until(() => first.said().length >= 3)
+    await first.until(() => first.textOf().length >= 3)
     const runId = await first.runId()
     const [whole, rest] = [await follow(runId), await follow(runId, { after: first.frames[1]!.id })]
     await Promise.all([first.all(), whole.all(), rest.all()])
-    expect([first.said(), whole.said()]).toEqual(['abcdefghij', 'abcdefghij'])
+    expect([first.textOf(), whole.textOf()]).toEqual(['abcdefghij', 'abcdefghij'])
     expect(rest.of('chunk')[0]!.data.offset).toBe(2)
     expect(
       rest
@@ -145,7 +145,7 @@ describe('a reader', () => {
     expect([reader.status, reader.frames]).toEqual([200, []])
     gate.resolve()
     await Promise.all([reader.all(), streamed.all()])
-    expect([reader.said(), streamed.said()]).toEqual(['Mine.', 'Mine.'])
+    expect([reader.textOf(), streamed.textOf()]).toEqual(['Mine.', 'Mine.'])
     await narrow.stop()
   })
 
@@ -172,13 +172,13 @@ describe('a reader', () => {
     const isRead = Promise.withResolvers<void>()
     model.script([{ text: ['Once', ' upon'], cutAfter: 3, cutWhen: isRead.promise }, { status: 400 }])
     const live = await agent.stream()
-    await live.until(() => live.said() === 'Once upon')
+    await live.until(() => live.textOf() === 'Once upon')
     isRead.resolve()
     await live.all()
     const seen = live.frames.slice(0, -1)
     const [discarded, error] = live.frames.slice(-2)
     expect(discarded!.data).toMatchObject({ delta: '', offset: 0, step: 1 })
-    expect([error!.event, live.said()]).toEqual(['error', ''])
+    expect([error!.event, live.textOf()]).toEqual(['error', ''])
     for (const after of [undefined, ...seen.map(({ id }) => id)]) {
       const [frame, ...more] = await (await follow(await live.runId(), { after })).all()
       expect([frame!.event, frame!.data, more]).toEqual(['error', error!.data, []])
@@ -264,7 +264,7 @@ test('shutdown ends streams; after a restart the run continues and its stream ca
   model.script([{ text: [...'abcdefghijklmnopqrst'], intervalMs: 500 }, { text: ['Any', 'thing.'] }])
   const first = await startTestService({ OPENAI_BASE_URL: model.url })
   const reader = await (await newHostedAgent(first)).stream()
-  await reader.until(() => reader.said() === 'ab')
+  await reader.until(() => reader.textOf() === 'ab')
   const runId = await reader.runId()
   await first.stop()
   expect(await reader.all()).not.toBeEmpty()
@@ -280,7 +280,7 @@ test('shutdown ends streams; after a restart the run continues and its stream ca
   const again = await OutputReader.ofRun(second, runId, { after: reader.frames.at(-1)!.id })
   await again.all()
   expect(again.of('chunk')[0]!.data.offset).toBe(0)
-  expect(again.said()).toBe('Anything.')
+  expect(again.textOf()).toBe('Anything.')
   expect((await untilStatus(second, runId, 'completed')).output).toEqual({ text: 'Anything.' })
   await second.stop()
 })

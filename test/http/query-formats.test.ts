@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
-import { freshColumnarDatabase, underWay } from '../support/columnar.ts'
+import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { countingProxy } from '../support/counting-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { errorOf } from '../support/http-app.ts'
@@ -302,7 +302,7 @@ async function endless() {
 /** Queries of tenants that the engine is at work on. */
 async function runningOnEngine(on = engine): Promise<number> {
   // As they run, and not while they are checked.
-  return underWay(on, 'SELECT * FROM (SELECT %of_formats%numbers(%')
+  return runningStatements(on, 'SELECT * FROM (SELECT %of_formats%numbers(%')
 }
 
 /** All that comes, and whether it has an end. Over a bare socket: when a connection is cut, `fetch` drops what it has read ahead. */

@@ -6,7 +6,7 @@ import { type ColumnarClient, createColumnarClient } from '../../src/columnar/cl
 import { DEFAULT_QUERY_CAPS } from '../../src/config.ts'
 import type { ApiError } from '../../src/http/errors.ts'
 import { encodeJson } from '../../src/http/raw-json.ts'
-import { freshColumnarDatabase, underWay } from '../support/columnar.ts'
+import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { caller, fill, OURS, sinkAt, THEIRS } from './query-tenants.ts'
 
@@ -141,7 +141,7 @@ describe('POST /api/v1/query', () => {
     gone.abort(new Error('gone'))
     await Promise.all(running)
     expect((await analytics.run(caller(OURS), { query: 'select 1' }, NEVER)).row_count).toBe(1)
-    await eventually(async () => (await underWay(client, '%numbers(10000000003)%')) === 0)
+    await eventually(async () => (await runningStatements(client, '%numbers(10000000003)%')) === 0)
   })
 
   test('wait_for delays a query until its position is readable', async () => {

@@ -159,7 +159,7 @@ describe('one run at a time', () => {
     release()
     const reader = await streamed
     await reader.all()
-    expect(reader.said()).toBe('THREE')
+    expect(reader.textOf()).toBe('THREE')
     await holder
     expect(await messagesOf(id)).toHaveLength(6)
   })

@@ -90,7 +90,7 @@ test('a subscriber that is almost up to date does not wait for those far behind'
   }))
   const [workspaceId] = workload.workspaces
   for (let i = 0; i < 10; i++) await workload.flood(journal, workspaceId)
-  const far = { ...EVERYTHING, key: 'far', types: ['of nobody'] }
+  const far = { ...EVERYTHING, key: 'far', types: ['no match'] }
   hub.subscribe({ workspaceId, filter: far, afterSeq: 0, outlet: outletOf(() => {}, 0) })
   await eventually(() => reads === 3)
   let readsBefore = 0

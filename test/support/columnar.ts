@@ -46,7 +46,7 @@ export async function copyColumnarDatabase(url: string): Promise<string> {
 }
 
 /** The number of running statements whose text matches. Other files share the engine, so the text must be unique to this file. */
-export async function underWay(client: ColumnarClient, like: string): Promise<number> {
+export async function runningStatements(client: ColumnarClient, like: string): Promise<number> {
   const [{ n }] = await client.query<{ n: number }>(
     'select count() as n from system.processes where query_id != queryID() and query like {like:String}',
     { params: { like } },

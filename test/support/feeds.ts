@@ -117,7 +117,7 @@ export class LiveSocket {
     return this.messages.reduce((sum, message) => sum + (message.id === id ? (message.skipped ?? 0) : 0), 0)
   }
 
-  said(op: string): SocketMessage[] {
+  messagesOf(op: string): SocketMessage[] {
     return this.messages.filter((message) => message.op === op)
   }
 

@@ -77,7 +77,7 @@ export function callTurn(...calls: readonly (readonly [name: string, input: unkn
 }
 
 /** The results of its calls that the model received, in order. */
-export function toldOf(request: ModelServerRequest | undefined): unknown[] {
+export function toolResultsOf(request: ModelServerRequest | undefined): unknown[] {
   const results = request?.body.messages.filter(({ role }) => role === 'tool') ?? []
   return results.map(({ content }) => parsed(content))
 }

@@ -114,7 +114,7 @@ export class OutputReader {
   }
 
   /** The text as a client displays it: a chunk with a smaller offset replaces everything from there on. */
-  said(step = 1): string {
+  textOf(step = 1): string {
     return this.of('chunk')
       .filter(({ data }) => data.step === step)
       .reduce((text, { data }) => text.slice(0, data.offset) + data.delta, '')

@@ -38,7 +38,7 @@ export function storesOn(sql: Sql, onChange: () => void = () => {}) {
 export type Change = { readonly kind: 'run'; readonly row: RunRow } | { readonly kind: 'task'; readonly row: TaskRow }
 
 /** A journal that records in `changes` each row it has made durable; `afterAppend` runs before the caller gets the result. */
-export function noting(
+export function recordingJournal(
   journal: Journal,
   changes: Change[],
   afterAppend: () => Promise<void> = async () => {},

@@ -50,13 +50,13 @@ test('a subscription catches up with everything before its start, even while liv
   hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({ send: busy }) })
 
   const early: object[] = []
-  let begun = 0
+  let starts = 0
   let caughtUp = 0
   /** Starts at the position of the live subscription, where a subscription may go live. */
   function begin(): void {
     const { endSeq } = journal
     if (liveSeq === 0 || liveSeq === endSeq) return
-    begun++
+    starts++
     let gotSeq = liveSeq
     const send = (packet: Packet) => {
       gotSeq = packet.lastSeq
@@ -90,8 +90,8 @@ test('a subscription catches up with everything before its start, even while liv
   await eventually(() => hub.lag() === 0)
   isReporting = false
   await beginning
-  await eventually(() => caughtUp === begun)
-  expect(begun).toBeGreaterThan(0)
+  await eventually(() => caughtUp === starts)
+  expect(starts).toBeGreaterThan(0)
   expect(early).toEqual([])
 })
 

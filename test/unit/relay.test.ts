@@ -10,7 +10,7 @@ import { createLog } from '../../src/log.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { seededRandom } from '../support/random.ts'
-import { type Change, newCaller, noting, storesOn } from '../support/runs.ts'
+import { type Change, newCaller, recordingJournal, storesOn } from '../support/runs.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const log = createLog('silent')
@@ -48,7 +48,7 @@ describe('the outbox relay', () => {
   test('appends every committed change once, unchanged, in the order of each run, and empties the outbox', async () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
     const { runs, tasks, caller } = await fixture(relay.poke)
     const ids = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
@@ -110,7 +110,7 @@ describe('the outbox relay', () => {
     await tasks.report(caller, { run_id, task: task('running') })
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
     await relay.flush()
     expect(statusesOf(changes, run_id)).toEqual(['run running', 'task completed', 'run completed', 'task running'])
     await relay.stop()
@@ -119,7 +119,7 @@ describe('the outbox relay', () => {
   test('finds changes that another process committed, without a notification', async () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
     const { runs, caller } = await fixture()
     await relay.flush()
     await runs.start(caller, { agent_id: caller.agentId }, mint)
@@ -133,7 +133,11 @@ describe('the outbox relay', () => {
     await tasks.report(caller, { run_id, task: task('running') })
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes, cutConnection), log })
+    const relay = startOutboxRelay({
+      sql: database.sql,
+      journal: recordingJournal(journal, changes, cutConnection),
+      log,
+    })
     await relay.flush()
     expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running'])
     expect(await waiting()).toBe(0)
@@ -151,7 +155,7 @@ describe('the outbox relay', () => {
       if (ids.length < 4) await begin()
       await cutConnection()
     }
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes, cut), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes, cut), log })
     await eventually(async () => ids.length === 4 && (await waiting()) === 0)
     expect(changes.map(({ row }) => row.run_id)).toEqual(ids)
     await relay.stop()
@@ -166,13 +170,13 @@ describe('the outbox relay', () => {
     const changes: Change[] = []
     // The process hangs when both frames are durable.
     const dies = async () => void (await new Promise(() => {}))
-    startOutboxRelay({ sql: database.sql, journal: noting(first.journal, changes, dies), log })
+    startOutboxRelay({ sql: database.sql, journal: recordingJournal(first.journal, changes, dies), log })
     await eventually(() => changes.length === 3)
     await first.journal.close()
     await cutConnection()
     expect(await waiting()).toBe(3)
     const second = await openJournal(first.dir)
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(second.journal, changes), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(second.journal, changes), log })
     await relay.flush()
     expect(statusesOf(changes, run_id)).toEqual(['run running', 'task running', 'task running'])
     expect(await waiting()).toBe(0)
@@ -183,7 +187,7 @@ describe('the outbox relay', () => {
     const { runs, caller, sql } = await fixture()
     const { journal } = await openJournal()
     const changes: Change[] = []
-    const relay = startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log })
+    const relay = startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log })
     const ids: string[] = []
     for (let round = 0; round < 3; round++) {
       await sql`truncate outbox restart identity`
@@ -199,7 +203,7 @@ describe('the outbox relay', () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     const relays = Array.from({ length: 3 }, () =>
-      startOutboxRelay({ sql: database.sql, journal: noting(journal, changes), log }),
+      startOutboxRelay({ sql: database.sql, journal: recordingJournal(journal, changes), log }),
     )
     const { runs, caller } = await fixture(() => random.pick(relays).poke())
     const ids = await Promise.all(
@@ -221,7 +225,7 @@ describe('the outbox relay', () => {
     const { journal } = await openJournal()
     const changes: Change[] = []
     let refusals = 0
-    const full = new Proxy(noting(journal, changes), {
+    const full = new Proxy(recordingJournal(journal, changes), {
       get(target, name) {
         if (name === 'appendRuns' && refusals++ < 2) return () => Promise.reject(new ApiError('UNAVAILABLE', 'full'))
         return Reflect.get(target, name)

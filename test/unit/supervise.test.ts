@@ -9,21 +9,21 @@ const log = createLog('silent')
 test('restarts a loop that throws until it is stopped, and reports its state', async () => {
   const loops = new Loops(log)
   const stopping = new AbortController()
-  let begun = 0
+  let starts = 0
   let works = false
   const ended = loops.run('work', stopping.signal, async (loop) => {
-    begun++
+    starts++
     if (!works) throw new Error('not yet')
     loop.succeeded()
     await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve))
   })
-  await eventually(() => begun >= 3)
+  await eventually(() => starts >= 3)
   expect(loops.states()[0]).toMatchObject({ name: 'work', lastError: new Error('not yet') })
   expect(loops.states()[0].failingMs).toBeGreaterThan(0)
   works = true
   await eventually(() => loops.states()[0].failingMs === 0)
-  expect(loops.states()[0].restarts).toBe(begun - 1)
-  expect(loops.states()[0].failures).toBe(begun - 1)
+  expect(loops.states()[0].restarts).toBe(starts - 1)
+  expect(loops.states()[0].failures).toBe(starts - 1)
   stopping.abort()
   await ended
 })
@@ -31,9 +31,9 @@ test('restarts a loop that throws until it is stopped, and reports its state', a
 test('restarts a loop that ends although nothing stopped it', async () => {
   const loops = new Loops(log)
   const stopping = new AbortController()
-  let begun = 0
-  const ended = loops.run('work', stopping.signal, async () => void begun++)
-  await eventually(() => begun >= 2)
+  let starts = 0
+  const ended = loops.run('work', stopping.signal, async () => void starts++)
+  await eventually(() => starts >= 2)
   stopping.abort()
   await ended
 })
