@@ -119,7 +119,7 @@ describe('POST /api/v1/agents', () => {
     expect((await get(data.agent_id)).text).toContain(`"metadata":${metadata}`)
   })
 
-  const refused: [object, string][] = [
+  const rejected: [object, string][] = [
     [{}, 'name: required'],
     [{ name: '' }, 'name: expected at least 1 character'],
     [{ name: 'x'.repeat(201) }, 'name: expected at most 200 characters'],
@@ -144,7 +144,7 @@ describe('POST /api/v1/agents', () => {
     [{ ...HOSTED, allow_input_requests: 'yes' }, 'allow_input_requests: expected'],
     [{ ...HOSTED, stale_after_seconds: 60 }, 'stale_after_seconds: only an external agent has this'],
   ]
-  test.each(refused)('refuses %j', async (body, message) => {
+  test.each(rejected)('rejects %j', async (body, message) => {
     expectInvalid(await create(body), message)
   })
 
@@ -177,7 +177,7 @@ describe('POST /api/v1/agents', () => {
 })
 
 describe('tools', () => {
-  const refused: [unknown, string][] = [
+  const rejected: [unknown, string][] = [
     ['x', 'tools: expected an array'],
     [null, 'tools: expected an array'],
     [[7], 'tools[0]: expected an object; got 7'],
@@ -212,13 +212,13 @@ describe('tools', () => {
       'tools: expected an array of at most 128 items',
     ],
   ]
-  test.each(refused)('refuses %j', async (tools, message) => {
+  test.each(rejected)('rejects %j', async (tools, message) => {
     expectInvalid(await create({ ...HOSTED, tools }), message)
   })
 })
 
 describe('output_schema', () => {
-  const refused: [unknown, string][] = [
+  const rejected: [unknown, string][] = [
     ['x', 'output_schema: expected'],
     [[], 'output_schema: expected'],
     [true, 'output_schema: expected'],
@@ -246,7 +246,7 @@ describe('output_schema', () => {
     [{ $ref: 7 }, 'output_schema.$ref: expected a string'],
     [{ dependentRequired: { a: [1] } }, 'output_schema.dependentRequired.a: expected an array'],
   ]
-  test.each(refused)('refuses %j', async (output_schema, message) => {
+  test.each(rejected)('rejects %j', async (output_schema, message) => {
     expectInvalid(await create({ ...HOSTED, output_schema }), message)
   })
 

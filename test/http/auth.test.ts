@@ -118,11 +118,11 @@ describe('the order of checks', () => {
     expect(first.headers.get('ratelimit-policy')).toBe('"reads";q=2;w=60')
     expect(first.headers.get('x-ratelimit-remaining')).toBe('1')
     expect(verdict(await limited.call('POST', '/api/v1/keys', { key, body: rubbish }))).toBe('400 VALIDATION_ERROR')
-    const refused = await limited.call('POST', '/api/v1/keys', { key, body: rubbish })
-    expect(verdict(refused)).toBe('429 RATE_LIMITED')
-    expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, 61)
+    const rejected = await limited.call('POST', '/api/v1/keys', { key, body: rubbish })
+    expect(verdict(rejected)).toBe('429 RATE_LIMITED')
+    expect(Number(rejected.headers.get('retry-after'))).toBeWithin(1, 61)
     expect(verdict(await limited.call('POST', '/ingest', { key }))).toBe('403 FORBIDDEN')
-    // Another key has a budget of its own.
+    // Another key has its own limit.
     expect((await limited.call('GET', '/reading', { key: first.data.key })).status).toBe(200)
   })
 })

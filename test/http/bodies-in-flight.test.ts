@@ -100,13 +100,13 @@ describe('bytes in flight', () => {
   test('a workspace over its share gets 503 with Retry-After, and other workspaces are not affected', async () => {
     const { app, ours, theirs } = await smallApp()
     const stalled = [await stall(app, ours, MIB), await stall(app, ours, MIB)]
-    const refused = await eventually(async () => {
+    const rejected = await eventually(async () => {
       const answer = await send(app, ours)
       return answer.status === 503 && answer
     })
-    expect(verdict(refused)).toBe('503 UNAVAILABLE')
-    expect(refused.headers.get('retry-after')).toBe('1')
-    expect(refused.error!.message).toContain('in flight in this workspace')
+    expect(verdict(rejected)).toBe('503 UNAVAILABLE')
+    expect(rejected.headers.get('retry-after')).toBe('1')
+    expect(rejected.error!.message).toContain('in flight in this workspace')
     expect((await send(app, theirs)).status).toBe(200)
     for (const call of stalled) call.finish()
     await eventually(() => stalled.every((call) => call.answer() !== ''))

@@ -90,11 +90,11 @@ describe('a budget', () => {
     expect([seen.most, child.requests().length]).toEqual([1, 2])
     const children = await childrenOf(data.run_id)
     expect(children).toHaveLength(16)
-    const refused = await Promise.all(
+    const rejected = await Promise.all(
       children.filter(({ status }: never) => status === 'failed').map(({ run_id }: never) => runOf(run_id)),
     )
-    expect(refused).toHaveLength(14)
-    for (const run of refused) {
+    expect(rejected).toHaveLength(14)
+    for (const run of rejected) {
       expect(run.error_message).toBe(
         `the run would exceed the budget of 0.1 USD of run ${data.run_id}, which it is part of (budget_usd)`,
       )

@@ -241,13 +241,13 @@ describe('with the official client', () => {
     }
     expect(await value({ output_format_json_quote_64bit_integers: 1 })).toEqual([{ n: '5' }])
     expect(await value({ readonly: '1', cancel_http_readonly_queries_on_client_close: 1 })).toEqual([{ n: 5 }])
-    const refused: ClickHouseSettings[] = [
+    const rejected: ClickHouseSettings[] = [
       { readonly: '0' },
       { max_memory_usage: '0' },
       { max_threads: 64 },
       { output_format_json_array_of_rows: 1 },
     ]
-    for (const settings of refused)
+    for (const settings of rejected)
       expect(await failure(value(settings))).toMatchObject({ code: '164', type: 'READONLY' })
     const filters = await ask({ query: 'select 1', additional_table_filters: '{}' })
     expect(filters.headers.get('x-clickhouse-exception-code')).toBe('164')

@@ -54,9 +54,9 @@ describe('every response is the envelope', () => {
   })
 
   test('skips the body of an unsupported method and keeps the connection', async () => {
-    const refused = `PUT /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{"a":`
+    const rejected = `PUT /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{"a":`
     const next = `GET /things HTTP/1.1\r\nHost: localhost\r\n\r\n`
-    const { text } = await converse(app.port, [refused, next], { isEnough: (text) => text.includes('HTTP/1.1 200') })
+    const { text } = await converse(app.port, [rejected, next], { isEnough: (text) => text.includes('HTTP/1.1 200') })
     expect(text).toContain('HTTP/1.1 405')
   })
 

@@ -212,9 +212,9 @@ describe('the run of an events call', () => {
     const events = Array.from({ length: 8 }, () => ({ type: 'a' }))
     const body = { run_id: data.run_id, events }
     expect((await limited.api('POST', PATH, body, { key: agentKey })).status).toBe(200)
-    const refused = await limited.api('POST', PATH, body, { key: agentKey })
-    expect([refused.status, refused.error?.code]).toEqual([429, 'RATE_LIMITED'])
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    const rejected = await limited.api('POST', PATH, body, { key: agentKey })
+    expect([rejected.status, rejected.error?.code]).toEqual([429, 'RATE_LIMITED'])
+    expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
     await limited.stop()
   })
 })

@@ -23,8 +23,8 @@ describe('the operator token', () => {
     for (let i = 0; i < 10; i++) expect(await ask(`wrong-token-${i}`, 'a')).toBe('401 UNAUTHENTICATED')
     expect(await ask(OPERATOR_TOKEN, 'a')).toBe('429 RATE_LIMITED')
     expect(await ask(OPERATOR_TOKEN, 'b')).toBe('200')
-    const refused = await app.call('GET', '/api/v1/workspaces', { key: 'x', headers: { 'x-test-address': 'a' } })
-    expect([refused.error!.message, refused.headers.get('retry-after')]).toEqual([
+    const rejected = await app.call('GET', '/api/v1/workspaces', { key: 'x', headers: { 'x-test-address': 'a' } })
+    expect([rejected.error!.message, rejected.headers.get('retry-after')]).toEqual([
       'too many wrong operator tokens from this address; retry in 6 s',
       '6',
     ])

@@ -46,7 +46,7 @@ function slow(tenant: Tenant, before: readonly ReturnType<typeof callTurn>[] = [
   )
 }
 
-/** Each prepares a run and returns the call that waits for it. */
+/** Each prepares an agent or a pause, and returns the call that waits for the run. */
 const CALLS: Record<string, (tenant: Tenant) => Promise<(options: CallOptions) => Promise<Answer>>> = {
   async invoke(tenant) {
     const agent = await slow(tenant)

@@ -135,7 +135,7 @@ describe('run/start', () => {
     expect(again.headers.get('idempotent-replayed')).toBe('true')
   })
 
-  const refused: [string, object, string][] = [
+  const rejected: [string, object, string][] = [
     ['an unknown field', { inputs: {} }, 'inputs: unknown field; did you mean "input"?'],
     [
       'an unknown trigger',
@@ -168,7 +168,7 @@ describe('run/start', () => {
       'tags[0]: expected at most 10 characters; got "xxxxxxxxxxx"',
     ],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the field', async (_, body, message) => {
+  test.each(rejected)('%s is a VALIDATION_ERROR that names the field', async (_, body, message) => {
     expect((await start(body)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 
@@ -285,7 +285,7 @@ describe('run/complete and run/fail', () => {
     }
   })
 
-  const refused: [string, string, object, string][] = [
+  const rejected: [string, string, object, string][] = [
     ['no run_id', 'run/complete', {}, 'run_id: required'],
     [
       'an output that is not an object',
@@ -307,7 +307,7 @@ describe('run/complete and run/fail', () => {
       'error_message: expected text without the character U+0000; got "\\u0000"',
     ],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the field', async (_, path, body, message) => {
+  test.each(rejected)('%s is a VALIDATION_ERROR that names the field', async (_, path, body, message) => {
     expect((await app.ingest(path, body)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 

@@ -48,11 +48,11 @@ describe('an invocation', () => {
     ['a message that is not a string', '{"message":{"a":1}}', '{"message":{"a":1}}'],
     ['no message', '{"b":1.50,"a":[null,"ü"]}', '{"b":1.50,"a":[null,"ü"]}'],
     ['nothing', undefined, '{}'],
-  ])('with %s as input sends the model exactly that', async (_what, input, told) => {
+  ])('with %s as input sends the model exactly that', async (_what, input, content) => {
     await service.api('POST', `/api/v1/agents/${agent.agentId}/invoke`, input ? `{"input":${input}}` : '{}')
     expect(asked().messages).toEqual([
       { role: 'system', content: 'You help.' },
-      { role: 'user', content: told },
+      { role: 'user', content },
     ])
   })
 

@@ -54,7 +54,7 @@ describe('POST /api/v1/keys', () => {
     expect(row!.row).toContain(new Bun.CryptoHasher('sha256').update(data.key).digest('hex'))
   })
 
-  const refused: [string, unknown, string][] = [
+  const rejected: [string, unknown, string][] = [
     ['no name', {}, 'name: required'],
     ['an empty name', { name: '' }, 'name: expected at least 1 character'],
     ['a long name', { name: 'x'.repeat(201) }, 'name: expected at most 200 characters'],
@@ -69,7 +69,7 @@ describe('POST /api/v1/keys', () => {
     ['an expiry that is not a timestamp', { name: 'a', expires_at: 'tomorrow' }, 'expires_at: expected'],
     ['a body that is not an object', [], 'body: expected a JSON object'],
   ]
-  test.each(refused)('rejects %s', async (_, body, message) => {
+  test.each(rejected)('rejects %s', async (_, body, message) => {
     const answer = await post('/api/v1/keys', body)
     expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
     expect(answer.error?.message).toStartWith(message)

@@ -305,7 +305,7 @@ describe('FEED_ORIGINS', () => {
     return stream.status === 200 ? 'open' : verdict(await rejection(at, path, options))
   }
 
-  test('lets in the pages it names, those of the service itself, and what is no page', async () => {
+  test('allows the listed origins, the service itself, and clients without an Origin', async () => {
     const strict = await startTestService({ FEED_ORIGINS: `${PAGE}, http://localhost:5173` })
     for (const path of FEEDS) {
       for (const origin of [PAGE, PAGE.toUpperCase(), 'http://localhost:5173', strict.url, undefined])

@@ -12,7 +12,7 @@ import {
 } from '../support/feeds.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { newFleet } from './live-fleet.ts'
+import { newFilterScenario } from './live-filter-cases.ts'
 
 /** The event streams of docs/specification.md#event-streams. */
 
@@ -93,20 +93,20 @@ describe('an event stream', () => {
 
   test('accepts each filter as a query parameter, repeated for several values', async () => {
     const tenant = await newTenant(service)
-    const fleet = await newFleet(tenant.api)
+    const scenario = await newFilterScenario(tenant.api)
     const path = (filter: object, more: string[][] = []) => {
       const each = Object.entries(filter).flatMap(([name, value]) => [value].flat().map((one) => [name, one]))
       return `${ALL}?${new URLSearchParams([...each, ...more])}`
     }
-    const live = await Promise.all(fleet.cases.map(({ filter }) => LiveStream.open(tenant, path(filter))))
-    const count = await fleet.play()
+    const live = await Promise.all(scenario.cases.map(({ filter }) => LiveStream.open(tenant, path(filter))))
+    const count = await scenario.play()
     await live[0].until(() => live[0].items.length === count)
     const all = live[0].items
     const replayed = await Promise.all(
-      fleet.cases.map(({ filter }) => LiveStream.open(tenant, path(filter, [['after', '0']]))),
+      scenario.cases.map(({ filter }) => LiveStream.open(tenant, path(filter, [['after', '0']]))),
     )
     for (const streams of [live, replayed]) {
-      for (const [i, { name, matches }] of fleet.cases.entries()) {
+      for (const [i, { name, matches }] of scenario.cases.entries()) {
         const expected = all.filter(matches)
         await streams[i].until(() => streams[i].items.length >= expected.length)
         expect([name, streams[i].items]).toEqual([name, expected])

@@ -12,7 +12,7 @@ import {
 } from '../support/feeds.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { freePort, startTestService, type TestService } from '../support/service.ts'
-import { newFleet } from './live-fleet.ts'
+import { newFilterScenario } from './live-filter-cases.ts'
 
 /** The WebSocket of docs/specification.md#websocket: its messages, and what a subscription gets. */
 
@@ -96,10 +96,14 @@ describe('on a WebSocket', () => {
 })
 
 describe('many subscriptions on one connection each get exactly what matches', () => {
-  async function expectMatches(socket: LiveSocket, fleet: Awaited<ReturnType<typeof newFleet>>, count: number) {
-    const all = await settled(socket, fleet.cases[0].name, count)
+  async function expectMatches(
+    socket: LiveSocket,
+    scenario: Awaited<ReturnType<typeof newFilterScenario>>,
+    count: number,
+  ) {
+    const all = await settled(socket, scenario.cases[0].name, count)
     expect(all).toHaveLength(count)
-    for (const { name, matches } of fleet.cases) {
+    for (const { name, matches } of scenario.cases) {
       const expected = all.filter(matches)
       const got = await settled(socket, name, expected.length)
       expect([name, got]).toEqual([name, expected])
@@ -108,13 +112,13 @@ describe('many subscriptions on one connection each get exactly what matches', (
 
   test('live and replayed', async () => {
     const tenant = await newTenant(service)
-    const fleet = await newFleet(tenant.api)
+    const scenario = await newFilterScenario(tenant.api)
     const [live, replayed] = [await LiveSocket.open(tenant), await LiveSocket.open(tenant)]
-    for (const { name, filter } of fleet.cases) await live.subscribe(name, { filter })
-    const count = await fleet.play()
-    await expectMatches(live, fleet, count)
-    for (const { name, filter } of fleet.cases) await replayed.subscribe(name, { filter, after: 0 })
-    await expectMatches(replayed, fleet, count)
+    for (const { name, filter } of scenario.cases) await live.subscribe(name, { filter })
+    const count = await scenario.play()
+    await expectMatches(live, scenario, count)
+    for (const { name, filter } of scenario.cases) await replayed.subscribe(name, { filter, after: 0 })
+    await expectMatches(replayed, scenario, count)
     await live.close()
     await replayed.close()
   })

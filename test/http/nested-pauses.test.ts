@@ -163,8 +163,8 @@ describe('a child run that requests an approval', () => {
     const { approval_id } = data.awaiting_approval
     expect(await childrenOf(data.run_id)).toEqual([])
     const path = `/api/v1/approvals/${approval_id}/approve`
-    const refused = await service.api('POST', path, { edited_input: { n: 1 } })
-    expect([refused.status, refused.error!.code]).toEqual([400, 'VALIDATION_ERROR'])
+    const rejected = await service.api('POST', path, { edited_input: { n: 1 } })
+    expect([rejected.status, rejected.error!.code]).toEqual([400, 'VALIDATION_ERROR'])
     const answer = await service.api('POST', path, { edited_input: { message: 'something else' } })
     expect(answer.data.output).toEqual({ text: 'all done' })
     expect(below.requests()[0]!.body.messages.at(-1)!.content).toBe('something else')

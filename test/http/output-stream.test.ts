@@ -192,7 +192,7 @@ describe('access', () => {
     model.script({})
     runId = (await agent.invoke()).data.run_id
   })
-  const refused = async (path: string, key: string | null = service.workspaceKey, headers = {}) => {
+  const rejectionOf = async (path: string, key: string | null = service.workspaceKey, headers = {}) => {
     const { status, error } = await service.api('GET', `/api/v1/runs/${path}`, undefined, { key, headers })
     return `${status} ${error?.code} ${error?.message}`
   }
@@ -200,11 +200,11 @@ describe('access', () => {
   test('a key of the workspace or of the agent can read the stream', async () => {
     expect((await follow(runId, { key: agent.agentKey })).status).toBe(200)
     const stream = `${runId}/output-stream`
-    expect(await refused(stream, toolAgent.agentKey)).toStartWith('403 FORBIDDEN ')
-    expect(await refused(stream, null)).toStartWith('401 UNAUTHENTICATED ')
-    expect(await refused(stream, (await newTenant(service)).workspaceKey)).toBe('404 NOT_FOUND run does not exist')
-    expect(await refused(`${NO_ID}/output-stream`)).toBe('404 NOT_FOUND run does not exist')
-    expect(await refused('x/output-stream')).toStartWith('400 VALIDATION_ERROR path.runId: expected a UUID')
+    expect(await rejectionOf(stream, toolAgent.agentKey)).toStartWith('403 FORBIDDEN ')
+    expect(await rejectionOf(stream, null)).toStartWith('401 UNAUTHENTICATED ')
+    expect(await rejectionOf(stream, (await newTenant(service)).workspaceKey)).toBe('404 NOT_FOUND run does not exist')
+    expect(await rejectionOf(`${NO_ID}/output-stream`)).toBe('404 NOT_FOUND run does not exist')
+    expect(await rejectionOf('x/output-stream')).toStartWith('400 VALIDATION_ERROR path.runId: expected a UUID')
   })
 
   test('a feed token can read the stream of its run or agent only', async () => {
@@ -217,12 +217,12 @@ describe('access', () => {
       expect((await (await open(scope)).all()).at(-1)!.event).toBe('done')
     expect((await open({ run_id: runId }, other)).status).toBe(403)
     expect((await open({ agent_id: toolAgent.agentId })).status).toBe(403)
-    expect(await refused(`${runId}/output-stream?token=${service.workspaceKey}`, null)).toStartWith('401 ')
+    expect(await rejectionOf(`${runId}/output-stream?token=${service.workspaceKey}`, null)).toStartWith('401 ')
   })
 
   test('an external run has no output stream', async () => {
     const reporter = await newReporter(service.api)
-    expect(await refused(`${await reporter.start()}/output-stream`)).toBe(
+    expect(await rejectionOf(`${await reporter.start()}/output-stream`)).toBe(
       '400 VALIDATION_ERROR only runs of hosted agents have an output stream; see …/stream for the feed',
     )
   })
@@ -230,16 +230,16 @@ describe('access', () => {
   test('an invalid position is rejected in the header and in the query; the header takes precedence', async () => {
     for (const id of ['x', '1', '1.3.0', '1.0.-1', '1.0.0.a.b', '1.0.0.é', `1.0.${'9'.repeat(13)}`]) {
       if (!id.includes('é'))
-        expect(await refused(`${runId}/output-stream`, undefined, { 'last-event-id': id })).toBe(
+        expect(await rejectionOf(`${runId}/output-stream`, undefined, { 'last-event-id': id })).toBe(
           '400 VALIDATION_ERROR header Last-Event-ID: expected the id of a frame of this stream',
         )
-      expect(await refused(`${runId}/output-stream?after=${encodeURIComponent(id)}`)).toBe(
+      expect(await rejectionOf(`${runId}/output-stream?after=${encodeURIComponent(id)}`)).toBe(
         '400 VALIDATION_ERROR query.after: expected the id of a frame of this stream',
       )
     }
     const both = await OutputReader.open(service, `/api/v1/runs/${runId}/output-stream?after=1.2.0`, { after: '1.1.0' })
     expect((await both.all()).map(({ event }) => event)).toEqual(['done'])
-    expect(await refused(`${runId}/output-stream?from=1`)).toStartWith('400 VALIDATION_ERROR query.from: ')
+    expect(await rejectionOf(`${runId}/output-stream?from=1`)).toStartWith('400 VALIDATION_ERROR query.from: ')
   })
 
   test('an invoke whose stream exceeds FEED_CONNECTIONS starts no run', async () => {

@@ -161,14 +161,14 @@ describe('errors', () => {
   })
 })
 
-describe('caps', () => {
-  test('of rows and bytes hold for JSON; of bytes for the others', async () => {
+describe('limits', () => {
+  test('on rows and bytes apply to JSON, on bytes to other formats', async () => {
     const { data } = await service.api('POST', '/api/v1/query', { query: 'select number from numbers(5000)' })
     expect(data).toMatchObject({ row_count: 1000, truncated: true })
     expect((await errorOf(await query("select repeat('x', 10000) from numbers(500)", 'json'))).message).toBe(
       'query: its result is too large, more than 2 MiB: select fewer columns or rows',
     )
-    // Small enough to be reached before the time is up, on any machine.
+    // Small enough to be reached before the query deadline on any machine.
     const small = await startTestService({ QUERY_STREAM_BYTES: String(32 * MIB) })
     const { bytes, hasEnd } = await takeFromSocket(small, "select repeat('x', 1000) from numbers(1000000)")
     expect(hasEnd).toBe(false)
@@ -177,7 +177,7 @@ describe('caps', () => {
   })
 
   test.each(['json', 'csv', 'parquet'])(
-    'of time and memory name themselves and say how to narrow a query, in %s',
+    'on time and memory are named in the error with advice, in %s',
     async (format) => {
       const slow = await errorOf(
         await ask(shortDeadline, 'select sum(sipHash64(number)) from numbers(100000000000)', format),
@@ -192,7 +192,7 @@ describe('caps', () => {
     15_000,
   )
 
-  test('of time also hold between rows, and not for a reader that takes its time', async () => {
+  test('on time apply between rows, and not to a slow reader', async () => {
     const rare = await ask(
       shortDeadline,
       'select number from numbers(100000000000) where sipHash64(number) % 1000000 = 0',
@@ -209,7 +209,7 @@ describe('caps', () => {
     expect(bytes).toBeGreaterThan(20 * MIB)
   })
 
-  test('of concurrency hold for streams, until they are taken, left or broken off', async () => {
+  test('on concurrency apply to streams until they end or are aborted', async () => {
     const streams = [await endless(), await endless()]
     expect(await errorOf(await query('select 1', 'json'))).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
     expect(await errorOf(await query('select 1', 'csv'))).toMatchObject({ status: 429, code: 'RATE_LIMITED' })
@@ -220,8 +220,8 @@ describe('caps', () => {
   })
 })
 
-describe('a client that goes away', () => {
-  test.each(['json', 'csv', 'ndjson', 'parquet', 'arrow'])('ends its query, in %s', async (format) => {
+describe('a client that disconnects', () => {
+  test.each(['json', 'csv', 'ndjson', 'parquet', 'arrow'])('stops its query, in %s', async (format) => {
     const gone = new AbortController()
     const sql =
       format === 'json'
@@ -238,7 +238,7 @@ describe('a client that goes away', () => {
   })
 })
 
-test('hundreds of MB for a client that hardly reads stay where they are: no more is fetched than is on its way', async () => {
+test('a slow reader of a large result causes backpressure: no more is fetched than fits in transit', async () => {
   const { url, client } = await freshColumnarDatabase()
   const proxy = await countingProxy(url)
   const slow = await startTestService({ CLICKHOUSE_URL: proxy.url, QUERY_SECONDS: '200' })
@@ -248,7 +248,7 @@ test('hundreds of MB for a client that hardly reads stay where they are: no more
     await eventually(() => reader.taken() > (20 + i * 10) * MIB)
     expect(proxy.passed() - reader.taken()).toBeLessThan(IN_TRANSIT_MAX)
   }
-  // Nor is more fetched while the client does nothing at all.
+  // Nothing more is fetched while the client does not read.
   await eventually(async () => {
     const passed = proxy.passed()
     await query('select 1', 'json')
@@ -280,7 +280,7 @@ async function readBack(response: Response, format: string, columns: string) {
   return engine.query(`select ${columns} from file({path:String}, '${format}')`, { params: { path } })
 }
 
-/** How many bytes came before the connection was cut. */
+/** Number of bytes received before the connection was cut. */
 async function takeUntilCut(response: Response): Promise<number> {
   let bytes = 0
   try {
@@ -295,17 +295,17 @@ async function endless() {
   const gone = new AbortController()
   const response = await query('select number as of_formats from numbers(100000000000)', 'csv', {}, gone.signal)
   expect(response.status).toBe(200)
-  // A response that nobody holds is collected, and its connection closed.
+  // Keeps the response referenced: once garbage collected, its connection closes.
   return { response, leave: () => gone.abort() }
 }
 
-/** Queries of tenants that the engine is at work on. */
+/** Number of tenant queries running on the engine. */
 async function runningOnEngine(on = engine): Promise<number> {
-  // As they run, and not while they are checked.
+  // Matches queries that run, not those being checked by the guard.
   return runningStatements(on, 'SELECT * FROM (SELECT %of_formats%numbers(%')
 }
 
-/** All that comes, and whether it has an end. Over a bare socket: when a connection is cut, `fetch` drops what it has read ahead. */
+/** Reads to the end. Over a plain socket, because `fetch` drops buffered data when the connection is cut. */
 async function takeFromSocket(from: TestService, sql: string): Promise<{ bytes: number; hasEnd: boolean }> {
   const socket = socketQuery(from, sql)
   let bytes = 0
@@ -321,7 +321,7 @@ async function takeFromSocket(from: TestService, sql: string): Promise<{ bytes: 
 
 const LAST_CHUNK = '0\r\n\r\n'
 
-/** A client that takes 20 MiB, and then only what it is told to: over a bare socket, because clients read ahead. */
+/** Reads 20 MiB, and then only as much as `take` allows. Over a plain socket, because HTTP clients read ahead. */
 function slowReader(from: TestService, sql: string) {
   const socket = socketQuery(from, sql)
   let taken = 0
@@ -340,7 +340,7 @@ function slowReader(from: TestService, sql: string) {
   }
 }
 
-/** A connection on which CSV comes as the answer. */
+/** Sends a CSV query over a plain socket. */
 function socketQuery({ url, workspaceKey }: TestService, sql: string) {
   const { hostname, port } = new URL(url)
   const body = JSON.stringify({ query: sql, format: 'csv' })

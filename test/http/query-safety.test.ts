@@ -105,14 +105,14 @@ describe('tenant isolation', () => {
 
   test('rejects forbidden functions passed by name to higher-order functions', async () => {
     const names = await client.query<{ name: string }>('select name from system.functions')
-    const takers: string[] = []
+    const higherOrder: string[] = []
     await inParallel(names.map(({ name }) => name).filter(isAllowedFunction), async (name) => {
       const rest = name.startsWith('map') ? "map('a', 'b')" : "['a']"
-      const told = await client.statementText(`explain query tree select \`${name}\`(file, ${rest})`).catch(String)
-      if (/function_ref|function file\b|'file'|Expression for function/.test(told)) takers.push(name)
+      const tree = await client.statementText(`explain query tree select \`${name}\`(file, ${rest})`).catch(String)
+      if (/function_ref|function file\b|'file'|Expression for function/.test(tree)) higherOrder.push(name)
     })
-    expect(takers).toContain('arrayMap')
-    for (const name of takers) {
+    expect(higherOrder).toContain('arrayMap')
+    for (const name of higherOrder) {
       const error = await failure(guard.check(`select ${name}(file, ['/etc/passwd'], '')`))
       expect((error as Error).message, name).toContain('not allowed')
     }

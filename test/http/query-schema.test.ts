@@ -3,21 +3,21 @@ import type { ExampleQuery } from '../../src/analytics/examples.ts'
 import { createApi, newAgent } from '../support/api.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN } from '../support/service.ts'
-import { type Fleet, QUERY_SECONDS, type ReportedEvent, type ReportedRun, reportFleet } from './query-fleet.ts'
+import { type Demo, QUERY_SECONDS, type ReportedEvent, type ReportedRun, reportDemo } from './query-demo.ts'
 
 /** `GET /api/v1/query/schema` compared with the engine, and its example queries with the reported data. */
 
 type Row = Record<string, unknown>
 
-let fleet: Fleet
+let demo: Demo
 let runs: readonly ReportedRun[]
 // biome-ignore lint/suspicious/noExplicitAny: what a test expects there is the test.
 let catalogue: any
 
 beforeAll(async () => {
-  fleet = await reportFleet(seededRandom('query-schema'))
-  runs = fleet.runs
-  const answer = await fleet.service.api('GET', '/api/v1/query/schema')
+  demo = await reportDemo(seededRandom('query-schema'))
+  runs = demo.runs
+  const answer = await demo.service.api('GET', '/api/v1/query/schema')
   expect(answer.status).toBe(200)
   catalogue = answer.data
 })
@@ -59,7 +59,7 @@ describe('the catalogue', () => {
   })
 
   test('accepts only a workspace key', async () => {
-    const { api } = fleet.service
+    const { api } = demo.service
     const { agentKey } = await newAgent(api)
     const asked = (key: string | null) => api('GET', '/api/v1/query/schema', undefined, { key })
     expect((await asked(null)).error?.code).toBe('UNAUTHENTICATED')
@@ -85,7 +85,7 @@ describe('the catalogue', () => {
   })
 
   test('is in the OpenAPI document', async () => {
-    const { text } = await fleet.service.api('GET', '/docs/json')
+    const { text } = await demo.service.api('GET', '/docs/json')
     const { paths, components } = JSON.parse(text)
     const { get } = paths['/api/v1/query/schema']
     expect(get.tags).toEqual(['SQL'])
@@ -338,15 +338,15 @@ describe('the examples', () => {
 })
 
 async function ask(query: string, params: ExampleQuery['params'] = {}) {
-  const request = { query, params, wait_for: fleet.lastSeq }
-  const { data, error } = await fleet.service.api('POST', '/api/v1/query', request)
+  const request = { query, params, wait_for: demo.lastSeq }
+  const { data, error } = await demo.service.api('POST', '/api/v1/query', request)
   expect(error).toBeNull()
   return data as { columns: unknown[]; rows: Row[]; row_count: number; truncated: boolean }
 }
 
 /** A new workspace in which one run has reported these events. */
 async function tenantWith(events: readonly object[]) {
-  const { service } = fleet
+  const { service } = demo
   const made = await service.api('POST', '/api/v1/workspaces', { name: 'another' }, { key: OPERATOR_TOKEN })
   const api = createApi(service.url, made.data.key)
   const { agentId: agent_id, agentKey: key } = await newAgent(api)

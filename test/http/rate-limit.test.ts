@@ -30,9 +30,9 @@ test('every response has rate limit headers, and a 429 has Retry-After, after wh
   const now = WALL_MS / 1000
   expect(rateHeaders(await get('a'))).toEqual(['"reads";q=3;w=60', '"reads";r=2;t=20', '3', '2', `${now + 20}`, null])
   // Also on an error response.
-  const refused = await get('a', '/things?limit=0')
-  expect(refused.status).toBe(400)
-  expect(rateHeaders(refused)).toEqual(['"reads";q=3;w=60', '"reads";r=1;t=40', '3', '1', `${now + 40}`, null])
+  const rejected = await get('a', '/things?limit=0')
+  expect(rejected.status).toBe(400)
+  expect(rateHeaders(rejected)).toEqual(['"reads";q=3;w=60', '"reads";r=1;t=40', '3', '1', `${now + 40}`, null])
   await get('a')
   const limited = await get('a')
   expect(rateHeaders(limited)).toEqual(['"reads";q=3;w=60', '"reads";r=0;t=60', '3', '0', `${now + 60}`, '20'])

@@ -122,7 +122,7 @@ describe('GET /runs', () => {
     }
   })
 
-  const refused: [string, string][] = [
+  const rejected: [string, string][] = [
     [
       'status=done',
       'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"',
@@ -134,7 +134,7 @@ describe('GET /runs', () => {
     ['tag=a%00', 'query.tag: expected text without the character U+0000; got "a\\u0000"'],
     ['stauts=running', 'query.stauts: unknown field; did you mean "status"?'],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the parameter', async (query, message) => {
+  test.each(rejected)('%s is a VALIDATION_ERROR that names the parameter', async (query, message) => {
     expect((await app.read(`runs?${query}`)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 })

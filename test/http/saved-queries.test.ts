@@ -153,8 +153,8 @@ describe('validation and access', () => {
     await fill(data.query_id, SAVED_QUERIES_MAX - 3)
     const answers = await runConcurrently(6, (i) => call('POST', PATH, { name: `one more ${i}`, query }))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(3)
-    const refused = answers.filter(({ status }) => status !== 200)
-    for (const answer of refused) {
+    const rejected = answers.filter(({ status }) => status !== 200)
+    for (const answer of rejected) {
       expect(verdict(answer)).toBe('409 CONFLICT')
       expect(answer.error?.message).toContain(`at most ${SAVED_QUERIES_MAX} saved queries`)
     }

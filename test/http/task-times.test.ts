@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 
 type Times = { readonly started_at: string | null; readonly completed_at: string | null }
-/** A time as far from the service's clock as a caller's clock may be. */
+/** A time far from the clock of the service, as the clock of a caller may be. */
 const at = (second: number) => new Date(Date.UTC(2020, 0, 31, 9, 30, second)).toISOString()
 const report = (task: object) => app.ingest('tasks', { run_id: run, task: { name: 'search', ...task } })
 
@@ -19,7 +19,7 @@ async function recordOf(id: string) {
   return data.items.find((task: { id: string }) => task.id === id)
 }
 
-/** Reports one task step by step; returns its times after each step. Throws for a refused report. */
+/** Reports one task step by step; returns its times after each step. Throws if a report is rejected. */
 async function timesAfter(...steps: object[]): Promise<readonly Times[]> {
   const id = crypto.randomUUID()
   const times: Times[] = []
@@ -34,7 +34,7 @@ async function timesAfter(...steps: object[]): Promise<readonly Times[]> {
 }
 
 describe('times of tasks', () => {
-  test('are the moments of the changes of status unless reported', async () => {
+  test('default to the time of the status change', async () => {
     const id = crypto.randomUUID()
     const seen: string[] = []
     for (const status of ['pending', 'running', 'running', 'completed', 'completed']) {
@@ -45,7 +45,7 @@ describe('times of tasks', () => {
     expect(await recordOf(id)).toMatchObject({ started_at: seen[1], completed_at: seen[3], updated_at: seen[4] })
   })
 
-  test('are null while they have not happened', async () => {
+  test('are null until the task starts and ends', async () => {
     const [pending, running] = await timesAfter({ status: 'pending' }, { status: 'running' })
     expect(pending).toEqual({ started_at: null, completed_at: null })
     expect(running).toEqual({ started_at: expect.any(String), completed_at: null })
@@ -53,7 +53,7 @@ describe('times of tasks', () => {
     expect(skipped).toEqual({ started_at: null, completed_at: expect.any(String) })
   })
 
-  test('of a task that is first reported as ended are the moment of that report', async () => {
+  test('of a task first reported as ended are both the time of that report', async () => {
     for (const status of ['completed', 'failed']) {
       const [times] = await timesAfter({ status })
       expect(times.started_at).toEqual(expect.any(String))
@@ -61,7 +61,7 @@ describe('times of tasks', () => {
     }
   })
 
-  test('are those of the reporter, in any form of a timestamp, whatever its clock says', async () => {
+  test('can be reported in any RFC 3339 form, also far in the past or future', async () => {
     const [whole] = await timesAfter({
       status: 'completed',
       started_at: '2020-01-31T10:30:00.1239+01:00',
@@ -81,7 +81,7 @@ describe('times of tasks', () => {
     ])
   })
 
-  test('that are reported replace those that the service took, and stay when a later report leaves them out', async () => {
+  test('that are reported replace the defaults, and are kept when a later report omits them', async () => {
     const steps = await timesAfter(
       { status: 'completed' },
       { status: 'completed', started_at: at(3), completed_at: at(5) },
@@ -95,7 +95,7 @@ describe('times of tasks', () => {
     ])
   })
 
-  test('an end of a clock that is behind ours moves the start that we took, and is not refused', async () => {
+  test('a reported end before the default start moves the start, and a start after the default end moves the end', async () => {
     const [, ended] = await timesAfter({ status: 'running' }, { status: 'completed', completed_at: at(5) })
     expect(ended).toEqual({ started_at: at(5), completed_at: at(5) })
     const [alone] = await timesAfter({ status: 'failed', completed_at: at(5) })
@@ -107,7 +107,7 @@ describe('times of tasks', () => {
     expect(late.completed_at).toBe('2200-01-01T00:00:00.000Z')
   })
 
-  test('a report out of order changes no time', async () => {
+  test('an out-of-order report does not change them', async () => {
     const steps = await timesAfter(
       { status: 'completed', started_at: at(3), completed_at: at(5) },
       { status: 'running', started_at: at(1) },
@@ -115,7 +115,7 @@ describe('times of tasks', () => {
     expect(steps[1]).toEqual(steps[0])
   })
 
-  test('are the same in the API, in SQL and in the changes that feeds replay', async () => {
+  test('are the same in the API, in SQL and in the change table that feeds replay', async () => {
     const id = crypto.randomUUID()
     await report({ id, status: 'failed', started_at: at(1), completed_at: at(2) })
     const record = await recordOf(id)
@@ -134,9 +134,9 @@ describe('times of tasks', () => {
 })
 
 describe('rejects with a VALIDATION_ERROR', () => {
-  const refused: [string, object, string][] = [
+  const rejected: [string, object, string][] = [
     [
-      'a start that is no timestamp',
+      'a start that is not a timestamp',
       { status: 'running', started_at: 'yesterday' },
       'task.started_at: expected an RFC 3339 timestamp of the years 1900 to 2299; got "yesterday"',
     ],
@@ -161,13 +161,13 @@ describe('rejects with a VALIDATION_ERROR', () => {
       `task.completed_at: a running task has not ended; got "${at(5)}"`,
     ],
   ]
-  test.each(refused)('%s', async (_, task, message) => {
+  test.each(rejected)('%s', async (_, task, message) => {
     const id = crypto.randomUUID()
     expect((await report({ id, ...task })).error).toEqual({ code: 'VALIDATION_ERROR', message })
     expect(await recordOf(id)).toBeUndefined()
   })
 
-  test('an end before the start that was reported in an earlier call, and changes nothing', async () => {
+  test('an end before a start reported in an earlier call, and changes nothing', async () => {
     const id = crypto.randomUUID()
     await report({ id, status: 'running', started_at: at(5) })
     const before = await recordOf(id)
@@ -180,7 +180,7 @@ describe('rejects with a VALIDATION_ERROR', () => {
     expect(await recordOf(id)).toEqual(before)
   })
 
-  test('a start after the end that was reported in an earlier call', async () => {
+  test('a start after an end reported in an earlier call', async () => {
     const id = crypto.randomUUID()
     await report({ id, status: 'completed', completed_at: at(5) })
     expect((await report({ id, status: 'completed', started_at: at(6) })).error?.message).toBe(

@@ -102,7 +102,7 @@ describe('POST tasks', () => {
     expect(verdict(await report({}, run, app.workspace.key))).toBe('403 FORBIDDEN')
   })
 
-  const refused: [string, object, string][] = [
+  const rejected: [string, object, string][] = [
     [
       'an unknown status',
       { status: 'done' },
@@ -123,7 +123,7 @@ describe('POST tasks', () => {
     ['an input that is not an object', { input: 'x' }, 'task.input: expected a JSON object; got "x"'],
     ['no name', { name: undefined }, 'task.name: required'],
   ]
-  test.each(refused)('%s is a VALIDATION_ERROR that names the field', async (_, task, message) => {
+  test.each(rejected)('%s is a VALIDATION_ERROR that names the field', async (_, task, message) => {
     expect((await report(task)).error).toEqual({ code: 'VALIDATION_ERROR', message })
   })
 

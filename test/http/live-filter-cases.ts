@@ -8,7 +8,7 @@ export interface FilterCase {
   readonly matches: (activity: Activity) => boolean
 }
 
-export interface Fleet {
+export interface FilterScenario {
   readonly cases: readonly FilterCase[]
   /** Reports everything. @returns the number of activities */
   play(): Promise<number>
@@ -17,7 +17,7 @@ export interface Fleet {
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** Two agents and three runs whose activity has every value that a filter can match. Reports nothing yet. */
-export async function newFleet(api: Api): Promise<Fleet> {
+export async function newFilterScenario(api: Api): Promise<FilterScenario> {
   const [a, b] = [await newReporter(api), await newReporter(api)]
   const runIds = Array.from({ length: 3 }, () => Bun.randomUUIDv7())
 
@@ -66,7 +66,7 @@ function casesOf(agentIds: readonly string[], runIds: readonly string[]): Filter
   return [
     is('no condition', {}, () => true),
     is('an agent', { agent_id: a }, ({ agent_id }) => agent_id === a),
-    is('an agent in capitals', { agent_id: b.toUpperCase() }, ({ agent_id }) => agent_id === b),
+    is('an agent in upper case', { agent_id: b.toUpperCase() }, ({ agent_id }) => agent_id === b),
     is('either agent', { agent_id: [a, b] }, () => true),
     is('an unknown agent', { agent_id: crypto.randomUUID() }, () => false),
     is('a run', { run_id: second }, ({ run_id }) => run_id === second),

@@ -8,7 +8,7 @@ import { newAgent } from '../support/api.ts'
 import type { Random } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** The time limit of the service that {@link reportFleet} starts; more than the default, for busy machines. */
+/** The time limit of the service that {@link reportDemo} starts; more than the default, for busy machines. */
 export const QUERY_SECONDS = 60
 
 /** A day of the demo agents, reported in a second: the data of the SQL tests. */
@@ -35,7 +35,7 @@ export interface ReportedEvent {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-export interface Fleet {
+export interface Demo {
   readonly service: TestService
   readonly runs: readonly ReportedRun[]
   /** Position of the last event. */
@@ -60,23 +60,23 @@ class SetClock implements Clock {
   }
 }
 
-export async function reportFleet(random: Random): Promise<Fleet> {
+export async function reportDemo(random: Random): Promise<Demo> {
   const clock = new SetClock()
   const service = await startTestService({ QUERY_SECONDS: String(QUERY_SECONDS) }, { clock })
   const agents = new Map<string, Member>()
   for (const profile of Object.values(PROFILES))
     agents.set(profile.name, { ...(await newAgent(service.api, { name: profile.name })), profile })
-  const fleet = { api: service.api, clock, agents, runs: [] as ReportedRun[], lastSeq: 0 }
+  const demo = { api: service.api, clock, agents, runs: [] as ReportedRun[], lastSeq: 0 }
 
   for (let i = 0; i < RUNS; i++) {
     // All runs end well before the present time of the engine.
     clock.ms = Date.now() - 23 * HOUR_MS + (i * 22 * HOUR_MS) / RUNS
     const { member, plan } = chosen(random, [...agents.values()], KINDS[i % KINDS.length]!)
-    const run = await report(fleet, member, plan, undefined, i % STUCK_EVERY === 0)
+    const run = await report(demo, member, plan, undefined, i % STUCK_EVERY === 0)
     // The caller retries the same work, and succeeds.
-    if (run.status === 'failed') await report(fleet, member, withoutFailure(plan), undefined, false)
+    if (run.status === 'failed') await report(demo, member, withoutFailure(plan), undefined, false)
   }
-  return { service, runs: fleet.runs, lastSeq: fleet.lastSeq }
+  return { service, runs: demo.runs, lastSeq: demo.lastSeq }
 }
 
 interface Member {
@@ -104,15 +104,15 @@ interface Reporting {
 
 /** Reports a run as the demo does, at the times of its plan. A stuck run never ends. */
 async function report(
-  fleet: Reporting,
+  demo: Reporting,
   member: Member,
   plan: RunPlan,
   parentId: string | undefined,
   isStuck: boolean,
 ): Promise<ReportedRun> {
-  const { clock } = fleet
+  const { clock } = demo
   const call = async (path: string, body: object) => {
-    const answer = await fleet.api('POST', `/api/ingest/v1/${path}`, body, { key: member.agentKey })
+    const answer = await demo.api('POST', `/api/ingest/v1/${path}`, body, { key: member.agentKey })
     if (answer.error !== null) throw new Error(`${path}: ${answer.error.message}`)
     return answer.data
   }
@@ -141,8 +141,8 @@ async function report(
     await setStatus('running')
     for (const step of task.steps) {
       if (step.kind === 'delegate') {
-        const child = fleet.agents.get(step.to)!
-        await report(fleet, child, child.profile.plan(createRandom(step.seed)), run_id, false)
+        const child = demo.agents.get(step.to)!
+        await report(demo, child, child.profile.plan(createRandom(step.seed)), run_id, false)
       } else events.push(...eventsOf(step, clock))
     }
     const isLeft = isStuck && index === plan.tasks.length - 1
@@ -152,12 +152,12 @@ async function report(
     reason = task.failure?.message
   }
   const sent = events.map(({ occurredMs, ...event }) => ({ ...event, occurred_at: new Date(occurredMs).toISOString() }))
-  fleet.lastSeq = (await call('events', { run_id, events: sent })).last_seq
+  demo.lastSeq = (await call('events', { run_id, events: sent })).last_seq
   const status = reason !== undefined ? 'failed' : isStuck ? 'running' : 'completed'
   if (status === 'failed') await call('run/fail', { run_id, error_message: reason })
   if (status === 'completed') await call('run/complete', { run_id, output: plan.output })
   const reported = { ...run, status, reason, durationMs: clock.ms - startedMs } as const
-  fleet.runs.push(reported)
+  demo.runs.push(reported)
   return reported
 }
 
