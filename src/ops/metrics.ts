@@ -61,7 +61,7 @@ export class Counter implements Metric {
 
   /** The count for one set of label values. Keep the cell if it is used often: the lookup costs more than the count. */
   at(...labelValues: readonly string[]): CounterCell {
-    return cellAt(this.cells, labelValues, () => ({ value: 0 }))
+    return this.cells.getOrInsertComputed(labelValues.join(SEPARATOR), () => ({ value: 0 }))
   }
 
   add(amount: number, ...labelValues: readonly string[]): void {
@@ -121,7 +121,7 @@ export class Histogram implements Metric {
 
   /** The distribution for one set of label values. Keep the cell if it is used often, as for {@link Counter.at}. */
   at(...labelValues: readonly string[]): HistogramCell {
-    return cellAt(this.cells, labelValues, () => new HistogramCell(this.buckets))
+    return this.cells.getOrInsertComputed(labelValues.join(SEPARATOR), () => new HistogramCell(this.buckets))
   }
 
   observe(value: number, ...labelValues: readonly string[]): void {
@@ -158,16 +158,6 @@ export class HistogramCell {
     this.counts[bucket]++
     this.sum += value
   }
-}
-
-function cellAt<T>(cells: Map<string, T>, labelValues: readonly string[], create: () => T): T {
-  const key = labelValues.join(SEPARATOR)
-  let cell = cells.get(key)
-  if (cell === undefined) {
-    cell = create()
-    cells.set(key, cell)
-  }
-  return cell
 }
 
 function joined(key: string, last: string): string {

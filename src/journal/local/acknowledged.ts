@@ -19,7 +19,7 @@ export class AcknowledgedFile {
   private syncing: Promise<unknown> | undefined
   private readonly slot = Buffer.alloc(SLOT_BYTES)
   private failing = false
-  private nextSlot = 0
+  private slotIndex = 0
   private closed = false
 
   private constructor(
@@ -47,9 +47,9 @@ export class AcknowledgedFile {
     this.last = seq
     this.slot.writeDoubleLE(seq, 0)
     this.slot.writeUInt32LE(crc32(this.slot.subarray(0, 8)), 8)
-    this.nextSlot = 1 - this.nextSlot
+    this.slotIndex = 1 - this.slotIndex
     try {
-      fs.writeSync(this.file, this.slot, 0, SLOT_BYTES, this.nextSlot * SLOT_BYTES)
+      fs.writeSync(this.file, this.slot, 0, SLOT_BYTES, this.slotIndex * SLOT_BYTES)
       this.failing = false
     } catch (error) {
       if (!this.failing) this.log.warn('journal: cannot write the acknowledged position', { error })
