@@ -104,9 +104,9 @@ describe('run/start', () => {
 
   test('another agent is FORBIDDEN; one of another workspace or an unknown one is NOT_FOUND', async () => {
     const sibling = await app.newAgent(app.workspace.workspaceId)
-    const stranger = await app.newAgent((await app.newWorkspace()).workspaceId)
+    const outsider = await app.newAgent((await app.newWorkspace()).workspaceId)
     expect(verdict(await start({ agent_id: sibling.agentId }))).toBe('403 FORBIDDEN')
-    expect(verdict(await start({ agent_id: stranger.agentId }))).toBe('404 NOT_FOUND')
+    expect(verdict(await start({ agent_id: outsider.agentId }))).toBe('404 NOT_FOUND')
     expect(verdict(await start({ agent_id: NO_RUN }))).toBe('404 NOT_FOUND')
   })
 

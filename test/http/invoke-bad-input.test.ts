@@ -110,8 +110,8 @@ describe('the body of invoke', () => {
 
   test('with an unknown parent or session, or one of another workspace, is NOT_FOUND', async () => {
     const other = await newTenant(service)
-    const stranger = await newHostedAgent(other)
-    const { data } = await stranger.invoke({ start_session: true })
+    const outsider = await newHostedAgent(other)
+    const { data } = await outsider.invoke({ start_session: true })
     for (const [field, id, what] of [
       ['parent_run_id', NO_ID, 'parent run'],
       ['parent_run_id', data.run_id, 'parent run'],
@@ -194,8 +194,8 @@ describe('an agent', () => {
   test('that is archived, unknown or of another workspace is NOT_FOUND; an invalid id is rejected', async () => {
     const archived = await newHostedAgent(service)
     await service.api('DELETE', `/api/v1/agents/${archived.agentId}`)
-    const stranger = await newHostedAgent(await newTenant(service))
-    for (const id of [archived.agentId, NO_ID, stranger.agentId])
+    const outsider = await newHostedAgent(await newTenant(service))
+    for (const id of [archived.agentId, NO_ID, outsider.agentId])
       expect(await rejectionOf(() => invoke(id))).toBe('404 NOT_FOUND agent does not exist')
     expect(await rejectionOf(() => invoke('x'))).toBe('400 VALIDATION_ERROR path.agentId: expected a UUID; got "x"')
   })

@@ -61,7 +61,7 @@ describe('an invalid message gets an error and keeps the connection:', () => {
     ['no op', '{}', `op: ${OPS} nothing`],
     ['an unknown op', '{"op":"publish"}', `op: ${OPS} "publish"`],
     ['an op named like an inherited property', '{"op":"__proto__"}', `op: ${OPS} "__proto__"`],
-    ['an op in capitals', '{"op":"PING"}', `op: ${OPS} "PING"`],
+    ['an op in upper case', '{"op":"PING"}', `op: ${OPS} "PING"`],
     ['an op that is a number', '{"op":7}', `op: ${OPS} 7`],
     ['an op that is deeply nested', `{"op":${nested(30_000, '[', ']')}}`, `op: ${OPS} [[[`],
     ['a ping with an extra field', '{"op":"ping","id":"a"}', 'id: unknown field; ping takes none'],

@@ -223,14 +223,14 @@ describe('the stream of a run', () => {
   })
 
   test('is limited to runs of the workspace, and for an agent key to runs of its agent', async () => {
-    const [tenant, stranger] = [await newTenant(service), await newTenant(service)]
+    const [tenant, outsider] = [await newTenant(service), await newTenant(service)]
     const [agent, other] = [await newReporter(tenant.api), await newReporter(tenant.api)]
     const runId = await endedRun(agent)
     const answer = async (path: string, key: string) => {
       const { status, error } = await service.api('GET', path, undefined, { key })
       return `${status} ${error?.code}: ${error?.message}`
     }
-    expect(await answer(ofRun(runId), stranger.workspaceKey)).toBe('404 NOT_FOUND: run does not exist')
+    expect(await answer(ofRun(runId), outsider.workspaceKey)).toBe('404 NOT_FOUND: run does not exist')
     expect(await answer(ofRun(crypto.randomUUID()), tenant.workspaceKey)).toBe('404 NOT_FOUND: run does not exist')
     expect(await answer(ofRun(runId), other.agentKey)).toStartWith('403 FORBIDDEN: ')
     expect(await answer(ofRun('x'), tenant.workspaceKey)).toStartWith('400 VALIDATION_ERROR: ')
@@ -283,7 +283,7 @@ describe('an event stream resumes', () => {
 
 test('shows no activity of another workspace, and with an agent key none of another agent', async () => {
   const [ours, theirs] = [await newTenant(service), await newTenant(service)]
-  const [mine, other, stranger] = [
+  const [mine, other, outsider] = [
     await newReporter(ours.api),
     await newReporter(ours.api),
     await newReporter(theirs.api),
@@ -292,7 +292,7 @@ test('shows no activity of another workspace, and with an agent key none of anot
     await LiveStream.open(ours, ALL),
     await LiveStream.open(ours, `${ALL}?type=*`, { key: mine.agentKey }),
   ]
-  await Promise.all([endedRun(stranger), endedRun(mine), endedRun(other), endedRun(stranger)])
+  await Promise.all([endedRun(outsider), endedRun(mine), endedRun(other), endedRun(outsider)])
   const [past, ownPast] = [
     await LiveStream.open(ours, `${ALL}?after=0`),
     await LiveStream.open(ours, `${ALL}?after=0&kind=event`, { key: mine.agentKey }),

@@ -155,9 +155,9 @@ describe('errors', () => {
     ['select 1 +', 'position 11 (end of query)'],
     ["select 'é' fromm events x", 'position 18 (events)'],
     ["select 'é',\n  2 fromm events x", '(line 2, col 11)'],
-  ])('a syntax error in %j names its position', async (sql, place) => {
-    expect((await errorOf(await query(sql, 'csv'))).message).toContain(place)
-    expect((await errorOf(await query(sql, 'json'))).message).toContain(place)
+  ])('a syntax error in %j names its position', async (sql, position) => {
+    expect((await errorOf(await query(sql, 'csv'))).message).toContain(position)
+    expect((await errorOf(await query(sql, 'json'))).message).toContain(position)
   })
 })
 

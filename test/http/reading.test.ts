@@ -112,12 +112,12 @@ describe('GET /runs', () => {
 
   test('runs of another workspace cannot be read', async () => {
     const own = await app.start()
-    const stranger = await app.newWorkspace()
-    expect(await idsOf('', stranger.key)).toEqual([])
-    expect(await idsOf(`agent_id=${app.agent.agentId}`, stranger.key)).toEqual([])
+    const outsider = await app.newWorkspace()
+    expect(await idsOf('', outsider.key)).toEqual([])
+    expect(await idsOf(`agent_id=${app.agent.agentId}`, outsider.key)).toEqual([])
     for (const path of ['', '/events', '/tasks', '/children']) {
       if (path === '/tasks') continue
-      expect(verdict(await app.read(`runs/${own}${path}`, stranger.key))).toBe('404 NOT_FOUND')
+      expect(verdict(await app.read(`runs/${own}${path}`, outsider.key))).toBe('404 NOT_FOUND')
       expect(verdict(await app.read(`runs/${NO_RUN}${path}`))).toBe('404 NOT_FOUND')
     }
   })

@@ -135,15 +135,15 @@ describe('validation and access', () => {
       { name: 'a', query: 'select {t:Identifier}' },
       'query: the placeholder t has the type Identifier',
     ],
-  ])('rejects %s on create and on edit', async (_what, body, place) => {
+  ])('rejects %s on create and on edit', async (_what, body, problem) => {
     const made = await api('POST', PATH, body)
     expect(verdict(made)).toBe('400 VALIDATION_ERROR')
-    expect(made.error?.message).toContain(place)
+    expect(made.error?.message).toContain(problem)
     if (Object.keys(body).length < 2) return
     const { data } = await save({})
     const edited = await api('PATCH', `${PATH}/${data.query_id}`, body)
     expect(verdict(edited)).toBe('400 VALIDATION_ERROR')
-    expect(edited.error?.message).toContain(place)
+    expect(edited.error?.message).toContain(problem)
     expect((await api('GET', `${PATH}/${data.query_id}`)).data).toEqual(data)
   })
 
@@ -269,11 +269,11 @@ describe('running a saved query', () => {
     [{ params: { a: { b: 1 } } }, 'params'],
     [{ wait_for: -1 }, 'wait_for'],
     [{ params: { n: 'x' } }, 'query: '],
-  ])('rejects %j, naming the field', async (body, place) => {
+  ])('rejects %j, naming the field', async (body, problem) => {
     const { data } = await save({ query: 'select {n:UInt8}', params: { n: 1 } })
     const answer = await api('POST', `${PATH}/${data.query_id}/run`, body)
     expect(verdict(answer)).toBe('400 VALIDATION_ERROR')
-    expect(answer.error?.message).toContain(place)
+    expect(answer.error?.message).toContain(problem)
   })
 
   test('checks the stored query again before it runs', async () => {

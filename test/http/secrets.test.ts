@@ -323,7 +323,7 @@ describe('redacting', () => {
   const redact = redactor([VALUE, 'pass word+/=?~', 'abcd'])
 
   test.each([
-    ['as it is', `x ${VALUE} y`],
+    ['verbatim', `x ${VALUE} y`],
     ['in JSON', JSON.stringify({ a: VALUE })],
     ['in a URL', `/?a=${encodeURIComponent(VALUE)}`],
     ['in a URL, in lower case', encodeURIComponent(VALUE).replaceAll(/%../g, (each) => each.toLowerCase())],
