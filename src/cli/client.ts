@@ -12,7 +12,7 @@ export class CallRefused extends Error {
     /** From `Retry-After`; undefined without that header. */
     readonly retryAfterMs: number | undefined,
   ) {
-    super(code === undefined ? `status ${status}` : `${code}: ${reason}`)
+    super(code === undefined ? `status ${status}, not a response of the service` : `${code}: ${reason}`)
     this.name = 'CallRefused'
   }
 }
@@ -20,7 +20,7 @@ export class CallRefused extends Error {
 /** The service did not respond, or could not serve the call, before the deadline. Whether it had any effect is unknown. */
 export class CallUnconfirmed extends Error {
   constructor(path: string, cause: unknown) {
-    super(`no response to ${path}: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    super(`the call to ${path} failed: ${cause instanceof Error ? cause.message : cause}`, { cause })
     this.name = 'CallUnconfirmed'
   }
 }
@@ -68,15 +68,14 @@ export async function readRefusal(response: Response): Promise<CallRefused> {
   const { status, headers } = response
   const retryAfter = headers.get('retry-after')
   const retryAfterMs = retryAfter === null ? undefined : Number(retryAfter) * 1000 || 0
-  const { error } = await response.json().then(
-    (body) => body as Partial<Envelope>,
-    (): Partial<Envelope> => ({}),
-  )
-  return new CallRefused(status, error?.code, error?.message ?? '', retryAfterMs)
+  const body: unknown = await response.json().catch(() => null)
+  const { code, message } = (body as Partial<Envelope> | null)?.error ?? {}
+  if (typeof code !== 'string') return new CallRefused(status, undefined, '', retryAfterMs)
+  return new CallRefused(status, code, message ?? '', retryAfterMs)
 }
 
 interface Envelope {
-  readonly error: { readonly code: string; readonly message: string } | null
+  readonly error: { readonly code?: unknown; readonly message?: string } | null
 }
 
 /** For a service that cannot be reached at `url`. */
@@ -138,7 +137,8 @@ export function createClient({ url, retryForMs, onRetry = () => {}, onAnswer = (
 async function attemptOnce(url: string, call: Call): Promise<{ data: unknown } | { error: unknown }> {
   try {
     const response = await send(url, call, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS))
-    return (await response.json()) as { data: unknown }
+    const { data } = (await response.json()) as { data: unknown }
+    return { data }
   } catch (error) {
     return { error }
   }
@@ -148,8 +148,12 @@ async function attemptOnce(url: string, call: Call): Promise<{ data: unknown } |
 function isTemporary(error: unknown): boolean {
   if (!(error instanceof CallRefused)) return true
   const { status, code, retryAfterMs } = error
-  // Without a code, the response is not from the service: a proxy, for example, while the service restarts.
-  return code === undefined || [429, 500, 503].includes(status) || (status === 409 && retryAfterMs !== undefined)
+  // Without a code, the response is not from the service, but from a proxy while the service restarts, for example.
+  return (
+    (code === undefined && status >= 400) ||
+    [429, 500, 503].includes(status) ||
+    (status === 409 && retryAfterMs !== undefined)
+  )
 }
 
 /** Random, so that clients do not all retry at the same moment. */

@@ -77,7 +77,7 @@ async function explain<T>({ url }: DemoOptions, firstCall: Promise<T>): Promise<
   try {
     return await firstCall
   } catch (error) {
-    if (error instanceof CallUnconfirmed) throw unreachable(url, error)
+    if (error instanceof CallUnconfirmed && !isCallFailure(error.cause)) throw unreachable(url, error)
     if (error instanceof CallRefused && [401, 403].includes(error.status)) throw keyRejected(url, error)
     throw error
   }

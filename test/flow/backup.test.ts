@@ -101,7 +101,10 @@ test('a backup of a running service under load contains every event acknowledged
   const runsBefore = [...load.runs.slice(0, -8)]
   const taken = await command(['backup', folder], service.dataDir)
   expect(taken.stderr).toContain('opening the stores')
-  expect({ code: taken.code, stdout: taken.stdout }).toEqual({ code: 0, stdout: expect.stringContaining('checked by') })
+  expect({ code: taken.code, stdout: taken.stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringContaining('verified by'),
+  })
   await load.stop()
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
   createLog('info').info('backup: reporting was held up', { ms: manifest.held_ms })
