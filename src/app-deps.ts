@@ -19,7 +19,7 @@ import { unavailableOf } from './postgres/connect.ts'
 import type { Erasure } from './retention/erasure.ts'
 import type { RetentionClock } from './retention/retention-clock.ts'
 import { createEventReader } from './runs/events.ts'
-import { RunStore } from './runs/store.ts'
+import { RunStore, type RunStoreDeps } from './runs/store.ts'
 import type { SecretStore } from './secrets/store.ts'
 import { TaskStore } from './tasks/store.ts'
 import { WorkspaceStore } from './workspaces/store.ts'
@@ -48,7 +48,7 @@ export function appDeps(parts: AppParts): AppDeps {
   const { config, sql, columnar, clock, metrics, penalties } = context
   const { limits } = config
   const limiter = new RateLimiter(config.rateLimits, { clock })
-  const cancelHosted = hosted.invocations.cancel
+  const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
   return {

@@ -12,7 +12,8 @@ import type { Loops } from '../ops/supervise.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
 import type { Children } from './executor/call-maker.ts'
-import { createInvocations } from './invoke/invocations.ts'
+import { ChildRuns } from './invoke/children.ts'
+import { Invocations } from './invoke/invocations.ts'
 import { Responder, type ResponseMode } from './invoke/respond.ts'
 import { endOf, OutputLog } from './output/output-log.ts'
 import { startPauseExpiry } from './pauses/expiry.ts'
@@ -51,19 +52,10 @@ export function startHosted(deps: HostedDeps) {
   const { sql, clock, log, limits, config, instanceId: owner, onChange } = deps
   const schemas = createSchemaChecks()
   const patrol = singleConnection(sql)
-  const invocations = createInvocations({
-    sql,
-    owner,
-    clock,
-    limits,
-    scheduler: () => scheduler,
-    secrets: deps.secrets,
-    schemas,
-    hasModel: config.openAiApiKey !== undefined || config.openAiBaseUrl !== undefined,
-    queuedMax: config.queuedRuns,
-    onChange,
-  })
-  const scheduler: Scheduler = createScheduler(deps, { patrol, schemas, children: invocations.children })
+  const starting = { sql, owner, clock, limits, scheduler: () => scheduler, secrets: deps.secrets, schemas, onChange }
+  const hasModel = config.openAiApiKey !== undefined || config.openAiBaseUrl !== undefined
+  const invocations = new Invocations({ ...starting, hasModel, queuedMax: config.queuedRuns })
+  const scheduler: Scheduler = createScheduler(deps, { patrol, schemas, children: new ChildRuns(starting) })
   const { connections, ring, slowConsumerMs, heartbeatMs } = deps
   const responder = new Responder({
     sql,
@@ -75,7 +67,7 @@ export function startHosted(deps: HostedDeps) {
     waitMs: config.waitMs,
   })
   const pauses = new Pauses({ sql, clock, limits, schemas, onChange })
-  const sessions = new Sessions({ sql, cancelRun: invocations.cancel })
+  const sessions = new Sessions({ sql, cancelRun: (run, reason) => invocations.cancel(run, reason) })
   const endExpiry = startPauseExpiry({
     sql,
     patrol,

@@ -7,18 +7,16 @@ import type { Caller } from '../../keys/schema.ts'
 import type { SchemaChecks } from '../../model/output-schema.ts'
 import type { Sql } from '../../postgres/connect.ts'
 import { checkSize, checkText } from '../../runs/limits.ts'
-import { HeadersNotFilled, type Secrets } from '../../secrets/store.ts'
-import { budgetsOver } from '../executor/budget.ts'
-import type { Children } from '../executor/call-maker.ts'
+import type { Secrets } from '../../secrets/store.ts'
 import { storable } from '../executor/tool-calls.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { type BeginResult, beginRun, type NewHostedRun } from '../store/begin.ts'
 import { endRun, WITHOUT_ANSWER } from '../store/end.ts'
-import { findRun, loadProgress } from '../store/load.ts'
-import type { Call, HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
+import { findRun, loadStarted } from '../store/load.ts'
+import type { RunOutcome, RunProgress } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
-import type { HostedAgentRow } from './plan.ts'
-import { type HistoryMessage, plannedAgent, type RunPlan, userMessage } from './plan.ts'
+import { checkTools, findAgent } from './agent.ts'
+import { type HistoryMessage, type HostedAgentRow, plannedAgent, type RunPlan, userMessage } from './plan.ts'
 import { fillPrompt } from './prompt.ts'
 import type { InvokeAgent } from './schema.ts'
 
@@ -48,17 +46,13 @@ export interface Invoked {
   readonly outcome: Promise<RunOutcome> | null
 }
 
-/** Ancestors that a run may have: stops agents that call each other in a cycle. */
-const DEPTH_MAX = 8
-
-export type Invocations = ReturnType<typeof createInvocations>
-
 /** Invoking hosted agents (docs/specification.md#invoke): from a request to a run that is executed or queued. */
-export function createInvocations(deps: InvocationsDeps) {
-  const { sql, owner, clock, limits, secrets, schemas, onChange } = deps
+export class Invocations {
+  constructor(private readonly deps: InvocationsDeps) {}
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, RATE_LIMITED, UNAVAILABLE */
-  async function invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
+  async invoke(caller: Caller, agentId: string, body: InvokeAgent, mint: Mint): Promise<Invoked> {
+    const { sql, limits, hasModel } = this.deps
     checkBody(body, limits)
     const { workspaceId } = caller
     const agent = await findAgent(sql, workspaceId, agentId)
@@ -66,12 +60,12 @@ export function createInvocations(deps: InvocationsDeps) {
     checkAgent(agent, body)
     const variables = body.prompt_variables ?? {}
     const system = fillPrompt(agent.prompt, { variables, path: 'prompt_variables', lengthMax: limits.prompt_length })
-    if (!deps.hasModel)
+    if (!hasModel)
       throw new ApiError(
         'UNAVAILABLE',
         'no model is configured: the operator must set OPENAI_API_KEY or OPENAI_BASE_URL',
       )
-    await checkTools(agent, workspaceId)
+    await checkTools(agent, workspaceId, this.deps)
     const input = body.input ?? EMPTY_OBJECT
     const runId = mint.uuid()
     const sessionId = body.session_id?.toLowerCase() ?? (body.start_session === true ? mint.uuid() : null)
@@ -83,7 +77,7 @@ export function createInvocations(deps: InvocationsDeps) {
       isStreamed: body.stream === true,
       depth: 0,
     }
-    return begin(
+    return this.begin(
       {
         runId,
         workspaceId,
@@ -102,28 +96,9 @@ export function createInvocations(deps: InvocationsDeps) {
     )
   }
 
-  /** Reports a missing secret before the run starts, not in the middle of it. */
-  async function checkTools(agent: HostedAgentRow, workspaceId: string): Promise<void> {
-    const { tools, outputSchema } = plannedAgent(agent)
-    const problem = outputSchema === null ? undefined : schemas.schemaProblem(outputSchema)
-    if (problem !== undefined) throw invalid('output_schema', `the agent's schema cannot be used: ${problem}`)
-    for (const tool of tools) {
-      if (!('headers' in tool) || !JSON.stringify(tool.headers).includes('{{secret:')) continue
-      try {
-        await secrets.fill(workspaceId, tool.headers ?? {})
-      } catch (error) {
-        if (error instanceof HeadersNotFilled) throw invalid(`tool ${tool.name} of the agent`, error.message)
-        throw error
-      }
-    }
-  }
-
-  async function begin(
-    run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>,
-    isBackground: boolean,
-  ): Promise<Invoked> {
-    const scheduler = deps.scheduler()
-    const { queuedMax: waitingMax } = deps
+  private async begin(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>, isBackground: boolean): Promise<Invoked> {
+    const { sql, owner, clock, queuedMax: waitingMax, onChange } = this.deps
+    const scheduler = this.deps.scheduler()
     const { workspaceId, runId, sessionId } = run
     const at = clock.now()
     const hasSlot = scheduler.takeSlot(workspaceId)
@@ -133,7 +108,7 @@ export function createInvocations(deps: InvocationsDeps) {
       if (!hasSlot) await checkQueue(sql, workspaceId, waitingMax)
       const events = [systemEvent(run, at, 'run.started', {})]
       result = await beginRun(sql, { ...run, owner: hasSlot ? owner : null, waitingMax, at }, events)
-      if (result === 'driven') progress = await progressOf(run)
+      if (result === 'driven') progress = await loadStarted(sql, run)
     } finally {
       if (hasSlot && progress === null) scheduler.releaseSlot(workspaceId)
     }
@@ -148,86 +123,12 @@ export function createInvocations(deps: InvocationsDeps) {
     return { ...invoked, outcome: isBackground ? null : outcome }
   }
 
-  /** A run that has just started has no progress yet, but its session may have a history. */
-  async function progressOf(run: Omit<NewHostedRun, 'owner' | 'waitingMax' | 'at'>) {
-    const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
-    if (run.sessionId === null || run.startsSession) return fresh
-    return (await loadProgress(sql, run)) ?? fresh
-  }
-
-  /** Starts the run that carries out a call of another run. */
-  const children: Pick<Children, 'begin'> = {
-    async begin(parent: HostedRun, call: Call, agentId: string) {
-      const runId = call.childRunId!
-      const { workspaceId } = parent
-      if (deps.scheduler().outputOf({ workspaceId, runId }) !== undefined) return null
-      const [existing] = await sql`
-        select from hosted_runs where workspace_id = ${workspaceId} and run_id = ${runId}`
-      if (existing !== undefined) return null
-      const agent = await findAgent(sql, workspaceId, agentId)
-      const problem = await problemOf(agent, parent)
-      if (agent === null || problem !== null) return { problem: problem ?? NO_AGENT }
-      const variables = stringsOf(call.input)
-      let system: string
-      try {
-        system = fillPrompt(agent.prompt, { variables, path: 'arguments', lengthMax: limits.prompt_length })
-      } catch (error) {
-        return { problem: (error as Error).message }
-      }
-      const user = storable(userMessage(call.input))
-      const plan: RunPlan = {
-        agent: plannedAgent(agent),
-        system,
-        history: [],
-        user,
-        isStreamed: false,
-        depth: parent.plan.depth + 1,
-        budgetsAbove: budgetsOver(parent),
-      }
-      const at = clock.now()
-      const run: NewHostedRun = {
-        runId,
-        workspaceId,
-        agentId,
-        rootRunId: parent.rootRunId,
-        parentCallId: call.callId,
-        sessionId: null,
-        plan,
-        agentVersion: agent.version,
-        parentRunId: parent.runId,
-        externalUserId: null,
-        input: call.input,
-        startsSession: false,
-        owner,
-        waitingMax: 0,
-        at,
-      }
-      const result = await beginRun(sql, run, [systemEvent(run, at, 'run.started', { parent_run_id: parent.runId })])
-      onChange()
-      if (result === 'driven') void deps.scheduler().execute(await progressOf(run))
-      return null
-    },
-  }
-
-  async function problemOf(agent: HostedAgentRow | null, parent: HostedRun): Promise<string | null> {
-    if (agent === null) return NO_AGENT
-    if (agent.runtime_type !== 'hosted') return 'only hosted agents can be called; this one is external'
-    if (agent.status !== 'active') return `the agent is ${agent.status}`
-    if (parent.plan.depth + 1 > DEPTH_MAX) return `agents call each other more than ${DEPTH_MAX} levels deep`
-    try {
-      await checkTools(agent, parent.workspaceId)
-      return null
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 'VALIDATION_ERROR') return error.message
-      throw error
-    }
-  }
-
   /**
    * Ends a hosted run and its descendants. Model and tool calls in flight are abandoned.
    * @returns false when it had already ended
    */
-  async function cancel(identity: RunIdentity, reason: string | null): Promise<boolean> {
+  async cancel(identity: RunIdentity, reason: string | null): Promise<boolean> {
+    const { sql, clock, onChange } = this.deps
     const run = await findRun(sql, identity)
     if (run === null) return false
     const at = clock.now()
@@ -241,24 +142,11 @@ export function createInvocations(deps: InvocationsDeps) {
     })
     if (ended === null) return false
     onChange()
-    const scheduler = deps.scheduler()
+    const scheduler = this.deps.scheduler()
     for (const each of [run, ...ended.descendants]) scheduler.stopRun(each)
     scheduler.dispatchSoon()
     return true
   }
-
-  return { invoke, children, cancel }
-}
-
-const NO_AGENT = 'the agent does not exist'
-
-async function findAgent(sql: Sql, workspaceId: string, agentId: string): Promise<HostedAgentRow | null> {
-  const [row] = await sql<HostedAgentRow[]>`
-    select agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema,
-      allow_input_requests, temperature, max_output_tokens, max_steps, timeout_seconds, budget_usd,
-      stale_after_seconds, metadata, version, created_at, updated_at
-    from agents where agent_id = ${agentId} and workspace_id = ${workspaceId} and status <> 'archived'`
-  return row ?? null
 }
 
 /** Checks how the members of the body may be combined. */
@@ -292,10 +180,4 @@ async function checkQueue(sql: Sql, workspaceId: string, max: number): Promise<v
     ) as line`
   if (count >= max)
     throw new ApiError('RATE_LIMITED', `${max} runs of this workspace are already queued`, { retryAfterSeconds: 5 })
-}
-
-/** Arguments of a call that fill placeholders of the agent's prompt by name. */
-function stringsOf(input: RawJson): Record<string, string> {
-  const members = Object.entries(input.parse() as Record<string, unknown>)
-  return Object.fromEntries(members.filter((member): member is [string, string] => typeof member[1] === 'string'))
 }

@@ -45,6 +45,16 @@ export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Run
   return { run: { ...run, plan }, history, steps, calls, pauses, usedMs, costUsd, spentUsd }
 }
 
+/** The progress of a run that has just started: none of its own, but its session may have a history. */
+export async function loadStarted(
+  sql: Sql,
+  run: HostedRun & { readonly startsSession: boolean },
+): Promise<RunProgress> {
+  const fresh = { run, history: [], steps: [], calls: [], pauses: [], usedMs: 0, costUsd: 0, spentUsd: 0 }
+  if (run.sessionId === null || run.startsSession) return fresh
+  return (await loadProgress(sql, run)) ?? fresh
+}
+
 export async function loadSteps(sql: Sql, { workspaceId, runId }: RunIdentity): Promise<Step[]> {
   const rows = await sql<(Omit<Step, 'toolCalls'> & { readonly toolCalls: RawJson | null })[]>`
     select step, attempt, content, tool_calls as "toolCalls", remark, input_tokens as "inputTokens",
