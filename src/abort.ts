@@ -1,6 +1,6 @@
 /**
- * The outcome of a promise, unless the signal aborts first. The work behind the promise goes on; only the caller stops
- * waiting for it.
+ * The outcome of a promise, unless the signal aborts first. The work behind the promise continues; only the caller
+ * stops waiting for it.
  * @throws the signal's reason
  */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

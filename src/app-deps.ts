@@ -39,7 +39,7 @@ export interface AppParts extends OpenedJournal, Consumers, Indexes, Feeds {
   readonly peerOf: (request: Request) => string | undefined
 }
 
-/** The total limit of guesses of the operator token, as a multiple of the limit per address. */
+/** The total limit of wrong operator tokens, as a multiple of the limit per address. */
 const OPERATOR_ADDRESSES = 10
 
 /** Creates the dependencies of the HTTP routes from the started parts. */

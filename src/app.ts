@@ -52,7 +52,7 @@ export interface AppDeps {
   readonly savedQueries: SavedQueries
 }
 
-/** Every module of the HTTP interface, in order. It listens nowhere yet. */
+/** Mounts all HTTP modules, in order. Does not listen yet. */
 export function createApp(deps: AppDeps) {
   const guards = createGuards(deps.guards)
   const root = createEnvelope(deps.envelope)

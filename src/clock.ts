@@ -1,4 +1,4 @@
-/** Where time comes from, so that tests can set it. */
+/** The source of the current time, which tests can replace. */
 export interface Clock {
   /** Unix milliseconds. */
   now(): number

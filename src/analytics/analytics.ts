@@ -63,7 +63,7 @@ export interface StreamQuery extends JsonQuery {
 export interface StreamedAnswer {
   /** Everything accepted up to this position was readable by the query. */
   readonly completeThrough: string
-  /** Errors with an ApiError when the answer breaks off. */
+  /** Errors with an ApiError when the query fails midway. */
   readonly body: ReadableStream<Uint8Array>
 }
 

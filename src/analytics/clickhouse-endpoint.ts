@@ -157,7 +157,7 @@ interface ReportedFailure {
   failure: unknown
 }
 
-/** Appends the reason to an answer that breaks off. */
+/** Appends the error to a response that fails midway. */
 function reportingFailure(
   answer: ReadableStream<Uint8Array>,
   encodeError: (error: ApiError) => Uint8Array,

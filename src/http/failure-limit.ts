@@ -64,8 +64,8 @@ export class FailureLimit {
     }
   }
 
-  private refusal(whence: string, retryAfterSeconds: number): ApiError {
-    return new ApiError('RATE_LIMITED', `too many ${this.options.what} ${whence}; retry in ${retryAfterSeconds} s`, {
+  private refusal(source: string, retryAfterSeconds: number): ApiError {
+    return new ApiError('RATE_LIMITED', `too many ${this.options.what} ${source}; retry in ${retryAfterSeconds} s`, {
       retryAfterSeconds,
     })
   }

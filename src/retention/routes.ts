@@ -29,8 +29,8 @@ export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
           operationId: 'eraseWorkspace',
           summary: 'Erase a workspace',
           description:
-            'Its keys and feeds stop working immediately. The call answers once all data is verified to be deleted. ' +
-            'After UNAVAILABLE, a crash or a lost answer, repeat the call: it continues, and gives the same answer.',
+            'Its keys and feeds stop working immediately. The call responds once all data is verified to be deleted. ' +
+            'After UNAVAILABLE, a crash or a lost response, repeat the call: it continues, and returns the same result.',
         },
       },
     )

@@ -43,9 +43,9 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   const stopping = new AbortController()
   const { signal } = stopping
   let position = await openPosition(sql, journal)
-  let hurry = Promise.withResolvers<void>()
+  let woken = Promise.withResolvers<void>()
   let flushes: { seq: number; done: PromiseWithResolvers<void> }[] = []
-  signal.addEventListener('abort', () => hurry.resolve())
+  signal.addEventListener('abort', () => woken.resolve())
   journal.release(CONSUMER, position)
 
   let isUnsure = false
@@ -86,10 +86,10 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
 
   /** Waits for more events, unless a flush is pending. */
   async function rest(milliseconds: number): Promise<void> {
-    const timer = setTimeout(() => hurry.resolve(), milliseconds)
-    if (flushes.length === 0) await hurry.promise
+    const timer = setTimeout(() => woken.resolve(), milliseconds)
+    if (flushes.length === 0) await woken.promise
     clearTimeout(timer)
-    hurry = Promise.withResolvers()
+    woken = Promise.withResolvers()
   }
 
   const finished = loops.run('run statistics', signal, run).then(() => {
@@ -102,7 +102,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       const done = Promise.withResolvers<void>()
       if (signal.aborted) done.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
       else flushes.push({ seq, done })
-      hurry.resolve()
+      woken.resolve()
       return done.promise
     },
     async stop() {

@@ -36,7 +36,7 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     directory,
     signal,
     onActivity(items) {
-      if (items.some(({ run }) => run?.status.startsWith('awaiting_'))) waiting.expectNews()
+      if (items.some(({ run }) => run?.status.startsWith('awaiting_'))) waiting.invalidate()
       refreshEarly()
     },
   })

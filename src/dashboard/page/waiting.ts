@@ -102,7 +102,7 @@ export function waitingView({ api, directory }: WaitingDeps) {
       if (element.hidden && performance.now() - askedAtMs > BADGE_REFRESH_MS) await refresh()
     },
     /** Called when a run starts to wait: the next refresh reads the list. */
-    expectNews(): void {
+    invalidate(): void {
       askedAtMs = Number.NEGATIVE_INFINITY
     },
   }

@@ -39,7 +39,7 @@ export interface EndedRun {
  * Ends a hosted run: its state, its pauses, its descendants, its turn in the session, and the pause of a parent that
  * waits for it, all or nothing.
  *
- * @param owner only if this process owns it; null: whoever does
+ * @param owner only if this process owns it; null: whichever process does
  * @returns null when the run has already ended, or another process owns it
  */
 export async function endRun(
