@@ -26,7 +26,7 @@ const QUERY_SECONDS_MAX = 240
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 const RATE_MAX = 1_000_000_000
-/** Room for a few segments: less would refuse events although ClickHouse keeps up. */
+/** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
 
 /** Default and bounds of each limit; its variable is `LIMIT_` and the name in capitals. */
@@ -92,7 +92,7 @@ export interface FeedLimits {
   readonly filtersPerWorkspace: number
   /** A feed whose queue has been full for this long is closed. */
   readonly slowConsumerMs: number
-  /** An event stream without activity sends a comment this often; 10 s at most is promised to clients. */
+  /** An event stream without activity sends a comment this often; clients are promised 10 s at most. */
   readonly heartbeatMs: number
 }
 
@@ -138,7 +138,7 @@ export interface HostedConfig {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Everything the environment decides, parsed once. Nothing else in the service reads `process.env`. */
+/** The configuration from the environment, parsed once. Nothing else in the service reads `process.env`. */
 export interface Config {
   readonly port: number
   readonly host: string
@@ -187,7 +187,7 @@ export class ConfigError extends StartError {
 
 /** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
 export function readConfig({ isTerminal = false }: { readonly isTerminal?: boolean } = {}): Config {
-  // A log line for each step would only be in the way at a terminal.
+  // On a terminal, a log line for each step would be clutter.
   return parseConfig(isTerminal ? { ...process.env, LOG_LEVEL: process.env.LOG_LEVEL || 'warn' } : process.env)
 }
 
@@ -290,7 +290,7 @@ function readLimits(read: Reader): Limits {
   return Object.freeze(limits as Record<keyof Limits, number>)
 }
 
-/** The half that one workspace may use has room at least for the largest body, compressed and decompressed. */
+/** The half that one workspace may use fits at least the largest body, compressed and decompressed. */
 function readBodyBytesInFlight(read: Reader, { body_bytes }: Limits): number {
   const min = 4 * body_bytes
   return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min), min, 1024 * GIB)

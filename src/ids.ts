@@ -1,14 +1,14 @@
 import { monotonicFactory } from 'ulid'
 
-/** Mints identifiers. A call with an `Idempotency-Key` gets one that mints the same ids again when it is repeated. */
+/** Mints identifiers. A call with an `Idempotency-Key` gets one that mints the same ids again on a retry. */
 export interface Mint {
   /** UUID version 7, lower case. */
   uuid(): string
-  /** ULID, rising within this process. */
+  /** ULID, increasing within this process. */
   ulid(): string
 }
 
-/** What tells a run from all others: callers choose run_ids, and each is unique within its workspace only. */
+/** Identifies a run: callers choose run_ids, which are unique only within a workspace. */
 export interface RunIdentity {
   readonly workspaceId: string
   readonly runId: string

@@ -41,7 +41,7 @@ function plain(fields: object): object {
   )
 }
 
-/** Time, level, message, `name=value` of each field; the stacks of errors below. */
+/** Time, level, message, and `name=value` for each field; stacks of errors on the lines below. */
 function textLine(level: string, message: string, fields: object): string {
   const time = new Date().toISOString().slice(11, 23)
   const shown = Object.entries(fields).map(([name, value]) => ` ${name}=${textOf(value)}`)

@@ -18,7 +18,7 @@ export interface StoresDeps {
   readonly progress: Progress
   readonly metrics: Metrics
   readonly teardown: Teardown
-  /** Told of a workspace whose query cost a restart of the embedded ClickHouse. */
+  /** Called with a workspace whose query forced a restart of the embedded ClickHouse. */
   readonly onStuckQuery: (workspaceId: string) => void
 }
 

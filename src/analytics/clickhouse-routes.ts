@@ -45,7 +45,7 @@ function alive(): Response {
   return new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } })
 }
 
-/** Described, not checked: the endpoint reads it as ClickHouse does. */
+/** Only documented: the endpoint parses it as ClickHouse does. */
 const REQUEST_QUERY = t.Object({
   query: t.Optional(t.String({ description: 'One SELECT, or its beginning if the rest is in the body.' })),
   default_format: t.Optional(t.String({ description: 'The format of the answer; `TabSeparated` by default.' })),
