@@ -5,6 +5,7 @@ import { h, setText } from './dom.ts'
 import { healthStrip } from './health.ts'
 import { liveView } from './live.ts'
 import { isPauseKind } from './pause.ts'
+import { createRefresher } from './refresh.ts'
 import { runsView } from './runs.ts'
 import { sqlView } from './sql.ts'
 import { totals } from './totals.ts'
@@ -18,13 +19,9 @@ export interface DashboardDeps {
   readonly leave: (problem?: string) => void
 }
 
-const REFRESH_MS = 2_000
-const REFRESH_MS_MIN = 700
-/** Delay that collects further activity and lets SQL catch up. */
-const REFRESH_EARLY_MS = 100
-
 /** The page for one key, refreshed while it is visible. The fragment of the URL says what it shows. */
 export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
+  const { refresh, refreshEarly } = createRefresher(refreshShown, signal)
   const directory = createDirectory(api)
   const health = healthStrip()
   const sums = totals(api)
@@ -52,10 +49,6 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
   const forget = h('button', { type: 'button', class: 'quiet' }, 'Forget key')
   forget.addEventListener('click', () => leave())
   let current: keyof typeof views = 'runs'
-  let round = 0
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let refreshedAtMs = 0
-  let isEarly = false
 
   function navigate(): void {
     const [, view = '', ...rest] = location.hash.split('/')
@@ -73,58 +66,21 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     void refresh()
   }
 
-  /** One refresh. The next is scheduled when it is done, so a slow service is queried less often. */
-  async function refresh(): Promise<void> {
-    const mine = ++round
-    clearTimeout(timer)
-    isEarly = false
-    let waitMs = REFRESH_MS
-    if (!document.hidden) {
-      const parts = [
-        health.refresh(),
-        sums.refresh(),
-        directory.refresh(),
-        waiting.refreshBadge(),
-        views[current].refresh(),
-      ]
-      const failures = (await Promise.allSettled(parts)).flatMap((part) =>
-        part.status === 'rejected' ? [part.reason] : [],
-      )
-      if (signal.aborted) return
-      waitMs = Math.max(waitMs, report(failures))
-    }
-    refreshedAtMs = performance.now()
-    if (mine === round) timer = setTimeout(refresh, waitMs)
-  }
-
-  /**
-   * Refreshes early after new activity, but not immediately, so that a busy workspace does not cause constant
-   * refreshes.
-   */
-  function refreshEarly(): void {
-    if (isEarly) return
-    isEarly = true
-    clearTimeout(timer)
-    timer = setTimeout(refresh, Math.max(REFRESH_EARLY_MS, refreshedAtMs + REFRESH_MS_MIN - performance.now()))
-  }
-
-  /** @returns how long to wait before the next refresh, in milliseconds */
-  function report(failures: readonly unknown[]): number {
-    const refusals = failures.filter((failure) => failure instanceof ApiFailure)
-    // What remains are bugs of this page; its other parts continue.
-    for (const failure of failures) if (!(failure instanceof ApiFailure)) reportError(failure)
-    const keyRefused = refusals.find(({ code }) => code === 'UNAUTHENTICATED' || code === 'FORBIDDEN')
-    if (keyRefused !== undefined) {
-      leave(`The service no longer accepts this key: ${keyRefused.message}`)
-      return 0
-    }
-    setText(notice, refusals.length === 0 ? '' : `${refusals[0]?.message} Trying again…`)
-    return Math.max(0, ...refusals.map(({ retryAfterSeconds }) => retryAfterSeconds * 1_000))
+  async function refreshShown(): Promise<number> {
+    const parts = [
+      health.refresh(),
+      sums.refresh(),
+      directory.refresh(),
+      waiting.refreshBadge(),
+      views[current].refresh(),
+    ]
+    const failures = (await Promise.allSettled(parts)).flatMap((part) =>
+      part.status === 'rejected' ? [part.reason] : [],
+    )
+    return signal.aborted ? 0 : report(failures, notice, leave)
   }
 
   addEventListener('hashchange', navigate, { signal })
-  document.addEventListener('visibilitychange', () => void refresh(), { signal })
-  signal.addEventListener('abort', () => clearTimeout(timer))
   navigate()
   return [
     h(
@@ -139,6 +95,20 @@ export function openDashboard({ api, signal, leave }: DashboardDeps): Node[] {
     notice,
     h('main', {}, ...Object.values(views).map(({ element }) => element)),
   ]
+}
+
+/** Shows what could not be refreshed. @returns how long to wait before the next refresh, in milliseconds */
+function report(failures: readonly unknown[], notice: HTMLElement, leave: DashboardDeps['leave']): number {
+  const refusals = failures.filter((failure) => failure instanceof ApiFailure)
+  // What remains are bugs of this page; its other parts continue.
+  for (const failure of failures) if (!(failure instanceof ApiFailure)) reportError(failure)
+  const keyRefused = refusals.find(({ code }) => code === 'UNAUTHENTICATED' || code === 'FORBIDDEN')
+  if (keyRefused !== undefined) {
+    leave(`The service no longer accepts this key: ${keyRefused.message}`)
+    return 0
+  }
+  setText(notice, refusals.length === 0 ? '' : `${refusals[0]?.message} Trying again…`)
+  return Math.max(0, ...refusals.map(({ retryAfterSeconds }) => retryAfterSeconds * 1_000))
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i

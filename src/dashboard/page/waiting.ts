@@ -2,23 +2,17 @@ import type { Api } from './api.ts'
 import type { Directory } from './directory.ts'
 import { h, keyedList, setText } from './dom.ts'
 import { count } from './format.ts'
-import { listPending, newestFirst, type Pause, type PauseKind, readPause } from './pause.ts'
+import { listPending, newestFirst, type Pause } from './pause.ts'
 import { pauseCard } from './pause-card.ts'
+import { type NamedPause, WatchedPauses } from './watched-pauses.ts'
 
 export interface WaitingDeps {
   readonly api: Api
   readonly directory: Directory
 }
 
-interface Named {
-  readonly kind: PauseKind
-  readonly id: string
-}
-
 /** How often the number of waiting items is refreshed while another view is shown. */
 const BADGE_REFRESH_MS = 5_000
-/** Decided items that remain listed, so that the user sees the outcome. */
-const DECIDED_SHOWN_MAX = 20
 
 /** Pending approvals and questions of hosted runs, newest first, each with a form to decide it. */
 export function waitingView({ api, directory }: WaitingDeps) {
@@ -27,14 +21,12 @@ export function waitingView({ api, directory }: WaitingDeps) {
   const state = h('p', { class: 'hint', role: 'status' })
   const badge = h('span', { class: 'badge', hidden: true })
   const element = h('section', { class: 'waiting', 'aria-label': 'Waiting' }, state, none, list)
-  /** Items that the user opened by link, works on or has decided: they remain listed, with their outcome. */
-  const watched = new Map<string, Pause | Named>()
+  const watched = new WatchedPauses(api)
   const cards = new Map<string, ReturnType<typeof pauseCard>>()
   let toFocus: string | null = null
-  let isMissing = false
   let askedAtMs = Number.NEGATIVE_INFINITY
 
-  const watch = (pause: Pause) => void watched.set(pause.id, pause)
+  const watch = (pause: Pause) => watched.add(pause)
   const show = keyedList<Pause>(
     list,
     ({ id }) => id,
@@ -50,31 +42,17 @@ export function waitingView({ api, directory }: WaitingDeps) {
     askedAtMs = performance.now()
     const { pauses, hasMore } = await listPending(api)
     const listed = new Map(pauses.map((pause) => [pause.id, pause]))
-    await bringUpToDate(listed)
+    await watched.update(listed)
     const shown = new Map(listed)
-    for (const [id, pause] of watched) if ('status' in pause) shown.set(id, pause)
+    for (const pause of watched.known()) shown.set(pause.id, pause)
     show([...shown.values()].sort(newestFirst))
     for (const id of cards.keys()) if (!shown.has(id)) cards.delete(id)
     none.hidden = shown.size > 0
     badge.hidden = pauses.length === 0
     setText(badge, `${count(pauses.length)}${hasMore ? '+' : ''}`)
-    if (isMissing) setText(state, 'This link refers to something that is not in this workspace.')
+    if (watched.isMissing) setText(state, 'This link refers to something that is not in this workspace.')
     else setText(state, hasMore ? 'Only the newest are shown; more appear as these are decided.' : '')
     focusNamed()
-  }
-
-  /** Reads watched items that are not in the list: they were decided, are older, or do not exist. */
-  async function bringUpToDate(listed: ReadonlyMap<string, Pause>): Promise<void> {
-    for (const [id, { kind }] of watched) {
-      if (isDecided(watched.get(id))) continue
-      const pause = listed.get(id) ?? (await readPause(api, kind, id))
-      // Decided by the user in the meantime.
-      if (isDecided(watched.get(id))) continue
-      if (pause !== null) watched.set(id, pause)
-      else isMissing = watched.delete(id)
-    }
-    const decided = [...watched.keys()].filter((id) => isDecided(watched.get(id)))
-    for (const id of decided.slice(0, -DECIDED_SHOWN_MAX)) watched.delete(id)
   }
 
   /** Scrolls to the item that the link names, once. */
@@ -90,11 +68,9 @@ export function waitingView({ api, directory }: WaitingDeps) {
     /** The number of waiting items, for the link to this view. */
     badge,
     /** Called when the user opens the view. @param named the item that the link names */
-    open(named: Named | null): void {
-      for (const [id, pause] of watched) if (!('status' in pause) || isDecided(pause)) watched.delete(id)
-      if (named !== null && !watched.has(named.id)) watched.set(named.id, named)
+    open(named: NamedPause | null): void {
+      watched.open(named)
       toFocus = named?.id ?? null
-      isMissing = false
     },
     refresh,
     /** Does nothing while the view is shown, because it is refreshed anyway. */
@@ -106,8 +82,4 @@ export function waitingView({ api, directory }: WaitingDeps) {
       askedAtMs = Number.NEGATIVE_INFINITY
     },
   }
-}
-
-function isDecided(pause: Pause | Named | undefined): boolean {
-  return pause !== undefined && 'status' in pause && pause.status !== 'pending'
 }
