@@ -3,7 +3,7 @@ import type { FeedMessage } from '../live/wire.ts'
 import type { Received, Subscribe } from './protocol.ts'
 
 /** How a connection ended. */
-export interface Ending {
+export interface Disconnect {
   /** False if the service was not reached or refused the WebSocket handshake. */
   readonly opened: boolean
   /** The code of the closing frame; 1006 when there was none. */
@@ -32,7 +32,7 @@ export interface ConnectionOptions {
 
 export interface Connection {
   /** Rejects with an error thrown by `subscription` or `onMessage`. */
-  readonly ended: Promise<Ending>
+  readonly ended: Promise<Disconnect>
   /** Ends the connection immediately; no more callbacks follow. */
   end(reason: string): void
 }
@@ -44,11 +44,11 @@ const BunWebSocket = WebSocket as unknown as new (address: string, options: Bun.
 
 /** One connection with one subscription. It sends pings, and ends when the service is silent for too long. */
 export function connect({ address, key, timing, subscription, onMessage }: ConnectionOptions): Connection {
-  const { promise: ended, resolve, reject } = Promise.withResolvers<Ending>()
+  const { promise: ended, resolve, reject } = Promise.withResolvers<Disconnect>()
   const socket = new BunWebSocket(address, { headers: { authorization: `Bearer ${key}` } })
   let opened = false
   let isOver = false
-  let farewell = { reason: '', retryAfterMs: 0 }
+  let closing = { reason: '', retryAfterMs: 0 }
   const send = (message: object) => {
     if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))
   }
@@ -61,8 +61,8 @@ export function connect({ address, key, timing, subscription, onMessage }: Conne
     settle()
   }
   const end = (reason: string, code = NO_CLOSING_FRAME) => {
-    const retryAfterMs = farewell.retryAfterMs
-    finish(() => resolve({ opened, code, reason: farewell.reason || reason, retryAfterMs }))
+    const retryAfterMs = closing.retryAfterMs
+    finish(() => resolve({ opened, code, reason: closing.reason || reason, retryAfterMs }))
   }
   const fail = (error: unknown) => finish(() => reject(error))
   const silence = setTimeout(() => end(`nothing came for ${timing.silenceMaxMs / 1000} s`), timing.silenceMaxMs)
@@ -77,7 +77,7 @@ export function connect({ address, key, timing, subscription, onMessage }: Conne
     silence.refresh()
     const message = parse(data)
     if (message === null) return end('the service sent something that is not JSON')
-    if (message.op === 'closing') farewell = { reason: message.reason, retryAfterMs: message.reconnect_after_ms }
+    if (message.op === 'closing') closing = { reason: message.reason, retryAfterMs: message.reconnect_after_ms }
     try {
       onMessage(message, message.op === 'activity' ? withText(message.items, data) : [])
     } catch (error) {

@@ -1,7 +1,7 @@
 import { CallRefused, CallUnconfirmed, keyRejected, readRefusal } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
 import type { FeedMessage } from '../live/wire.ts'
-import { type Connection, connect, type Ending, type Timing } from './connection.ts'
+import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
 
 export interface FollowTiming extends Timing {
@@ -81,12 +81,12 @@ class Follower {
     const { signal } = this.options
     while (!signal.aborted) {
       const connection = this.connect()
-      const leave = () => connection.end('no longer wanted')
-      signal.addEventListener('abort', leave, { once: true })
-      const ending = await connection.ended.catch(asEnding)
-      signal.removeEventListener('abort', leave)
+      const close = () => connection.end('stopped')
+      signal.addEventListener('abort', close, { once: true })
+      const disconnect = await connection.ended.catch(toDisconnect)
+      signal.removeEventListener('abort', close)
       if (signal.aborted) return
-      if (this.pause === null) await this.comeBack(ending)
+      if (this.pause === null) await this.waitToReconnect(disconnect)
       await this.pause
       this.pause = null
     }
@@ -102,18 +102,18 @@ class Follower {
         if (!this.hasBegun) this.position = await this.options.start()
         return { filter, max_per_second: maxPerSecond, after: this.position }
       },
-      onMessage: (message, items) => this.hear(message, items, connection),
+      onMessage: (message, items) => this.handle(message, items, connection),
     })
     return connection
   }
 
-  private hear(message: FeedMessage, items: readonly Received[], connection: Connection): void {
+  private handle(message: FeedMessage, items: readonly Received[], connection: Connection): void {
     if (message.op === 'activity') {
       this.failures = 0
       this.listener.take(items, message.skipped ?? 0)
       this.position = items.at(-1)?.activity.cursor ?? this.position
       this.pause = this.listener.full()
-      if (this.pause !== null) connection.end('enough for now')
+      if (this.pause !== null) connection.end('the output is full')
     } else if (message.op === 'subscribed') {
       // Keeps an existing position: the one in the message may be ahead of what has been received.
       this.position ??= message.cursor
@@ -135,10 +135,10 @@ class Follower {
   }
 
   /** Reports that the feed was lost, and waits before the next connection. */
-  private async comeBack(ending: Ending): Promise<void> {
-    if (ending.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
-    if (ending.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${ending.reason}`)
-    const { reason, retryAfterMs } = ending.opened ? ending : await this.explain()
+  private async waitToReconnect(disconnect: Disconnect): Promise<void> {
+    if (disconnect.code === KEY_DEAD) throw new CliError('the key was revoked or expired')
+    if (disconnect.code === FORBIDDEN) throw new CliError(`the key may no longer use this feed: ${disconnect.reason}`)
+    const { reason, retryAfterMs } = disconnect.opened ? disconnect : await this.explain()
     if (!this.isInterrupted)
       this.listener.note(this.hasBegun ? `disconnected (${reason}); reconnecting …` : `${reason}; retrying …`)
     this.isInterrupted = true
@@ -149,7 +149,7 @@ class Follower {
   }
 
   /** A WebSocket client cannot read why a handshake failed, so a plain request to the same URL finds out. */
-  private async explain(): Promise<Pick<Ending, 'reason' | 'retryAfterMs'>> {
+  private async explain(): Promise<Pick<Disconnect, 'reason' | 'retryAfterMs'>> {
     const { url, key } = this.options
     const refusal = await askForReason(`${url}/api/v1/live`, key)
     if (refusal === null) return { reason: `no service responds at ${url}`, retryAfterMs: 0 }
@@ -163,7 +163,7 @@ class Follower {
 }
 
 /** A temporary failure of `start` ends a connection like any other temporary error. */
-function asEnding(error: unknown): Ending {
+function toDisconnect(error: unknown): Disconnect {
   if (!(error instanceof CallUnconfirmed)) throw error
   const { cause, message } = error
   return { opened: true, code: 0, reason: cause instanceof CallRefused ? cause.message : message, retryAfterMs: 0 }

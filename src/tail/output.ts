@@ -10,11 +10,11 @@ export interface Output {
 /** Characters queued for a slow reader; beyond this, activity is left with the service. */
 const WAITING_MAX = 4 * 2 ** 20
 
-/** @param onGone called when writing is no longer possible: EPIPE when the reader has closed the pipe */
-export function createOutput(stream: NodeJS.WriteStream, onGone: (error: NodeJS.ErrnoException) => void): Output {
+/** @param onError called when writing is no longer possible: EPIPE when the reader has closed the pipe */
+export function createOutput(stream: NodeJS.WriteStream, onError: (error: NodeJS.ErrnoException) => void): Output {
   let waiting = 0
   let drained = Promise.withResolvers<void>()
-  stream.on('error', onGone)
+  stream.on('error', onError)
   return {
     print(text) {
       waiting += text.length
