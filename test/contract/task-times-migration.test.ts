@@ -17,13 +17,13 @@ import { emptyDatabase } from '../support/postgres.ts'
 import { taskRow } from '../support/rows.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
-/** Tasks of the version before get the times from which their bars were drawn, the same in both stores and in feeds. */
+/** Tasks of the previous version get start and end times from their reports, the same in both stores and in feeds. */
 
 const log = createLog('error')
 const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql')
 const CREATED = 1_767_225_600_000
 const UPDATED = CREATED + 5_000
-/** Start and end, milliseconds after the first report. */
+/** Start and end in milliseconds after the first report. */
 const EXPECTED = {
   pending: [null, null],
   running: [0, null],
@@ -32,7 +32,7 @@ const EXPECTED = {
   skipped: [null, 5_000],
 }
 
-test('Postgres: from the first report to the last', async () => {
+test('Postgres: takes the times of the first and the last report', async () => {
   const { url, sql } = await emptyDatabase()
   await migratePostgres(url, log, await migrationsBefore('postgres', '0012'))
   await sql`insert into workspaces (workspace_id, name, created_at, updated_at) values (${runRef().workspaceId}, 'w', now(), now())`
@@ -57,7 +57,7 @@ test('Postgres: from the first report to the last', async () => {
   )
 })
 
-test('ClickHouse and feeds: the same, for rows of before and for frames of before that are loaded later', async () => {
+test('ClickHouse and feeds: the same, for existing rows and for older frames that are loaded later', async () => {
   const { backend } = await freshColumnarDatabase()
   const name = `test_times_${process.pid}`
   const client = createColumnarClient(backend, name)
@@ -101,7 +101,7 @@ test('ClickHouse and feeds: the same, for rows of before and for frames of befor
   await client.close()
 })
 
-/** A block as the version before wrote it. */
+/** A block as the previous version wrote it. */
 function oldBlock(): RecordBlock<TaskRow> {
   return new RecordBlock<TaskRow>([
     ['workspace_id', 'UUID'],
