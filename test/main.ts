@@ -1,6 +1,13 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { SHARED_CLICKHOUSE, SHARED_POSTGRES, startClickHouseTemplate, startPostgresTemplate } from './support/stores.ts'
+import {
+  createDataDirTemplate,
+  SHARED_CLICKHOUSE,
+  SHARED_DATA_DIR,
+  SHARED_POSTGRES,
+  startClickHouseTemplate,
+  startPostgresTemplate,
+} from './support/stores.ts'
 import { endAll } from './support/teardown.ts'
 
 const HELP = `Runs the tests on real stores, several files at a time.
@@ -33,11 +40,16 @@ async function main(args: readonly string[]): Promise<number> {
   const parallel = args.some((arg) => arg.startsWith('--parallel'))
     ? []
     : [`--parallel=${workersFor(availableParallelism())}`]
-  const [postgres, clickhouse] = await Promise.all([startPostgresTemplate(), startClickHouseTemplate()])
+  const [postgres, clickhouse, dataDir] = await Promise.all([
+    startPostgresTemplate(),
+    startClickHouseTemplate(),
+    createDataDirTemplate(),
+  ])
+  const shared = { [SHARED_POSTGRES]: postgres, [SHARED_CLICKHOUSE]: clickhouse, [SHARED_DATA_DIR]: dataDir }
   const command = ['test', `--timeout=${TEST_TIMEOUT_MS}`, ...parallel, '--no-isolate', `--timings=${TIMINGS}`, ...args]
   const tests = Bun.spawn([process.execPath, ...command], {
     cwd: ROOT,
-    env: { ...process.env, [SHARED_POSTGRES]: postgres, [SHARED_CLICKHOUSE]: clickhouse },
+    env: { ...process.env, ...shared },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tests.kill(signal))

@@ -21,7 +21,7 @@ import {
 } from './hosted-life.ts'
 
 /** Rounds that each kill the service once or twice, at points that differ between test runs. CRASH_ROUNDS sets more, to cover all points. */
-const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 8)
+const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 5)
 const ROUND_MS_MAX = 60_000
 const SESSION_TURNS = 3
 

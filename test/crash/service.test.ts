@@ -8,7 +8,7 @@ import { expectAcknowledged, Reporting } from './reporting.ts'
 
 /** Enough for several kills of each process while clients report. `bun run test:long kills` has many more. */
 const KILLS = 6
-const CLIENTS = 6
+const CLIENTS = 3
 
 test('loses and duplicates no acknowledged report while the service, ClickHouse and Postgres are killed at random', async () => {
   const random = seededRandom('service crash')

@@ -61,6 +61,8 @@ class Load {
         this.acknowledged.push({ id, seq: first_seq + index })
       })
       await this.call('run/complete', { run_id }, agentKey)
+      // Leaves time on a small machine for what is under test.
+      await Bun.sleep(10)
     }
   }
 

@@ -97,11 +97,15 @@ class Lives {
 
   /** Waits until SQL has everything acknowledged so far. */
   async readable(): Promise<void> {
-    await eventually(async () => {
-      const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
-      const { clickhouse, outbox } = data.consumers
-      return clickhouse.lag === 0 && outbox.lag === 0
-    })
+    // Each check asks all stores, so it is not made too often.
+    await eventually(
+      async () => {
+        const { data } = await this.service.api('GET', '/readyz', undefined, { key: null })
+        const { clickhouse, outbox } = data.consumers
+        return clickhouse.lag === 0 && outbox.lag === 0
+      },
+      { intervalMs: 50 },
+    )
   }
 
   async sql<Row>(query: string): Promise<Row[]> {

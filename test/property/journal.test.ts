@@ -10,6 +10,8 @@ import { eventually } from '../support/eventually.ts'
 import { corruptJournals } from '../support/journal-corruption.ts'
 import { seededRandom } from '../support/random.ts'
 
+/** `bun run test:long corruption` has many more. */
+const CORRUPTIONS = 400
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const dirs: string[] = []
 afterEach(() => {
@@ -169,7 +171,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
 })
 
 test('random corruption of the files: intact frames survive, nothing is forged, positions neither skip nor repeat', async () => {
-  await corruptJournals(seededRandom('corruption', SEED), 2_000)
+  await corruptJournals(seededRandom('corruption', SEED), CORRUPTIONS)
 })
 
 test('a full journal rejects appends with a Retry-After, and accepts them again once ClickHouse has caught up', async () => {

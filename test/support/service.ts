@@ -7,6 +7,7 @@ import { type ServiceOptions, startService } from '../../src/service.ts'
 import { type Api, createApi } from './api.ts'
 import { freshColumnarDatabase } from './columnar.ts'
 import { freshDatabase } from './postgres.ts'
+import { freshDataDir } from './stores.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests'
@@ -85,7 +86,7 @@ export async function spawnService(
   env: Record<string, string> = {},
   options: RunOptions = {},
 ): Promise<SpawnedService> {
-  const dataDir = env.DATA_DIR ?? (await temporaryDirectory())
+  const dataDir = env.DATA_DIR ?? (await freshDataDir())
   const workspaceKey = env.BOOTSTRAP_WORKSPACE_KEY ?? mintToken('workspace').text
   const own = { DATA_DIR: dataDir, BOOTSTRAP_WORKSPACE_KEY: workspaceKey }
   const child = runMain({ PORT: '0', OPERATOR_TOKEN, QUERY_SECONDS, ...env, ...own }, options)
