@@ -91,7 +91,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
 
   test('reports an unknown approval in the URL, and shows everything else that waits', async () => {
     await go(`#/waiting/approvals/${crypto.randomUUID()}`)
-    await until(`document.querySelector('.waiting [role=status]').textContent.includes('not in the workspace')`)
+    await until(`document.querySelector('.waiting [role=status]').textContent.includes('not in this workspace')`)
     await until(`document.querySelector('.waiting .empty').textContent && !document.querySelector('.pauses li')`)
   })
 
