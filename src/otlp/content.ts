@@ -1,0 +1,100 @@
+import { RawJson } from '../http/raw-json.ts'
+import { encodeValue, firstText, firstValue } from './attributes.ts'
+import type { AnyValue, Attributes } from './telemetry.ts'
+
+/** What a span was given and what it produced, from its content attributes, as free-form JSON objects. */
+
+const INPUTS = [
+  'gen_ai.input.messages',
+  'gen_ai.tool.call.arguments',
+  'input.value',
+  'ai.prompt.messages',
+  'ai.prompt',
+  'ai.toolCall.args',
+  'ai.value',
+  'traceloop.entity.input',
+  'gen_ai.prompt',
+]
+const OUTPUTS = [
+  'gen_ai.output.messages',
+  'gen_ai.tool.call.result',
+  'output.value',
+  'ai.response.text',
+  'ai.response.object',
+  'ai.response.toolCalls',
+  'ai.toolCall.result',
+  'traceloop.entity.output',
+  'gen_ai.completion',
+]
+/** How deep a text may be nested as JSON; deeper ones stay text. */
+const JSON_DEPTH_MAX = 100
+
+export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
+  return asObject(firstValue(attributes, INPUTS) ?? numbered(attributes, 'gen_ai.prompt.'), bytesMax)
+}
+
+export function outputOf(attributes: Attributes, bytesMax: number): RawJson | null {
+  return asObject(firstValue(attributes, OUTPUTS) ?? numbered(attributes, 'gen_ai.completion.'), bytesMax)
+}
+
+/** The message of an error, from its status or the exception that the span recorded. */
+export function exceptionMessage(attributes: Attributes): string | null {
+  return firstText(attributes, ['exception.message', 'error.message', 'exception.type', 'error.type'])
+}
+
+/** Attributes such as `gen_ai.prompt.0.role` as a list of messages. */
+function numbered(attributes: Attributes, prefix: string): AnyValue | undefined {
+  const messages: Attributes[] = []
+  for (const [name, value] of attributes) {
+    if (!name.startsWith(prefix)) continue
+    const [, index, member] = /^(\d{1,3})\.(.+)$/.exec(name.slice(prefix.length)) ?? []
+    if (member === undefined) continue
+    messages[Number(index)] ??= new Map()
+    messages[Number(index)].set(member, value)
+  }
+  const there = messages.filter((message) => message !== undefined)
+  return there.length === 0 ? undefined : there
+}
+
+/**
+ * An object as it is, a list of messages as `messages`, a text as `text`, anything else as `value`. A text that is JSON is
+ * taken as what it says.
+ */
+function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null {
+  if (value === undefined) return null
+  const text = typeof value === 'string' ? (asJson(value) ?? JSON.stringify(value)) : encodeValue(value)
+  const object = text[0] === '{' ? text : `{${JSON.stringify(memberOf(text))}:${text}}`
+  if (Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
+  // Escapes make JSON up to six times as long as its text.
+  const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
+  return new RawJson(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
+}
+
+function memberOf(text: string): string {
+  if (text[0] === '"') return 'text'
+  return text.startsWith('[{') ? 'messages' : 'value'
+}
+
+/** The text as JSON, trimmed; undefined if it is no JSON object or list. */
+function asJson(text: string): string | undefined {
+  const trimmed = text.trim()
+  if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
+  try {
+    JSON.parse(trimmed)
+    return depthOf(trimmed) > JSON_DEPTH_MAX ? undefined : trimmed
+  } catch {
+    return undefined
+  }
+}
+
+/** An upper bound of the nesting: brackets in strings count, too. */
+function depthOf(text: string): number {
+  let depth = 0
+  let deepest = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code === 0x7b || code === 0x5b) deepest = Math.max(deepest, ++depth)
+    else if (code === 0x7d || code === 0x5d) depth--
+  }
+  return deepest
+}

@@ -1,0 +1,131 @@
+import { firstNumber, firstText } from './attributes.ts'
+import type { Attributes } from './telemetry.ts'
+
+/**
+ * What the attributes of a span mean: OpenTelemetry's `gen_ai.*` first, then those of OpenInference, the Vercel AI SDK
+ * and Traceloop.
+ */
+export type SpanKind = 'model' | 'tool' | 'agent' | 'other'
+
+/** The type of the event that a span of each kind becomes. */
+export const EVENT_TYPES: Record<SpanKind, string> = {
+  model: 'llm.call',
+  tool: 'tool.call.finished',
+  agent: 'span',
+  other: 'span',
+}
+
+const OPENINFERENCE_KINDS: Record<string, SpanKind> = { LLM: 'model', EMBEDDING: 'model', TOOL: 'tool', AGENT: 'agent' }
+
+const OPERATIONS: Record<string, SpanKind> = {
+  chat: 'model',
+  completion: 'model',
+  text_completion: 'model',
+  generate_content: 'model',
+  embeddings: 'model',
+  execute_tool: 'tool',
+  invoke_agent: 'agent',
+}
+
+const TRACELOOP_KINDS: Record<string, SpanKind> = { tool: 'tool', agent: 'agent', task: 'other', workflow: 'other' }
+
+const MODEL_ATTRIBUTES = [
+  'gen_ai.request.model',
+  'gen_ai.response.model',
+  'llm.model_name',
+  'embedding.model_name',
+  'llm.request.type',
+]
+
+export function kindOf(attributes: Attributes): SpanKind {
+  const openInference = textAt(attributes, 'openinference.span.kind')
+  if (openInference !== '') return OPENINFERENCE_KINDS[openInference.toUpperCase()] ?? 'other'
+  // Before the operation: outer spans of the Vercel AI SDK repeat what their model calls report.
+  const vercel = textAt(attributes, 'ai.operationId')
+  if (vercel !== '') return vercelKind(vercel)
+  const operation = textAt(attributes, 'gen_ai.operation.name')
+  if (operation !== '') return OPERATIONS[operation] ?? 'other'
+  const traceloop = textAt(attributes, 'traceloop.span.kind')
+  if (traceloop !== '') return TRACELOOP_KINDS[traceloop] ?? 'other'
+  if (attributes.has('gen_ai.tool.name')) return 'tool'
+  return MODEL_ATTRIBUTES.some((name) => attributes.has(name)) ? 'model' : 'other'
+}
+
+/** `ai.generateText` is the outer span; `ai.generateText.doGenerate` is the call of the model. */
+function vercelKind(operationId: string): SpanKind {
+  if (operationId === 'ai.toolCall') return 'tool'
+  return /\.do[A-Z]\w*$/.test(operationId) ? 'model' : 'other'
+}
+
+const INPUT_TOKENS = [
+  'gen_ai.usage.input_tokens',
+  'gen_ai.usage.prompt_tokens',
+  'llm.token_count.prompt',
+  'llm.usage.prompt_tokens',
+  'ai.usage.inputTokens',
+  'ai.usage.promptTokens',
+  'ai.usage.tokens',
+]
+const OUTPUT_TOKENS = [
+  'gen_ai.usage.output_tokens',
+  'gen_ai.usage.completion_tokens',
+  'llm.token_count.completion',
+  'llm.usage.completion_tokens',
+  'ai.usage.outputTokens',
+  'ai.usage.completionTokens',
+]
+const COST = ['cost_usd', 'gen_ai.usage.cost', 'llm.cost.total']
+const MODEL = [
+  'gen_ai.response.model',
+  'gen_ai.request.model',
+  'llm.model_name',
+  'embedding.model_name',
+  'ai.response.model',
+  'ai.model.id',
+]
+
+/**
+ * What a model call used, under the names that the service sums up (docs/specification.md#usage). Only those that the
+ * attributes have under another name.
+ */
+export function usageOf(attributes: Attributes): Attributes {
+  const usage: Attributes = new Map()
+  const note = (name: string, value: string | number | null) => {
+    if (value !== null && !attributes.has(name)) usage.set(name, value)
+  }
+  note('gen_ai.usage.input_tokens', firstNumber(attributes, INPUT_TOKENS))
+  note('gen_ai.usage.output_tokens', firstNumber(attributes, OUTPUT_TOKENS))
+  note('cost_usd', firstNumber(attributes, COST))
+  note('gen_ai.response.model', firstText(attributes, MODEL))
+  return usage
+}
+
+const SESSION = ['session.id', 'gen_ai.conversation.id', 'ai.telemetry.metadata.sessionId', 'langfuse.session.id']
+const USER = ['user.id', 'enduser.id', 'ai.telemetry.metadata.userId', 'langfuse.user.id']
+const TAGS = ['langfuse.trace.tags', 'tag.tags', 'ai.telemetry.metadata.tags']
+
+export function sessionOf(attributes: Attributes): string | null {
+  return firstText(attributes, SESSION)
+}
+
+export function userOf(attributes: Attributes): string | null {
+  return firstText(attributes, USER)
+}
+
+export function tagsOf(attributes: Attributes): string[] {
+  for (const name of TAGS) {
+    const value = attributes.get(name)
+    if (Array.isArray(value)) return value.filter((tag) => typeof tag === 'string' && tag !== '')
+    if (typeof value === 'string' && value !== '') return [value]
+  }
+  return []
+}
+
+export function agentNameOf(attributes: Attributes): string | null {
+  return firstText(attributes, ['gen_ai.agent.name', 'agent.name'])
+}
+
+function textAt(attributes: Attributes, name: string): string {
+  const value = attributes.get(name)
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,80 @@
+import type { LEVELS } from '../events/schema.ts'
+import { encodeAttributes } from './attributes.ts'
+import { sessionOf } from './conventions.ts'
+import { hashedId, traceRunId } from './ids.ts'
+import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
+import { encodePayload } from './payload.ts'
+import type { AnyValue, Attributes, LogRecord } from './telemetry.ts'
+
+/** What a log record belongs to: the run of its trace, of its session, or of its resource and day. */
+export interface LogRun {
+  readonly runId: string
+  readonly externalRunId: string
+}
+
+/**
+ * @param agentName what the run is told apart by if the record names no trace
+ */
+export function runOfLog(record: LogRecord, agentName: string, { workspaceId, now }: MappingContext): LogRun {
+  const { traceId, attributes, resource } = record
+  if (isTraceId(traceId)) return { runId: traceRunId(workspaceId, traceId), externalRunId: traceId }
+  const session = sessionOf(attributes) ?? sessionOf(resource.attributes)
+  if (session !== null) {
+    return { runId: hashedId('session', workspaceId, agentName, session), externalRunId: session }
+  }
+  const day = new Date(timeOf(record, now)).toISOString().slice(0, 10)
+  const resourceText = encodeAttributes(resource.attributes)
+  return { runId: hashedId('day', workspaceId, agentName, resourceText, day), externalRunId: `${agentName} ${day}` }
+}
+
+/**
+ * Maps a record to an event. Its id derives from all that it says; `copies` counts equal records of an export, because an
+ * export may contain the same line twice.
+ */
+export function mapLog(record: LogRecord, context: MappingContext, copies: Map<string, number>): MappedEvent {
+  const { limits, workspaceId, now } = context
+  const { attributes } = record
+  const beside: Attributes = new Map<string, AnyValue>([['body', record.body]])
+  if (isTraceId(record.traceId)) beside.set('trace_id', record.traceId)
+  if (isSpanId(record.spanId)) beside.set('span_id', record.spanId)
+  if (record.severityText !== '') beside.set('severity', record.severityText)
+  if (record.scope !== '') beside.set('scope', record.scope)
+  const payload = encodePayload(attributes, beside, limits.event_payload_bytes)
+  const named = attributes.get('event.name')
+  const name = record.eventName || (typeof named === 'string' ? named : '')
+  const key = `${record.traceId} ${record.spanId} ${record.timeNano} ${record.observedNano} ${record.severityNumber} ${name} ${payload}`
+  const copy = copies.get(key) ?? 0
+  copies.set(key, copy + 1)
+  return {
+    id: hashedId('log', workspaceId, encodeAttributes(record.resource.attributes), key, `${copy}`),
+    type: typeOf(name, 'log', limits),
+    level: levelOf(record),
+    payload,
+    occurredAt: timeOf(record, now),
+  }
+}
+
+/** Unix milliseconds. */
+export function timeOf({ timeNano, observedNano }: LogRecord, now: number): number {
+  return timeNano !== 0 ? toMs(timeNano) : observedNano !== 0 ? toMs(observedNano) : now
+}
+
+/** OpenTelemetry numbers severities 1–24, four of each: trace, debug, info, warn, error, fatal. */
+function levelOf({ severityNumber, severityText }: LogRecord): (typeof LEVELS)[number] {
+  if (severityNumber >= 17) return 'error'
+  if (severityNumber >= 13) return 'warn'
+  if (severityNumber >= 9) return 'info'
+  if (severityNumber >= 1) return 'debug'
+  return LEVEL_OF_TEXT[severityText.toLowerCase()] ?? 'info'
+}
+
+const LEVEL_OF_TEXT: Record<string, (typeof LEVELS)[number]> = {
+  trace: 'debug',
+  debug: 'debug',
+  info: 'info',
+  warn: 'warn',
+  warning: 'warn',
+  error: 'error',
+  fatal: 'error',
+  critical: 'error',
+}

@@ -1,0 +1,196 @@
+import type { Limits } from '../config.ts'
+import { type LEVELS, RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
+import type { RawJson } from '../http/raw-json.ts'
+import { exceptionMessage, inputOf, outputOf } from './content.ts'
+import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
+import { spanTaskId } from './ids.ts'
+import { encodePayload } from './payload.ts'
+import { type AnyValue, type Attributes, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
+
+/** An event to be stored. */
+export interface MappedEvent {
+  readonly id: string
+  readonly type: string
+  readonly level: (typeof LEVELS)[number]
+  /** A JSON object. */
+  readonly payload: string
+  /** Unix milliseconds. */
+  readonly occurredAt: number
+}
+
+/** What a span becomes: a task and, once it has ended, events. */
+export interface MappedSpan {
+  readonly kind: SpanKind
+  readonly taskId: string
+  readonly parentTaskId: string | null
+  readonly name: string
+  readonly status: 'running' | 'completed' | 'failed'
+  readonly input: RawJson | null
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  /** Unix milliseconds. */
+  readonly startedAt: number
+  /** Null while the span is under way. */
+  readonly completedAt: number | null
+  readonly events: readonly MappedEvent[]
+}
+
+export interface MappingContext {
+  readonly workspaceId: string
+  readonly limits: Limits
+  /** Unix milliseconds: for what has no time. */
+  readonly now: number
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/
+const SPAN_ID = /^[0-9a-f]{16}$/
+const ZEROS = /^0+$/
+
+/** What is wrong with the ids of a span; null if nothing is. */
+export function problemOf({ traceId, spanId, parentSpanId }: Span): string | null {
+  if (!isTraceId(traceId)) return 'trace_id: expected 16 bytes that are not all zero'
+  if (!isSpanId(spanId)) return 'span_id: expected 8 bytes that are not all zero'
+  if (!isRoot({ parentSpanId }) && !isSpanId(parentSpanId)) return 'parent_span_id: expected 8 bytes or none'
+  return null
+}
+
+export function isTraceId(id: string): boolean {
+  return TRACE_ID.test(id) && !ZEROS.test(id)
+}
+
+export function isSpanId(id: string): boolean {
+  return SPAN_ID.test(id) && !ZEROS.test(id)
+}
+
+export function isRoot({ parentSpanId }: Pick<Span, 'parentSpanId'>): boolean {
+  return parentSpanId === '' || ZEROS.test(parentSpanId)
+}
+
+/** Maps a span whose ids are valid. */
+export function mapSpan(span: Span, context: MappingContext): MappedSpan {
+  const { workspaceId, limits } = context
+  const { traceId, spanId, attributes } = span
+  const taskId = spanTaskId(workspaceId, traceId, spanId)
+  const kind = kindOf(attributes)
+  const { startedAt, completedAt } = timesOf(span, context.now)
+  const hasFailed = span.statusCode === STATUS_ERROR
+  return {
+    kind,
+    taskId,
+    parentTaskId: isRoot(span) ? null : spanTaskId(workspaceId, traceId, span.parentSpanId),
+    name: cleanText(span.name, limits.task_name_length) || 'span',
+    status: completedAt === null ? 'running' : hasFailed ? 'failed' : 'completed',
+    input: inputOf(attributes, limits.run_input_bytes),
+    output: outputOf(attributes, limits.run_output_bytes),
+    errorMessage: hasFailed ? errorMessageOf(span) : null,
+    startedAt,
+    completedAt,
+    events: completedAt === null ? [] : eventsOf(span, { taskId, kind, completedAt }, context),
+  }
+}
+
+interface Times {
+  readonly startedAt: number
+  readonly completedAt: number | null
+}
+
+/** A span without an end is under way; one without any times has just ended. */
+function timesOf({ startNano, endNano }: Span, now: number): Times {
+  if (endNano === 0)
+    return startNano === 0 ? { startedAt: now, completedAt: now } : { startedAt: toMs(startNano), completedAt: null }
+  const startedAt = toMs(startNano === 0 ? endNano : startNano)
+  return { startedAt, completedAt: Math.max(startedAt, toMs(endNano)) }
+}
+
+/** The years that ClickHouse's `DateTime64(3)` holds; later times are stored as its end. */
+const MS_MAX = Date.UTC(2300, 0, 1) - 1
+
+/** A double cannot hold today's nanoseconds exactly: without this, a whole millisecond may seem to be less. */
+const ROUNDING_MS = 0.0005
+
+/** Unix nanoseconds to milliseconds. */
+export function toMs(nano: number): number {
+  return Math.min(MS_MAX, Math.max(0, Math.floor(nano / 1e6 + ROUNDING_MS)))
+}
+
+/** Every span event, then the event of the span itself. */
+function eventsOf(
+  span: Span,
+  { taskId, kind, completedAt }: { taskId: string; kind: SpanKind; completedAt: number },
+  context: MappingContext,
+): MappedEvent[] {
+  const { limits, now } = context
+  const own = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}`, limits, now }))
+  const beside: Attributes = new Map<string, AnyValue>([
+    ['name', span.name],
+    ['trace_id', span.traceId],
+    ['span_id', span.spanId],
+    ['parent_span_id', isRoot(span) ? null : span.parentSpanId],
+    ['status', STATUS_NAMES[span.statusCode] ?? 'unset'],
+    ['duration_ms', Math.max(0, Math.round((span.endNano - span.startNano) / 1e3) / 1e3)],
+  ])
+  if (span.statusMessage !== '') beside.set('status_message', span.statusMessage)
+  if (span.scope !== '') beside.set('scope', span.scope)
+  if (span.links.length > 0) beside.set('links', span.links.map(linkOf))
+  if (kind === 'model') for (const [name, value] of usageOf(span.attributes)) beside.set(name, value)
+  own.push({
+    id: taskId,
+    type: EVENT_TYPES[kind],
+    level: span.statusCode === STATUS_ERROR ? 'error' : 'info',
+    payload: encodePayload(span.attributes, beside, limits.event_payload_bytes),
+    occurredAt: completedAt,
+  })
+  return own
+}
+
+const STATUS_NAMES = ['unset', 'ok', 'error']
+
+function linkOf({ traceId, spanId, attributes }: Span['links'][number]): Attributes {
+  const link: Attributes = new Map<string, AnyValue>([
+    ['trace_id', traceId],
+    ['span_id', spanId],
+  ])
+  if (attributes.size > 0) link.set('attributes', attributes)
+  return link
+}
+
+function mapSpanEvent(
+  event: SpanEvent,
+  { span, id, limits, now }: { span: Span; id: string; limits: Limits; now: number },
+): MappedEvent {
+  const beside: Attributes = new Map<string, AnyValue>([
+    ['trace_id', span.traceId],
+    ['span_id', span.spanId],
+  ])
+  return {
+    id,
+    type: typeOf(event.name, 'span.event', limits),
+    level: event.name === 'exception' ? 'error' : 'info',
+    payload: encodePayload(event.attributes, beside, limits.event_payload_bytes),
+    occurredAt: event.timeNano === 0 ? now : toMs(event.timeNano),
+  }
+}
+
+/** The name as an event type. Names that begin like those of system events get a prefix. */
+export function typeOf(name: string, otherwise: string, limits: Limits): string {
+  const isReserved = RESERVED_TYPE_PREFIXES.some((prefix) => name.startsWith(prefix))
+  return cleanText(isReserved ? `otel.${name}` : name, limits.type_length) || otherwise
+}
+
+function errorMessageOf(span: Span): string {
+  const exception = span.events.find(({ name }) => name === 'exception')
+  const message =
+    span.statusMessage ||
+    (exception === undefined ? null : exceptionMessage(exception.attributes)) ||
+    exceptionMessage(span.attributes) ||
+    'error'
+  return cleanText(message, ERROR_LENGTH_MAX)
+}
+
+const ERROR_LENGTH_MAX = 10_000
+
+/** Text that every store takes, at most `lengthMax` characters. */
+export function cleanText(text: string, lengthMax: number): string {
+  const short = text.length > lengthMax ? text.slice(0, lengthMax) : text
+  return short.replaceAll('\0', '\ufffd').toWellFormed()
+}

@@ -1,0 +1,205 @@
+import { DecodeError } from './telemetry.ts'
+
+const VARINT = 0
+const FIXED64 = 1
+const LENGTH_DELIMITED = 2
+const GROUP_START = 3
+const GROUP_END = 4
+const FIXED32 = 5
+const GROUP_DEPTH_MAX = 100
+const VARINT_BYTES_MAX = 10
+const TWO_TO_32 = 0x1_0000_0000
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/**
+ * Reads the wire format of protobuf from a body, without copying it. A message is read by calling {@link next} until it
+ * returns 0; each field is consumed by one of the other methods or by {@link skip}.
+ *
+ * @throws DecodeError for bytes that are no protobuf message
+ */
+export class ProtobufReader {
+  private readonly text: Buffer
+  private readonly view: DataView
+  private at = 0
+  /** The end of the message that is being read. */
+  private end: number
+  private wireType = 0
+
+  constructor(private readonly bytes: Uint8Array) {
+    this.text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.end = bytes.length
+  }
+
+  /** The number of the next field; 0 at the end of the message. */
+  next(): number {
+    if (this.at >= this.end) return 0
+    const tag = this.varint32()
+    this.wireType = tag & 7
+    const field = tag >>> 3
+    if (field === 0) throw this.broken('a field number of 0')
+    return field
+  }
+
+  /** Whether the current field is encoded as a submessage, string or bytes; if not, it is skipped. */
+  isDelimited(): boolean {
+    return this.has(LENGTH_DELIMITED)
+  }
+
+  /** Enters a submessage. Pass the result to {@link leave} once {@link next} has returned 0. */
+  enter(): number {
+    const outer = this.end
+    const length = this.length()
+    this.end = this.at + length
+    return outer
+  }
+
+  leave(outer: number): void {
+    this.at = this.end
+    this.end = outer
+  }
+
+  string(): string {
+    if (!this.has(LENGTH_DELIMITED)) return ''
+    const start = this.skipLength()
+    return this.text.toString('utf8', start, this.at)
+  }
+
+  /** Bytes as lower-case hex. */
+  hex(): string {
+    if (!this.has(LENGTH_DELIMITED)) return ''
+    const start = this.skipLength()
+    const { bytes } = this
+    let text = ''
+    for (let i = start; i < this.at; i++) text += HEX[bytes[i]]
+    return text
+  }
+
+  base64(): string {
+    if (!this.has(LENGTH_DELIMITED)) return ''
+    const start = this.skipLength()
+    return this.text.toString('base64', start, this.at)
+  }
+
+  /** An `enum`, `bool`, `int32` or `uint32`. */
+  int32(): number {
+    return this.has(VARINT) ? this.varint32() : 0
+  }
+
+  bool(): boolean {
+    return this.has(VARINT) ? this.varint64() !== 0n : false
+  }
+
+  int64(): bigint {
+    if (!this.has(VARINT)) return 0n
+    const { bytes, at } = this
+    // Most are short.
+    if (at < this.end && bytes[at] < 0x80) {
+      this.at++
+      return BigInt(bytes[at])
+    }
+    return BigInt.asIntN(64, this.varint64())
+  }
+
+  /** As the nearest double. */
+  fixed64(): number {
+    if (!this.has(FIXED64)) return 0
+    const at = this.take(8)
+    return this.view.getUint32(at + 4, true) * TWO_TO_32 + this.view.getUint32(at, true)
+  }
+
+  double(): number {
+    return this.has(FIXED64) ? this.view.getFloat64(this.take(8), true) : 0
+  }
+
+  /** Skips the value of the current field, whatever its type. */
+  skip(depth = 0): void {
+    switch (this.wireType) {
+      case VARINT:
+        this.varint64()
+        return
+      case FIXED64:
+        this.take(8)
+        return
+      case LENGTH_DELIMITED:
+        this.skipLength()
+        return
+      case FIXED32:
+        this.take(4)
+        return
+      case GROUP_START:
+        this.skipGroup(depth + 1)
+        return
+      default:
+        throw this.broken(`wire type ${this.wireType}`)
+    }
+  }
+
+  private skipGroup(depth: number): void {
+    if (depth > GROUP_DEPTH_MAX) throw this.broken('groups nested too deep')
+    for (;;) {
+      if (this.next() === 0) throw this.broken('a group without an end')
+      if (this.wireType === GROUP_END) return
+      this.skip(depth)
+    }
+  }
+
+  /** A field of an unexpected wire type is an unknown field. */
+  private has(wireType: number): boolean {
+    if (this.wireType === wireType) return true
+    this.skip()
+    return false
+  }
+
+  private length(): number {
+    const length = this.varint32()
+    if (length > this.end - this.at) {
+      throw this.broken(`a length of ${length} where ${this.end - this.at} bytes are left`)
+    }
+    return length
+  }
+
+  private skipLength(): number {
+    const length = this.length()
+    const start = this.at
+    this.at += length
+    return start
+  }
+
+  private take(bytes: number): number {
+    if (this.end - this.at < bytes) throw this.broken('an end within a number')
+    const start = this.at
+    this.at += bytes
+    return start
+  }
+
+  /** The low 32 bits, unsigned. */
+  private varint32(): number {
+    const { bytes, end } = this
+    let value = 0
+    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
+      if (this.at >= end) throw this.broken('an end within a number')
+      const byte = bytes[this.at++]
+      if (i < 5) value |= (byte & 0x7f) << (7 * i)
+      if (byte < 0x80) return value >>> 0
+    }
+    throw this.broken('a number of more than 10 bytes')
+  }
+
+  private varint64(): bigint {
+    const { bytes, end } = this
+    let value = 0n
+    for (let i = 0n; i < VARINT_BYTES_MAX; i++) {
+      if (this.at >= end) throw this.broken('an end within a number')
+      const byte = bytes[this.at++]
+      value |= BigInt(byte & 0x7f) << (7n * i)
+      if (byte < 0x80) return BigInt.asUintN(64, value)
+    }
+    throw this.broken('a number of more than 10 bytes')
+  }
+
+  private broken(what: string): DecodeError {
+    return new DecodeError(`body: not valid protobuf: ${what} at byte ${this.at}`)
+  }
+}

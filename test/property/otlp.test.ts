@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type protobuf from 'protobufjs'
+import { decodeLogsJson, decodeTracesJson } from '../../src/otlp/json.ts'
+import { decodeLogs, decodeTraces } from '../../src/otlp/protobuf.ts'
+import { DecodeError } from '../../src/otlp/telemetry.ts'
+import { encodeMessage, LogsData, TracesData } from '../support/otlp-proto.ts'
+
+const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
+const RUNS = { seed: SEED, numRuns: 300 }
+
+const text = fc.string({ unit: 'grapheme', maxLength: 12 })
+const nano = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String)
+const id = (length: number) => fc.uint8Array({ minLength: 0, maxLength: length }).map((bytes) => Buffer.from(bytes))
+
+const { value } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.record({ stringValue: text }),
+    fc.record({ boolValue: fc.boolean() }),
+    fc.record({ intValue: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String) }),
+    fc.record({ doubleValue: fc.double() }),
+    fc.record({ bytesValue: id(9) }),
+    fc.constant({}),
+    fc.record({ arrayValue: fc.record({ values: fc.array(tie('value'), { maxLength: 3 }) }) }),
+    fc.record({ kvlistValue: fc.record({ values: fc.array(tie('keyValue'), { maxLength: 3 }) }) }),
+  ),
+  keyValue: fc.record({ key: text, value: tie('value') }),
+}))
+const attributes = fc.array(fc.record({ key: text, value }), { maxLength: 4 })
+
+const span = fc.record({
+  traceId: id(16),
+  spanId: id(8),
+  parentSpanId: id(8),
+  name: text,
+  kind: fc.integer({ min: 0, max: 5 }),
+  startTimeUnixNano: nano,
+  endTimeUnixNano: nano,
+  attributes,
+  droppedAttributesCount: fc.nat(),
+  traceState: text,
+  flags: fc.nat(),
+  events: fc.array(fc.record({ timeUnixNano: nano, name: text, attributes }), { maxLength: 2 }),
+  links: fc.array(fc.record({ traceId: id(16), spanId: id(8), traceState: text, attributes }), { maxLength: 2 }),
+  status: fc.record({ message: text, code: fc.integer({ min: 0, max: 2 }) }),
+})
+const logRecord = fc.record({
+  timeUnixNano: nano,
+  observedTimeUnixNano: nano,
+  severityNumber: fc.integer({ min: 0, max: 24 }),
+  severityText: text,
+  body: value,
+  attributes,
+  traceId: id(16),
+  spanId: id(8),
+  eventName: text,
+})
+const grouped = <T>(byResource: string, byScope: string, items: string, item: fc.Arbitrary<T>) =>
+  fc
+    .array(
+      fc.record({
+        resource: fc.record({ attributes }),
+        [byScope]: fc.array(
+          fc.record({ scope: fc.record({ name: text, version: text }), [items]: fc.array(item, { maxLength: 3 }) }),
+          { maxLength: 2 },
+        ),
+        schemaUrl: text,
+      }),
+      { maxLength: 2 },
+    )
+    .map((groups) => ({ [byResource]: groups }))
+const traces = grouped('resourceSpans', 'scopeSpans', 'spans', span)
+const logs = grouped('resourceLogs', 'scopeLogs', 'logRecords', logRecord)
+
+/** What protobufjs decodes, in the JSON encoding of OTLP. */
+function oracle(type: protobuf.Type, bytes: Uint8Array): Uint8Array {
+  const object = type.toObject(type.decode(bytes), { longs: String, arrays: true })
+  const json = JSON.stringify(object, function (this: Record<string, unknown>, key, plain) {
+    const raw = this[key]
+    if (raw instanceof Uint8Array) return Buffer.from(raw).toString(key === 'bytesValue' ? 'base64' : 'hex')
+    if (typeof raw === 'number' && !Number.isFinite(raw)) return String(raw)
+    return Object.is(raw, -0) ? '-0' : plain
+  })
+  return Buffer.from(json)
+}
+
+function attempt<T>(decode: () => T): T | 'refused' {
+  try {
+    return decode()
+  } catch (error) {
+    if (error instanceof DecodeError) return 'refused'
+    throw error
+  }
+}
+
+describe(`the OTLP decoders (SEED=${SEED})`, () => {
+  test('read spans as protobufjs does', () => {
+    fc.assert(
+      fc.property(traces, (data) => {
+        const bytes = encodeMessage(TracesData, data)
+        expect(decodeTraces(bytes)).toEqual(decodeTracesJson(oracle(TracesData, bytes)))
+      }),
+      RUNS,
+    )
+  })
+
+  test('read log records as protobufjs does', () => {
+    fc.assert(
+      fc.property(logs, (data) => {
+        const bytes = encodeMessage(LogsData, data)
+        expect(decodeLogs(bytes)).toEqual(decodeLogsJson(oracle(LogsData, bytes)))
+      }),
+      RUNS,
+    )
+  })
+
+  test('refuse or read any bytes, and never fail otherwise', () => {
+    fc.assert(
+      fc.property(traces, fc.nat(), fc.uint8Array({ maxLength: 4 }), (data, place, insert) => {
+        const bytes = encodeMessage(TracesData, data)
+        const at = place % (bytes.length + 1)
+        const broken = Buffer.concat([bytes.subarray(0, at), insert, bytes.subarray(at + (place % 3))])
+        for (const decode of [decodeTraces, decodeLogs, decodeTracesJson]) attempt(() => decode(broken))
+        attempt(() => decodeTraces(bytes.subarray(0, at)))
+      }),
+      { ...RUNS, numRuns: 1_000 },
+    )
+  })
+
+  test('refuse what protobufjs refuses: the first half of an export', () => {
+    fc.assert(
+      fc.property(traces, fc.nat(), (data, place) => {
+        const bytes = encodeMessage(TracesData, data)
+        const half = bytes.subarray(0, place % (bytes.length + 1))
+        let isRefused = false
+        try {
+          TracesData.decode(half)
+        } catch {
+          isRefused = true
+        }
+        expect(attempt(() => decodeTraces(half)) === 'refused').toBe(isRefused)
+      }),
+      RUNS,
+    )
+  })
+})
