@@ -6,20 +6,28 @@ import { SavedQueries } from './analytics/saved-store.ts'
 import type { AppDeps } from './app.ts'
 import { createEventIngest } from './events/ingest.ts'
 import type { Hosted } from './hosted/hosted.ts'
-import { bodyReader } from './http/body.ts'
+import { type BodyReader, bodyReader } from './http/body.ts'
 import { clientAddress } from './http/client-address.ts'
 import { FailureLimit } from './http/failure-limit.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { RateLimiter } from './http/rate-limit.ts'
 import type { KeyRing } from './keys/key-ring.ts'
+import type { Caller } from './keys/schema.ts'
 import { KeyStore } from './keys/store.ts'
 import { FeedTokens } from './live/feed-tokens.ts'
+import { createAgentNames } from './otlp/agents.ts'
+import { createEventWriter } from './otlp/event-writer.ts'
+import { LogIngest } from './otlp/log-ingest.ts'
+import { createRunUpserts } from './otlp/run-upserts.ts'
+import { createOtlpRuns } from './otlp/runs.ts'
+import { type OtlpIngestDeps, TraceIngest } from './otlp/trace-ingest.ts'
 import type { Consumers, Feeds, Indexes, OpenedJournal, ServiceContext } from './pipeline.ts'
 import { unavailableOf } from './postgres/connect.ts'
 import type { Erasure } from './retention/erasure.ts'
 import type { RetentionClock } from './retention/retention-clock.ts'
 import { createEventReader } from './runs/events.ts'
 import { RunStore, type RunStoreDeps } from './runs/store.ts'
+import { createRunTransitions } from './runs/transitions.ts'
 import type { SecretStore } from './secrets/store.ts'
 import { TaskStore } from './tasks/store.ts'
 import { WorkspaceStore } from './workspaces/store.ts'
@@ -50,23 +58,27 @@ export function appDeps(parts: AppParts): AppDeps {
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
+  const tasks = new TaskStore({ sql, clock, limits, directory, onChange })
+  const agents = new AgentStore({ sql, ring, clock })
+  const guards = guardsDeps(parts, limiter)
+  const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
   const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
   return {
     envelope: envelopeDeps(context),
-    guards: guardsDeps(parts, limiter),
+    guards,
     ops: opsDeps(parts),
     workspaces: new WorkspaceStore({ sql, ring, clock }),
     erasure,
     keys: new KeyStore({ sql, ring, clock }),
     feedTokens: new FeedTokens({ sql, clock, directory, ring }),
     live: { ...liveDeps(parts, limiter), runs },
-    agents: new AgentStore({ sql, ring, clock }),
+    agents,
     ingest: createEventIngest({
       runs: directory,
       journal,
       ids,
       limits,
-      takeBudget: (caller, events) => limiter.take(caller.keyId, 'events', events),
+      takeBudget,
       onAccepted: metrics.eventsTaken,
     }),
     hosted,
@@ -75,7 +87,37 @@ export function appDeps(parts: AppParts): AppDeps {
     events: createEventReader({ columnar, sink, journal }),
     analytics,
     savedQueries: new SavedQueries({ sql, clock, analytics }),
-    tasks: new TaskStore({ sql, clock, limits, directory, onChange }),
+    tasks,
+    otlp: otlpDeps(parts, { agents, tasks, takeBudget, reader: guards.reader }),
+  }
+}
+
+/** What the routes of OpenTelemetry need that other modules have made. */
+interface OtlpParts extends Pick<OtlpIngestDeps, 'takeBudget'> {
+  readonly agents: AgentStore
+  readonly tasks: TaskStore
+  readonly reader: BodyReader
+}
+
+function otlpDeps(parts: AppParts, { agents, tasks, takeBudget, reader }: OtlpParts): AppDeps['otlp'] {
+  const { context, directory, onChange, journal, ids } = parts
+  const { config, sql, clock, metrics } = context
+  const { limits } = config
+  const runs = createOtlpRuns({
+    directory,
+    upserts: createRunUpserts(sql),
+    transitions: createRunTransitions(sql),
+    agents: createAgentNames({ agents, agentsMax: limits.otlp_agents }),
+    clock,
+    onChange,
+  })
+  const writeEvents = createEventWriter({ journal, ids, onAccepted: metrics.eventsTaken })
+  const deps = { runs, tasks, writeEvents, limits, clock, takeBudget }
+  return {
+    reader: reader.withLimit(limits.otlp_bytes),
+    unavailableOf,
+    traces: new TraceIngest(deps),
+    logs: new LogIngest(deps),
   }
 }
 

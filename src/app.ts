@@ -20,6 +20,7 @@ import type { KeyStore } from './keys/store.ts'
 import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
 import { type LiveDeps, liveRoutes } from './live/routes.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
+import { type OtlpRoutesDeps, otlpRoutes } from './otlp/routes.ts'
 import type { Erasure } from './retention/erasure.ts'
 import { erasureRoutes } from './retention/routes.ts'
 import type { EventReader } from './runs/events.ts'
@@ -46,6 +47,7 @@ export interface AppDeps {
   readonly runs: RunStore
   readonly events: EventReader
   readonly tasks: TaskStore
+  readonly otlp: Omit<OtlpRoutesDeps, 'guards'>
   readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'pauses' | 'resume' | 'sessions'>
   readonly secrets: SecretStore
   readonly analytics: Analytics
@@ -60,6 +62,7 @@ export function createApp(deps: AppDeps) {
     .use(eventRoutes({ guards, reader: deps.guards.reader, idempotency: deps.guards.idempotency, ingest: deps.ingest }))
     .use(runRoutes({ guards, runs: deps.runs, events: deps.events }))
     .use(taskRoutes({ guards, tasks: deps.tasks }))
+    .use(otlpRoutes({ guards, ...deps.otlp }))
     .use(agentRoutes({ guards, agents: deps.agents }))
     .use(keyRoutes({ guards, keys: deps.keys }))
     .use(feedTokenRoutes({ guards, feedTokens: deps.feedTokens }))

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { type EgressAllowList, parseEgressAllow } from './egress/allow-list.ts'
 import { type ProxyRanges, parseProxyRanges } from './http/client-address.ts'
 import { isWellFormedKey } from './keys/token.ts'
+import { LIMITS, type Limits } from './limits.ts'
 import { type PriceTable, parseModelPrices } from './model/prices.ts'
 import { StartError } from './ops/start-error.ts'
 import { parseSecretsKey } from './secrets/vault.ts'
@@ -29,41 +30,7 @@ const RATE_MAX = 1_000_000_000
 /** Fits a few segments: with less, events would be refused although ClickHouse keeps up. */
 const JOURNAL_BYTES_MIN = 128 * MIB
 
-/** Default and bounds of each limit; its variable is `LIMIT_` and the name in capitals. */
-const LIMITS: Record<keyof Limits, readonly [fallback: number, min: number, max: number]> = {
-  body_bytes: [10 * MIB, 1024, 256 * MIB],
-  events_per_call: [5_000, 1, 100_000],
-  event_payload_bytes: [512 * 1024, 2, 256 * MIB],
-  run_input_bytes: [3 * MIB, 2, 256 * MIB],
-  run_output_bytes: [10 * MIB, 2, 256 * MIB],
-  prompt_length: [1_000_000, 1_000, 100_000_000],
-  type_length: [200, 1, 10_000],
-  task_name_length: [200, 1, 10_000],
-  external_id_length: [255, 1, 2_000],
-  tags: [20, 0, 1_000],
-  tag_length: [128, 1, 2_000],
-  json_depth: [128, 4, 1_000],
-}
-
-/**
- * Limits of a request (docs/specification.md#request-limits), published by `GET /api/v1/limits`. Sizes in bytes, lengths
- * in characters.
- */
-export interface Limits {
-  readonly body_bytes: number
-  readonly events_per_call: number
-  readonly event_payload_bytes: number
-  readonly run_input_bytes: number
-  readonly run_output_bytes: number
-  /** The system prompt of a hosted run, its placeholders filled. */
-  readonly prompt_length: number
-  readonly type_length: number
-  readonly task_name_length: number
-  readonly external_id_length: number
-  readonly tags: number
-  readonly tag_length: number
-  readonly json_depth: number
-}
+export type { Limits }
 
 /** Budgets per key; 0 means unlimited (docs/specification.md#rate-limits). */
 export interface RateLimits {
@@ -199,7 +166,9 @@ export function readConfig({ isTerminal = false }: { readonly isTerminal?: boole
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
   const read = new Reader(env)
   read.refuse('NATS_URL', 'this version keeps the journal in DATA_DIR and cannot use NATS yet')
-  const limits = readLimits(read)
+  const given = readLimits(read)
+  const bodyBytesInFlight = readBodyBytesInFlight(read, given)
+  const limits = Object.freeze({ ...given, otlp_bytes: Math.min(given.otlp_bytes, Math.floor(bodyBytesInFlight / 4)) })
   const config: Config = {
     port: read.integer('PORT', 3000, 0, 65_535),
     host: read.matching('HOST', /^[\w.:-]+$/, 'a host name or an address') ?? '127.0.0.1',
@@ -262,7 +231,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     },
     bodyTimeoutMs: read.integer('BODY_TIMEOUT_SECONDS', 30, 1, 3_600) * 1000,
     idleSeconds: read.integer('IDLE_TIMEOUT_SECONDS', 30, 10, 255),
-    bodyBytesInFlight: readBodyBytesInFlight(read, limits),
+    bodyBytesInFlight,
   }
   read.finish()
   return Object.freeze(config)
@@ -275,25 +244,26 @@ function pricesOf(text: string): PriceTable {
   return parsed.prices
 }
 
-/** Limits of parts of a body are capped at the limit of the body. */
+/** Limits of parts of a body are capped at the limit of the body. An export is a body with a limit of its own. */
 function readLimits(read: Reader): Limits {
   const limits: Record<string, number> = {}
   for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
     const variable = `LIMIT_${name.toUpperCase()}`
     const value = read.integer(variable, fallback, min, max)
     const bodyBytes = limits.body_bytes ?? value
-    if (name.endsWith('_bytes') && value > bodyBytes && read.text(variable) !== undefined) {
+    const isPart = name.endsWith('_bytes') && name !== 'otlp_bytes'
+    if (isPart && value > bodyBytes && read.text(variable) !== undefined) {
       read.problem(variable, `is more than LIMIT_BODY_BYTES (${bodyBytes})`)
     }
-    limits[name] = name.endsWith('_bytes') ? Math.min(value, bodyBytes) : value
+    limits[name] = isPart ? Math.min(value, bodyBytes) : value
   }
-  return Object.freeze(limits as Record<keyof Limits, number>)
+  return limits as Record<keyof Limits, number>
 }
 
 /** The half that one workspace may use fits at least the largest body, compressed and decompressed. */
-function readBodyBytesInFlight(read: Reader, { body_bytes }: Limits): number {
+function readBodyBytesInFlight(read: Reader, { body_bytes, otlp_bytes }: Limits): number {
   const min = 4 * body_bytes
-  return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min), min, 1024 * GIB)
+  return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min, 4 * otlp_bytes), min, 1024 * GIB)
 }
 
 /** Reads variables and collects their problems, so that all are reported at once. */

@@ -24,6 +24,12 @@ export interface AgentStoreDeps {
   readonly clock: Clock
 }
 
+/** An agent to be registered if its name is new. */
+export interface Registration {
+  readonly agentId: string
+  readonly agentsMax: number
+}
+
 /** Agents of a workspace (docs/specification.md#agents). Archived agents are in none of the results. */
 export class AgentStore {
   constructor(private readonly deps: AgentStoreDeps) {}
@@ -47,6 +53,43 @@ export class AgentStore {
       where workspace_id = ${caller.workspaceId} and agent_id = ${agentId} and status <> 'archived'`
     if (row === undefined) throw noAgent()
     return toAgentRecord(row)
+  }
+
+  /**
+   * The external agent of that name; registers it if there is none.
+   * @param agentId of the agent to register; a repeat finds it again, also after it has been renamed
+   * @param agentsMax external agents of a workspace beyond which none is registered
+   * @throws ApiError FORBIDDEN at that number, or if the agent was archived
+   */
+  async named(workspaceId: string, name: string, { agentId, agentsMax }: Registration): Promise<string> {
+    const { sql, clock } = this.deps
+    const [known] = await sql<{ agent_id: string; status: string }[]>`
+      select agent_id, status from agents
+      where workspace_id = ${workspaceId} and runtime_type = 'external'
+        and (agent_id = ${agentId} or name = ${name} and status <> 'archived')
+      order by status = 'archived', created_at, agent_id limit 1`
+    if (known?.status === 'archived') throw new ApiError('FORBIDDEN', `agent ${JSON.stringify(name)} is archived`)
+    if (known !== undefined) return known.agent_id
+    const now = new Date(clock.now())
+    const settings = settingsOf({ name, description: 'Registered by its first OpenTelemetry export.' })
+    const row = {
+      ...settings,
+      agent_id: agentId,
+      workspace_id: workspaceId,
+      version: 1,
+      created_at: now,
+      updated_at: now,
+    }
+    const [{ count }] = await sql<{ count: number }[]>`
+      select count(*)::int as count from agents where workspace_id = ${workspaceId} and runtime_type = 'external'`
+    if (count >= agentsMax) {
+      throw new ApiError(
+        'FORBIDDEN',
+        `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the most that are registered by themselves; create it with POST /api/v1/agents`,
+      )
+    }
+    await sql`insert into agents ${sql(row)} on conflict (agent_id) do nothing`
+    return agentId
   }
 
   async list(caller: Caller, query: ListAgents): Promise<AgentPage> {

@@ -53,6 +53,8 @@ export interface BodyReader {
    * as `{}`, so that the route's schema names the missing fields.
    */
   transform(context: BodyContext): void
+  /** A reader with another limit for a body, and the same budget for all of them. */
+  withLimit(bodyBytes: number): BodyReader
 }
 
 interface BodyContext {
@@ -64,9 +66,10 @@ interface BodyContext {
 const NO_BODY = Promise.resolve(new RawBody(new Uint8Array(0), { grow() {}, release() {} }))
 
 export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyReaderOptions): BodyReader {
-  const deadlines = new Deadlines(bodyTimeoutMs)
-  const budget = new BodyBudget(bodyBytesInFlight)
+  return readerWith(limits, new Deadlines(bodyTimeoutMs), new BodyBudget(bodyBytesInFlight))
+}
 
+function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, budget: BodyBudget): BodyReader {
   const checkLength = (request: Request): void => {
     if (Number(request.headers.get('content-length')) > limits.body_bytes) throw tooLarge(limits.body_bytes)
   }
@@ -106,6 +109,7 @@ export function bodyReader({ limits, bodyTimeoutMs, bodyBytesInFlight }: BodyRea
     read,
     inflate: inflateBody,
     open,
+    withLimit: (bodyBytes) => readerWith({ ...limits, body_bytes: bodyBytes }, deadlines, budget),
     transform(context) {
       const raw = context.body
       if (!(raw instanceof RawBody)) return

@@ -31,6 +31,8 @@ export interface AdmitOptions {
   readonly agentId?: string | undefined
   /** The key, if it is not in the Authorization header. */
   readonly token?: string | undefined
+  /** The reader of a route whose bodies have a limit of their own. */
+  readonly reader?: BodyReader
 }
 
 /** An authenticated request with its body, which has not been validated yet. */
@@ -85,13 +87,13 @@ export function createAdmission(deps: AdmissionDeps) {
     headers: Record<string, string | number>,
     audience: Audience,
     budget: Budget,
-    { agentId, token }: AdmitOptions = {},
+    { agentId, token, reader: own = reader }: AdmitOptions = {},
   ): Promise<Received> {
-    reader.checkLength(request)
+    own.checkLength(request)
     const since = ring.generation
     const admitted = admit(request, headers, audience, budget, { agentId, token })
     const caller = admitted instanceof Promise ? await admitted : admitted
-    const body = await readBody(request, caller.workspaceId)
+    const body = await readBody(request, caller.workspaceId, own)
     try {
       // The key may have been revoked while the body arrived.
       if (ring.changedSince(since)) await ring.authenticate(token ?? requiredToken(request))
@@ -102,8 +104,8 @@ export function createAdmission(deps: AdmissionDeps) {
     }
   }
 
-  async function readBody(request: Request, owner: string): Promise<RawBody> {
-    const body = await reader.read(request, owner)
+  async function readBody(request: Request, owner: string, from: BodyReader = reader): Promise<RawBody> {
+    const body = await from.read(request, owner)
     await everythingArrived()
     if (!request.signal.aborted) return body
     body.hold.release()

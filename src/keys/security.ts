@@ -32,6 +32,17 @@ export const SECURITY_SCHEMES = {
     name: 'X-ClickHouse-Key',
     description: 'A workspace key.',
   },
+  apiKeyHeader: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'An agent key or a workspace key.',
+  },
+  basicPassword: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'Any user, and an agent key or a workspace key as the password.',
+  },
   clickHousePassword: {
     type: 'apiKey',
     in: 'query',
@@ -47,6 +58,7 @@ export const SECURITY = {
   anyKey: anyOf('workspaceKey', 'agentKey'),
   feed: anyOf('workspaceKey', 'agentKey', 'feedToken'),
   operator: anyOf('operatorToken'),
+  otlp: anyOf('agentKey', 'workspaceKey', 'apiKeyHeader', 'basicPassword'),
   clickHouse: anyOf('workspaceKey', 'clickHouseUser', 'clickHouseKey', 'clickHousePassword'),
 }
 

@@ -13,6 +13,7 @@ export const TAGS = [
   { name: 'Agents', description: 'Agents of the workspace.' },
   { name: 'Keys', description: 'Keys of the workspace and of its agents.' },
   { name: 'Secrets', description: 'Values for the headers of tools.' },
+  { name: 'OpenTelemetry', description: 'Reports by OTLP/HTTP, in its own formats, without the envelope.' },
   { name: 'SQL', description: 'ClickHouse SQL over events, runs and tasks.' },
   { name: 'Saved queries', description: 'Queries that a workspace stores by name.' },
   { name: 'Workspaces (operator)', description: 'Tenants of the service.' },

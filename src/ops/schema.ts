@@ -94,6 +94,8 @@ export const PublishedLimits = Named(
       tags: Count('Tags of a run.'),
       tag_length: Count('One tag.'),
       json_depth: Count('Levels of nesting in JSON.'),
+      otlp_bytes: Count('An OpenTelemetry export, decompressed.'),
+      otlp_agents: Count('Agents of a workspace beyond which OpenTelemetry exports register none.'),
       rate_limits: t.Object(
         {
           ingest_requests_per_minute: Count('Requests that report activity.'),

@@ -85,7 +85,7 @@ const MODEL = [
 ]
 
 /**
- * What a model call used, under the names that the service sums up (docs/specification.md#usage). Only those that the
+ * What a model call used, under the names that the service sums up (docs/specification.md#events). Only those that the
  * attributes have under another name.
  */
 export function usageOf(attributes: Attributes): Attributes {

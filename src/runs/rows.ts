@@ -110,3 +110,8 @@ export function durationMs(run: {
 export function isoOrNull(time: Date | null): string | null {
   return time === null ? null : time.toISOString()
 }
+
+/** A Postgres array literal: `unnest` would flatten an array of arrays. */
+export function arrayLiteral(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`
+}

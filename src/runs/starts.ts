@@ -4,7 +4,7 @@ import type { RawJson } from '../http/raw-json.ts'
 import { runKey } from '../ids.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
+import { arrayLiteral, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 
 /** A run to be created, all defaults filled in. */
 export interface NewRun {
@@ -139,9 +139,4 @@ function startHash(run: NewRun): string {
   return new Bun.CryptoHasher('sha256')
     .update(JSON.stringify([agentId, triggerType, externalRunId, parentRunId, tags, metadata.text, input.text]))
     .digest('hex')
-}
-
-/** A Postgres array literal: `unnest` would flatten an array of arrays. */
-function arrayLiteral(values: readonly string[]): string {
-  return `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`
 }

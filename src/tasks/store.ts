@@ -11,7 +11,7 @@ import { checkSize, checkText } from '../runs/limits.ts'
 import { STORED_TASK, type StoredTask, toTaskRecord } from './rows.ts'
 import type { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
 import { timesOf } from './times.ts'
-import { createTaskUpserts } from './upserts.ts'
+import { createTaskUpserts, type TaskReport } from './upserts.ts'
 
 export interface TaskStoreDeps {
   readonly sql: Sql
@@ -40,14 +40,14 @@ export class TaskStore {
    * @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE
    */
   async report(caller: Caller, { run_id, task }: ReportTask): Promise<TaskReported> {
-    const { clock, limits, directory, onChange } = this.deps
+    const { clock, limits, directory } = this.deps
     checkText('task.name', task.name, limits.task_name_length, 1)
     checkText('task.error_message', task.error_message, limits.run_output_bytes)
     checkSize('task.input', task.input, limits.run_input_bytes)
     checkSize('task.output', task.output, limits.run_output_bytes)
     const { startedAt, completedAt } = timesOf(task)
     const run = reportable(caller, await directory.find(caller.workspaceId, run_id.toLowerCase()))
-    const reported = await this.upserts.submit({
+    return this.write({
       runId: run.runId,
       taskId: task.id.toLowerCase(),
       workspaceId: run.workspaceId,
@@ -62,7 +62,15 @@ export class TaskStore {
       completedAt,
       at: clock.now(),
     })
-    if (reported.applied) onChange()
+  }
+
+  /**
+   * Writes a report whose run and sizes have been checked.
+   * @throws ApiError VALIDATION_ERROR for times that contradict earlier ones, UNAVAILABLE
+   */
+  async write(report: TaskReport): Promise<TaskReported> {
+    const reported = await this.upserts.submit(report)
+    if (reported.applied) this.deps.onChange()
     return reported
   }
 

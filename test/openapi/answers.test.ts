@@ -287,6 +287,13 @@ test('SQL, saved queries and the ClickHouse interface', async () => {
   await call('clickHousePost', { body: 'SELECT 1' })
 })
 
+test('exports of OpenTelemetry', async () => {
+  for (const id of ['exportTraces', 'exportLogs', 'exportMetrics']) {
+    await call(id, { body: {} })
+    await call(id, { body: {}, key: null, status: 401 })
+  }
+})
+
 test('health, metrics and limits', async () => {
   for (const id of ['getHealth', 'getReadiness', 'getMetrics', 'getLimits']) await call(id, { key: null })
 })

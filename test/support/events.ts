@@ -17,6 +17,8 @@ export const LIMITS: Limits = {
   tags: 20,
   tag_length: 128,
   json_depth: 128,
+  otlp_bytes: 64 * 1024 * 1024,
+  otlp_agents: 1_000,
 }
 
 export function runRef(): RunRef {

@@ -37,6 +37,8 @@ test('an empty environment gives the documented defaults', () => {
       tags: 20,
       tag_length: 128,
       json_depth: 128,
+      otlp_bytes: 67_108_864,
+      otlp_agents: 1_000,
     },
     rateLimits: {
       ingestRequestsPerMinute: 60_000,

@@ -112,6 +112,7 @@ function rank(path: string): number {
       'events',
       'analytics',
       'live',
+      'otlp',
       'retention',
       'hosted',
       'dashboard',

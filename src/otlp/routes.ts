@@ -1,0 +1,143 @@
+import { Elysia } from 'elysia'
+import { bearerToken } from '../http/bearer.ts'
+import { type BodyReader, HangUp } from '../http/body.ts'
+import type { BodyHold } from '../http/body-budget.ts'
+import { ApiError, invalid } from '../http/errors.ts'
+import type { Guards } from '../keys/guards.ts'
+import type { Caller } from '../keys/schema.ts'
+import { SECURITY } from '../keys/security.ts'
+import { countMetricPointsJson, decodeLogsJson, decodeTracesJson } from './json.ts'
+import type { LogIngest } from './log-ingest.ts'
+import { countMetricPoints, decodeLogs, decodeTraces } from './protobuf.ts'
+import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
+import type { ExportResult } from './tally.ts'
+import { DecodeError } from './telemetry.ts'
+import type { TraceIngest } from './trace-ingest.ts'
+
+export interface OtlpRoutesDeps {
+  readonly guards: Guards
+  /** With the limit of exports (`LIMIT_OTLP_BYTES`). */
+  readonly reader: BodyReader
+  readonly traces: Pick<TraceIngest, 'store'>
+  readonly logs: Pick<LogIngest, 'store'>
+  /** The error for the client when a store is unavailable; null for any other error. */
+  readonly unavailableOf: (error: unknown) => ApiError | null
+}
+
+/** What is done with the body of a request, once the key has been checked. */
+type Store = (caller: Caller, body: Uint8Array, encoding: Encoding) => Promise<ExportResult>
+
+interface Context {
+  readonly request: Request
+  readonly set: { readonly headers: unknown }
+  bodyHold: BodyHold | undefined
+}
+
+/**
+ * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md). No guard plugin and no
+ * envelope, because keys arrive in other headers, too, and answers are OTLP's.
+ */
+export function otlpRoutes({ guards, reader, traces, logs, unavailableOf }: OtlpRoutesDeps) {
+  const receive = async (context: Context, field: PartialSuccess['field'], store: Store): Promise<Response> => {
+    const { request, set } = context
+    const encoding = encodingOf(request.headers.get('content-type'))
+    try {
+      const headers = set.headers as Record<string, string | number>
+      const options = { token: tokenOf(request), reader }
+      const { caller, body } = await guards.receive(request, headers, 'any', 'ingest', options)
+      context.bodyHold = body.hold
+      if (encoding === null) {
+        throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
+      }
+      const { rejected, message, firstSeq, lastSeq } = await store(caller, reader.inflate(request, body), encoding)
+      const response = exportResponse(encoding, { field, rejected, message })
+      if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
+      if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
+      return response
+    } catch (error) {
+      return refuse(error, encoding ?? 'json', request)
+    }
+  }
+
+  const refuse = (error: unknown, encoding: Encoding, request: Request): Response => {
+    const refused =
+      error instanceof ApiError
+        ? error
+        : error instanceof DecodeError
+          ? new ApiError('VALIDATION_ERROR', error.message)
+          : unavailableOf(error)
+    // A defect: the envelope logs it and answers with the id of the request.
+    if (refused === null) throw error
+    const response = errorResponse(encoding, refused)
+    const isUnread = refused.code === 'PAYLOAD_TOO_LARGE' && request.headers.has('content-length')
+    if (refused instanceof HangUp || isUnread) response.headers.set('connection', 'close')
+    return response
+  }
+
+  return new Elysia({ prefix: '/otlp/v1', detail: { security: SECURITY.otlp } })
+    .decorate({ bodyHold: undefined as BodyHold | undefined })
+    .post(
+      '/traces',
+      (context) =>
+        receive(context, 'rejectedSpans', async (caller, body, encoding) =>
+          traces.store(caller, encoding === 'json' ? decodeTracesJson(body) : decodeTraces(body)),
+        ),
+      { parse: 'none', detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.') },
+    )
+    .post(
+      '/logs',
+      (context) =>
+        receive(context, 'rejectedLogRecords', async (caller, body, encoding) =>
+          logs.store(caller, encoding === 'json' ? decodeLogsJson(body) : decodeLogs(body)),
+        ),
+      { parse: 'none', detail: detailOf('exportLogs', 'logs', 'A log record is an event of the run of its trace.') },
+    )
+    .post(
+      '/metrics',
+      (context) =>
+        receive(context, 'rejectedDataPoints', async (_, body, encoding) =>
+          noMetrics(encoding === 'json' ? countMetricPointsJson(body) : countMetricPoints(body)),
+        ),
+      { parse: 'none', detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.') },
+    )
+}
+
+function noMetrics(rejected: number): ExportResult {
+  const message =
+    rejected === 0 ? '' : 'metrics are not stored here; send traces and logs, or set OTEL_METRICS_EXPORTER=none'
+  return { rejected, message, firstSeq: null, lastSeq: null }
+}
+
+/** The key, from where exporters put it; undefined if the guard should look for a bearer token itself. */
+function tokenOf(request: Request): string | undefined {
+  if (bearerToken(request) !== undefined) return undefined
+  const key = request.headers.get('x-api-key')
+  if (key !== null) return key.trim()
+  const basic = /^Basic +([A-Za-z0-9+/=]+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (basic === undefined) return undefined
+  const decoded = Buffer.from(basic, 'base64').toString()
+  return decoded.slice(decoded.indexOf(':') + 1)
+}
+
+const BINARY = { type: 'string' as const, format: 'binary' }
+
+function detailOf(operationId: string, signal: string, what: string) {
+  const content = (of: string) => ({
+    'application/x-protobuf': { schema: BINARY },
+    'application/json': { schema: { type: 'object' as const, description: of } },
+  })
+  return {
+    tags: ['OpenTelemetry'],
+    operationId,
+    summary: `Export ${signal} by OTLP`,
+    description:
+      `OTLP/HTTP in protobuf or JSON, also gzip. ${what} A repeated export changes nothing. ` +
+      'A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the ' +
+      'positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.',
+    requestBody: { required: true, content: content(`An export request of OTLP for ${signal}.`) },
+    responses: {
+      200: { description: 'Stored, apart from what partial_success says.', content: content('The export response.') },
+      default: { description: 'A google.rpc.Status, without the envelope.', content: content('code and message.') },
+    },
+  }
+}

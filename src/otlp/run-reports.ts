@@ -1,0 +1,105 @@
+import type { Limits } from '../config.ts'
+import { RawJson } from '../http/raw-json.ts'
+import { firstText } from './attributes.ts'
+import { inputOf, outputOf } from './content.ts'
+import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
+import { cleanText, isRoot, toMs } from './mapping.ts'
+import { encodePayload } from './payload.ts'
+import type { AnyValue, Attributes, LogRecord, Resource, Span } from './telemetry.ts'
+
+/** What an export says of a run, apart from which it is. */
+export interface RunFacts {
+  /** Who the run belongs to if the export is not sent by an agent's own key. */
+  readonly agentName: string
+  /** Unix milliseconds. */
+  readonly startedAt: number
+  readonly externalUserId: string | null
+  readonly sessionId: string | null
+  readonly tags: readonly string[]
+  readonly metadata: RawJson
+  readonly input: RawJson | null
+}
+
+/** Who sends if neither the root span nor the resource say so. OpenTelemetry's own default. */
+const UNKNOWN_SERVICE = 'unknown_service'
+const NAME_LENGTH_MAX = 200
+const METADATA_BYTES_MAX = 65_536
+
+/** @param spans of one trace, at least one */
+export function factsOfSpans(spans: readonly Span[], limits: Limits, now: number): RunFacts {
+  const root = spans.find(isRoot)
+  const ordered = root === undefined ? spans : [root, ...spans]
+  const first = ordered[0]
+  let start = Number.POSITIVE_INFINITY
+  for (const { startNano } of spans) if (startNano > 0 && startNano < start) start = startNano
+  const all = ordered.map(({ attributes }) => attributes)
+  return {
+    agentName: nameOf(root === undefined ? null : agentNameOf(root.attributes), first.resource),
+    startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
+    input: root === undefined ? null : inputOf(root.attributes, limits.run_input_bytes),
+    ...sharedFacts([...all, first.resource.attributes], first.resource, limits),
+  }
+}
+
+/** @param records of one run, at least one */
+export function factsOfLogs(records: readonly LogRecord[], startedAt: number, limits: Limits): RunFacts {
+  const { resource } = records[0]
+  const all = records.map(({ attributes }) => attributes)
+  return {
+    agentName: nameOf(null, resource),
+    startedAt,
+    input: null,
+    ...sharedFacts([...all, resource.attributes], resource, limits),
+  }
+}
+
+function sharedFacts(all: readonly Attributes[], resource: Resource, limits: Limits) {
+  const sessionId = firstOf(all, sessionOf)
+  const user = firstOf(all, userOf)
+  const tags = firstOf(all, (attributes) => (tagsOf(attributes).length === 0 ? null : tagsOf(attributes))) ?? []
+  return {
+    sessionId,
+    externalUserId: user === null ? null : cleanText(user, limits.external_id_length),
+    tags: tags.slice(0, limits.tags).map((tag) => cleanText(tag, limits.tag_length)),
+    metadata: metadataOf(sessionId, resource),
+  }
+}
+
+function firstOf<T>(all: readonly Attributes[], read: (attributes: Attributes) => T | null): T | null {
+  for (const attributes of all) {
+    const value = read(attributes)
+    if (value !== null) return value
+  }
+  return null
+}
+
+export function nameOf(agentName: string | null, { attributes }: Resource): string {
+  return cleanText(agentName ?? firstText(attributes, ['service.name']) ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
+}
+
+/** Escapes that Postgres refuses when it looks into JSON. */
+const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
+
+function metadataOf(sessionId: string | null, resource: Resource): RawJson {
+  const members: Attributes = new Map<string, AnyValue>([['source', 'opentelemetry']])
+  if (sessionId !== null) members.set('session_id', sessionId)
+  if (resource.attributes.size > 0) members.set('resource', resource.attributes)
+  return new RawJson(encodePayload(new Map(), members, METADATA_BYTES_MAX).replace(REFUSED_ESCAPES, '\\ufffd'))
+}
+
+/** How a run ends: with its root span. */
+export interface RunEnd {
+  readonly to: 'completed' | 'failed'
+  readonly output: RawJson | null
+  readonly errorMessage: string | null
+  readonly errorDetail: RawJson | null
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+export function endOf(span: Span, completedAt: number, errorMessage: string | null, limits: Limits): RunEnd {
+  const output = outputOf(span.attributes, limits.run_output_bytes)
+  return errorMessage === null
+    ? { to: 'completed', output: output ?? new RawJson('{}'), errorMessage: null, errorDetail: null, at: completedAt }
+    : { to: 'failed', output: null, errorMessage, errorDetail: output ?? new RawJson('{}'), at: completedAt }
+}

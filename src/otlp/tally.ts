@@ -1,0 +1,51 @@
+import { ApiError } from '../http/errors.ts'
+import type { Appended } from '../journal/journal.ts'
+
+/** What became of an export. Everything that was not rejected is on stable storage. */
+export interface ExportResult {
+  readonly rejected: number
+  /** Names the first rejected item and why; empty if nothing was rejected. */
+  readonly message: string
+  /** Positions of the first and last event stored; null when there was nothing new. */
+  readonly firstSeq: number | null
+  readonly lastSeq: number | null
+}
+
+/** Errors that concern what is reported, not the service: sending it again would not help. */
+const REJECTIONS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
+
+/** Counts what is stored and what is rejected. */
+export class Tally {
+  private rejected = 0
+  private message = ''
+  private firstSeq: number | null = null
+  private lastSeq: number | null = null
+
+  constructor(private readonly noun: string) {}
+
+  reject(name: string, problem: string, items = 1): void {
+    if (this.rejected === 0) this.message = `${this.noun} ${JSON.stringify(name.slice(0, 80))}: ${problem}`
+    this.rejected += items
+  }
+
+  stored(positions: Appended | null): void {
+    if (positions === null) return
+    this.firstSeq = Math.min(this.firstSeq ?? positions.firstSeq, positions.firstSeq)
+    this.lastSeq = Math.max(this.lastSeq ?? 0, positions.lastSeq)
+  }
+
+  /** Stores items that belong together, and rejects them if they cannot be stored. */
+  async attempt<T>(items: readonly T[], store: () => Promise<void>, nameOfItem: (item: T) => string): Promise<void> {
+    try {
+      await store()
+    } catch (error) {
+      if (!(error instanceof ApiError) || !REJECTIONS.has(error.code)) throw error
+      this.reject(nameOfItem(items[0]), error.message, items.length)
+    }
+  }
+
+  result(): ExportResult {
+    const { rejected, message, firstSeq, lastSeq } = this
+    return { rejected, message, firstSeq, lastSeq }
+  }
+}

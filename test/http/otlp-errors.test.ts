@@ -1,0 +1,260 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { newAgent } from '../support/api.ts'
+import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'
+import { encodeMessage, MetricsData } from '../support/otlp-proto.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService()
+})
+
+async function runOf(traceId: unknown) {
+  const { data } = await service.api('GET', `/api/v1/runs?external_run_id=${traceId}`)
+  return data.items[0]
+}
+
+async function tasksOf(traceId: unknown) {
+  const { data } = await service.api('GET', `/api/v1/runs/${(await runOf(traceId)).run_id}/tasks`)
+  return data.items
+}
+
+const UNAUTHENTICATED = 16
+const INVALID_ARGUMENT = 3
+const RESOURCE_EXHAUSTED = 8
+
+describe('keys', () => {
+  test('are accepted as bearer token, X-API-Key, and password of Basic auth', async () => {
+    const { agentKey } = await newAgent(service.api)
+    for (const key of [service.workspaceKey, agentKey]) {
+      const places: Record<string, string>[] = [
+        { authorization: `Bearer ${key}` },
+        { 'x-api-key': key },
+        { authorization: `Basic ${Buffer.from(`any:${key}`).toString('base64')}` },
+      ]
+      for (const headers of places) {
+        const sent = await sendExport(service, 'traces', tracesOf([span()]), { key: null, headers })
+        expect([sent.status, sent.body]).toEqual([200, {}])
+      }
+    }
+  })
+
+  test('that are missing or wrong are refused with a Status in the encoding of the request', async () => {
+    for (const [data, type] of [
+      [tracesOf([span()]), 'application/json'],
+      [inProtobuf(tracesOf([span()])), 'application/x-protobuf'],
+    ] as const) {
+      const places: Record<string, string>[] = [{}, { 'x-api-key': 'nonsense' }]
+      for (const headers of places) {
+        const sent = await sendExport(service, 'traces', data, { key: null, headers })
+        expect([sent.status, sent.headers.get('content-type')]).toEqual([401, type])
+        expect(sent.body).toMatchObject({ code: UNAUTHENTICATED })
+      }
+    }
+  })
+})
+
+describe('a body', () => {
+  test('of another content type is refused', async () => {
+    const sent = await sendExport(service, 'traces', 'spans', { headers: { 'content-type': 'text/plain' } })
+    expect([sent.status, sent.body.code]).toEqual([400, INVALID_ARGUMENT])
+    expect(sent.body.message).toContain('Content-Type')
+  })
+
+  test('that is half a protobuf, no JSON, or broken gzip is refused, and nothing of it is stored', async () => {
+    const root = span()
+    const whole = inProtobuf(tracesOf([root, span()]))
+    const sent = [
+      await sendExport(service, 'traces', whole.subarray(0, whole.length - 9)),
+      await sendExport(service, 'traces', '{"resourceSpans":['),
+      await sendExport(service, 'traces', '{"resourceSpans":{}}'),
+      await sendExport(service, 'traces', '[]'),
+      await sendExport(service, 'logs', Uint8Array.from([10, 200])),
+      await sendExport(service, 'traces', whole, { headers: { 'content-encoding': 'gzip' } }),
+    ]
+    expect(sent.map(({ status, body }) => [status, body.code])).toEqual(sent.map(() => [400, INVALID_ARGUMENT]))
+    expect(await runOf(root.traceId)).toBeUndefined()
+  })
+
+  test('that is empty is a success', async () => {
+    for (const signal of ['traces', 'logs', 'metrics'] as const) {
+      for (const data of [new Uint8Array(0), '', '{}']) {
+        const sent = await sendExport(service, signal, data)
+        expect([sent.status, sent.body, sent.lastSeq]).toEqual([200, {}, null])
+      }
+    }
+  })
+
+  test('past LIMIT_OTLP_BYTES is refused with 413, also after decompression', async () => {
+    const small = await startTestService({ LIMIT_OTLP_BYTES: '20000' })
+    const data = inProtobuf(tracesOf([span({ attributes: attributesOf({ big: 'x'.repeat(30_000) }) })]))
+    const sent = [
+      await sendExport(small, 'traces', data),
+      await sendExport(small, 'traces', Bun.gzipSync(Uint8Array.from(data)), {
+        headers: { 'content-encoding': 'gzip' },
+      }),
+    ]
+    expect(sent.map(({ status, body }) => [status, body.code])).toEqual(sent.map(() => [413, RESOURCE_EXHAUSTED]))
+    await small.stop()
+  })
+
+  test('may be larger than other bodies', async () => {
+    const small = await startTestService({ LIMIT_BODY_BYTES: '20000' })
+    const spans = Array.from({ length: 300 }, () => span({ attributes: attributesOf({ text: 'x'.repeat(200) }) }))
+    expect((await sendExport(small, 'traces', tracesOf(spans))).body).toEqual({})
+    await small.stop()
+  })
+
+  test('past the budget of the key is refused with 429 and Retry-After', async () => {
+    const slow = await startTestService({ RATE_LIMIT_EVENTS_PER_SECOND: '2' })
+    const send = () => sendExport(slow, 'traces', inProtobuf(tracesOf([span(), span(), span()])))
+    const sent = [await send(), await send()]
+    expect(sent.map(({ status }) => status)).toEqual([200, 429])
+    expect(sent[1].body.code).toBe(RESOURCE_EXHAUSTED)
+    expect(Number(sent[1].headers.get('retry-after'))).toBeGreaterThan(0)
+    await slow.stop()
+  })
+})
+
+describe('spans', () => {
+  test('with invalid ids are rejected one by one; the good ones are stored', async () => {
+    const good = span()
+    const spans = [span({ name: 'bad one', traceId: '00' }), good, span({ spanId: '0'.repeat(16) }), null, 7]
+    const { status, body } = await sendExport(service, 'traces', tracesOf(spans as object[]))
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      partialSuccess: {
+        rejectedSpans: '4',
+        errorMessage: 'span "bad one": trace_id: expected 16 bytes that are not all zero',
+      },
+    })
+    expect(await runOf(good.traceId)).toMatchObject({ status: 'completed' })
+    const sent = await sendExport(service, 'traces', inProtobuf(tracesOf([span({ traceId: '00' })])))
+    expect(sent.body).toMatchObject({ partialSuccess: { rejected: '1' } })
+  })
+
+  test('from the future, without times, and with an end before the start are stored', async () => {
+    const traceId = randomHex(16)
+    const spans = [
+      span({
+        traceId,
+        name: 'future',
+        startTimeUnixNano: '18446744073709551615',
+        endTimeUnixNano: '18446744073709551615',
+      }),
+      span({ traceId, name: 'timeless', startTimeUnixNano: '0', endTimeUnixNano: 0 }),
+      span({
+        traceId,
+        name: 'backwards',
+        startTimeUnixNano: '1769851801000000000',
+        endTimeUnixNano: '1769851800000000000',
+      }),
+    ]
+    expect((await sendExport(service, 'traces', tracesOf(spans))).body).toEqual({})
+    const statuses = (await tasksOf(traceId)).map(({ status }: { status: string }) => status)
+    expect(statuses).toEqual(['completed', 'completed', 'completed'])
+  })
+
+  test('with 100,000 attributes, deep values and hostile text are stored', async () => {
+    const traceId = randomHex(16)
+    const many = Array.from({ length: 100_000 }, (_, i) => ({ key: `key ${i}`, value: { intValue: i } }))
+    let deep: object = { stringValue: 'end' }
+    for (let i = 0; i < 90; i++) deep = { arrayValue: { values: [deep] } }
+    const hostile = attributesOf({ __proto__: 'x', 'a\0b': 'c\0d', 'user.id': 'u\0', 'session.id': 's\ud800', '': '' })
+    const spans = [
+      span({ traceId, attributes: many }),
+      span({ traceId, attributes: [{ key: 'deep', value: deep }] }),
+      span({
+        traceId,
+        name: 'n\0\ud800',
+        attributes: [...hostile, ...attributesOf({ 'input.value': '{"a":"\\u0000"}' })],
+      }),
+      span({ traceId, attributes: attributesOf({ 'input.value': '['.repeat(50_000) + ']'.repeat(50_000) }) }),
+    ]
+    const sent = await sendExport(service, 'traces', tracesOf(spans, { 'service.name': 'a\0\ud800', x: '\0\ud800' }))
+    expect([sent.status, sent.body]).toEqual([200, {}])
+    expect(await tasksOf(traceId)).toHaveLength(4)
+  })
+
+  test('values nested too deep refuse the export, which will never do', async () => {
+    let deep: object = { stringValue: 'end' }
+    for (let i = 0; i < 200; i++) deep = { arrayValue: { values: [deep] } }
+    const sent = await sendExport(service, 'traces', tracesOf([span({ attributes: [{ key: 'deep', value: deep }] })]))
+    expect([sent.status, sent.body.code]).toEqual([400, INVALID_ARGUMENT])
+  })
+
+  test('that are parents of each other, or of themselves, are stored', async () => {
+    const traceId = randomHex(16)
+    const [a, b, c] = [randomHex(8), randomHex(8), randomHex(8)]
+    const spans = [
+      span({ traceId, spanId: a, parentSpanId: b }),
+      span({ traceId, spanId: b, parentSpanId: a }),
+      span({ traceId, spanId: c, parentSpanId: c }),
+    ]
+    expect((await sendExport(service, 'traces', tracesOf(spans))).body).toEqual({})
+    expect(await tasksOf(traceId)).toHaveLength(3)
+    expect(await runOf(traceId)).toMatchObject({ status: 'running' })
+  })
+
+  test('of a run that was cancelled are stored, and it stays cancelled', async () => {
+    const traceId = randomHex(16)
+    const child = span({ traceId, parentSpanId: randomHex(8) })
+    await sendExport(service, 'traces', tracesOf([child]))
+    await service.api('POST', `/api/v1/runs/${(await runOf(traceId)).run_id}/cancel`, {})
+    expect((await sendExport(service, 'traces', tracesOf([span({ traceId })]))).body).toEqual({})
+    expect(await runOf(traceId)).toMatchObject({ status: 'cancelled' })
+    expect(await tasksOf(traceId)).toHaveLength(2)
+  })
+
+  test('of many traces in one export are all stored', async () => {
+    const spans = Array.from({ length: 3_000 }, (_, i) => span({ name: `root ${i}` }))
+    expect((await sendExport(service, 'traces', inProtobuf(tracesOf(spans)))).body).toEqual({})
+    expect(await runOf(spans[2_999].traceId)).toMatchObject({ status: 'completed' })
+  })
+
+  test('of an archived agent are rejected with the reason', async () => {
+    const send = () => sendExport(service, 'traces', tracesOf([span()], { 'service.name': 'to be archived' }))
+    await send()
+    const { data } = await service.api('GET', '/api/v1/agents?limit=200')
+    const { agent_id } = data.items.find(({ name }: { name: string }) => name === 'to be archived')
+    await service.api('DELETE', `/api/v1/agents/${agent_id}`)
+    expect((await send()).body).toMatchObject({
+      partialSuccess: { rejectedSpans: '1', errorMessage: expect.stringContaining('archived') },
+    })
+  })
+})
+
+describe('logs', () => {
+  test('become events of the run of their trace, of their session, or of their day; once', async () => {
+    const traceId = randomHex(16)
+    const session = randomHex(4)
+    const records = [
+      { traceId, timeUnixNano: '1769851800000000000', severityNumber: 17, body: { stringValue: 'oh' } },
+      { eventName: 'step', attributes: attributesOf({ 'session.id': session, n: 1 }) },
+      { timeUnixNano: '1769851800000000000', body: { stringValue: 'plain' } },
+    ]
+    for (const data of [logsOf(records), inProtobuf(logsOf(records))]) {
+      expect((await sendExport(service, 'logs', data)).body).toEqual({})
+    }
+    for (const [externalRunId, expected] of [
+      [traceId, { type: 'log', level: 'error', payload: { body: 'oh', trace_id: traceId } }],
+      [session, { type: 'step', level: 'info', payload: { n: 1 } }],
+      [encodeURIComponent('an agent 2026-01-31'), { type: 'log', payload: { body: 'plain' } }],
+    ] as const) {
+      const { run_id } = await runOf(externalRunId)
+      const { data } = await service.api('GET', `/api/v1/runs/${run_id}/events`)
+      expect(data.items).toHaveLength(1)
+      expect(data.items[0]).toMatchObject(expected)
+    }
+  })
+})
+
+test('metrics are rejected with the reason', async () => {
+  const metric = { name: 'm', gauge: { dataPoints: [{ timeUnixNano: '1' }, { timeUnixNano: '2' }] } }
+  const data = { resourceMetrics: [{ scopeMetrics: [{ metrics: [metric] }] }] }
+  const sent = await sendExport(service, 'metrics', data)
+  expect(sent.body).toMatchObject({ partialSuccess: { rejectedDataPoints: '2' } })
+  const again = await sendExport(service, 'metrics', encodeMessage(MetricsData, data))
+  expect(again.body).toMatchObject({ partialSuccess: { rejected: '2' } })
+})
