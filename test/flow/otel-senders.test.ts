@@ -1,0 +1,145 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { eventually } from '../support/eventually.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Real programs with OpenTelemetry from npm, pointed at the service by environment variables only. */
+
+const PROGRAM = join(import.meta.dir, '..', 'support', 'otel-program.ts')
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService()
+})
+
+async function send(name: string, env: Record<string, string> = {}): Promise<void> {
+  const child = Bun.spawn([process.execPath, PROGRAM, name], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      OTEL_EXPORTER_OTLP_ENDPOINT: `${service.url}/otlp`,
+      OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${service.workspaceKey}`,
+      OTEL_SERVICE_NAME: name,
+      OTEL_METRICS_EXPORTER: 'none',
+      ...env,
+    },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const printed = await new Response(child.stderr).text()
+  expect(await child.exited, printed).toBe(0)
+}
+
+/** The run of the newest trace of an agent, with its tasks and events, once it has ended. */
+async function seenOf(agentName: string) {
+  const { data } = await service.api('GET', '/api/v1/agents?limit=200')
+  const agent = data.items.find(({ name }: { name: string }) => name === agentName)
+  expect(agent, JSON.stringify(data.items.map(({ name }: { name: string }) => name))).toBeDefined()
+  const run = await eventually(async () => {
+    const runs = await service.api('GET', `/api/v1/runs?agent_id=${agent.agent_id}`)
+    return runs.data.items.find(({ completed_at }: { completed_at: string | null }) => completed_at !== null)
+  })
+  const tasks = (await service.api('GET', `/api/v1/runs/${run.run_id}/tasks`)).data.items
+  const events = (await service.api('GET', `/api/v1/runs/${run.run_id}/events`)).data.items
+  return { run, tasks, events }
+}
+
+interface Named {
+  readonly id: string
+  readonly name: string
+  readonly parent_task_id: string | null
+  readonly status: string
+}
+
+/** Each task below the name of its parent. */
+function tree(tasks: readonly Named[]): string[] {
+  const names = new Map(tasks.map(({ id, name }) => [id, name]))
+  return tasks.map(({ name, parent_task_id: parent }) => `${parent && (names.get(parent) ?? '?')} > ${name}`).sort()
+}
+
+interface Typed {
+  readonly type: string
+  readonly level: string
+  readonly payload: Record<string, unknown>
+}
+
+function modelCalls(events: readonly Typed[]) {
+  return events
+    .filter(({ type }) => type === 'llm.call')
+    .map(({ payload }) => [payload['gen_ai.usage.input_tokens'], payload['gen_ai.usage.output_tokens']])
+}
+
+describe('@opentelemetry/sdk-node', () => {
+  for (const protocol of ['http/protobuf', 'http/json']) {
+    test(`with ${protocol}: the run, its tree, its exception and its log record`, async () => {
+      const fresh = await startTestService()
+      const shared = service
+      service = fresh
+      await send('manual', { OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
+      const { run, tasks, events } = await seenOf('planner')
+      service = shared
+      await fresh.stop()
+      expect(run).toMatchObject({ status: 'completed', input: { messages: [{ content: 'Where is my order?' }] } })
+      expect(tree(tasks)).toEqual([
+        'invoke_agent planner > chat gpt-5-mini',
+        'invoke_agent planner > execute_tool get_order',
+        'null > invoke_agent planner',
+      ])
+      expect(tasks.find(({ name }: Named) => name.startsWith('execute_tool'))).toMatchObject({
+        status: 'failed',
+        error_message: 'no such order',
+      })
+      expect(events.map(({ type, level }: Typed) => `${type} ${level}`).sort()).toEqual([
+        'exception error',
+        'llm.call info',
+        'log info',
+        'span info',
+        'tool.call.finished error',
+      ])
+      expect(modelCalls(events)).toEqual([[120, 30]])
+      expect(events.find(({ type }: Typed) => type === 'log')).toMatchObject({
+        payload: { body: 'asked the model', attempt: 1 },
+      })
+    })
+  }
+})
+
+test('the Vercel AI SDK: model calls count once, beside the tool call', async () => {
+  await send('vercel')
+  const { run, tasks, events } = await seenOf('vercel')
+  expect(run).toMatchObject({
+    status: 'completed',
+    input: { messages: [{ role: 'user', parts: [{ content: 'What is the weather in Rome?' }] }] },
+    output: { messages: [{ role: 'assistant', parts: [{ content: 'It is sunny.' }, {}, {}] }] },
+  })
+  expect(tree(tasks)).toEqual([
+    'invoke_agent m-1 > step 1',
+    'invoke_agent m-1 > step 2',
+    'null > invoke_agent m-1',
+    'step 1 > chat m-1',
+    'step 1 > execute_tool weather',
+    'step 2 > chat m-1',
+  ])
+  expect(modelCalls(events)).toEqual([
+    [50, 7],
+    [50, 7],
+  ])
+  expect(tasks.find(({ name }: Named) => name === 'execute_tool weather')).toMatchObject({
+    input: { city: 'Rome' },
+    output: { sky: 'sunny' },
+  })
+})
+
+for (const name of ['openinference', 'traceloop']) {
+  test(`openai instrumented by ${name}: one model call with its tokens and messages`, async () => {
+    const model = startModelServer({ text: 'Hello', usage: [11, 3] })
+    await send(name, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url })
+    await model.stop()
+    const { run, tasks, events } = await seenOf(name)
+    expect(run.status).toBe('completed')
+    expect(tasks).toHaveLength(1)
+    expect(JSON.stringify(run.input)).toContain('Say hello.')
+    expect(JSON.stringify(run.output)).toContain('Hello')
+    expect(modelCalls(events)).toEqual([[11, 3]])
+  })
+}
