@@ -120,8 +120,14 @@ export class Responder {
   }
 
   private async untilSettled(run: StartedRun, signal: AbortSignal) {
-    const done = run.outcome === null ? RELEASED : await orAborted(run.outcome, signal)
-    return done.kind === 'released' ? this.deps.scheduler.settled(run, signal) : done
+    let outcome = run.outcome === null ? RELEASED : await orAborted(run.outcome, signal)
+    for (;;) {
+      if (outcome.kind === 'released') outcome = await this.deps.scheduler.settled(run, signal)
+      if (outcome.kind !== 'paused') return outcome
+      // A decision made while the run was pausing has already resumed it.
+      outcome = await this.currentOutcome(run)
+      if (outcome.kind !== 'released') return outcome
+    }
   }
 
   private async currentOutcome(run: RunIdentity) {
