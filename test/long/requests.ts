@@ -124,8 +124,8 @@ class RequestCampaign {
       if (isStream) return await response.body?.cancel()
       const text = await response.text()
       if (response.status >= 500 && !EXPECTED_5XX.has(response.status)) this.report(made, `${response.status} ${text}`)
-      else if (response.status >= 400 && !isError(text) && !made.url.includes('/clickhouse'))
-        this.report(made, `${response.status} without the envelope: ${text}`)
+      else if (response.status >= 400 && !isErrorOf(made.url, text))
+        this.report(made, `${response.status} without the error body of this endpoint: ${text}`)
     } catch (error) {
       // The client itself rejects a name or value that HTTP cannot carry.
       if (error instanceof TypeError) return
@@ -214,19 +214,25 @@ function asSent(value: unknown): string {
   return (typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)).toWellFormed()
 }
 
-function isError(text: string): boolean {
-  if (text === '') return true
+/** Whether a body of an error has the shape that callers of the URL expect: OTLP has its own, and so has the ClickHouse interface. */
+function isErrorOf(url: string, text: string): boolean {
+  const { pathname } = new URL(url)
+  if (text === '' || pathname.includes('/clickhouse')) return true
   try {
-    const { data, error, ...rest } = JSON.parse(text)
-    return (
-      data === null &&
-      typeof error.code === 'string' &&
-      typeof error.message === 'string' &&
-      Object.keys(rest).length === 0
-    )
+    const body = JSON.parse(text)
+    return isEnvelope(body) || (pathname.startsWith('/otlp/') && isRpcStatus(body))
   } catch {
     return false
   }
+}
+
+function isEnvelope({ data, error, ...rest }: Json): boolean {
+  const { code, message } = (error ?? {}) as Json
+  return data === null && typeof code === 'string' && typeof message === 'string' && Object.keys(rest).length === 0
+}
+
+function isRpcStatus({ code, message, ...rest }: Json): boolean {
+  return Number.isInteger(code) && typeof message === 'string' && Object.keys(rest).length === 0
 }
 
 /** A part of the document with references replaced by the named schemas; no request schema is recursive. */

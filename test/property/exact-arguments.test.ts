@@ -148,7 +148,9 @@ describe(`arguments (SEED=${SEED})`, () => {
       for (;;) {
         const edited = texts.pop()!
         const { status, error } = await rig.service.api('POST', path, `{"background": true, "edited_input": ${edited}}`)
-        expect(status === 202 ? '' : error!.message).toMatch(/^$|^edited_input.*(exactly|duplicate member|lone surrogate)/s)
+        expect(status === 202 ? '' : error!.message).toMatch(
+          /^$|^edited_input.*(exactly|duplicate member|lone surrogate)/s,
+        )
         if (status !== 202) continue
         shown[name]!.push(exactly(edited))
         break
