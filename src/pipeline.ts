@@ -15,6 +15,7 @@ import { withGaps } from './live/gaps.ts'
 import { createHistory } from './live/history.ts'
 import { Hub } from './live/hub.ts'
 import type { Log } from './log.ts'
+import { createPrices } from './model/prices.ts'
 import type { DataDir } from './ops/data-dir.ts'
 import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import type { Progress } from './ops/progress.ts'
@@ -24,6 +25,7 @@ import type { Teardown } from './ops/teardown.ts'
 import { RetentionWatermarks, withinRetention } from './retention/retention-watermarks.ts'
 import { createRunDirectory, type RunDirectory } from './runs/directory.ts'
 import { startRunStatistics } from './runs/statistics.ts'
+import { startUsageChanges } from './runs/usage-changes.ts'
 import type { Stores } from './stores.ts'
 import { clearRows } from './watermarks/columnar-marks.ts'
 import { Watermarks } from './watermarks/watermarks.ts'
@@ -88,7 +90,7 @@ export type Consumers = Awaited<ReturnType<typeof startConsumers>>
 
 /** Starts the sink and the run statistics, which consume the journal, and the outbox relay, which appends to it. */
 export async function startConsumers(context: ServiceContext, { dir, journal }: OpenedJournal) {
-  const { sql, columnar, log, loops, metrics, teardown } = context
+  const { config, sql, columnar, log, loops, metrics, teardown } = context
   const sink = await startSink({
     journal,
     client: columnar,
@@ -99,10 +101,13 @@ export async function startConsumers(context: ServiceContext, { dir, journal }: 
     onLoaded: metrics.sinkLoaded,
   })
   teardown.add('sink', () => sink.stop(LAST_LOAD_MS))
-  const statistics = await startRunStatistics({ sql, journal, log, loops })
-  teardown.add('run statistics', () => statistics.stop())
   const relay = startOutboxRelay({ sql, journal, log, loops })
   teardown.add('outbox relay', () => relay.stop())
+  const usage = startUsageChanges({ sql, log, loops, onChange: relay.poke })
+  teardown.add('run usage', () => usage.stop())
+  const prices = createPrices(config.hosted.modelPrices)
+  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage: usage.poke })
+  teardown.add('run statistics', () => statistics.stop())
   return { sink, statistics, relay }
 }
 

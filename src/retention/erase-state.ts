@@ -95,6 +95,8 @@ async function eraseRuns(sql: Sql, workspaceId: string): Promise<void> {
         delete from tool_calls where (run_id, workspace_id) in (select * from batch)
       ), deleted_steps as (
         delete from run_steps where (run_id, workspace_id) in (select * from batch)
+      ), deleted_usage as (
+        delete from run_usage_changes where (run_id, workspace_id) in (select * from batch)
       ), deleted_hosted as (
         delete from hosted_runs where (run_id, workspace_id) in (select * from batch)
       ), deleted_runs as (

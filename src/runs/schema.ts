@@ -6,6 +6,7 @@ import {
   Count,
   Described,
   FreeForm,
+  Int,
   JsonText,
   Named,
   Nullable,
@@ -68,8 +69,35 @@ export type StartRun = typeof StartRun.static
 export const RunStarted = Named('RunStarted', t.Object({ run_id: RunId }))
 export type RunStarted = typeof RunStarted.static
 
+/** Past these, sums could lose digits. */
+const TOKENS_MAX = 1e15
+const COST_USD_MAX = 1e12
+
+/** What a caller says that a run used. */
+const ReportedUsage = Named(
+  'ReportedUsage',
+  Body(
+    {
+      input_tokens: Int({ minimum: 0, maximum: TOKENS_MAX, description: 'Tokens that models read.' }),
+      output_tokens: Int({ minimum: 0, maximum: TOKENS_MAX, description: 'Tokens that models wrote.' }),
+      cost_usd: t.Optional(
+        Type.Number({
+          minimum: 0,
+          maximum: COST_USD_MAX,
+          description: 'What they cost, in US dollars. Default: the sum of the `llm.call` events.',
+        }),
+      ),
+    },
+    { description: 'What the run used in all. Replaces the sum of its `llm.call` events, also of later ones.' },
+  ),
+)
+export type ReportedUsage = typeof ReportedUsage.static
+
 /** Body of `POST /api/ingest/v1/run/complete`. */
-export const CompleteRun = Named('CompleteRun', Body({ run_id: RunId, output: t.Optional(Output) }))
+export const CompleteRun = Named(
+  'CompleteRun',
+  Body({ run_id: RunId, output: t.Optional(Output), usage: t.Optional(ReportedUsage) }),
+)
 export type CompleteRun = typeof CompleteRun.static
 
 /** Body of `POST /api/ingest/v1/run/fail`. */
@@ -79,6 +107,7 @@ export const FailRun = Named(
     run_id: RunId,
     error_message: t.String({ description: 'What went wrong, in one sentence.' }),
     error_detail: t.Optional(Described(FreeForm, 'Details of the failure. Default `{}`.')),
+    usage: t.Optional(ReportedUsage),
   }),
 )
 export type FailRun = typeof FailRun.static

@@ -1,9 +1,11 @@
 import { ApiError } from '../http/errors.ts'
-import { type RunIdentity, runKey } from '../ids.ts'
-import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
+import { type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
+import { createPrices, type Prices } from '../model/prices.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
+import { ModelUseReader } from './model-use.ts'
+import { Tallies, type Tally } from './tallies.ts'
 
 export interface RunStatisticsDeps {
   readonly sql: Sql
@@ -11,6 +13,10 @@ export interface RunStatisticsDeps {
   readonly log: Log
   /** Supervises the counting. */
   readonly loops?: Loops
+  /** For model calls that do not report their cost. */
+  readonly prices?: Prices
+  /** Called after each commit that wrote to `run_usage_changes`. */
+  readonly onUsage?: () => void
   /** Shortest time between two writes, milliseconds. */
   readonly intervalMs?: number
 }
@@ -34,12 +40,13 @@ const READ_BYTES = 4 << 20
 const RUNS_PER_WRITE_MAX = 5_000
 
 /**
- * Keeps `event_count` and `last_event_at` of runs: a consumer of the journal that commits its counts together with its
+ * Keeps `event_count`, `last_event_at`, and the usage of external runs: a consumer of the journal that commits its counts together with its
  * position, so each event is counted exactly once, even across crashes. It reads and writes nothing while there are no
  * events.
  */
 export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
+  const reader = new ModelUseReader(deps.prices ?? createPrices())
   const stopping = new AbortController()
   const { signal } = stopping
   let position = await openPosition(sql, journal)
@@ -56,7 +63,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
     isUnsure = true
     /** Events up to here are in `tallies` or written. */
     let seen = position
-    let tallies = new Map<string, Tally>()
+    let tallies = new Tallies(reader)
     let dueMs = 0
     while (!signal.aborted) {
       answerFlushes()
@@ -68,13 +75,14 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       const isDue = performance.now() >= dueMs || flushes.length > 0 || tallies.size >= RUNS_PER_WRITE_MAX
       if (seen === position || !isDue) continue
       const started = performance.now()
-      const written = await write(sql, journal.epoch, position, seen, tallies)
+      const { isWritten, hasUsage } = await write(sql, journal.epoch, { from: position, to: seen }, tallies.all())
+      if (hasUsage) deps.onUsage?.()
       dueMs = performance.now() + Math.max(intervalMs, REST_PER_WORK * (performance.now() - started))
-      position = written ? seen : await openPosition(sql, journal)
+      position = isWritten ? seen : await openPosition(sql, journal)
       journal.release(CONSUMER, position)
       loop.succeeded()
       seen = position
-      tallies = new Map()
+      tallies = new Tallies(reader)
     }
   }
 
@@ -128,47 +136,39 @@ async function openPosition(sql: Sql, { epoch, epochs }: Journal): Promise<numbe
   return seq
 }
 
-interface Tally extends RunIdentity {
-  events: number
-  /** Unix milliseconds. */
-  lastAt: number
-}
-
 /** Adds events after `position` to the tallies, up to the size of one write. Returns the new position. */
-async function gather(journal: Journal, position: number, tallies: Map<string, Tally>): Promise<number> {
+async function gather(journal: Journal, position: number, tallies: Tallies): Promise<number> {
   let seq = position
   while (tallies.size < RUNS_PER_WRITE_MAX) {
     const { endSeq } = journal
     const frames = await journal.read(seq, READ_BYTES)
     // The positions up to `endSeq` are a gap.
     if (frames.length === 0) return Math.max(seq, endSeq)
-    for (const frame of frames) tally(tallies, frame)
+    for (const frame of frames) tallies.add(frame)
     seq = lastSeqOf(frames[frames.length - 1])
   }
   return seq
 }
 
-function tally(tallies: Map<string, Tally>, { kind, spans, receivedAt }: Frame): void {
-  if (kind !== 'event') return
-  for (const { runId, workspaceId, rows } of spans) {
-    const key = runKey(workspaceId, runId)
-    const known = tallies.get(key)
-    if (known === undefined) tallies.set(key, { workspaceId, runId, events: rows, lastAt: receivedAt })
-    else {
-      known.events += rows
-      known.lastAt = Math.max(known.lastAt, receivedAt)
-    }
-  }
+interface Written {
+  /** False if the position was no longer the expected one, because another process that follows the journal was faster. */
+  readonly isWritten: boolean
+  /** The usage of some run has changed. */
+  readonly hasUsage: boolean
 }
 
 /**
- * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Returns false if the position
- * is no longer `from`, because another process that follows the same journal was faster. Locks the rows in order of
- * workspace and run_id, as every statement on several runs does, to avoid deadlocks.
+ * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Hosted runs store their usage
+ * themselves; what the end of a run reported is not added to. Locks the rows in order of workspace and run_id, as every
+ * statement on several runs does, to avoid deadlocks.
  */
-async function write(sql: Sql, epoch: string, from: number, to: number, tallies: Map<string, Tally>): Promise<boolean> {
-  const all = [...tallies.values()]
-  const rows = await sql`
+async function write(
+  sql: Sql,
+  epoch: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  all: readonly Tally[],
+): Promise<Written> {
+  const [row] = await sql<{ has_usage: boolean }[]>`
     with advanced as (
       update journal_consumers set seq = ${to}
       where epoch = ${epoch} and consumer = ${CONSUMER} and seq = ${from}
@@ -177,17 +177,29 @@ async function write(sql: Sql, epoch: string, from: number, to: number, tallies:
       select * from unnest(
         ${all.map(({ runId }) => runId)}::uuid[], ${all.map(({ workspaceId }) => workspaceId)}::uuid[],
         ${all.map(({ events }) => events)}::bigint[],
-        ${all.map(({ lastAt }) => new Date(lastAt).toISOString())}::timestamptz[]
-      ) as i (run_id, workspace_id, events, last_at)
+        ${all.map(({ lastAt }) => new Date(lastAt).toISOString())}::timestamptz[],
+        ${all.map(({ inputTokens }) => inputTokens)}::bigint[], ${all.map(({ outputTokens }) => outputTokens)}::bigint[],
+        ${all.map(({ costUsd }) => costUsd)}::double precision[]
+      ) as i (run_id, workspace_id, events, last_at, input_tokens, output_tokens, cost_usd)
     ), locked as materialized (
-      select i.* from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
+      select i.*, r.runtime_type = 'external' and not r.is_usage_reported as counts_tokens,
+        r.runtime_type = 'external' and not r.is_cost_reported as counts_cost
+      from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
       where exists (select from advanced)
       order by r.workspace_id, r.run_id for no key update of r
     ), counted as (
-      update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at)
+      update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at),
+        input_tokens = r.input_tokens + case when i.counts_tokens then i.input_tokens else 0 end,
+        output_tokens = r.output_tokens + case when i.counts_tokens then i.output_tokens else 0 end,
+        cost_usd = r.cost_usd + case when i.counts_cost then i.cost_usd else 0 end
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
+    ), changed as (
+      insert into run_usage_changes (run_id, workspace_id, changed_at)
+      select run_id, workspace_id, now() from locked
+      where (counts_tokens and input_tokens + output_tokens > 0) or (counts_cost and cost_usd > 0)
+      on conflict do nothing
     )
-    select from advanced`
-  return rows.length === 1
+    select exists (select from locked where input_tokens + output_tokens > 0 or cost_usd > 0) as has_usage from advanced`
+  return { isWritten: row !== undefined, hasUsage: row?.has_usage === true }
 }

@@ -19,6 +19,7 @@ import type {
   CompleteRun,
   FailRun,
   ListRuns,
+  ReportedUsage,
   RunEnded,
   RunPage,
   RunRecord,
@@ -99,7 +100,7 @@ export class RunStore {
     const { limits, directory } = this.deps
     checkSize('output', body.output, limits.run_output_bytes)
     const run = reportable(caller, await directory.find(caller.workspaceId, body.run_id.toLowerCase()))
-    return this.end(run, 'completed', { output: body.output ?? EMPTY_OBJECT })
+    return this.end(run, 'completed', { output: body.output ?? EMPTY_OBJECT, usage: body.usage ?? null })
   }
 
   /** @throws ApiError VALIDATION_ERROR, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
@@ -108,7 +109,8 @@ export class RunStore {
     checkText('error_message', body.error_message, limits.run_output_bytes)
     checkSize('error_detail', body.error_detail, limits.run_output_bytes)
     const run = reportable(caller, await directory.find(caller.workspaceId, body.run_id.toLowerCase()))
-    return this.end(run, 'failed', { errorMessage: body.error_message, errorDetail: body.error_detail ?? EMPTY_OBJECT })
+    const { error_message: errorMessage, error_detail: errorDetail = EMPTY_OBJECT, usage = null } = body
+    return this.end(run, 'failed', { errorMessage, errorDetail, usage })
   }
 
   /** @throws ApiError VALIDATION_ERROR, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE */
@@ -176,9 +178,10 @@ interface RunResult {
   readonly output: StoredRun['output']
   readonly errorMessage: string | null
   readonly errorDetail: StoredRun['error_detail']
+  readonly usage: ReportedUsage | null
 }
 
-const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: null }
+const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: null, usage: null }
 
 /**
  * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that nobody learns of agents elsewhere

@@ -4,7 +4,7 @@ import { runKey } from '../ids.ts'
 import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { durationMs, RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
-import type { RunEnded } from './schema.ts'
+import type { ReportedUsage, RunEnded } from './schema.ts'
 import { RUN_TRANSITIONS, type RunStatus, type TerminalStatus } from './state.ts'
 
 /** A transition to a terminal status that a caller reports or asks for. */
@@ -15,6 +15,8 @@ export interface RunTransition {
   readonly output: RawJson | null
   readonly errorMessage: string | null
   readonly errorDetail: RawJson | null
+  /** Replaces what was counted. Null: what was counted stays, and what is counted later is added. */
+  readonly usage: ReportedUsage | null
   /** Unix milliseconds. */
   readonly at: number
 }
@@ -57,15 +59,22 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
         ${transitions.map((transition) => transition.to)}::text[], ${transitions.map((transition) => transition.output)}::json[],
         ${transitions.map((transition) => transition.errorMessage)}::text[],
         ${transitions.map((transition) => transition.errorDetail)}::json[],
-        ${transitions.map((transition) => new Date(transition.at).toISOString())}::timestamptz[]
-      ) with ordinality as i (run_id, workspace_id, status, output, error_message, error_detail, at, n)
+        ${transitions.map((transition) => new Date(transition.at).toISOString())}::timestamptz[],
+        ${transitions.map(({ usage }) => usage?.input_tokens ?? null)}::bigint[],
+        ${transitions.map(({ usage }) => usage?.output_tokens ?? null)}::bigint[],
+        ${transitions.map(({ usage }) => usage?.cost_usd ?? null)}::double precision[]
+      ) with ordinality as i (run_id, workspace_id, status, output, error_message, error_detail, at, input_tokens,
+                              output_tokens, cost_usd, n)
     ), locked as materialized (
       select i.* from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
       order by r.workspace_id, r.run_id for no key update of r
     ), updated as (
       update runs r set
         status = i.status, output = i.output, error_message = i.error_message,
-        error_detail = i.error_detail, completed_at = greatest(i.at, r.started_at)
+        error_detail = i.error_detail, completed_at = greatest(i.at, r.started_at),
+        input_tokens = coalesce(i.input_tokens, r.input_tokens), is_usage_reported = i.input_tokens is not null,
+        output_tokens = coalesce(i.output_tokens, r.output_tokens),
+        cost_usd = coalesce(i.cost_usd, r.cost_usd), is_cost_reported = i.cost_usd is not null
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
         and r.status || '>' || i.status = any(${RUN_TRANSITIONS as string[]}::text[])
@@ -74,6 +83,8 @@ async function update(sql: Sql, transitions: readonly RunTransition[]): Promise<
       insert into outbox (workspace_id, kind, body)
       select r.workspace_id, 'run', ${sql.unsafe(RUN_ROW)}
       from updated r join agents a on a.agent_id = r.agent_id
+    ), written as (
+      delete from run_usage_changes c using updated r where c.workspace_id = r.workspace_id and c.run_id = r.run_id
     )
     select r.started_at, r.completed_at
     from item i left join updated r on r.workspace_id = i.workspace_id and r.run_id = i.run_id order by i.n`

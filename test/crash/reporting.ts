@@ -65,9 +65,9 @@ export class Reporting {
       const named = random.bool()
       const first = sent
       const events = Array.from({ length: count }, (_, i) => ({
-        type: 'step',
         ...(named && { id: `${first + i}` }),
-        payload: { n: first + i },
+        type: isModelCall(first + i) ? 'llm.call' : 'step',
+        payload: { n: first + i, 'gen_ai.usage.input_tokens': first + i, cost_usd: COST_USD },
       }))
       await this.call('events', { run_id, events }, named ? {} : { 'idempotency-key': `${run_id} ${sent}` })
       sent += count
@@ -87,6 +87,20 @@ export class Reporting {
       await Bun.sleep(20)
     }
   }
+}
+
+/** Every third event is a model call, which used as many tokens as its number. */
+function isModelCall(n: number): boolean {
+  return n % 3 === 0
+}
+
+/** A sum of these is exact in binary. */
+const COST_USD = 0.25
+
+/** What a run of so many events has used. */
+function usageOf(events: number): { readonly tokens: number; readonly cost: number } {
+  const calls = Array.from({ length: events }, (_, n) => n).filter(isModelCall)
+  return { tokens: calls.reduce((sum, n) => sum + n, 0), cost: calls.length * COST_USD }
 }
 
 /**
@@ -121,17 +135,43 @@ export async function expectAcknowledged(
   expect((await sql(`select count() as n from events where ${ofAgent}`))[0].n).toBe(eventCount)
   expect((await sql(`select count() as n from tasks where ${ofAgent} and status = 'completed'`))[0].n).toBe(tasks)
   await eventually(() => countedEvents(api, agentId).then((counted) => counted === eventCount), { intervalMs: 200 })
+  const usages = [...events.values()].map(usageOf)
+  const expected = {
+    tokens: usages.reduce((sum, { tokens }) => sum + tokens, 0),
+    cost: usages.reduce((sum, { cost }) => sum + cost, 0),
+  }
+  const { tokens, cost } = await countedUsage(api, agentId)
+  expect({ tokens, cost }).toEqual(expected)
+  // Rows with the final sums follow the ends of the runs.
+  const sums = `select sum(input_tokens) as tokens, sum(cost_usd) as cost from runs where ${ofAgent}`
+  await eventually(async () => {
+    const [row] = await sql(sums)
+    return row.tokens === expected.tokens && row.cost === expected.cost
+  })
+  if (runs.size > 10_000) return
+  const inSql = await sql(`select run_id, input_tokens, cost_usd from runs where ${ofAgent} limit 10000`)
+  const byRunId = inSql.map((row: Record<string, unknown>) => [row.run_id, [row.input_tokens, row.cost_usd]])
+  const wanted = [...events].map(([runId, count]) => [runId, [usageOf(count).tokens, usageOf(count).cost]])
+  expect(Object.fromEntries(byRunId)).toEqual(Object.fromEntries(wanted))
 }
 
 /** The sum of `event_count` of the agent's runs. */
 async function countedEvents(api: Api, agentId: string): Promise<number> {
-  let counted = 0
+  return (await countedUsage(api, agentId)).events
+}
+
+async function countedUsage(api: Api, agentId: string) {
+  const counted = { events: 0, tokens: 0, cost: 0 }
   for (let cursor: string | null = ''; cursor !== null; ) {
     const { data }: Answer = await api(
       'GET',
       `/api/v1/runs?agent_id=${agentId}&limit=200${cursor && `&cursor=${cursor}`}`,
     )
-    for (const run of data.items) counted += run.event_count
+    for (const run of data.items) {
+      counted.events += run.event_count
+      counted.tokens += run.usage.input_tokens
+      counted.cost += run.cost_usd
+    }
     cursor = data.next_cursor
   }
   return counted

@@ -298,7 +298,7 @@ describe('run/complete and run/fail', () => {
       'an unknown field',
       'run/fail',
       { run_id: NO_RUN, error_message: '', output: {} },
-      'output: unknown field; expected only run_id, error_message, error_detail',
+      'output: unknown field; expected only run_id, error_message, error_detail, usage',
     ],
     [
       'NUL in the message',

@@ -1,0 +1,13 @@
+-- Tokens and cost of external runs are the sum of their model calls, unless the end of the run reports them.
+alter table runs
+  add column is_usage_reported boolean not null default false,
+  add column is_cost_reported  boolean not null default false;
+
+-- Runs whose usage has changed since their row last entered the outbox. Feeds and SQL are told in intervals, not of each call.
+create table run_usage_changes (
+  run_id       uuid not null,
+  workspace_id uuid not null,
+  changed_at   timestamptz(3) not null,
+  primary key (run_id, workspace_id),
+  foreign key (run_id, workspace_id) references runs
+);

@@ -1,0 +1,61 @@
+import { visitPayloads } from '../columnar/event-rows.ts'
+import { type RunIdentity, runKey } from '../ids.ts'
+import type { Frame } from '../journal/journal.ts'
+import { MODEL_CALL, type ModelUse, type ModelUseReader } from './model-use.ts'
+
+/** What the events of a run add to its row. */
+export interface Tally extends RunIdentity, ModelUse {
+  readonly events: number
+  /** When the last one was received, Unix milliseconds. */
+  readonly lastAt: number
+}
+
+const MODEL_CALL_BYTES = new TextEncoder().encode(MODEL_CALL)
+
+/** Sums the events of a range of the journal by run. */
+export class Tallies {
+  private readonly byRun = new Map<string, { -readonly [field in keyof Tally]: Tally[field] }>()
+
+  constructor(private readonly reader: ModelUseReader) {}
+
+  /** Number of runs. */
+  get size(): number {
+    return this.byRun.size
+  }
+
+  all(): readonly Tally[] {
+    return [...this.byRun.values()]
+  }
+
+  add({ kind, spans, block, receivedAt }: Frame): void {
+    if (kind !== 'event') return
+    const counted = spans.map(({ runId, workspaceId, rows }) => {
+      const tally = this.of({ runId, workspaceId })
+      tally.events += rows
+      tally.lastAt = Math.max(tally.lastAt, receivedAt)
+      return tally
+    })
+    let span = 0
+    let spanEnd = spans.length === 0 ? 0 : spans[0].rows
+    const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
+    visitPayloads(bytes, MODEL_CALL_BYTES, (row, start, end) => {
+      while (row >= spanEnd) spanEnd += spans[++span].rows
+      const use = this.reader.read(bytes, start, end)
+      if (use === null) return
+      const tally = counted[span]
+      tally.inputTokens += use.inputTokens
+      tally.outputTokens += use.outputTokens
+      tally.costUsd += use.costUsd
+    })
+  }
+
+  private of({ runId, workspaceId }: RunIdentity) {
+    const key = runKey(workspaceId, runId)
+    let tally = this.byRun.get(key)
+    if (tally === undefined) {
+      tally = { workspaceId, runId, events: 0, lastAt: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 }
+      this.byRun.set(key, tally)
+    }
+    return tally
+  }
+}

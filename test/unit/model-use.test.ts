@@ -1,0 +1,101 @@
+import { expect, test } from 'bun:test'
+import { EventBlock } from '../../src/columnar/event-block.ts'
+import { visitPayloads } from '../../src/columnar/event-rows.ts'
+import { createPrices } from '../../src/model/prices.ts'
+import { ModelUseReader } from '../../src/runs/model-use.ts'
+import { batchOf, runRef } from '../support/events.ts'
+import { seededRandom } from '../support/random.ts'
+
+const reader = new ModelUseReader(createPrices({ m: { input: 1, output: 10 }, dear: { input: 100, output: 100 } }))
+
+/** Reads a payload from the middle of other bytes, as in a block. */
+function read(payload: object | string) {
+  const text = typeof payload === 'string' ? payload : JSON.stringify(payload)
+  const block = Buffer.from(`"}x${text}","cost_usd":1e6}"`)
+  return reader.read(block, 3, 3 + Buffer.byteLength(text))
+}
+
+const use = (inputTokens: number, outputTokens: number, costUsd: number) => ({ inputTokens, outputTokens, costUsd })
+
+test('tokens and cost are read as reported', () => {
+  const payload = { 'gen_ai.usage.input_tokens': 100, 'gen_ai.usage.output_tokens': 20, cost_usd: 0.125 }
+  expect(read(payload)).toEqual(use(100, 20, 0.125))
+  expect(read({ ...payload, model: 'm' })).toEqual(use(100, 20, 0.125))
+  expect(read(JSON.stringify(payload, null, 2))).toEqual(use(100, 20, 0.125))
+  expect(read({ gen_ai: { usage: { input_tokens: 1, output_tokens: 2 }, request: { model: 'm' } } })).toEqual(
+    use(1, 2, 0.000021),
+  )
+})
+
+test('a call without a cost is priced by its model: that of the response, of the request, then `model`', () => {
+  const tokens = { 'gen_ai.usage.input_tokens': 1_000_000, 'gen_ai.usage.output_tokens': 1_000_000 }
+  expect(read({ ...tokens, model: 'm' })).toEqual(use(1e6, 1e6, 11))
+  expect(read({ ...tokens, model: 'dear', 'gen_ai.request.model': 'm' })).toEqual(use(1e6, 1e6, 11))
+  expect(read({ 'gen_ai.response.model': 'm', 'gen_ai.request.model': 'dear', ...tokens })).toEqual(use(1e6, 1e6, 11))
+  expect(read({ 'gen_ai.response.model': 'own-build-7', 'gen_ai.request.model': 'm', ...tokens })).toEqual(
+    use(1e6, 1e6, 11),
+  )
+  expect(read({ ...tokens, model: 'unknown' })).toEqual(use(1e6, 1e6, 0))
+  expect(read(tokens)).toEqual(use(1e6, 1e6, 0))
+  expect(read({ ...tokens, cost_usd: 0, model: 'm' })).toEqual(use(1e6, 1e6, 0))
+})
+
+test('the older names of OpenTelemetry, and those of OpenInference and the Vercel AI SDK, count where the newer are missing', () => {
+  expect(read({ 'gen_ai.usage.prompt_tokens': 1, 'gen_ai.usage.completion_tokens': 2 })).toEqual(use(1, 2, 0))
+  expect(read({ 'llm.token_count.prompt': 1, 'llm.token_count.completion': 2 })).toEqual(use(1, 2, 0))
+  expect(read({ 'ai.usage.promptTokens': 1, 'ai.usage.outputTokens': 2, 'gen_ai.usage.cost': 3 })).toEqual(use(1, 2, 3))
+  const both = { 'gen_ai.usage.prompt_tokens': 9, 'gen_ai.usage.input_tokens': 1, 'ai.usage.promptTokens': 9 }
+  expect(read(both)).toEqual(use(1, 0, 0))
+})
+
+test('values that are no such numbers are ignored', () => {
+  for (const value of [-1, 1.5, '12', null, true, [1], { a: 1 }, 1e300])
+    expect(read({ 'gen_ai.usage.input_tokens': value })).toBeNull()
+  for (const value of [-0.1, '1', null, 1e300]) expect(read({ cost_usd: value })).toBeNull()
+  expect(read('{"gen_ai.usage.input_tokens":1e999,"cost_usd":1e999}')).toBeNull()
+  expect(read('{}')).toBeNull()
+  expect(read({ tokens: { in: 5 }, text: '"cost_usd":1' })).toBeNull()
+})
+
+test('agrees with JSON.parse about any payload', () => {
+  const random = seededRandom('model use')
+  const text = () => {
+    const piece = random.pick(['\\', '"', '\\"', 'x'.repeat(random.int(0, 90)), 'é\n', '{"cost_usd":5}'])
+    return piece.repeat(random.int(0, 4))
+  }
+  const value = (): unknown =>
+    random.pick<() => unknown>([
+      text,
+      () => random.int(0, 999),
+      () => ({ [text()]: text() }),
+      () => [text(), 1, null],
+    ])()
+  for (let trial = 0; trial < 3_000; trial++) {
+    const members: [string, unknown][] = Array.from({ length: random.int(0, 6) }, () => [`${text()}~`, value()])
+    const known = { 'gen_ai.usage.input_tokens': random.int(0, 9), cost_usd: random.int(0, 9) / 4 }
+    for (const [name, number] of Object.entries(known))
+      if (random.bool()) members.splice(random.int(0, members.length), 0, [name, number])
+    const payload = Object.fromEntries(members)
+    const { 'gen_ai.usage.input_tokens': input, cost_usd: cost } = payload as Partial<typeof known>
+    const expected = input === undefined && cost === undefined ? null : use(input ?? 0, 0, cost ?? 0)
+    expect(read(JSON.stringify(payload, null, random.int(0, 2)))).toEqual(expected)
+  }
+})
+
+test('visits the payloads of one type in a block, and no others', () => {
+  const random = seededRandom('payloads of a type')
+  for (let trial = 0; trial < 200; trial++) {
+    const block = new EventBlock()
+    const events = Array.from({ length: random.int(1, 40) }, (_, n) => ({
+      type: random.pick(['llm.call', 'llm.calls', 'tool.call', 'x'.repeat(150), 's']),
+      payload: { n, filling: 'y'.repeat(random.pick([0, 10, 300, 20_000])) },
+    }))
+    block.add(batchOf(runRef(), events), 1_700_000_000_000)
+    const bytes = Buffer.concat(block.build(7, 1_700_000_000_000, 'epoch-1'))
+    const seen: unknown[] = []
+    visitPayloads(bytes, Buffer.from('llm.call'), (row, start, end) => {
+      seen.push([row, JSON.parse(bytes.toString('utf8', start, end)).n])
+    })
+    expect(seen).toEqual(events.flatMap(({ type }, n) => (type === 'llm.call' ? [[n, n]] : [])))
+  }
+})
