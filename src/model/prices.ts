@@ -19,8 +19,9 @@ export interface Prices {
 }
 
 /**
- * List prices of OpenAI's models as of August 2025, without discounts for cached input. Names with a date suffix, such
- * as `gpt-4o-2024-08-06`, have the same price. `MODEL_PRICES` overrides outdated prices.
+ * List prices as of November 2025, without discounts for cached input or surcharges for very long prompts. Names with a
+ * suffix, such as `gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929` or `claude-3-5-haiku-latest`, have the same price.
+ * `MODEL_PRICES` overrides outdated prices and adds missing ones.
  */
 const LIST_PRICES: PriceTable = {
   'gpt-4o': { input: 2.5, output: 10 },
@@ -31,15 +32,38 @@ const LIST_PRICES: PriceTable = {
   'gpt-5': { input: 1.25, output: 10 },
   'gpt-5-mini': { input: 0.25, output: 2 },
   'gpt-5-nano': { input: 0.05, output: 0.4 },
+  'gpt-5-codex': { input: 1.25, output: 10 },
+  'gpt-5.1': { input: 1.25, output: 10 },
   o3: { input: 2, output: 8 },
+  'o3-mini': { input: 1.1, output: 4.4 },
   'o4-mini': { input: 1.1, output: 4.4 },
+  'text-embedding-3-small': { input: 0.02, output: 0 },
+  'text-embedding-3-large': { input: 0.13, output: 0 },
+  'claude-opus-4-5': { input: 5, output: 25 },
+  'claude-opus-4-1': { input: 15, output: 75 },
+  'claude-opus-4': { input: 15, output: 75 },
+  'claude-opus-4-0': { input: 15, output: 75 },
+  'claude-sonnet-4-5': { input: 3, output: 15 },
+  'claude-sonnet-4': { input: 3, output: 15 },
+  'claude-sonnet-4-0': { input: 3, output: 15 },
+  'claude-3-7-sonnet': { input: 3, output: 15 },
+  'claude-3-5-sonnet': { input: 3, output: 15 },
+  'claude-haiku-4-5': { input: 1, output: 5 },
+  'claude-3-5-haiku': { input: 0.8, output: 4 },
+  'claude-3-haiku': { input: 0.25, output: 1.25 },
+  'gemini-2.5-pro': { input: 1.25, output: 10 },
+  'gemini-2.5-flash': { input: 0.3, output: 2.5 },
+  'gemini-2.5-flash-lite': { input: 0.1, output: 0.4 },
+  'gemini-2.0-flash': { input: 0.1, output: 0.4 },
 }
 
 const TOKENS_PER_PRICE = 1_000_000
 const PRICE_USD_MAX = 1_000_000
 const MODELS_MAX = 10_000
-/** For example `gpt-4o-2024-08-06`. */
-const SNAPSHOT = /-\d{4}-\d{2}-\d{2}$/
+/** The suffixes of `gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929` and `claude-3-5-haiku-latest`. */
+const SNAPSHOT = /-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$/
+/** Callers choose the names, so no more of them are cached. */
+const CACHED_MODELS_MAX = 1_000
 
 /**
  * The built-in list prices, overridden by the operator's. An exact name takes precedence over a name with `*`, and a
@@ -50,7 +74,14 @@ const SNAPSHOT = /-\d{4}-\d{2}-\d{2}$/
 export function createPrices(overrides: PriceTable = {}): Prices {
   const own = lookUpIn(overrides)
   const listed = lookUpIn(LIST_PRICES)
-  const find = (model: string) => own(model) ?? listed(model.replace(SNAPSHOT, ''))
+  const cache = new Map<string, Price | undefined>()
+  const find = (model: string) => {
+    if (cache.has(model)) return cache.get(model)
+    const price = own(model) ?? listed(model.replace(SNAPSHOT, ''))
+    if (cache.size === CACHED_MODELS_MAX) cache.clear()
+    cache.set(model, price)
+    return price
+  }
   const all = Object.values({ ...LIST_PRICES, ...overrides })
   const highest = {
     input: Math.max(...all.map(({ input }) => input)),

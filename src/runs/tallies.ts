@@ -1,7 +1,7 @@
 import { visitPayloads } from '../columnar/event-rows.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
 import type { Frame } from '../journal/journal.ts'
-import { MODEL_CALL, type ModelUse, type ModelUseReader } from './model-use.ts'
+import { MODEL_CALL, type ModelUse, type ModelUseReader, mayReportUse } from './model-use.ts'
 
 /** What the events of a run add to its row. */
 export interface Tally extends RunIdentity, ModelUse {
@@ -38,9 +38,10 @@ export class Tallies {
     let span = 0
     let spanEnd = spans.length === 0 ? 0 : spans[0].rows
     const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
-    visitPayloads(bytes, MODEL_CALL_BYTES, (row, start, end) => {
+    if (!mayReportUse(bytes)) return
+    visitPayloads(bytes, MODEL_CALL_BYTES, (row, start) => {
       while (row >= spanEnd) spanEnd += spans[++span].rows
-      const use = this.reader.read(bytes, start, end)
+      const use = this.reader.read(bytes, start)
       if (use === null) return
       const tally = counted[span]
       tally.inputTokens += use.inputTokens

@@ -14,6 +14,9 @@ test('known models and their dated snapshots have a price', () => {
   expect(prices.costUsd('gpt-4o', { inputTokens: 1000, outputTokens: 100 })).toBeCloseTo(0.0035, 10)
   expect(prices.costUsd('gpt-4o-2024-08-06', MILLION)).toBe(12.5)
   expect(prices.costUsd('gpt-4o-mini-2024-07-18', MILLION)).toBe(0.75)
+  expect(prices.costUsd('claude-sonnet-4-5-20250929', MILLION)).toBe(18)
+  expect(prices.costUsd('claude-3-5-haiku-latest', MILLION)).toBe(4.8)
+  expect(prices.costUsd('gemini-2.5-pro', MILLION)).toBe(11.25)
   expect(prices.costUsd('gpt-4o', { inputTokens: 0, outputTokens: 0 })).toBe(0)
 })
 
@@ -34,8 +37,8 @@ test("the operator's prices take precedence, then a full name, then the longest 
 })
 
 test('the highest price is the maximum of all known prices', () => {
-  expect(createPrices().highest()).toEqual({ input: 2.5, output: 10 })
-  expect(createPrices(parse('{"x": {"input": 75, "output": 1}}')).highest()).toEqual({ input: 75, output: 10 })
+  expect(createPrices().highest()).toEqual({ input: 15, output: 75 })
+  expect(createPrices(parse('{"x": {"input": 80, "output": 1}}')).highest()).toEqual({ input: 80, output: 75 })
 })
 
 test.each([

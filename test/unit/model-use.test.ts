@@ -12,7 +12,7 @@ const reader = new ModelUseReader(createPrices({ m: { input: 1, output: 10 }, de
 function read(payload: object | string) {
   const text = typeof payload === 'string' ? payload : JSON.stringify(payload)
   const block = Buffer.from(`"}x${text}","cost_usd":1e6}"`)
-  return reader.read(block, 3, 3 + Buffer.byteLength(text))
+  return reader.read(block, 3)
 }
 
 const use = (inputTokens: number, outputTokens: number, costUsd: number) => ({ inputTokens, outputTokens, costUsd })
