@@ -112,7 +112,7 @@ const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, strin
     started_at: 'When it started running.',
     completed_at: 'When it ended, with any status.',
     duration_ms: 'From started_at to completed_at.',
-    input_tokens: 'Input tokens of the model calls that the service made for it; 0 for an external agent.',
+    input_tokens: 'Input tokens of its model calls: of llm.call events, or as reported with its end.',
     output_tokens: 'Output tokens of the same calls.',
     cost_usd: 'Cost of the same calls.',
   },

@@ -201,7 +201,11 @@ const runProgress = {
   completed_at: Described(Nullable(Timestamp), 'When it ended; null until then.'),
   duration_ms: Nullable(Count('From started_at to completed_at.')),
   usage: Usage,
-  cost_usd: t.Number({ minimum: 0, description: 'What its model calls cost, in US dollars.' }),
+  cost_usd: t.Number({
+    minimum: 0,
+    description:
+      'Cost of all model calls, in US dollars. Trails the last accepted event by about a second, like `usage`.',
+  }),
   event_count: Count('Events reported so far. Trails the last accepted event by about a second.'),
   last_event_at: Described(Nullable(Timestamp), 'When the service received the last event.'),
   pending: Described(Nullable(JsonText(PendingPause)), 'What the run waits for; null if it is not waiting.'),
