@@ -1,3 +1,4 @@
+import { USAGE_NAMES } from '../model/usage-names.ts'
 import { firstNumber, firstText } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 
@@ -57,33 +58,6 @@ function vercelKind(operationId: string): SpanKind {
   return /\.do[A-Z]\w*$/.test(operationId) ? 'model' : 'other'
 }
 
-const INPUT_TOKENS = [
-  'gen_ai.usage.input_tokens',
-  'gen_ai.usage.prompt_tokens',
-  'llm.token_count.prompt',
-  'llm.usage.prompt_tokens',
-  'ai.usage.inputTokens',
-  'ai.usage.promptTokens',
-  'ai.usage.tokens',
-]
-const OUTPUT_TOKENS = [
-  'gen_ai.usage.output_tokens',
-  'gen_ai.usage.completion_tokens',
-  'llm.token_count.completion',
-  'llm.usage.completion_tokens',
-  'ai.usage.outputTokens',
-  'ai.usage.completionTokens',
-]
-const COST = ['cost_usd', 'gen_ai.usage.cost', 'llm.cost.total']
-const MODEL = [
-  'gen_ai.response.model',
-  'gen_ai.request.model',
-  'llm.model_name',
-  'embedding.model_name',
-  'ai.response.model',
-  'ai.model.id',
-]
-
 /**
  * What a model call used, under the names that the service sums up (docs/specification.md#events). Only those that the
  * attributes have under another name.
@@ -93,10 +67,10 @@ export function usageOf(attributes: Attributes): Attributes {
   const note = (name: string, value: string | number | null) => {
     if (value !== null && !attributes.has(name)) usage.set(name, value)
   }
-  note('gen_ai.usage.input_tokens', firstNumber(attributes, INPUT_TOKENS))
-  note('gen_ai.usage.output_tokens', firstNumber(attributes, OUTPUT_TOKENS))
-  note('cost_usd', firstNumber(attributes, COST))
-  note('gen_ai.response.model', firstText(attributes, MODEL))
+  note('gen_ai.usage.input_tokens', firstNumber(attributes, USAGE_NAMES.inputTokens))
+  note('gen_ai.usage.output_tokens', firstNumber(attributes, USAGE_NAMES.outputTokens))
+  note('cost_usd', firstNumber(attributes, USAGE_NAMES.costUsd))
+  note('gen_ai.response.model', firstText(attributes, USAGE_NAMES.model))
   return usage
 }
 

@@ -84,7 +84,7 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
   /** Ends the run, unless it has ended. @throws ApiError UNAVAILABLE */
   async function end({ runId, workspaceId }: RunRef, how: RunEnd): Promise<void> {
     try {
-      const { already } = await transitions.submit({ runId, workspaceId, ...how })
+      const { already } = await transitions.submit({ runId, workspaceId, ...how, usage: null })
       if (!already) onChange()
     } catch (error) {
       // It ended otherwise before, for example by `cancel`; that stands.

@@ -13,6 +13,7 @@ import {
   startsWith,
 } from '../http/json-scan.ts'
 import type { Prices } from '../model/prices.ts'
+import { USAGE_NAMES } from '../model/usage-names.ts'
 
 /** What one model call used, or several. */
 export interface ModelUse {
@@ -24,41 +25,11 @@ export interface ModelUse {
 /** Type of the events that report model calls. */
 export const MODEL_CALL = 'llm.call'
 
-/**
- * The members of a payload that count, the preferred name of each value first: OpenTelemetry's names, its older ones, then
- * those of OpenInference and of the Vercel AI SDK.
- */
-const NAMES = {
-  inputTokens: [
-    'gen_ai.usage.input_tokens',
-    'gen_ai.usage.prompt_tokens',
-    'llm.token_count.prompt',
-    'ai.usage.inputTokens',
-    'ai.usage.promptTokens',
-  ],
-  outputTokens: [
-    'gen_ai.usage.output_tokens',
-    'gen_ai.usage.completion_tokens',
-    'llm.token_count.completion',
-    'ai.usage.outputTokens',
-    'ai.usage.completionTokens',
-  ],
-  costUsd: ['cost_usd', 'gen_ai.usage.cost'],
-  model: [
-    'gen_ai.response.model',
-    'gen_ai.request.model',
-    'model',
-    'llm.model_name',
-    'ai.response.model',
-    'ai.model.id',
-  ],
-} as const
-
 /** Larger numbers are mistakes; they must not make the sums useless. */
 const TOKENS_MAX = 1e12
 const COST_USD_MAX = 1e9
 
-type Slot = keyof typeof NAMES
+type Slot = keyof typeof USAGE_NAMES
 type NumberSlot = Exclude<Slot, 'model'>
 interface Member {
   readonly word: Uint8Array
@@ -67,9 +38,9 @@ interface Member {
   readonly rank: number
 }
 
-const SLOTS = Object.keys(NAMES) as Slot[]
+const SLOTS = Object.keys(USAGE_NAMES) as Slot[]
 const MEMBERS = SLOTS.flatMap((slot): Member[] =>
-  NAMES[slot].map((name, rank) => ({ word: new TextEncoder().encode(name), slot, rank })),
+  USAGE_NAMES[slot].map((name, rank) => ({ word: new TextEncoder().encode(name), slot, rank })),
 )
 const NAME_BYTES_MAX = Math.max(...MEMBERS.map(({ word }) => word.length))
 /** By the length of the name. */
@@ -78,7 +49,7 @@ const MEMBERS_OF_LENGTH = Array.from({ length: NAME_BYTES_MAX + 1 }, (_, length)
 )
 /** `gen_ai` with an object is the nested form of the names that begin so. */
 const NESTED = new TextEncoder().encode('gen_ai')
-const PARTS_OF_NAMES = ['usage', 'token_count', 'cost_usd'].map((part) => Buffer.from(part))
+const PARTS_OF_NAMES = ['usage', 'token_count', 'cost_usd', 'cost.total'].map((part) => Buffer.from(part))
 const NO_RANK = 99
 /** From there on a native search is faster. */
 const SHORT_STRING_BYTES = 48
@@ -98,8 +69,8 @@ export class ModelUseReader {
   private readonly values = { inputTokens: 0, outputTokens: 0, costUsd: 0 }
   /** By rank: names of the nested form. Of the others, where they are in the block; 0: nowhere. */
   private models: (string | undefined)[] = []
-  private readonly modelStarts = new Int32Array(NAMES.model.length)
-  private readonly modelEnds = new Int32Array(NAMES.model.length)
+  private readonly modelStarts = new Int32Array(USAGE_NAMES.model.length)
+  private readonly modelEnds = new Int32Array(USAGE_NAMES.model.length)
   /** The name decoded last: most calls are of the same few models. */
   private lastModel = ''
   private lastWord = new Uint8Array()
@@ -163,7 +134,7 @@ export class ModelUseReader {
     for (const [name, value] of Object.entries(object)) {
       const full = `${path}.${name}`
       for (const slot of SLOTS) {
-        const rank = (NAMES[slot] as readonly string[]).indexOf(full)
+        const rank = (USAGE_NAMES[slot] as readonly string[]).indexOf(full)
         if (rank < 0) continue
         if (slot !== 'model') this.keep(slot, rank, typeof value === 'number' ? value : Number.NaN)
         else if (typeof value === 'string') this.models[rank] = value

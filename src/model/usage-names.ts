@@ -1,0 +1,33 @@
+/**
+ * The names under which instrumentations report what a model call used (docs/specification.md#usage), the preferred one
+ * first: OpenTelemetry's names, its older ones, then those of OpenInference, Traceloop and the Vercel AI SDK.
+ */
+export const USAGE_NAMES = {
+  inputTokens: [
+    'gen_ai.usage.input_tokens',
+    'gen_ai.usage.prompt_tokens',
+    'llm.token_count.prompt',
+    'llm.usage.prompt_tokens',
+    'ai.usage.inputTokens',
+    'ai.usage.promptTokens',
+    'ai.usage.tokens',
+  ],
+  outputTokens: [
+    'gen_ai.usage.output_tokens',
+    'gen_ai.usage.completion_tokens',
+    'llm.token_count.completion',
+    'llm.usage.completion_tokens',
+    'ai.usage.outputTokens',
+    'ai.usage.completionTokens',
+  ],
+  costUsd: ['cost_usd', 'gen_ai.usage.cost', 'llm.cost.total'],
+  model: [
+    'gen_ai.response.model',
+    'gen_ai.request.model',
+    'model',
+    'llm.model_name',
+    'embedding.model_name',
+    'ai.response.model',
+    'ai.model.id',
+  ],
+} as const
