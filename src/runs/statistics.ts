@@ -40,9 +40,9 @@ const READ_BYTES = 4 << 20
 const RUNS_PER_WRITE_MAX = 5_000
 
 /**
- * Keeps `event_count`, `last_event_at`, and the usage of external runs: a consumer of the journal that commits its counts together with its
- * position, so each event is counted exactly once, even across crashes. It reads and writes nothing while there are no
- * events.
+ * Keeps `event_count`, `last_event_at`, and the usage of external runs: a consumer of the journal that commits its counts
+ * together with its position, so each event is counted exactly once, even across crashes. It reads and writes nothing
+ * while there are no events.
  */
 export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
