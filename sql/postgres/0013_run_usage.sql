@@ -3,11 +3,13 @@ alter table runs
   add column is_usage_reported boolean not null default false,
   add column is_cost_reported  boolean not null default false;
 
--- Runs whose usage has changed since their row last entered the outbox. Feeds and SQL are told in intervals, not of each call.
+-- Runs whose usage has changed since their row last entered the outbox. Feeds and SQL get live runs in intervals, not after each call.
 create table run_usage_changes (
   run_id       uuid not null,
   workspace_id uuid not null,
-  changed_at   timestamptz(3) not null,
+  due_at       timestamptz(3) not null,
   primary key (run_id, workspace_id),
   foreign key (run_id, workspace_id) references runs
 );
+
+create index run_usage_changes_due on run_usage_changes (due_at);

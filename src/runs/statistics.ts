@@ -5,6 +5,7 @@ import { createPrices, type Prices } from '../model/prices.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { ModelUseReader } from './model-use.ts'
+import { LIVE_RUN_STATUSES } from './state.ts'
 import { Tallies, type Tally } from './tallies.ts'
 
 export interface RunStatisticsDeps {
@@ -38,6 +39,8 @@ const GATHER_MS = 50
 const REST_PER_WORK = 4
 const READ_BYTES = 4 << 20
 const RUNS_PER_WRITE_MAX = 5_000
+/** A row in the journal has the whole run, input included, so live runs get one in intervals, not after each call. */
+const LIVE_USAGE_INTERVAL_MS = 5_000
 
 /**
  * Keeps `event_count`, `last_event_at`, and the usage of external runs: a consumer of the journal that commits its counts
@@ -183,7 +186,8 @@ async function write(
       ) as i (run_id, workspace_id, events, last_at, input_tokens, output_tokens, cost_usd)
     ), locked as materialized (
       select i.*, r.runtime_type = 'external' and not r.is_usage_reported as counts_tokens,
-        r.runtime_type = 'external' and not r.is_cost_reported as counts_cost
+        r.runtime_type = 'external' and not r.is_cost_reported as counts_cost,
+        case when r.status in ${sql(LIVE_RUN_STATUSES)} then ${LIVE_USAGE_INTERVAL_MS / 1_000} else 0 end as due_in
       from runs r join item i on i.workspace_id = r.workspace_id and i.run_id = r.run_id
       where exists (select from advanced)
       order by r.workspace_id, r.run_id for no key update of r
@@ -195,10 +199,10 @@ async function write(
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
     ), changed as (
-      insert into run_usage_changes (run_id, workspace_id, changed_at)
-      select run_id, workspace_id, now() from locked
+      insert into run_usage_changes (run_id, workspace_id, due_at)
+      select run_id, workspace_id, now() + make_interval(secs => due_in) from locked
       where (counts_tokens and input_tokens + output_tokens > 0) or (counts_cost and cost_usd > 0)
-      on conflict do nothing
+      on conflict (run_id, workspace_id) do update set due_at = least(run_usage_changes.due_at, excluded.due_at)
     )
     select exists (select from locked where input_tokens + output_tokens > 0 or cost_usd > 0) as has_usage from advanced`
   return { isWritten: row !== undefined, hasUsage: row?.has_usage === true }
