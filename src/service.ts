@@ -14,7 +14,7 @@ import { mint } from './ids.ts'
 import { KeyRing } from './keys/key-ring.ts'
 import { sweepFeedTokens } from './live/feed-tokens.ts'
 import type { Log } from './log.ts'
-import { createOpenAiModel } from './model/openai.ts'
+import { openAiOnDemand } from './model/on-demand.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
@@ -238,7 +238,7 @@ function startHostedRuns(context: ServiceContext, { ring, feeds, secrets, onChan
     connections: feeds.connections,
     slowConsumerMs: config.feeds.slowConsumerMs,
     heartbeatMs: config.feeds.heartbeatMs,
-    model: createOpenAiModel({ apiKey, baseUrl, log }),
+    model: openAiOnDemand({ apiKey, baseUrl, log }),
     egress: createEgress({ allow }),
     secrets,
     onChange,

@@ -4,7 +4,6 @@ import { ApiError } from '../http/errors.ts'
 import { DOCS_ASSETS, DOCS_HEADERS, DOCS_PAGE, DOCS_SCRIPT } from './docs-page.ts'
 import { checkHealth, type Health, type HealthDeps } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import { openApiDocument } from './openapi.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
 const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
@@ -87,7 +86,9 @@ function docs({ app: service, version }: OpsDeps) {
       '/docs/start.js',
       () => new Response(DOCS_SCRIPT, { headers: { 'content-type': 'text/javascript; charset=utf-8' } }),
     )
-    .get('/docs/json', () => {
+    .get('/docs/json', async () => {
+      // Loaded with the first request: its generator would slow every start.
+      const { openApiDocument } = await import('./openapi.ts')
       document ??= JSON.stringify(openApiDocument(service(), version))
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     })

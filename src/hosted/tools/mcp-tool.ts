@@ -6,6 +6,7 @@ import { type FilledHeaders, HeadersNotFilled, type Secrets } from '../../secret
 import type { McpLists, McpToolList } from './mcp-lists.ts'
 import { failureText, outcomeOf } from './mcp-outcome.ts'
 import { MCP_TIMEOUTS, type McpServer, McpSessions, type McpTimeouts } from './mcp-session.ts'
+import { McpUnavailable } from './mcp-unavailable.ts'
 import type { CallableTool, ToolCallContext, ToolOutcome } from './tool.ts'
 
 /** Limits of what an agent takes from one server: tools, and bytes of their descriptions as JSON. */
@@ -26,14 +27,6 @@ export interface McpDeps {
   /** Shared by the whole process. */
   readonly lists: McpLists
   readonly timeouts?: McpTimeouts
-}
-
-/**
- * The tools of a server cannot be listed. The message is safe for the caller: it names the tool and the host, never a
- * secret.
- */
-export class McpUnavailable extends Error {
-  override readonly name = 'McpUnavailable'
 }
 
 /**

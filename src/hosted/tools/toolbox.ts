@@ -4,7 +4,6 @@ import type { Secrets } from '../../secrets/store.ts'
 import type { HostedRun } from '../store/rows.ts'
 import { httpTool } from './http-tool.ts'
 import type { McpLists } from './mcp-lists.ts'
-import { listMcpTools, prefixed } from './mcp-tool.ts'
 import type { CallableTool } from './tool.ts'
 
 /** What the model of a run may call, and how each call is carried out. */
@@ -71,6 +70,9 @@ export async function openToolbox(run: HostedRun, deps: ToolboxDeps, signal: Abo
   const own = agent.tools.filter((tool) => tool.type !== 'mcp')
   for (const tool of own) toolbox.set(tool.name, entryOf(tool, run, deps))
   const servers = agent.tools.filter((tool) => tool.type === 'mcp')
+  if (servers.length === 0) return toolbox
+  // The MCP SDK takes longer to load than the rest of the service; most agents do not use it.
+  const { listMcpTools, prefixed } = await import('./mcp-tool.ts')
   const listed = await Promise.all(
     servers.map((server) => listMcpTools(server, { ...deps, workspaceId: run.workspaceId, signal })),
   )
