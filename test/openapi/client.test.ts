@@ -1,26 +1,14 @@
 import { expect, test } from 'bun:test'
-import { cp, symlink } from 'node:fs/promises'
+import { cp, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startTestService } from '../support/service.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
+import { CLIENT_TYPES, clientTypes } from './client-types.ts'
+import { generateTypes } from './generate-types.ts'
 
 /** A client generated with `openapi-typescript` and `openapi-fetch` compiles under `strict` and works. */
 
 const ROOT = join(import.meta.dir, '..', '..')
-
-/**
- * The generator needs the compiler API of TypeScript 6, which TypeScript 7 does not have. It runs in its own process, where
- * the `typescript` module is replaced.
- */
-const GENERATE = `
-import typescript from '@typescript/typescript6'
-Bun.plugin({
-  name: 'typescript 6',
-  setup: (build) => build.module('typescript', () => ({ exports: { default: typescript, ...typescript }, loader: 'object' })),
-})
-const { default: generate, astToString } = await import('openapi-typescript')
-process.stdout.write(astToString(await generate(await Bun.stdin.json())))
-`
 
 const STRICT = {
   compilerOptions: {
@@ -38,10 +26,10 @@ const STRICT = {
   include: ['*.ts'],
 }
 
-async function run(command: readonly string[], cwd: string, options: { stdin?: string; env?: object } = {}) {
+async function run(command: readonly string[], cwd: string, options: { env?: object } = {}) {
   const child = Bun.spawn([...command], {
     cwd,
-    stdin: new Blob([options.stdin ?? '']),
+    stdin: 'ignore',
     stderr: 'pipe',
     env: { ...process.env, ...options.env },
   })
@@ -58,11 +46,9 @@ test('a generated client compiles under strict and runs against the service', as
   const [service, directory] = await Promise.all([startTestService(), temporaryDirectory()])
   await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'))
   await cp(join(import.meta.dir, 'client', 'use.ts'), join(directory, 'use.ts'))
-  await Bun.write(join(directory, 'generate.js'), GENERATE)
   await Bun.write(join(directory, 'tsconfig.json'), JSON.stringify(STRICT))
   const document = await (await fetch(`${service.url}/docs/json`)).text()
-  const types = await run([process.execPath, 'generate.js'], directory, { stdin: document })
-  await Bun.write(join(directory, 'api.d.ts'), types)
+  await Bun.write(join(directory, 'api.d.ts'), await generateTypes(document))
   await run([process.execPath, join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', '.'], directory)
   const env = { SERVICE_URL: service.url, WORKSPACE_KEY: service.workspaceKey }
   const seen = JSON.parse(await run([process.execPath, 'use.ts'], directory, { env }))
@@ -73,4 +59,9 @@ test('a generated client compiles under strict and runs against the service', as
     steps: ['warn', 'info'],
     code: 'NOT_FOUND',
   })
+})
+
+test('the types of the client library are those of the document', async () => {
+  const types = await clientTypes(await startTestService())
+  expect((await readFile(CLIENT_TYPES, 'utf8')) === types, 'run `npx --yes bun run client-types`').toBe(true)
 })

@@ -17,7 +17,10 @@ interface Source {
   readonly imports: readonly { readonly target: string; readonly isTypeOnly: boolean }[]
 }
 
-const sources: Source[] = [...new Bun.Glob('{src,test}/**/*.ts').scanSync(ROOT)].sort().map(readSource)
+const sources: Source[] = [...new Bun.Glob('{src,test}/**/*.ts').scanSync(ROOT)]
+  .filter((path) => !path.startsWith('src/client/generated/'))
+  .sort()
+  .map(readSource)
 const product = sources.filter(({ path }) => path.startsWith('src/'))
 
 function readSource(path: string): Source {
@@ -126,6 +129,17 @@ function rank(path: string): number {
   return 1
 }
 
+test('the client library imports nothing but itself and Node, and that only from its own files for Node', () => {
+  const bad = product
+    .filter(({ path }) => path.startsWith('src/client/'))
+    .flatMap(({ path, imports }) =>
+      imports
+        .filter(({ target }) => !target.startsWith('src/client/') && !(target.startsWith('node:') && /node/.test(path)))
+        .map(({ target }) => `${path} imports ${target}`),
+    )
+  expect(bad).toEqual([])
+})
+
 test('only the composition imports a backend', () => {
   const backends = /^src\/(postgres\/embedded|columnar\/engine|journal\/(local|jetstream))/
   const bad = product.flatMap(({ path, imports }) =>
@@ -138,8 +152,8 @@ test('only the composition imports a backend', () => {
 })
 
 test('only the configuration reads the environment', () => {
-  // The engine, the setup and the command-line programs are separate processes.
-  const own = /^src\/(config\.ts|columnar\/engine\/|(setup|demo|tail|sql|cli)\/main\.ts)/
+  // The engine, the setup and the command-line programs are separate processes; the client library is for other programs.
+  const own = /^src\/(config\.ts|columnar\/engine\/|client\/node\.ts|(setup|demo|tail|sql|cli)\/main\.ts)/
   const others = product.filter(({ path }) => !own.test(path))
   expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
 })
@@ -213,8 +227,8 @@ function anchorsOf(file: string): string[] {
 
 test('versions in package.json are exact', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
-    ([, version]) => !/^\d/.test(String(version)),
-  )
+  const loose = Object.entries(devDependencies).filter(([, version]) => !/^\d/.test(String(version)))
   expect(loose).toEqual([])
+  // Programs that install the package get the client library, which needs nothing (docs/architecture.md#decisions).
+  expect(dependencies).toBeUndefined()
 })

@@ -1,0 +1,32 @@
+const BACKOFF_MIN_MS = 50
+const BACKOFF_MAX_MS = 5_000
+
+/** How long to wait after a number of consecutive failures. Random, so that clients do not all return at the same moment. */
+export function backoff(failures: number, maxMs = BACKOFF_MAX_MS): number {
+  const limit = Math.min(maxMs, BACKOFF_MIN_MS * 2 ** Math.min(failures, 20))
+  return limit / 2 + (Math.random() * limit) / 2
+}
+
+/**
+ * Resolves after that time, or as soon as `signal` aborts.
+ * @param keepsAlive whether the process may not end before
+ */
+export function sleep(ms: number, signal?: AbortSignal, keepsAlive = true): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    if (!keepsAlive) unref(timer)
+    signal?.addEventListener('abort', done)
+  })
+}
+
+/** The timer no longer keeps the process alive. Browsers have no such thing. */
+export function unref(timer: unknown): void {
+  const { unref } = timer as { unref?: () => void }
+  unref?.call(timer)
+}

@@ -1,0 +1,56 @@
+/** An error response of the service, or a response that is not the service's. */
+export class ServiceError extends Error {
+  constructor(
+    readonly status: number,
+    /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
+    readonly code: string | undefined,
+    /** The message of the envelope; empty when there is none. */
+    readonly reason: string,
+    /** From `Retry-After`; undefined without that header. */
+    readonly retryAfterMs: number | undefined,
+  ) {
+    super(code === undefined ? `status ${status}, not a response of the service` : `${code}: ${reason}`)
+    this.name = 'ServiceError'
+  }
+}
+
+/** The service did not respond, or could not serve the call, before the deadline. Whether it had any effect is unknown. */
+export class NoResponseError extends Error {
+  constructor(path: string, cause: unknown) {
+    super(`the call to ${path} failed: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    this.name = 'NoResponseError'
+  }
+}
+
+/** Whether the service or the network, and not a bug in the caller, made a call fail. */
+export function isCallFailure(error: unknown): error is ServiceError | NoResponseError {
+  return error instanceof ServiceError || error instanceof NoResponseError
+}
+
+/** What {@link ReportError} is about. */
+export interface ReportProblem {
+  /**
+   * `rejected`: the service refused it, sending it again is pointless. `dropped`: there was no room for it, or no time left
+   * at the end. `invalid`: it cannot be sent as JSON. `delayed`: the service cannot be reached; nothing is lost yet.
+   */
+  readonly reason: 'rejected' | 'dropped' | 'invalid' | 'delayed'
+  /** How many reports (starts, events, tasks, ends) it concerns. */
+  readonly reports: number
+  /** The run, if it concerns only one. */
+  readonly runId?: string | undefined
+}
+
+/** Reports that were lost or are late. */
+export class ReportError extends Error implements ReportProblem {
+  readonly reason: ReportProblem['reason']
+  readonly reports: number
+  readonly runId: string | undefined
+
+  constructor({ reason, reports, runId }: ReportProblem, detail: string, cause?: unknown) {
+    super(`${reports} ${reports === 1 ? 'report' : 'reports'} ${reason}: ${detail}`, { cause })
+    this.name = 'ReportError'
+    this.reason = reason
+    this.reports = reports
+    this.runId = runId
+  }
+}

@@ -1,0 +1,6272 @@
+// Generated from the OpenAPI document by `bun run client-types`.
+
+export interface paths {
+    "/api/ingest/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report events
+         * @description A 200 means that every accepted event is on stable storage. All events are stored or none, unless `partial=true`. A run that has ended still accepts events.
+         */
+        post: operations["appendEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/ingest/v1/run/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a run
+         * @description Only for external agents. With a `run_id` chosen by the caller, the request can be retried safely.
+         */
+        post: operations["startRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/ingest/v1/run/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete a run
+         * @description A repeat returns `already: true`. A run that ended with another status is a CONFLICT.
+         */
+        post: operations["completeRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/ingest/v1/run/fail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fail a run
+         * @description A repeat returns `already: true`. A run that ended with another status is a CONFLICT.
+         */
+        post: operations["failRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List runs
+         * @description Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`.
+         */
+        get: operations["listRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a run
+         * @description The current state of the run, with its input and output.
+         */
+        get: operations["getRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the events of a run
+         * @description Includes every event acknowledged before the call. Unlike other lists, oldest first: `next_cursor` is the `after_seq` of the next page. `level` is a minimum, `type` takes a trailing `*`.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/children": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the child runs of a run
+         * @description The runs that name it as their parent, newest first.
+         */
+        get: operations["listChildren"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a run
+         * @description A repeat returns `already: true`. A run that ended with another status is a CONFLICT.
+         */
+        post: operations["cancelRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/ingest/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create or update a task
+         * @description Fields omitted from a later call keep their value. A report that arrives out of order changes nothing.
+         */
+        post: operations["reportTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the tasks of a run
+         * @description Newest first.
+         */
+        get: operations["listTasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/otlp/v1/traces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export traces by OTLP
+         * @description OTLP/HTTP in protobuf or JSON, also gzip. A trace is a run; a span is a task and an event. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
+         */
+        post: operations["exportTraces"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/otlp/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export logs by OTLP
+         * @description OTLP/HTTP in protobuf or JSON, also gzip. A log record is an event of the run of its trace. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
+         */
+        post: operations["exportLogs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/otlp/v1/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export metrics by OTLP
+         * @description OTLP/HTTP in protobuf or JSON, also gzip. Not stored: all data points are rejected. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
+         */
+        post: operations["exportMetrics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the agents of the workspace
+         * @description Newest first. Archived agents are not listed. Conditions are combined with AND.
+         */
+        get: operations["listAgents"];
+        put?: never;
+        /**
+         * Create an agent
+         * @description A hosted agent needs `model` and `prompt`; the service runs it. An external agent runs elsewhere and reports.
+         */
+        post: operations["createAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agentId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an agent
+         * @description Returns NOT_FOUND for an archived agent.
+         */
+        get: operations["getAgent"];
+        put?: never;
+        post?: never;
+        /**
+         * Archive an agent
+         * @description Its keys stop working and it can no longer run or report. Its runs stay readable.
+         */
+        delete: operations["archiveAgent"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit an agent
+         * @description Changes the fields that are given; null clears a nullable field. Runs that have started keep the version that they started with.
+         */
+        patch: operations["editAgent"];
+        trace?: never;
+    };
+    "/api/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List keys
+         * @description Keys of the workspace and of its agents, newest first, without their secrets.
+         */
+        get: operations["listKeys"];
+        put?: never;
+        /**
+         * Create a workspace key
+         * @description The key is shown only in this answer.
+         */
+        post: operations["createWorkspaceKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agentId}/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an agent key
+         * @description The key is shown only in this answer.
+         */
+        post: operations["createAgentKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{keyId}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke a key
+         * @description Once this call has answered, no process accepts the key or its feed tokens. Its open feeds are closed.
+         */
+        post: operations["revokeKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{keyId}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate a key
+         * @description Creates a new key that replaces this one, which becomes invalid after the grace period.
+         */
+        post: operations["rotateKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/feed-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a feed token
+         * @description A short-lived, read-only token for `?token=` of a feed, because browsers cannot send a header there. It sees no more than the key does, and stops working with it.
+         */
+        post: operations["createFeedToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow activity (server-sent events)
+         * @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind: `level=warn` returns events only.
+         */
+        get: operations["streamActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow one run (server-sent events)
+         * @description Returns 204 if the run has ended and the client has received all of it, so that an EventSource stops.
+         */
+        get: operations["streamRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow activity (WebSocket)
+         * @description One connection carries many subscriptions, each with a filter and a position of its own. `x-websocket` has the schemas of the messages and the close codes.
+         */
+        get: operations["openLive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agentId}/invoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a hosted agent
+         * @description 200 when the run is over, 202 when it waits for a person or continues in the background. A caller that disconnects does not stop its run.
+         */
+        post: operations["invokeAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{runId}/output-stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the output of a hosted run
+         * @description Starts after the frame of `Last-Event-ID` or `after`, or at the beginning; the run may be over. The stream closes when the run ends or waits for a person.
+         */
+        get: operations["streamRunOutput"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List approvals
+         * @description Newest first. An agent key sees those of its own agent.
+         */
+        get: operations["listApprovals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/approvals/{approvalId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an approval
+         * @description The tool and arguments that wait for approval, and the decision once there is one.
+         */
+        get: operations["getApproval"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/approvals/{approvalId}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve a call
+         * @description The call runs on exactly the arguments that were shown, or on `edited_input`. The run continues, and the response is that of invoke. A second decision is a CONFLICT.
+         */
+        post: operations["approveCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/approvals/{approvalId}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject a call
+         * @description The call is not made, and the model receives the comment. The run continues, and the response is that of invoke. A second decision is a CONFLICT.
+         */
+        post: operations["rejectCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/input-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List input requests
+         * @description Newest first. An agent key sees those of its own agent.
+         */
+        get: operations["listInputRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/input-requests/{requestId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an input request
+         * @description The question, and the answer once there is one.
+         */
+        get: operations["getInputRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/input-requests/{requestId}/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer an input request
+         * @description The run continues with the answer, and the response is that of invoke. A second answer is a CONFLICT.
+         */
+        post: operations["answerInputRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sessions
+         * @description Newest first. An agent key sees those of its own agent.
+         */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{sessionId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a session
+         * @description Includes the number of messages and the run that continues the session now.
+         */
+        get: operations["getSession"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a session
+         * @description Deletes its messages too. The runs of the session stay.
+         */
+        delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{sessionId}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the messages of a session
+         * @description Oldest first: a conversation is read forwards.
+         */
+        get: operations["listSessionMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a secret
+         * @description Headers of tools refer to it as `{{secret:NAME}}`. Its value is stored encrypted and never shown again.
+         */
+        put: operations["setSecret"];
+        post?: never;
+        /**
+         * Delete a secret
+         * @description Calls of tools that refer to it fail from then on.
+         */
+        delete: operations["deleteSecret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List secrets
+         * @description Names and dates only; no call returns a value.
+         */
+        get: operations["listSecrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List workspaces
+         * @description All workspaces, newest first, without their keys.
+         */
+        get: operations["listWorkspaces"];
+        put?: never;
+        /**
+         * Create a workspace
+         * @description The response has its first workspace key, which is shown only there.
+         */
+        post: operations["createWorkspace"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspaceId}/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a workspace key for its owner
+         * @description For an owner who has lost theirs. The key is shown only in this response.
+         */
+        post: operations["createOwnerKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspaceId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase a workspace
+         * @description Its keys and feeds stop working immediately. The call responds once all data is verified to be deleted. After UNAVAILABLE, a crash or a lost response, repeat the call: it continues, and returns the same result.
+         */
+        delete: operations["eraseWorkspace"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit a workspace
+         * @description Renames, suspends or reactivates it, or sets how long its events are kept. Keys of a suspended workspace are refused at once.
+         */
+        patch: operations["editWorkspace"];
+        trace?: never;
+    };
+    "/api/v1/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a SQL query
+         * @description One SELECT over the events, runs and tasks of the workspace, in ClickHouse SQL. Formats other than `json` are streamed as bare bytes.
+         */
+        post: operations["runQuery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/query/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the schema for SQL
+         * @description Tables, columns and their types, with example queries and the limits of a query.
+         */
+        get: operations["getQuerySchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clickhouse/ping": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ping the ClickHouse interface
+         * @description Answers `Ok.`, as ClickHouse does.
+         */
+        get: operations["clickHousePing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clickhouse/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Query as a ClickHouse client (GET)
+         * @description ClickHouse's HTTP interface, read-only: `query`, `param_*`, `default_format`, output settings. User: any. Password: the workspace key, through Basic auth, `X-ClickHouse-Key` or `password`; or as a bearer token.
+         */
+        get: operations["clickHouseGet"];
+        put?: never;
+        /**
+         * Query as a ClickHouse client (POST)
+         * @description ClickHouse's HTTP interface, read-only: `query`, `param_*`, `default_format`, output settings. User: any. Password: the workspace key, through Basic auth, `X-ClickHouse-Key` or `password`; or as a bearer token.
+         */
+        post: operations["clickHousePost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved queries
+         * @description Newest first.
+         */
+        get: operations["listSavedQueries"];
+        put?: never;
+        /**
+         * Save a query
+         * @description The query is checked first. A name that is already taken is a CONFLICT.
+         */
+        post: operations["createSavedQuery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queries/{queryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a saved query
+         * @description Its text and the saved values of its placeholders.
+         */
+        get: operations["getSavedQuery"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a saved query
+         * @description Deletes the query, not the data that it reads.
+         */
+        delete: operations["deleteSavedQuery"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit a saved query
+         * @description Changes the fields that are given; `params` are replaced as a whole. A name that is already taken is a CONFLICT.
+         */
+        patch: operations["editSavedQuery"];
+        trace?: never;
+    };
+    "/api/v1/queries/{queryId}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a saved query
+         * @description Responds like `POST /api/v1/query`.
+         */
+        post: operations["runSavedQuery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check whether the process is alive
+         * @description Does not check the stores; see /readyz.
+         */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check whether requests can be served
+         * @description Checks each store and reports the lag of each consumer of the journal.
+         */
+        get: operations["getReadiness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read metrics
+         * @description Metrics in the Prometheus text format.
+         */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the limits
+         * @description The configured limits of requests and rates.
+         */
+        get: operations["getLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description Something that happened in the workspace. */
+        Activity: components["schemas"]["EventActivity"] | components["schemas"]["TaskActivity"] | components["schemas"]["RunActivity"];
+        /**
+         * @description What an activity is about.
+         * @enum {string}
+         */
+        ActivityKind: "event" | "task" | "run";
+        /** @description An agent. Fields that its runtime type does not have are null. */
+        Agent: {
+            /**
+             * Format: uuid
+             * @description The agent.
+             */
+            agent_id: string;
+            /** @description The display name of the agent. */
+            name: string;
+            /** @description What the agent is for. */
+            description: string | null;
+            runtime_type: components["schemas"]["RuntimeType"];
+            status: components["schemas"]["AgentStatus"];
+            /** @description The model that it uses. */
+            model: string | null;
+            /** @description The system prompt, with `{{KEY}}` placeholders. */
+            prompt: string | null;
+            /** @description What the model can call. */
+            tools: (components["schemas"]["HttpTool"] | components["schemas"]["AgentTool"] | components["schemas"]["McpTool"])[] | null;
+            /** @description A JSON Schema that the output of a run must match. */
+            output_schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Whether the model may ask its caller a question. */
+            allow_input_requests: boolean | null;
+            /** @description Sampling temperature; null: the model's default. */
+            temperature: number | null;
+            /** @description Maximum length of one answer of the model, in tokens. */
+            max_output_tokens: number | null;
+            /** @description Model calls that a run may make. */
+            max_steps: number | null;
+            /** @description Maximum duration of a run. */
+            timeout_seconds: number | null;
+            /** @description Maximum cost of a run, in US dollars; null: no limit. */
+            budget_usd: number | null;
+            /** @description A run that is silent for this long is timed_out; null: never. */
+            stale_after_seconds: number | null;
+            /** @description Data stored with the agent. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description Incremented by each edit that changes something. */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the agent was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        AgentPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Agent"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description A paused agent cannot be invoked; it may still report. Default active.
+         * @enum {string}
+         */
+        AgentStatus: "active" | "paused";
+        AgentTool: {
+            /** @description Letters, digits, `_` and `-`; unique among the tools of the agent. */
+            name: string;
+            /** @description Tells the model what the tool is for. */
+            description: string;
+            /** @description A person must approve each call. Default false. */
+            requires_approval?: boolean;
+            /**
+             * @description A run of another hosted agent of the workspace.
+             * @constant
+             */
+            type: "agent";
+            /**
+             * Format: uuid
+             * @description That agent.
+             */
+            agent_id: string;
+        };
+        Alive: {
+            /**
+             * @description The process answers.
+             * @constant
+             */
+            status: "ok";
+            /** @description The version of the service. */
+            version: string;
+            /** @description Seconds since the process started. */
+            uptime_seconds: number;
+        };
+        AnswerInput: {
+            /** @description The answer for the model. */
+            answer: string;
+            /** @description Responds with an event stream. */
+            stream?: boolean;
+            /** @description Responds 202 at once; the run continues in the background. */
+            background?: boolean;
+        };
+        AppendEvents: {
+            /**
+             * Format: uuid
+             * @description The run that the events belong to.
+             */
+            run_id: string;
+            /** @description The events, in order. */
+            events: components["schemas"]["NewEvent"][];
+        };
+        /** @description A tool call that needs a person to approve it. */
+        Approval: {
+            /**
+             * Format: uuid
+             * @description The approval.
+             */
+            approval_id: string;
+            /**
+             * Format: uuid
+             * @description The run that waits.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The run that was invoked: the same, or an ancestor.
+             */
+            root_run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of the run that waits.
+             */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description When the run began to wait.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was decided.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            decided_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that decided.
+             */
+            decided_by: string | null;
+            status: components["schemas"]["ApprovalStatus"];
+            /** @description The tool to be called. */
+            tool: string;
+            /** @description The arguments of the call. */
+            input: {
+                [key: string]: unknown;
+            };
+            /** @description The arguments that it was approved with instead. */
+            edited_input: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The comment of the person who decided. */
+            comment: string | null;
+        };
+        /** @description A page of a list, newest first. */
+        ApprovalPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Approval"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description Only a pending one can be decided.
+         * @enum {string}
+         */
+        ApprovalStatus: "pending" | "approved" | "rejected" | "expired" | "cancelled";
+        Approve: {
+            /** @description The reason; stored, and passed to the model after a rejection. */
+            comment?: string | null;
+            /** @description Arguments to call the tool with instead of those shown. */
+            edited_input?: {
+                [key: string]: unknown;
+            };
+            /** @description Responds with an event stream. */
+            stream?: boolean;
+            /** @description Responds 202 at once; the run continues in the background. */
+            background?: boolean;
+        };
+        ArchivedAgent: {
+            /**
+             * Format: uuid
+             * @description The agent.
+             */
+            agent_id: string;
+            /**
+             * @description It can no longer run or report.
+             * @constant
+             */
+            status: "archived";
+        };
+        /** @description The run waits for a person to approve a call. */
+        AwaitingApproval: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * @description The run waits for an approval.
+             * @constant
+             */
+            status: "awaiting_approval";
+            /** @description What it waits for. */
+            awaiting_approval: {
+                /**
+                 * Format: uuid
+                 * @description The approval to decide.
+                 */
+                approval_id: string;
+                /** @description The tool to be called. */
+                tool: string;
+                /** @description The arguments of the call. */
+                input: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * Format: date-time
+                 * @description When it expires; null: never.
+                 * @example 2026-01-31T09:30:00.123Z
+                 */
+                expires_at: string | null;
+            };
+            /** @description There is no output. */
+            output: null;
+            /**
+             * Format: uuid
+             * @description The session in use; null without one.
+             */
+            session_id: string | null;
+        };
+        /** @description The run waits for an answer to its question. */
+        AwaitingInput: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * @description The run waits for an answer.
+             * @constant
+             */
+            status: "awaiting_input";
+            /** @description What it waits for. */
+            awaiting_input: {
+                /**
+                 * Format: uuid
+                 * @description The input request to answer.
+                 */
+                request_id: string;
+                /** @description What the model asks. */
+                question: string;
+                /** @description Suggested answers; absent if the model gave none. */
+                options?: string[];
+                /**
+                 * Format: date-time
+                 * @description When it expires; null: never.
+                 * @example 2026-01-31T09:30:00.123Z
+                 */
+                expires_at: string | null;
+            };
+            /** @description There is no output. */
+            output: null;
+            /**
+             * Format: uuid
+             * @description The session in use; null without one.
+             */
+            session_id: string | null;
+        };
+        CancelRun: {
+            /** @description Stored as the error_message of the run. */
+            reason?: string;
+        };
+        CompleteRun: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description The output of the run. */
+            output?: {
+                [key: string]: unknown;
+            };
+            usage?: components["schemas"]["ReportedUsage"];
+        };
+        CreateAgent: {
+            /** @description The display name of the agent. */
+            name: string;
+            /** @description What the agent is for. */
+            description?: string | null;
+            status?: components["schemas"]["AgentStatus"];
+            /** @description Any data to store with the agent. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** @description The provider's name of the model. */
+            model?: string;
+            /** @description The system prompt, with `{{KEY}}` placeholders that the caller of invoke fills. */
+            prompt?: string;
+            /** @description What the model can call. */
+            tools?: (components["schemas"]["HttpTool"] | components["schemas"]["AgentTool"] | components["schemas"]["McpTool"])[];
+            /** @description A JSON Schema that the output of a run must match. */
+            output_schema?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Lets the model ask its caller a question. Default false. */
+            allow_input_requests?: boolean;
+            /** @description Sampling temperature; null: the model's default. */
+            temperature?: number | null;
+            /** @description Maximum length of one answer of the model; null: the model's default. */
+            max_output_tokens?: number | null;
+            /** @description Model calls a run may make. Default 20. */
+            max_steps?: number;
+            /** @description Maximum duration of a run, not counting time spent waiting for a person. Default 300. */
+            timeout_seconds?: number;
+            /** @description A run that would exceed it fails. Child runs count towards it. */
+            budget_usd?: number | null;
+            /** @description A run that is silent for this long is timed_out; null: never. */
+            stale_after_seconds?: number | null;
+            runtime_type?: components["schemas"]["RuntimeType"];
+        };
+        CreateAgentKey: {
+            /** @description The display name of the key. */
+            name?: string | null;
+            /**
+             * Format: date-time
+             * @description When the key expires; null or absent: never.
+             */
+            expires_at?: string | null;
+        };
+        CreateFeedToken: {
+            /**
+             * Format: uuid
+             * @description Limits the token to this agent. A token made with an agent key is always limited to its agent.
+             */
+            agent_id?: string;
+            /**
+             * Format: uuid
+             * @description Limits the token to this run.
+             */
+            run_id?: string;
+            /** @description Lifetime in seconds; 900 by default. */
+            ttl_seconds?: number;
+        };
+        CreateKey: {
+            /** @description The display name of the key. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description When the key expires; null or absent: never.
+             */
+            expires_at?: string | null;
+        };
+        CreateSavedQuery: {
+            /** @description Unique in the workspace. */
+            name: string;
+            /** @description What the query is for. */
+            description?: string | null;
+            /** @description One SELECT in ClickHouse SQL. */
+            query: string;
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+        };
+        CreateWorkspace: {
+            /** @description The display name of the workspace. */
+            name: string;
+        };
+        DeletedQuery: {
+            /**
+             * Format: uuid
+             * @description The saved query.
+             */
+            query_id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
+        };
+        DeletedSecret: {
+            /** @description The name of the deleted secret. */
+            name: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
+        };
+        DeletedSession: {
+            /**
+             * Format: uuid
+             * @description The session.
+             */
+            session_id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
+        };
+        EditAgent: {
+            /** @description The display name of the agent. */
+            name?: string;
+            /** @description What the agent is for. */
+            description?: string | null;
+            status?: components["schemas"]["AgentStatus"];
+            /** @description Any data to store with the agent. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** @description The provider's name of the model. */
+            model?: string;
+            /** @description The system prompt, with `{{KEY}}` placeholders that the caller of invoke fills. */
+            prompt?: string;
+            /** @description What the model can call. */
+            tools?: (components["schemas"]["HttpTool"] | components["schemas"]["AgentTool"] | components["schemas"]["McpTool"])[];
+            /** @description A JSON Schema that the output of a run must match. */
+            output_schema?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Lets the model ask its caller a question. Default false. */
+            allow_input_requests?: boolean;
+            /** @description Sampling temperature; null: the model's default. */
+            temperature?: number | null;
+            /** @description Maximum length of one answer of the model; null: the model's default. */
+            max_output_tokens?: number | null;
+            /** @description Model calls a run may make. Default 20. */
+            max_steps?: number;
+            /** @description Maximum duration of a run, not counting time spent waiting for a person. Default 300. */
+            timeout_seconds?: number;
+            /** @description A run that would exceed it fails. Child runs count towards it. */
+            budget_usd?: number | null;
+            /** @description A run that is silent for this long is timed_out; null: never. */
+            stale_after_seconds?: number | null;
+            /** @description Rejected: fixed at creation. */
+            runtime_type?: unknown;
+        };
+        EditSavedQuery: {
+            /** @description Unique in the workspace. */
+            name?: string;
+            /** @description What the query is for. */
+            description?: string | null;
+            /** @description One SELECT in ClickHouse SQL. */
+            query?: string;
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+        };
+        EditWorkspace: {
+            /** @description The display name of the workspace. */
+            name?: string;
+            status?: components["schemas"]["WorkspaceStatus"];
+            /** @description Days that events are kept; null: as EVENT_RETENTION_DAYS says. The shorter of the two applies. */
+            retention_days?: number | null;
+        };
+        ErasedWorkspace: {
+            /**
+             * Format: uuid
+             * @description The workspace.
+             */
+            workspace_id: string;
+            /**
+             * @description All of its data is deleted.
+             * @constant
+             */
+            status: "erased";
+            /** @description The number of deleted objects. */
+            deleted: {
+                /** @description Deleted events. */
+                events: number;
+                /** @description Deleted runs. */
+                runs: number;
+                /** @description Deleted tasks. */
+                tasks: number;
+                /** @description Deleted agents. */
+                agents: number;
+                /** @description Deleted keys. */
+                keys: number;
+            };
+        };
+        /** @description The envelope of every error. */
+        Error: {
+            /** @description Null: the call failed. */
+            data: null;
+            /** @description What went wrong. */
+            error: {
+                /**
+                 * @description Stable; for programs.
+                 * @enum {string}
+                 */
+                code: "VALIDATION_ERROR" | "UNAUTHENTICATED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "CONFLICT" | "PAYLOAD_TOO_LARGE" | "RATE_LIMITED" | "INTERNAL" | "UNAVAILABLE";
+                /** @description For people; names the place and what was expected there. */
+                message: string;
+            };
+        };
+        /** @description An event of a run. */
+        Event: {
+            /** @description The caller's id of the event, unique in its run, or a ULID that the service made. */
+            id: string;
+            /** @description Its position in the order of acceptance. */
+            seq: number;
+            /** @description The type of the event, such as `llm.call`. */
+            type: string;
+            level: components["schemas"]["EventLevel"];
+            /** @description The content of the event, as it was sent. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When it happened, according to the caller.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            occurred_at: string;
+            /**
+             * Format: date-time
+             * @description When the service accepted it.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            received_at: string;
+        };
+        /** @description An event was reported. */
+        EventActivity: {
+            /** @description Its position: a feed that resumes after it continues with the next activity. */
+            cursor: string;
+            /**
+             * Format: uuid
+             * @description The agent that it is about.
+             */
+            agent_id: string;
+            /**
+             * Format: uuid
+             * @description The run that it is about.
+             */
+            run_id: string;
+            /**
+             * Format: date-time
+             * @description When the service accepted it.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            received_at: string;
+            /**
+             * @description An event was reported.
+             * @constant
+             */
+            kind: "event";
+            event: components["schemas"]["EventOfFeed"];
+        };
+        /**
+         * @description How severe the event is.
+         * @enum {string}
+         */
+        EventLevel: "debug" | "info" | "warn" | "error";
+        /** @description An event, without `received_at`. */
+        EventOfFeed: {
+            /** @description The caller's id of the event, unique in its run, or a ULID that the service made. */
+            id: string;
+            /** @description Its position in the order of acceptance. */
+            seq: number;
+            /** @description The type of the event, such as `llm.call`. */
+            type: string;
+            level: components["schemas"]["EventLevel"];
+            /** @description The content of the event, as it was sent. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When it happened, according to the caller.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            occurred_at: string;
+        };
+        /** @description A page of a list, oldest first. */
+        EventPage: {
+            /** @description The items of this page, oldest first. */
+            items: components["schemas"]["Event"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        EventsAccepted: {
+            /** @description Events that were stored. */
+            accepted: number;
+            /** @description Events that the run already had, by their id; they were not stored again. */
+            duplicates: number;
+            /** @description Position of the first event stored; null when none was. */
+            first_seq: number | null;
+            /** @description Position of the last event stored; null when none was. */
+            last_seq: number | null;
+            /** @description With ?partial=true: the events that were not stored. */
+            rejected?: {
+                /** @description Index of the event in the request, from 0. */
+                index: number;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        FailRun: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description What went wrong, in one sentence. */
+            error_message: string;
+            /** @description Details of the failure. Default `{}`. */
+            error_detail?: {
+                [key: string]: unknown;
+            };
+            usage?: components["schemas"]["ReportedUsage"];
+        };
+        FeedToken: {
+            /**
+             * @description For `?token=` of a feed.
+             * @example svc_feed_…
+             */
+            token: string;
+            /**
+             * Format: date-time
+             * @description When the token expires and its open feeds end; never later than its key.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string;
+        };
+        HistoryMessage: {
+            /**
+             * @description Author of the message.
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** @description Text of the message. */
+            content: string;
+        };
+        HttpTool: {
+            /** @description Letters, digits, `_` and `-`; unique among the tools of the agent. */
+            name: string;
+            /** @description Tells the model what the tool is for. */
+            description: string;
+            /** @description A person must approve each call. Default false. */
+            requires_approval?: boolean;
+            /**
+             * @description A call of an HTTP service.
+             * @constant
+             */
+            type: "http";
+            /** @description JSON Schema of the arguments, an object. */
+            parameters: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description With GET, the arguments go into the query string; otherwise into a JSON body.
+             * @enum {string}
+             */
+            method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+            /** @description http or https. */
+            url: string;
+            /** @description Headers to send, by name. `{{secret:NAME}}` stands for a secret of the workspace. */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        /** @description A question of a model to its caller. */
+        InputRequest: {
+            /**
+             * Format: uuid
+             * @description The input request.
+             */
+            request_id: string;
+            /**
+             * Format: uuid
+             * @description The run that waits.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The run that was invoked: the same, or an ancestor.
+             */
+            root_run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of the run that waits.
+             */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description When the run began to wait.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was decided.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            decided_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that decided.
+             */
+            decided_by: string | null;
+            status: components["schemas"]["InputRequestStatus"];
+            /** @description What the model asks. */
+            question: string;
+            /** @description Suggested answers; absent if the model gave none. */
+            options?: string[];
+            /** @description The answer that the model received. */
+            answer: string | null;
+        };
+        /** @description A page of a list, newest first. */
+        InputRequestPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["InputRequest"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description Only a pending one can be answered.
+         * @enum {string}
+         */
+        InputRequestStatus: "pending" | "answered" | "expired" | "cancelled";
+        InvokeAgent: {
+            /** @description The user message: `message` if it is a string, else the whole object as JSON. */
+            input?: {
+                [key: string]: unknown;
+            };
+            /** @description Fills `{{KEY}}` placeholders in the prompt of the agent. */
+            prompt_variables?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: uuid
+             * @description Continues this session. Cannot be combined with start_session or history.
+             */
+            session_id?: string;
+            /** @description Starts a session; the response has its id. */
+            start_session?: boolean;
+            /** @description Only together with session_id or start_session. */
+            external_user_id?: string;
+            /** @description Earlier messages, oldest first. */
+            history?: components["schemas"]["HistoryMessage"][];
+            /**
+             * Format: uuid
+             * @description The run of the same workspace that started this one.
+             */
+            parent_run_id?: string;
+            /** @description Responds with an event stream. */
+            stream?: boolean;
+            /** @description Responds 202 at once; the run continues in the background. */
+            background?: boolean;
+        };
+        /** @description A key, without its secret. */
+        Key: {
+            /**
+             * Format: uuid
+             * @description The id of the key.
+             */
+            key_id: string;
+            type: components["schemas"]["KeyType"];
+            /** @description The display name of the key. */
+            name: string | null;
+            /**
+             * Format: uuid
+             * @description The agent of an agent key; null for a workspace key.
+             */
+            agent_id: string | null;
+            /** @description The first characters of the key, to recognise it. */
+            prefix: string;
+            /** @description The last four characters of the key. */
+            last4: string;
+            status: components["schemas"]["KeyStatus"];
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the key was last used, up to some seconds late; null: never used.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was revoked; null: it is not.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            revoked_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that replaced this one by rotation.
+             */
+            replaced_by: string | null;
+        };
+        /** @description A page of a list, newest first. */
+        KeyPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Key"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description Only an active key is accepted.
+         * @enum {string}
+         */
+        KeyStatus: "active" | "revoked" | "expired";
+        /**
+         * @description An agent key acts for one agent; a workspace key manages the workspace.
+         * @enum {string}
+         */
+        KeyType: "agent" | "workspace";
+        /** @description Sizes in bytes, lengths in characters. */
+        Limits: {
+            /** @description A request body, decompressed. */
+            body_bytes: number;
+            /** @description Events of one call. */
+            events_per_call: number;
+            /** @description The payload of one event. */
+            event_payload_bytes: number;
+            /** @description The input of a run. */
+            run_input_bytes: number;
+            /** @description The output of a run. */
+            run_output_bytes: number;
+            /** @description The prompt of an agent with its placeholders replaced. */
+            prompt_length: number;
+            /** @description The type of an event. */
+            type_length: number;
+            /** @description The name of a task. */
+            task_name_length: number;
+            /** @description external_run_id and external_user_id. */
+            external_id_length: number;
+            /** @description Tags of a run. */
+            tags: number;
+            /** @description One tag. */
+            tag_length: number;
+            /** @description Levels of nesting in JSON. */
+            json_depth: number;
+            /** @description An OpenTelemetry export, decompressed. */
+            otlp_bytes: number;
+            /** @description Agents of a workspace beyond which OpenTelemetry exports register none. */
+            otlp_agents: number;
+            /** @description Budgets of each key; 0: unlimited. */
+            rate_limits: {
+                /** @description Requests that report activity. */
+                ingest_requests_per_minute: number;
+                /** @description Reported events. */
+                events_per_second: number;
+                /** @description Calls of invoke. */
+                invokes_per_minute: number;
+                /** @description Requests that read or manage. */
+                reads_per_minute: number;
+                /** @description SQL queries. */
+                queries_per_minute: number;
+            };
+        };
+        /** @description Activity that matches the subscription. */
+        LiveActivity: {
+            /**
+             * @description Activity of a subscription.
+             * @constant
+             */
+            op: "activity";
+            /** @description The client's name for the subscription. */
+            id: string;
+            /** @description In order. */
+            items: components["schemas"]["Activity"][];
+            /** @description With `max_per_second`: how many activities were skipped. */
+            skipped?: number;
+        };
+        /** @description What a client sends. */
+        LiveClientMessage: components["schemas"]["LiveSubscribe"] | components["schemas"]["LiveUnsubscribe"] | components["schemas"]["LivePing"];
+        /** @description The service is about to close the connection. */
+        LiveClosing: {
+            /**
+             * @description The service is about to close the connection.
+             * @constant
+             */
+            op: "closing";
+            /** @description Why: `shutdown` or `slow_consumer`. */
+            reason: string;
+            /** @description When to connect again. */
+            reconnect_after_ms: number;
+            /** @description Where to resume each subscription, by its id: everything up to there has been sent. */
+            cursors?: {
+                [key: string]: string;
+            };
+            /** @description The earliest of them. */
+            cursor?: string;
+        };
+        /** @description A message was refused, or a subscription has failed. The connection stays open. */
+        LiveError: {
+            /**
+             * @description A message was refused, or a subscription has failed.
+             * @constant
+             */
+            op: "error";
+            /** @description The client's name for the subscription. */
+            id?: string;
+            /**
+             * @description What went wrong.
+             * @enum {string}
+             */
+            code: "VALIDATION_ERROR" | "UNAUTHENTICATED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "CONFLICT" | "PAYLOAD_TOO_LARGE" | "RATE_LIMITED" | "INTERNAL" | "UNAVAILABLE";
+            /** @description What went wrong, in one sentence. */
+            message: string;
+        };
+        /** @description Conditions are combined with AND. A condition on a field that a kind of activity does not have excludes that kind. */
+        LiveFilter: {
+            /** @description Activity of these agents. */
+            agent_id?: string | string[];
+            /** @description Activity of these runs. */
+            run_id?: string | string[];
+            /** @description Activity of these kinds. */
+            kind?: ("event" | "task" | "run") | ("event" | "task" | "run")[];
+            /** @description Events only: these types. A trailing `*` matches a prefix. */
+            type?: string | string[];
+            /** @description Events only: this level or higher. */
+            level?: components["schemas"]["EventLevel"] | components["schemas"]["EventLevel"][];
+            /** @description Runs and tasks only: these statuses. */
+            status?: string | string[];
+            /** @description Runs only: any of these tags. */
+            tag?: string | string[];
+        };
+        /** @description Requested activity is missing: retention has deleted it, or the journal has been replaced. */
+        LiveGap: {
+            /**
+             * @description Activity is missing.
+             * @constant
+             */
+            op: "gap";
+            /** @description The client's name for the subscription. */
+            id: string;
+            /** @description The requested cursor. */
+            after: string;
+            /** @description The cursor that the feed continues from; activity in between is missing. */
+            resumed_at: string;
+        };
+        /** @description Answered by `pong`. */
+        LivePing: {
+            /**
+             * @description Checks the connection.
+             * @constant
+             */
+            op: "ping";
+        };
+        /** @description The answer to `ping`. */
+        LivePong: {
+            /**
+             * @description The connection is alive.
+             * @constant
+             */
+            op: "pong";
+        };
+        /** @description What the service sends. */
+        LiveServerMessage: components["schemas"]["LiveSubscribed"] | components["schemas"]["LiveActivity"] | components["schemas"]["LiveGap"] | components["schemas"]["LiveError"] | components["schemas"]["LivePong"] | components["schemas"]["LiveClosing"];
+        /** @description Opens a subscription. Answered by `subscribed`. */
+        LiveSubscribe: {
+            /**
+             * @description Asks for activity.
+             * @constant
+             */
+            op: "subscribe";
+            /** @description The client's name for the subscription. */
+            id: string;
+            /** @description What to send; default: everything. */
+            filter?: components["schemas"]["LiveFilter"];
+            /** @description Resume after this cursor; 0: from the oldest retained activity. Without it, only new activity. */
+            after?: string | number;
+            /** @description Maximum number of activities per second; the others are counted in `skipped`. */
+            max_per_second?: number;
+        };
+        /** @description The subscription is open. */
+        LiveSubscribed: {
+            /**
+             * @description The subscription is open.
+             * @constant
+             */
+            op: "subscribed";
+            /** @description The client's name for the subscription. */
+            id: string;
+            /** @description Activity after this position follows. */
+            cursor: string;
+            /** @description It resumes where it was asked to, without a gap. */
+            recovered: boolean;
+        };
+        /** @description Ends a subscription. */
+        LiveUnsubscribe: {
+            /**
+             * @description Ends a subscription.
+             * @constant
+             */
+            op: "unsubscribe";
+            /** @description The client's name for the subscription. */
+            id: string;
+        };
+        McpTool: {
+            /** @description Letters, digits, `_` and `-`; unique among the tools of the agent. */
+            name: string;
+            /** @description Tells the model what the tool is for. */
+            description: string;
+            /** @description A person must approve each call. Default false. */
+            requires_approval?: boolean;
+            /**
+             * @description The tools of a Model Context Protocol server.
+             * @constant
+             */
+            type: "mcp";
+            /** @description http or https. */
+            server_url: string;
+            /** @description Names of the tools that the model may call; default all. */
+            allowed_tools?: string[];
+            /** @description Headers to send, by name. `{{secret:NAME}}` stands for a secret of the workspace. */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        /** @description A message of a session. */
+        Message: {
+            /** @description Its position in the session, from 1. */
+            position: number;
+            /**
+             * @description Author of the message.
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** @description Text of the message. */
+            content: string;
+            /**
+             * Format: uuid
+             * @description The run that it belongs to.
+             */
+            run_id: string;
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+        };
+        /** @description A page of a list, oldest first. */
+        MessagePage: {
+            /** @description The items of this page, oldest first. */
+            items: components["schemas"]["Message"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        NewEvent: {
+            /** @description A second event of the run with the same id is a duplicate. */
+            id?: string;
+            /** @description The type of the event. The prefixes run., task., approval., input. are reserved for system events. */
+            type: string;
+            /**
+             * @description How severe the event is.
+             * @default info
+             * @enum {string}
+             */
+            level: "debug" | "info" | "warn" | "error";
+            /** @description The content of the event. Default `{}`. */
+            payload?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When it happened, in RFC 3339; default: the time of the call.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            occurred_at?: string;
+        };
+        /** @description A new key, with its secret. */
+        NewKey: {
+            /**
+             * Format: uuid
+             * @description The id of the key.
+             */
+            key_id: string;
+            type: components["schemas"]["KeyType"];
+            /** @description The display name of the key. */
+            name: string | null;
+            /**
+             * Format: uuid
+             * @description The agent of an agent key; null for a workspace key.
+             */
+            agent_id: string | null;
+            /** @description The first characters of the key, to recognise it. */
+            prefix: string;
+            /** @description The last four characters of the key. */
+            last4: string;
+            status: components["schemas"]["KeyStatus"];
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the key was last used, up to some seconds late; null: never used.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was revoked; null: it is not.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            revoked_at: string | null;
+            /**
+             * Format: uuid
+             * @description The key that replaced this one by rotation.
+             */
+            replaced_by: string | null;
+            /** @description The secret: shown only now and not stored. */
+            key: string;
+        };
+        /** @description A workspace just created, with its first key. */
+        NewWorkspace: {
+            /**
+             * Format: uuid
+             * @description The workspace.
+             */
+            workspace_id: string;
+            /** @description The display name of the workspace. */
+            name: string;
+            status: components["schemas"]["WorkspaceStatus"];
+            /** @description Days that events are kept; null: as EVENT_RETENTION_DAYS says. The shorter of the two applies. */
+            retention_days: number | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+            /**
+             * Format: uuid
+             * @description Its first workspace key.
+             */
+            key_id: string;
+            /** @description The secret: shown only now and not stored. */
+            key: string;
+        };
+        /** @description The run waits for an approval; the stream ends. */
+        OutputAwaitingApproval: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The approval to decide.
+             */
+            approval_id: string;
+            /** @description The tool to be called. */
+            tool: string;
+            /** @description The arguments of the call. */
+            input: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+        };
+        /** @description The run waits for an answer; the stream ends. */
+        OutputAwaitingInput: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The input request to answer.
+             */
+            request_id: string;
+            /** @description What the model asks. */
+            question: string;
+            /** @description Suggested answers; absent if the model gave none. */
+            options?: string[];
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+        };
+        /** @description Text that the model writes. */
+        OutputChunk: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description The text that follows. */
+            delta: string;
+            /** @description The model call that it belongs to, from 1. */
+            step: number;
+            /** @description Characters of this step before `delta`. If it is smaller than expected, the text from there on is retracted. */
+            offset: number;
+        };
+        /** @description The run has completed; the stream ends. */
+        OutputDone: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description The output of the run. */
+            output: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: uuid
+             * @description The session in use; null without one.
+             */
+            session_id: string | null;
+            /**
+             * @description The run has completed.
+             * @constant
+             */
+            status: "completed";
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description The run ended without an output; the stream ends. */
+        OutputError: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description The `reason` of `error_detail`, or the status. */
+            code: string;
+            /** @description What went wrong, in one sentence. */
+            message: string;
+            /** @description How the run ended. */
+            status: components["schemas"]["RunStatus"];
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description A call of a tool. */
+        OutputTool: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description The call, as the model names it. */
+            tool_call_id: string;
+            /** @description The tool. */
+            name: string;
+            /**
+             * @description State of the call.
+             * @enum {string}
+             */
+            phase: "started" | "finished" | "failed";
+            /** @description The arguments; with `started`. */
+            input?: {
+                [key: string]: unknown;
+            };
+            /** @description The result of the tool; with `finished` and `failed`. */
+            output?: unknown;
+            /** @description How long the call took. */
+            duration_ms?: number;
+        };
+        /** @description What the run waits for. */
+        PendingPause: {
+            /**
+             * @description A tool call waits for a person to approve it.
+             * @constant
+             */
+            type: "approval";
+            /**
+             * Format: uuid
+             * @description The approval.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The run that waits: this one, or one that it started.
+             */
+            run_id: string;
+            /** @description The tool to be called. */
+            tool: string;
+            /** @description The arguments of the call. */
+            input: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+        } | {
+            /**
+             * @description The model waits for an answer to its question.
+             * @constant
+             */
+            type: "input";
+            /**
+             * Format: uuid
+             * @description The input request.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The run that waits: this one, or one that it started.
+             */
+            run_id: string;
+            /** @description What the model asks. */
+            question: string;
+            /** @description Suggested answers; absent if the model gave none. */
+            options?: string[];
+            /**
+             * Format: date-time
+             * @description When it expires; null: never.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            expires_at: string | null;
+        };
+        PutSecret: {
+            /** @description A valid header value: one line, without leading or trailing spaces. */
+            value: string;
+        };
+        QueryAnswer: {
+            /** @description In the order of the query. */
+            columns: {
+                /** @description The name of the column in the query. */
+                name: string;
+                /** @description As ClickHouse names it, such as `DateTime64(3, 'UTC')`. */
+                type: string;
+            }[];
+            /** @description Each row is an object of its columns. 64-bit integers are numbers with all their digits. */
+            rows: {
+                [key: string]: unknown;
+            }[];
+            /** @description Rows in this answer. */
+            row_count: number;
+            /** @description The result had more rows than the limit. */
+            truncated: boolean;
+            /** @description Rows and bytes are those of the answer. How much the engine scanned is not reported: it reads blocks that may contain rows of several workspaces, so the figure would reveal something about other tenants. */
+            statistics: {
+                /** @description How long the query ran. */
+                elapsed_ms: number;
+                /** @description Rows of the answer. */
+                rows_read: number;
+                /** @description Bytes of the answer, as the engine holds it. */
+                bytes_read: number;
+            };
+            /** @description Everything accepted up to this position was readable by the query. */
+            complete_through: string;
+        };
+        QueryCatalogue: {
+            /** @description What a query can read. */
+            tables: {
+                /** @description The table. */
+                name: string;
+                /** @description What one row represents. */
+                description: string;
+                /** @description Its columns, in order. */
+                columns: {
+                    /** @description The column. */
+                    name: string;
+                    /** @description As ClickHouse names it, such as `DateTime64(3, 'UTC')`. */
+                    type: string;
+                    /** @description What it contains. */
+                    description: string;
+                    /** @description Whether it can be null. */
+                    nullable: boolean;
+                }[];
+            }[];
+            /** @description Queries that run unchanged. */
+            examples: {
+                /** @description A short title. */
+                title: string;
+                /** @description What the result shows. */
+                description: string;
+                /** @description The query. */
+                query: string;
+                /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+                params?: {
+                    [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+                };
+            }[];
+            /** @description Resource limits of a query. */
+            caps: {
+                /** @description Maximum run time of a query, in seconds. */
+                seconds: number;
+                /** @description Maximum memory of a query, in bytes. */
+                memory_bytes: number;
+                /** @description Maximum rows of a JSON answer; `truncated` is true if there were more. */
+                rows: number;
+                /** @description Maximum size of a result in the memory of the engine, in bytes. */
+                result_bytes: number;
+                /** @description Maximum number of concurrent queries of the workspace. */
+                at_once: number;
+            };
+        };
+        Ready: {
+            /**
+             * @description `degraded`: reports are accepted, but something else does not work.
+             * @enum {string}
+             */
+            status: "ready" | "degraded";
+            /** @description The stores, by name. */
+            dependencies: {
+                [key: string]: {
+                    /** @description Whether it works. */
+                    ok: boolean;
+                    /** @description How long the check took, in milliseconds. */
+                    latency_ms: number;
+                    /** @description Why it does not work; null when it does. */
+                    problem: string | null;
+                };
+            };
+            /** @description The log of all accepted activity. */
+            journal: {
+                /** @description Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state. */
+                epoch: string;
+                /** @description The last assigned position. */
+                end_seq: number;
+                /** @description Positions whose rows were lost. */
+                gaps: {
+                    /** @description The last position before the gap. */
+                    after_seq: number;
+                    /** @description The last position of the gap. */
+                    through_seq: number;
+                }[];
+            };
+            /** @description The background loops, by name. */
+            loops: {
+                [key: string]: {
+                    /** @description False when it has been failing for several seconds. */
+                    ok: boolean;
+                    /** @description Milliseconds since it began to fail; 0 while it works. */
+                    failing_ms: number;
+                    /** @description Failed rounds since the process started. */
+                    failures: number;
+                    /** @description Why it does not work; null when it does. */
+                    problem: string | null;
+                };
+            };
+            /** @description What reads the journal or the outbox, by name. */
+            consumers: {
+                [key: string]: {
+                    /** @description Rows. */
+                    lag: number | null;
+                };
+            };
+            /** @description Stores that were found to have gone back to an earlier state since the service started. */
+            set_back: {
+                /** @description The name of the store. */
+                store: string;
+                /**
+                 * Format: date-time
+                 * @description When it was noticed.
+                 * @example 2026-01-31T09:30:00.123Z
+                 */
+                noticed_at: string;
+                /** @description What was lost, and what the service does about it. */
+                detail: string;
+            }[];
+        };
+        Reject: {
+            /** @description The reason; stored, and passed to the model after a rejection. */
+            comment?: string | null;
+            /** @description Responds with an event stream. */
+            stream?: boolean;
+            /** @description Responds 202 at once; the run continues in the background. */
+            background?: boolean;
+        };
+        ReportTask: {
+            /**
+             * Format: uuid
+             * @description The run that the task belongs to.
+             */
+            run_id: string;
+            /** @description The current state of the task. */
+            task: {
+                /**
+                 * Format: uuid
+                 * @description Chosen by the caller; identifies the task in later calls.
+                 */
+                id: string;
+                /** @description The name of the task. */
+                name: string;
+                status: components["schemas"]["TaskStatus"];
+                /** @description The input of the task. */
+                input?: {
+                    [key: string]: unknown;
+                };
+                /** @description The output of the task. */
+                output?: {
+                    [key: string]: unknown;
+                };
+                /** @description Why it failed. */
+                error_message?: string;
+                /**
+                 * Format: uuid
+                 * @description The task of the same run that this one is part of.
+                 */
+                parent_task_id?: string;
+                /**
+                 * Format: date-time
+                 * @description When it began. Default: when it was first reported as begun. Not with `pending`.
+                 */
+                started_at?: string;
+                /**
+                 * Format: date-time
+                 * @description When it ended, not before it began. Default: when it was first reported as ended. Only with a final status.
+                 */
+                completed_at?: string;
+            };
+        };
+        /** @description What the run used in all. Replaces the sum of its `llm.call` events, also of later ones. */
+        ReportedUsage: {
+            /** @description Tokens that models read. */
+            input_tokens: number;
+            /** @description Tokens that models wrote. */
+            output_tokens: number;
+            /** @description What they cost, in US dollars. Default: the sum of the `llm.call` events. */
+            cost_usd?: number;
+        };
+        /** @description Empty: send `{}`. */
+        RevokeKey: Record<string, never>;
+        RotateKey: {
+            /**
+             * @description How long the old key stays valid, so that clients can switch to the new one.
+             * @default 0
+             */
+            grace_seconds: number;
+        };
+        /** @description One execution of an agent. */
+        Run: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent that ran.
+             */
+            agent_id: string;
+            /** @description The version of the agent when the run started. */
+            agent_version: number;
+            status: components["schemas"]["RunStatus"];
+            trigger_type: components["schemas"]["TriggerType"];
+            /** @description The caller's own name for the run. */
+            external_run_id: string | null;
+            /**
+             * Format: uuid
+             * @description The run that started this one.
+             */
+            parent_run_id: string | null;
+            /**
+             * Format: uuid
+             * @description The session that the run belongs to. Hosted agents only.
+             */
+            session_id: string | null;
+            /** @description The caller's own name for the user. */
+            external_user_id: string | null;
+            /** @description Labels to find the run by. */
+            tags: string[];
+            /** @description Data that the caller stores with the run. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The input of the run. */
+            input: {
+                [key: string]: unknown;
+            };
+            /** @description The output of the run; null unless it completed. */
+            output: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Why the run failed, was cancelled or timed out. */
+            error_message: string | null;
+            /** @description Details of the failure. */
+            error_detail: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Format: date-time
+             * @description When the run was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it first ran; null while it is queued.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            started_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            completed_at: string | null;
+            /** @description From started_at to completed_at. */
+            duration_ms: number | null;
+            usage: components["schemas"]["Usage"];
+            /** @description Cost of all model calls, in US dollars. Trails the last accepted event by about a second, like `usage`. */
+            cost_usd: number;
+            /** @description Events reported so far. Trails the last accepted event by about a second. */
+            event_count: number;
+            /**
+             * Format: date-time
+             * @description When the service received the last event.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_event_at: string | null;
+            /** @description What the run waits for; null if it is not waiting. */
+            pending: components["schemas"]["PendingPause"] | null;
+        };
+        /** @description A run was created or changed. */
+        RunActivity: {
+            /** @description Its position: a feed that resumes after it continues with the next activity. */
+            cursor: string;
+            /**
+             * Format: uuid
+             * @description The agent that it is about.
+             */
+            agent_id: string;
+            /**
+             * Format: uuid
+             * @description The run that it is about.
+             */
+            run_id: string;
+            /**
+             * Format: date-time
+             * @description When the service accepted it.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            received_at: string;
+            /**
+             * @description A run changed.
+             * @constant
+             */
+            kind: "run";
+            run: components["schemas"]["RunOfFeed"];
+        };
+        /** @description The run is over. */
+        RunCompleted: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * @description The run has completed.
+             * @constant
+             */
+            status: "completed";
+            /** @description `{ text }`, or what the `output_schema` of the agent asks for. */
+            output: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: uuid
+             * @description The session in use; null without one.
+             */
+            session_id: string | null;
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description The run continues without its caller. */
+        RunContinues: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            status: components["schemas"]["RunStatus"];
+            /** @description There is no output. */
+            output: null;
+            /**
+             * Format: uuid
+             * @description The session in use; null without one.
+             */
+            session_id: string | null;
+        };
+        RunEnded: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description How the run ended. */
+            status: components["schemas"]["RunStatus"];
+            /**
+             * Format: date-time
+             * @description When it ended.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            completed_at: string;
+            /** @description From started_at; null for a run that never started. */
+            duration_ms: number | null;
+            /** @description The run had already ended in this way; this call changed nothing. */
+            already: boolean;
+        };
+        /** @description The run ended without an output. */
+        RunFailed: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description `failed`, `cancelled` or `timed_out`. */
+            status: components["schemas"]["RunStatus"];
+            /** @description There is no output. */
+            output: null;
+            /**
+             * Format: uuid
+             * @description The session in use; null without one.
+             */
+            session_id: string | null;
+            /** @description What went wrong. */
+            error_message: string | null;
+            /** @description Details; `reason` names the cause. */
+            error_detail: {
+                [key: string]: unknown;
+            } | null;
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description A run, without its `input` and `output`. */
+        RunOfFeed: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent that ran.
+             */
+            agent_id: string;
+            /** @description The version of the agent when the run started. */
+            agent_version: number;
+            status: components["schemas"]["RunStatus"];
+            trigger_type: components["schemas"]["TriggerType"];
+            /** @description The caller's own name for the run. */
+            external_run_id: string | null;
+            /**
+             * Format: uuid
+             * @description The run that started this one.
+             */
+            parent_run_id: string | null;
+            /**
+             * Format: uuid
+             * @description The session that the run belongs to. Hosted agents only.
+             */
+            session_id: string | null;
+            /** @description The caller's own name for the user. */
+            external_user_id: string | null;
+            /** @description Labels to find the run by. */
+            tags: string[];
+            /** @description Data that the caller stores with the run. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description Why the run failed, was cancelled or timed out. */
+            error_message: string | null;
+            /** @description Details of the failure. */
+            error_detail: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Format: date-time
+             * @description When the run was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it first ran; null while it is queued.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            started_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it ended; null until then.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            completed_at: string | null;
+            /** @description From started_at to completed_at. */
+            duration_ms: number | null;
+            usage: components["schemas"]["Usage"];
+            /** @description Cost of all model calls, in US dollars. Trails the last accepted event by about a second, like `usage`. */
+            cost_usd: number;
+            /** @description Events reported so far. Trails the last accepted event by about a second. */
+            event_count: number;
+            /**
+             * Format: date-time
+             * @description When the service received the last event.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            last_event_at: string | null;
+            /** @description What the run waits for; null if it is not waiting. */
+            pending: components["schemas"]["PendingPause"] | null;
+        };
+        /** @description A page of a list, newest first. */
+        RunPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Run"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        RunQuery: {
+            /** @description One SELECT in ClickHouse SQL. */
+            query: string;
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+            /**
+             * @description `json` by default. Other formats stream all rows without the envelope; `complete_through` is the header `X-Complete-Through`. A response that fails midway is incomplete: the connection is aborted.
+             * @enum {string}
+             */
+            format?: "json" | "ndjson" | "csv" | "parquet" | "arrow";
+            /** @description Delays the query until this `seq`, or this `complete_through` of an earlier answer, is readable. */
+            wait_for?: number | string;
+        };
+        /** @description `params` override the saved values of the same names; other saved values still apply. */
+        RunSavedQuery: {
+            /** @description Values of `{name:Type}` placeholders. Give integers beyond 2^53 as strings. */
+            params?: {
+                [key: string]: components["schemas"]["SqlScalar"] | components["schemas"]["SqlScalar"][];
+            };
+            /**
+             * @description `json` by default. Other formats stream all rows without the envelope; `complete_through` is the header `X-Complete-Through`. A response that fails midway is incomplete: the connection is aborted.
+             * @enum {string}
+             */
+            format?: "json" | "ndjson" | "csv" | "parquet" | "arrow";
+            /** @description Delays the query until this `seq`, or this `complete_through` of an earlier answer, is readable. */
+            wait_for?: number | string;
+        };
+        RunStarted: {
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+        };
+        /**
+         * @description `queued`, `running`, `awaiting_approval` and `awaiting_input` can change; `completed`, `failed`, `cancelled` and `timed_out` are final.
+         * @enum {string}
+         */
+        RunStatus: "queued" | "running" | "awaiting_approval" | "awaiting_input" | "completed" | "failed" | "cancelled" | "timed_out";
+        /**
+         * @description The service runs hosted agents; external ones report to it. Fixed at creation; default external.
+         * @enum {string}
+         */
+        RuntimeType: "hosted" | "external";
+        /** @description A query saved in the workspace under a name. */
+        SavedQuery: {
+            /**
+             * Format: uuid
+             * @description The saved query.
+             */
+            query_id: string;
+            /** @description Unique in the workspace. */
+            name: string;
+            /** @description What the query is for. */
+            description: string | null;
+            /** @description One SELECT in ClickHouse SQL. */
+            query: string;
+            /** @description Default values of placeholders; a run can override them. */
+            params: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        SavedQueryPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["SavedQuery"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /** @description A secret, without its value. */
+        Secret: {
+            /** @description The NAME in `{{secret:NAME}}`. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description When it was first set.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last set.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        SecretPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Secret"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /** @description A conversation with a hosted agent. */
+        Session: {
+            /**
+             * Format: uuid
+             * @description The session.
+             */
+            session_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of the session.
+             */
+            agent_id: string;
+            /** @description The caller's own name for the user. */
+            external_user_id: string | null;
+            /** @description Messages so far. */
+            message_count: number;
+            /**
+             * Format: uuid
+             * @description The run that may continue the session now; others wait.
+             */
+            active_run_id: string | null;
+            /**
+             * Format: date-time
+             * @description When the session started.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the session last changed.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        SessionPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Session"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /** @description A value of a placeholder. */
+        SqlScalar: string | number | boolean | null;
+        StartRun: {
+            /**
+             * Format: uuid
+             * @description The agent of the run, which must be the agent of the key.
+             */
+            agent_id: string;
+            /**
+             * @description What started the run.
+             * @default sdk
+             * @enum {string}
+             */
+            trigger_type: "manual" | "scheduled" | "webhook" | "sdk";
+            /** @description The input of the run. Default `{}`. */
+            input?: {
+                [key: string]: unknown;
+            };
+            /** @description The caller's own name for the run. */
+            external_run_id?: string;
+            /**
+             * Format: uuid
+             * @description The run of the same workspace that started this one.
+             */
+            parent_run_id?: string;
+            /** @description Labels to find the run by. */
+            tags?: string[];
+            /** @description Any other data to store with the run. Default `{}`. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: uuid
+             * @description Chosen by the caller, so that a start can be repeated safely: a repeat with the same body returns the same run, another body is a CONFLICT. Free-form fields are compared byte for byte.
+             */
+            run_id?: string;
+        };
+        /** @description Requested activity is missing. */
+        StreamGap: {
+            /** @description The requested cursor. */
+            after: string;
+            /** @description The cursor that the feed continues from; activity in between is missing. */
+            resumed_at: string;
+        };
+        /** @description A step of a run. */
+        Task: {
+            /**
+             * Format: uuid
+             * @description The id that the caller chose.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The run that it belongs to.
+             */
+            run_id: string;
+            /**
+             * Format: uuid
+             * @description The agent of that run.
+             */
+            agent_id: string;
+            /**
+             * Format: uuid
+             * @description The task that it is part of.
+             */
+            parent_task_id: string | null;
+            /** @description The name of the task. */
+            name: string;
+            status: components["schemas"]["TaskStatus"];
+            /** @description The input of the task. */
+            input: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The output of the task. */
+            output: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Why it failed. */
+            error_message: string | null;
+            /**
+             * Format: date-time
+             * @description When it was first reported.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description When it began; null while it has not, or if it was skipped before.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            started_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it ended; null while it has not.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            completed_at: string | null;
+        };
+        /** @description A task was created or changed. */
+        TaskActivity: {
+            /** @description Its position: a feed that resumes after it continues with the next activity. */
+            cursor: string;
+            /**
+             * Format: uuid
+             * @description The agent that it is about.
+             */
+            agent_id: string;
+            /**
+             * Format: uuid
+             * @description The run that it is about.
+             */
+            run_id: string;
+            /**
+             * Format: date-time
+             * @description When the service accepted it.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            received_at: string;
+            /**
+             * @description A task changed.
+             * @constant
+             */
+            kind: "task";
+            task: components["schemas"]["Task"];
+        };
+        /** @description A page of a list, newest first. */
+        TaskPage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Task"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        TaskReported: {
+            /**
+             * Format: uuid
+             * @description The task.
+             */
+            task_id: string;
+            /** @description The status after the call. */
+            status: components["schemas"]["TaskStatus"];
+            /** @description This call reported the task for the first time. */
+            created: boolean;
+            /** @description False if the transition is not legal (backwards, or out of a final status): nothing changed. */
+            applied: boolean;
+        };
+        /**
+         * @description `completed`, `failed` and `skipped` are final.
+         * @enum {string}
+         */
+        TaskStatus: "pending" | "running" | "completed" | "failed" | "skipped";
+        /**
+         * @description What started the run.
+         * @enum {string}
+         */
+        TriggerType: "manual" | "scheduled" | "webhook" | "sdk";
+        /** @description Token usage of the model calls of the run. */
+        Usage: {
+            /** @description Input tokens of all model calls. */
+            input_tokens: number;
+            /** @description Output tokens of all model calls. */
+            output_tokens: number;
+            /** @description The sum of both. */
+            total_tokens: number;
+        };
+        /** @description A tenant. */
+        Workspace: {
+            /**
+             * Format: uuid
+             * @description The workspace.
+             */
+            workspace_id: string;
+            /** @description The display name of the workspace. */
+            name: string;
+            status: components["schemas"]["WorkspaceStatus"];
+            /** @description Days that events are kept; null: as EVENT_RETENTION_DAYS says. The shorter of the two applies. */
+            retention_days: number | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last edited.
+             * @example 2026-01-31T09:30:00.123Z
+             */
+            updated_at: string;
+        };
+        /** @description A page of a list, newest first. */
+        WorkspacePage: {
+            /** @description The items of this page, newest first. */
+            items: components["schemas"]["Workspace"][];
+            /** @description `cursor` of the next page; null at the end of the list. */
+            next_cursor: string | null;
+        };
+        /**
+         * @description Calls with keys of a suspended workspace get FORBIDDEN.
+         * @enum {string}
+         */
+        WorkspaceStatus: "active" | "suspended";
+    };
+    responses: {
+        /** @description The request is malformed; the message names the place. */
+        VALIDATION_ERROR: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "VALIDATION_ERROR",
+                 *         "message": "The request is malformed; the message names the place."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The key is missing, invalid or revoked. */
+        UNAUTHENTICATED: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "UNAUTHENTICATED",
+                 *         "message": "The key is missing, invalid or revoked."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The key has the wrong type or scope, or its workspace is suspended. */
+        FORBIDDEN: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "FORBIDDEN",
+                 *         "message": "The key has the wrong type or scope, or its workspace is suspended."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Resource not found in this key's workspace. */
+        NOT_FOUND: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "NOT_FOUND",
+                 *         "message": "Resource not found in this key's workspace."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The path does not support this method; `Allow` lists those that it does. */
+        METHOD_NOT_ALLOWED: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "METHOD_NOT_ALLOWED",
+                 *         "message": "The path does not support this method; `Allow` lists those that it does."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The state of the resource or the Idempotency-Key does not allow this call. */
+        CONFLICT: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "CONFLICT",
+                 *         "message": "The state of the resource or the Idempotency-Key does not allow this call."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The body exceeds the limit that `GET /api/v1/limits` gives. */
+        PAYLOAD_TOO_LARGE: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "PAYLOAD_TOO_LARGE",
+                 *         "message": "The body exceeds the limit that `GET /api/v1/limits` gives."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Too many requests; `Retry-After` says when to try again. */
+        RATE_LIMITED: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "RATE_LIMITED",
+                 *         "message": "Too many requests; `Retry-After` says when to try again."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service failed; the message contains the request id. */
+        INTERNAL: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "INTERNAL",
+                 *         "message": "The service failed; the message contains the request id."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service cannot do this at the moment; `Retry-After` says when to try again. */
+        UNAVAILABLE: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": null,
+                 *       "error": {
+                 *         "code": "UNAVAILABLE",
+                 *         "message": "The service cannot do this at the moment; `Retry-After` says when to try again."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: {
+        /** @description The caller's request id, if it sent one, else a ULID. */
+        "X-Request-Id": string;
+        /** @description The remaining budgets of the key (IETF draft). */
+        RateLimit: string;
+        /** @description The budgets of the key (IETF draft). */
+        "RateLimit-Policy": string;
+        /** @description `true` when this is the stored answer of an earlier call with the same Idempotency-Key. */
+        "Idempotent-Replayed": "true";
+        /** @description Seconds to wait before a retry. */
+        "Retry-After": number;
+        /** @description `Bearer` */
+        "WWW-Authenticate": string;
+    };
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    appendEvents: {
+        parameters: {
+            query?: {
+                /** @description Store the valid events and list the invalid ones. */
+                partial?: "true" | "false";
+            };
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AppendEvents"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["EventsAccepted"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    startRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartRun"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunStarted"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    completeRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompleteRun"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunEnded"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    failRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FailRun"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunEnded"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listRuns: {
+        parameters: {
+            query?: {
+                /** @description Runs of this status. */
+                status?: components["schemas"]["RunStatus"];
+                /** @description Runs of this agent. */
+                agent_id?: string;
+                /** @description Runs with this trigger. */
+                trigger_type?: components["schemas"]["TriggerType"];
+                /** @description Runs with this external_run_id. */
+                external_run_id?: string;
+                /** @description Runs that this run started. */
+                parent_run_id?: string;
+                /** @description Runs of this session. */
+                session_id?: string;
+                /** @description Runs that have this tag. */
+                tag?: string;
+                /** @description Runs created at this moment or later. */
+                from?: string;
+                /** @description Runs created before this moment. */
+                to?: string;
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One execution of an agent. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Run"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description A type, or the start of one followed by `*`. */
+                type?: string;
+                /** @description This level or a higher one. */
+                level?: components["schemas"]["EventLevel"];
+                /** @description Only events after this `seq`. */
+                after_seq?: number;
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["EventPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listChildren: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    cancelRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CancelRun"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RunEnded"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    reportTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportTask"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["TaskReported"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listTasks: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["TaskPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    exportTraces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Stored, apart from what partial_success says. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The export response. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+            /** @description A google.rpc.Status, without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description code and message. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+        };
+    };
+    exportLogs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Stored, apart from what partial_success says. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The export response. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+            /** @description A google.rpc.Status, without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description code and message. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+        };
+    };
+    exportMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Stored, apart from what partial_success says. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The export response. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+            /** @description A google.rpc.Status, without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description code and message. */
+                        data: Record<string, never>;
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+        };
+    };
+    listAgents: {
+        parameters: {
+            query?: {
+                /** @description A paused agent cannot be invoked; it may still report. Default active. */
+                status?: components["schemas"]["AgentStatus"];
+                /** @description The service runs hosted agents; external ones report to it. Fixed at creation; default external. */
+                runtime_type?: components["schemas"]["RuntimeType"];
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AgentPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAgent"];
+            };
+        };
+        responses: {
+            /** @description An agent. Fields that its runtime type does not have are null. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Agent"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An agent. Fields that its runtime type does not have are null. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Agent"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    archiveAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ArchivedAgent"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditAgent"];
+            };
+        };
+        responses: {
+            /** @description An agent. Fields that its runtime type does not have are null. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Agent"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: {
+                /** @description Keys of this type. */
+                type?: components["schemas"]["KeyType"];
+                /** @description Keys of this agent. */
+                agent_id?: string;
+                /** @description Keys with this status. */
+                status?: components["schemas"]["KeyStatus"];
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createWorkspaceKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateKey"];
+            };
+        };
+        responses: {
+            /** @description A new key, with its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewKey"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createAgentKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAgentKey"];
+            };
+        };
+        responses: {
+            /** @description A new key, with its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewKey"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of the key. */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        /** @description Empty: send `{}`. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RevokeKey"];
+            };
+        };
+        responses: {
+            /** @description A key, without its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Key"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    rotateKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of the key. */
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RotateKey"];
+            };
+        };
+        responses: {
+            /** @description A new key, with its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewKey"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createFeedToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateFeedToken"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["FeedToken"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    streamActivity: {
+        parameters: {
+            query?: {
+                /** @description Activity of this agent. Repeatable; matches any of the values. */
+                agent_id?: string[];
+                /** @description Activity of this run. Repeatable; matches any of the values. */
+                run_id?: string[];
+                /** @description Activity of this kind. Repeatable; matches any of the values. */
+                kind?: components["schemas"]["ActivityKind"][];
+                /** @description Events only. A trailing `*` matches a prefix. Repeatable. */
+                type?: string[];
+                /** @description Events only: this level or higher. */
+                level?: components["schemas"]["EventLevel"];
+                /** @description Runs and tasks only. Repeatable. */
+                status?: string[];
+                /** @description Runs only. Repeatable; matches any of the tags. */
+                tag?: string[];
+                /** @description Resume after this cursor; 0: from the oldest retained activity. A `Last-Event-ID` header takes precedence. Without either, the stream starts with new activity. */
+                after?: string;
+                /** @description A feed token, for browsers; replaces the Authorization header. */
+                token?: string;
+            };
+            header?: {
+                /** @description The `id` of the last frame received: the stream continues after it. Takes precedence over `after`. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Frames with `id` (a cursor), `event` and `data`, until the client disconnects; a comment at least every 10 s. `x-event-stream` has the schema of the data of each event. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    streamRun: {
+        parameters: {
+            query?: {
+                /** @description Resume after this cursor; 0: from the oldest retained activity. A `Last-Event-ID` header takes precedence. Without either, the stream starts with new activity. */
+                after?: string;
+                /** @description A feed token, for browsers; replaces the Authorization header. */
+                token?: string;
+            };
+            header?: {
+                /** @description The `id` of the last frame received: the stream continues after it. Takes precedence over `after`. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Frames with `id` (a cursor), `event` and `data`, until the client disconnects; a comment at least every 10 s. `x-event-stream` has the schema of the data of each event. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The run has ended and the client has received all of it. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    openLive: {
+        parameters: {
+            query?: {
+                /** @description A feed token, for browsers; replaces the Authorization header. */
+                token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is a WebSocket now. */
+            101: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    invokeAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InvokeAgent"];
+            };
+        };
+        responses: {
+            /** @description The run is over. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run is over. */
+                        data: components["schemas"]["RunCompleted"] | components["schemas"]["RunFailed"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The run waits for a person, or continues in the background. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run waits for a person, or continues in the background. */
+                        data: components["schemas"]["AwaitingApproval"] | components["schemas"]["AwaitingInput"] | components["schemas"]["RunContinues"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    streamRunOutput: {
+        parameters: {
+            query?: {
+                /** @description The `id` of the last frame received. */
+                after?: string;
+                /** @description A feed token, for browsers; instead of the Authorization header. */
+                token?: string;
+            };
+            header?: {
+                /** @description The `id` of the last frame received: the stream continues after it. Takes precedence over `after`. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description The run. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Frames with `id`, `event` and `data`; `x-event-stream` has the schema of the data of each event. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listApprovals: {
+        parameters: {
+            query?: {
+                /** @description Only those with this status. */
+                status?: components["schemas"]["ApprovalStatus"];
+                /** @description Only those that this run waits for. */
+                run_id?: string;
+                /** @description Only those of this agent. */
+                agent_id?: string;
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ApprovalPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getApproval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The approval. */
+                approvalId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A tool call that needs a person to approve it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Approval"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    approveCall: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The approval. */
+                approvalId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Approve"];
+            };
+        };
+        responses: {
+            /** @description The run is over. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run is over. */
+                        data: components["schemas"]["RunCompleted"] | components["schemas"]["RunFailed"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The run waits for a person, or continues in the background. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run waits for a person, or continues in the background. */
+                        data: components["schemas"]["AwaitingApproval"] | components["schemas"]["AwaitingInput"] | components["schemas"]["RunContinues"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    rejectCall: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The approval. */
+                approvalId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Reject"];
+            };
+        };
+        responses: {
+            /** @description The run is over. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run is over. */
+                        data: components["schemas"]["RunCompleted"] | components["schemas"]["RunFailed"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The run waits for a person, or continues in the background. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run waits for a person, or continues in the background. */
+                        data: components["schemas"]["AwaitingApproval"] | components["schemas"]["AwaitingInput"] | components["schemas"]["RunContinues"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listInputRequests: {
+        parameters: {
+            query?: {
+                /** @description Only those with this status. */
+                status?: components["schemas"]["InputRequestStatus"];
+                /** @description Only those that this run waits for. */
+                run_id?: string;
+                /** @description Only those of this agent. */
+                agent_id?: string;
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["InputRequestPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getInputRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The input request. */
+                requestId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A question of a model to its caller. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["InputRequest"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    answerInputRequest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The input request. */
+                requestId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerInput"];
+            };
+        };
+        responses: {
+            /** @description The run is over. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run is over. */
+                        data: components["schemas"]["RunCompleted"] | components["schemas"]["RunFailed"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The run waits for a person, or continues in the background. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The run waits for a person, or continues in the background. */
+                        data: components["schemas"]["AwaitingApproval"] | components["schemas"]["AwaitingInput"] | components["schemas"]["RunContinues"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                /** @description Sessions with this agent. */
+                agent_id?: string;
+                /** @description Sessions of this user. */
+                external_user_id?: string;
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SessionPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session. */
+                sessionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A conversation with a hosted agent. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Session"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session. */
+                sessionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedSession"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listSessionMessages: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The session. */
+                sessionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MessagePage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    setSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description at most 64 capital letters, digits and "_", a letter first */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutSecret"];
+            };
+        };
+        responses: {
+            /** @description A secret, without its value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Secret"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description at most 64 capital letters, digits and "_", a letter first */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedSecret"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listSecrets: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SecretPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    listWorkspaces: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WorkspacePage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createWorkspace: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWorkspace"];
+            };
+        };
+        responses: {
+            /** @description A workspace just created, with its first key. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewWorkspace"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createOwnerKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The workspace. */
+                workspaceId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAgentKey"];
+            };
+        };
+        responses: {
+            /** @description A new key, with its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["NewKey"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    eraseWorkspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspaceId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ErasedWorkspace"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editWorkspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The workspace. */
+                workspaceId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditWorkspace"];
+            };
+        };
+        responses: {
+            /** @description A tenant. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Workspace"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    runQuery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunQuery"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["QueryAnswer"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-ndjson": unknown;
+                    "text/csv": unknown;
+                    "application/vnd.apache.parquet": unknown;
+                    "application/vnd.apache.arrow.stream": unknown;
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getQuerySchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["QueryCatalogue"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    clickHousePing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description `Ok.` */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            500: components["responses"]["INTERNAL"];
+        };
+    };
+    clickHouseGet: {
+        parameters: {
+            query?: {
+                /** @description One SELECT, or its beginning if the rest is in the body. */
+                query?: string;
+                /** @description The format of the answer; `TabSeparated` by default. */
+                default_format?: string;
+                /** @description Always `default`. */
+                database?: string;
+                /** @description Any user name. */
+                user?: string;
+                /** @description A workspace key. */
+                password?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rows, in the requested format. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description An error in ClickHouse's format, with its codes and without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+    clickHousePost: {
+        parameters: {
+            query?: {
+                /** @description One SELECT, or its beginning if the rest is in the body. */
+                query?: string;
+                /** @description The format of the answer; `TabSeparated` by default. */
+                default_format?: string;
+                /** @description Always `default`. */
+                database?: string;
+                /** @description Any user name. */
+                user?: string;
+                /** @description A workspace key. */
+                password?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One SELECT, or the rest of `query`. */
+        requestBody?: {
+            content: {
+                "text/plain": string;
+            };
+        };
+        responses: {
+            /** @description The rows, in the requested format. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description An error in ClickHouse's format, with its codes and without the envelope. */
+            default: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+    listSavedQueries: {
+        parameters: {
+            query?: {
+                /** @description Items per page; default 50. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of a list, newest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SavedQueryPage"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    createSavedQuery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSavedQuery"];
+            };
+        };
+        responses: {
+            /** @description A query saved in the workspace under a name. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SavedQuery"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getSavedQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The saved query. */
+                queryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A query saved in the workspace under a name. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SavedQuery"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    deleteSavedQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The saved query. */
+                queryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedQuery"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    editSavedQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The saved query. */
+                queryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditSavedQuery"];
+            };
+        };
+        responses: {
+            /** @description A query saved in the workspace under a name. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SavedQuery"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    runSavedQuery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated call with the same key gets the answer of the first one, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The saved query. */
+                queryId: string;
+            };
+            cookie?: never;
+        };
+        /** @description `params` override the saved values of the same names; other saved values still apply. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunSavedQuery"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["QueryAnswer"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                    "application/x-ndjson": unknown;
+                    "text/csv": unknown;
+                    "application/vnd.apache.parquet": unknown;
+                    "application/vnd.apache.arrow.stream": unknown;
+                };
+            };
+            400: components["responses"]["VALIDATION_ERROR"];
+            401: components["responses"]["UNAUTHENTICATED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Alive"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            500: components["responses"]["INTERNAL"];
+        };
+    };
+    getReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Ready"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Prometheus text format */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            500: components["responses"]["INTERNAL"];
+        };
+    };
+    getLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sizes in bytes, lengths in characters. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Limits"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            500: components["responses"]["INTERNAL"];
+        };
+    };
+}

@@ -1,0 +1,6 @@
+export { Client } from './client.ts'
+export { NoResponseError, ReportError, ServiceError } from './errors.ts'
+export type { components, paths } from './generated/api.ts'
+export type { ClientOptions } from './options.ts'
+export type { ReportStats } from './reporter.ts'
+export type { EventOptions, Level, Run, RunOptions, Task, TaskOptions } from './run.ts'

@@ -1,0 +1,112 @@
+import { deferred } from './deferred.ts'
+import { EventBatch } from './event-batch.ts'
+import type { Report } from './spool.ts'
+
+/** A report with its number in order of arrival. */
+export interface Queued extends Report {
+  readonly mark: number
+}
+
+/** The reports of a task that are sent as one, because later ones say everything that earlier ones do. */
+export interface QueuedTask {
+  readonly texts: string[]
+  readonly marks: number[]
+}
+
+/** What is sent of a run in one go: the start, then events and tasks, then the end. */
+export interface Batch {
+  readonly start: Queued | undefined
+  readonly events: EventBatch | undefined
+  readonly tasks: readonly QueuedTask[]
+  readonly end: Queued | undefined
+}
+
+/** The id of a task is the first member of its report. */
+const TASK_ID_AT = '{"id":"'.length
+const UUID_LENGTH = 36
+/** With so many bytes, events are sent without waiting for more. */
+const ENOUGH_BYTES = 128 * 1024
+
+/** The reports of one run that wait to be sent. */
+export class Lane {
+  /** The run that started this one, while its own start is not acknowledged. */
+  parent: Lane | undefined
+  /** Whether it waits for its turn to be sent, or is being sent. */
+  isActive = false
+  /** Whether the start of the run waits to be acknowledged. */
+  isStarting = false
+  /** Why the service refused the start of the run. */
+  refusal: unknown
+  private start: Queued | undefined
+  private end: Queued | undefined
+  /** Only the last one is not full. */
+  private events: EventBatch[] = []
+  private tasks = new Map<string, QueuedTask>()
+  private readonly started = deferred()
+
+  constructor(readonly runId: string) {}
+
+  get isEmpty(): boolean {
+    return this.start === undefined && this.events.length === 0 && this.tasks.size === 0 && this.end === undefined
+  }
+
+  /** Whether there is enough for a call, so that waiting for more is pointless. */
+  hasEnough(eventsMax: number): boolean {
+    const [first] = this.events
+    return first !== undefined && (first.size >= ENOUGH_BYTES || first.count >= eventsMax)
+  }
+
+  /** @returns how much memory the report takes */
+  add(report: Queued, eventsMax: number): number {
+    const { kind, text, mark } = report
+    if (kind === 'e') return this.addEvent(text, mark, eventsMax)
+    if (kind === 't') this.addTask(text, mark)
+    else if (kind === 's') {
+      this.start = report
+      this.isStarting = true
+    } else this.end = report
+    return text.length
+  }
+
+  private addEvent(text: string, mark: number, eventsMax: number): number {
+    let last = this.events[this.events.length - 1]
+    if (last === undefined || !last.hasRoomFor(text.length, eventsMax)) {
+      last = new EventBatch(this.runId)
+      this.events.push(last)
+    }
+    return last.add(text, mark)
+  }
+
+  private addTask(text: string, mark: number): void {
+    const id = text.slice(TASK_ID_AT, TASK_ID_AT + UUID_LENGTH)
+    const known = this.tasks.get(id)
+    if (known === undefined) this.tasks.set(id, { texts: [text], marks: [mark] })
+    else {
+      known.texts.push(text)
+      known.marks.push(mark)
+    }
+  }
+
+  /** Removes what can be sent in one go. The end is only part of it when nothing else is left. */
+  take(): Batch {
+    const { start } = this
+    const events = this.events.shift()
+    const tasks = [...this.tasks.values()]
+    const end = this.events.length === 0 ? this.end : undefined
+    this.start = undefined
+    this.tasks = new Map()
+    if (end !== undefined) this.end = undefined
+    return { start, events, tasks, end }
+  }
+
+  /** Resolves when the start of the run was acknowledged or refused. */
+  get startSettled(): Promise<void> {
+    return this.started.promise
+  }
+
+  settleStart(refusal?: unknown): void {
+    this.refusal = refusal
+    this.isStarting = false
+    this.started.resolve()
+  }
+}

@@ -1,0 +1,120 @@
+import type { ReportError } from './errors.ts'
+import type { Fetch, Transport } from './http.ts'
+import type { Platform } from './platform.ts'
+
+/** Options of a client; docs/client.md#options describes each. */
+export interface ClientOptions {
+  /** URL of the service. Default: `AGENT_RUN_URL`, or `http://127.0.0.1:3000`. */
+  readonly url?: string | undefined
+  /** An agent key to report runs, or a workspace key. Default: `AGENT_RUN_KEY`. */
+  readonly key?: string | undefined
+  /** The agent of runs that name none. Default: `AGENT_RUN_AGENT_ID`. */
+  readonly agentId?: string | undefined
+  /** What happens when the buffer is full: `wait` (default) makes `await run.event(…)` wait, `drop` drops and counts. */
+  readonly whenFull?: 'wait' | 'drop' | undefined
+  /** Bytes of reports that wait in memory. Default: 4 MiB. */
+  readonly bufferBytes?: number | undefined
+  /** How long reports wait to be sent together. Default: 150 ms. */
+  readonly flushIntervalMs?: number | undefined
+  /** A file that holds reports until they are acknowledged. Not in browsers. */
+  readonly spool?: string | undefined
+  /** The most that the spool holds. Default: 1 GiB. */
+  readonly spoolBytes?: number | undefined
+  /** Whether to compress what is sent. Default: unless the service is on this machine. */
+  readonly compress?: boolean | undefined
+  /** Called with every loss. Default: a warning of the process, at most one every five seconds. */
+  readonly onError?: ((error: ReportError) => void) | undefined
+  /** Whether to send what is left when the program ends, or on SIGTERM and SIGINT. Default: true. */
+  readonly flushAtExit?: boolean | undefined
+  /** How long `close` and the end of the program wait for what is left. Default: 5 s. */
+  readonly closeTimeoutMs?: number | undefined
+  /** How long calls other than reports are repeated after temporary failures. Default: 30 s. */
+  readonly retryForMs?: number | undefined
+  readonly fetch?: Fetch | undefined
+  /** Called before a call is repeated. */
+  readonly onRetry?: (() => void) | undefined
+  /** Called after each successful call, with the duration of the successful attempt. */
+  readonly onResponse?: ((path: string, ms: number) => void) | undefined
+}
+
+type Optional = 'agentId' | 'spool' | 'onRetry' | 'onResponse'
+
+/** Options with their defaults. */
+export interface Settings extends Required<Omit<ClientOptions, Optional>>, Pick<ClientOptions, Optional> {
+  readonly transport: Transport
+}
+
+const DEFAULT_URL = 'http://127.0.0.1:3000'
+const BUFFER_BYTES = 4 * 2 ** 20
+const FLUSH_INTERVAL_MS = 150
+const SPOOL_BYTES = 2 ** 30
+const CLOSE_TIMEOUT_MS = 5_000
+const RETRY_FOR_MS = 30_000
+const WARNING_INTERVAL_MS = 5_000
+
+/** Fills in the defaults. @throws Error that says what is missing or wrong */
+export function readOptions(options: ClientOptions, platform: Platform): Settings {
+  const url = readUrl(options.url ?? (platform.env('AGENT_RUN_URL') || DEFAULT_URL))
+  const key = options.key ?? platform.env('AGENT_RUN_KEY')?.trim() ?? ''
+  if (key === '') throw new Error('no key: pass key to the client, or set AGENT_RUN_KEY')
+  const warn = throttled(platform.warn)
+  // Called as a function of its own, which browsers require.
+  const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init))
+  const transport = options.fetch === undefined ? platform.transport : undefined
+  return {
+    url,
+    key,
+    agentId: options.agentId ?? (platform.env('AGENT_RUN_AGENT_ID') || undefined),
+    whenFull: options.whenFull ?? 'wait',
+    bufferBytes: positive('bufferBytes', options.bufferBytes ?? BUFFER_BYTES),
+    flushIntervalMs: positive('flushIntervalMs', options.flushIntervalMs ?? FLUSH_INTERVAL_MS),
+    spool: options.spool,
+    spoolBytes: positive('spoolBytes', options.spoolBytes ?? SPOOL_BYTES),
+    compress: options.compress ?? !isLoopback(url),
+    onError: options.onError === undefined ? warn : guarded(options.onError, warn),
+    flushAtExit: options.flushAtExit ?? true,
+    closeTimeoutMs: options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS,
+    retryForMs: options.retryForMs ?? RETRY_FOR_MS,
+    fetch,
+    transport: transport ?? ((target, request) => fetch(target, { ...request, redirect: 'manual' })),
+    onRetry: options.onRetry,
+    onResponse: options.onResponse,
+  }
+}
+
+function readUrl(text: string): string {
+  const url = text.trim()
+  if (!/^https?:\/\/./.test(url)) throw new Error(`url must begin with http:// or https://; got "${text}"`)
+  return url.replace(/\/+$/, '')
+}
+
+function positive(name: string, value: number): number {
+  if (value > 0) return value
+  throw new Error(`${name} must be greater than 0; got ${value}`)
+}
+
+/** Compressing costs more processor time than it saves where no network is involved. */
+function isLoopback(url: string): boolean {
+  return /^https?:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/.test(url)
+}
+
+/** A handler that fails must not stop the reports; what it should have handled is shown instead. */
+function guarded(onError: (error: ReportError) => void, warn: (error: ReportError) => void) {
+  return (error: ReportError) => {
+    try {
+      onError(error)
+    } catch {
+      warn(error)
+    }
+  }
+}
+
+function throttled(warn: (error: ReportError) => void): (error: ReportError) => void {
+  let quietUntil = Number.NEGATIVE_INFINITY
+  return (error) => {
+    const now = performance.now()
+    if (now < quietUntil) return
+    quietUntil = now + WARNING_INTERVAL_MS
+    warn(error)
+  }
+}

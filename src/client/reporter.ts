@@ -1,0 +1,341 @@
+import { sleep, unref } from './backoff.ts'
+import { type Deferred, deferred } from './deferred.ts'
+import { ReportError } from './errors.ts'
+import type { Http } from './http.ts'
+import { Lane } from './lane.ts'
+import { Abandoned, Sender } from './sender.ts'
+import type { Report, ReportKind, Spool } from './spool.ts'
+import { Watermark } from './watermark.ts'
+
+export interface ReporterOptions {
+  readonly http: Http
+  /** What happens to events and new runs when the buffer is full (docs/client.md#bounds). */
+  readonly whenFull: 'wait' | 'drop'
+  /** Characters of reports that may wait in memory. */
+  readonly bufferBytes: number
+  /** How long reports wait for more, so that they are sent together. */
+  readonly flushIntervalMs: number
+  readonly onError: (error: ReportError) => void
+  readonly spool: Spool | undefined
+  readonly spoolBytes: number
+}
+
+/** What a client has reported so far. A report is the start of a run, an event, a state of a task, or the end of a run. */
+export interface ReportStats {
+  /** Not acknowledged yet. */
+  readonly queued: number
+  /** Characters of those that are in memory. */
+  readonly queuedBytes: number
+  /** Durable at the service. */
+  readonly acknowledged: number
+  /** Refused by the service, or not expressible as JSON. */
+  readonly rejected: number
+  /** Lost because the buffer was full or the time at the end was over. */
+  readonly dropped: number
+  /** Calls that were sent again. */
+  readonly retries: number
+  /** The position of the newest acknowledged event, for `waitFor` of a query; 0 before the first. */
+  readonly lastSeq: number
+}
+
+const RUNS_AT_ONCE = 16
+/** Past this multiple of its limit the buffer takes nothing more, even from callers that do not wait. */
+const OVERFLOW = 2
+/** Callers that wait continue when the buffer is this full. */
+const ROOM_AT = 3 / 4
+const READY = Promise.resolve()
+const LONG_MS = 2 ** 30
+
+/** Takes reports without waiting for the network, and sends them in the background: in order for each run, each exactly once. */
+export class Reporter {
+  private readonly lanes = new Map<string, Lane>()
+  /** Lanes with reports that wait for the next tick. */
+  private readonly waiting = new Set<Lane>()
+  private readonly turn: Lane[] = []
+  private readonly marks = new Watermark()
+  private readonly sender: Sender
+  /** Runs whose start was dropped, so that the rest is dropped, too. */
+  private readonly droppedRuns = new Set<string>()
+  private readonly settledWaiters = new Map<Deferred<void>, number>()
+  private roomWaiters: Deferred<void> | undefined
+  private active = 0
+  private timer: unknown
+  private queuedBytes = 0
+  private dropped = 0
+  private invalid = 0
+  private unreportedDrops = 0
+  private flushes = 0
+  private isClosed = false
+
+  constructor(private readonly options: ReporterOptions) {
+    this.sender = new Sender(
+      options.http,
+      options.onError,
+      (batch) => this.settle(batch),
+      (cause) => this.reportOutage(cause),
+      options.spool !== undefined,
+    )
+    if (this.unread > 0) this.schedule()
+  }
+
+  get stats(): ReportStats {
+    const { acknowledged, rejected, retries, lastSeq } = this.sender
+    return {
+      queued: this.marks.end - this.marks.through + this.unread,
+      queuedBytes: this.queuedBytes,
+      acknowledged,
+      rejected: rejected + this.invalid,
+      dropped: this.dropped,
+      retries,
+      lastSeq,
+    }
+  }
+
+  /**
+   * Takes a report.
+   *
+   * @param parentRunId the run that started this one, so that its start is sent first
+   * @returns a promise that resolves when there is room for more
+   */
+  add(kind: ReportKind, runId: string, text: string, parentRunId?: string): Promise<void> {
+    if (this.isRefused(kind, runId)) return READY
+    const { spool } = this.options
+    const report = { kind, runId, text }
+    spool?.append(report)
+    if (spool === undefined || this.fitsInMemory(spool, text)) this.enqueue(report, parentRunId)
+    else this.schedule()
+    return this.isFull ? this.room() : READY
+  }
+
+  /** Counts a report that cannot be sent. */
+  reject(error: unknown, runId: string): Promise<void> {
+    this.invalid++
+    const detail = error instanceof Error ? error.message : String(error)
+    this.options.onError(new ReportError({ reason: 'invalid', reports: 1, runId }, detail, error))
+    return READY
+  }
+
+  /**
+   * Sends everything at once.
+   *
+   * @param timeoutMs how long to wait; without it, as long as it takes
+   * @returns whether everything that was reported before the call is acknowledged or refused
+   */
+  async flush(timeoutMs?: number): Promise<boolean> {
+    // Unread reports get the next numbers.
+    const target = this.marks.end + this.unread
+    if (this.marks.through >= target) return true
+    const release = this.hold()
+    this.flushes++
+    this.tick()
+    const settled = deferred()
+    this.settledWaiters.set(settled, target)
+    const over = new AbortController()
+    try {
+      const late = timeoutMs === undefined ? [] : [sleep(timeoutMs, over.signal)]
+      await Promise.race([settled.promise, ...late])
+    } finally {
+      over.abort()
+      this.settledWaiters.delete(settled)
+      this.flushes--
+      release()
+    }
+    return this.marks.through >= target
+  }
+
+  /** The same at the end of the program, when what is left after that time is lost, unless it is in the spool. */
+  async flushAtExit(timeoutMs: number): Promise<void> {
+    const isDone = await this.flush(timeoutMs)
+    if (isDone || this.options.spool !== undefined) return
+    const { queued: reports } = this.stats
+    const detail = 'the program ended before the service took them'
+    this.options.onError(new ReportError({ reason: 'dropped', reports }, detail))
+  }
+
+  /** Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost. */
+  async close(timeoutMs: number): Promise<boolean> {
+    if (this.isClosed) return this.stats.queued === 0
+    this.isClosed = true
+    const isDone = await this.flush(timeoutMs)
+    this.sender.abandon()
+    clearTimeout(this.timer as number)
+    const { spool } = this.options
+    const left = this.marks.end - this.marks.through
+    if (spool === undefined && left > 0) this.lose(left, 'the service did not take them in time')
+    this.reportDrops()
+    spool?.close()
+    return isDone
+  }
+
+  /** Reports that are only in the file. */
+  private get unread(): number {
+    return this.options.spool?.unread ?? 0
+  }
+
+  private get isFull(): boolean {
+    return this.fill >= 1
+  }
+
+  /** How full the buffer is: the file, if there is one. */
+  private get fill(): number {
+    const { spool, spoolBytes, bufferBytes } = this.options
+    return spool === undefined ? this.queuedBytes / bufferBytes : spool.bytes / spoolBytes
+  }
+
+  /** Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken. */
+  private isRefused(kind: ReportKind, runId: string): boolean {
+    const needsRoom = kind === 's' || kind === 'e'
+    const isOver = this.fill >= (this.options.whenFull === 'drop' ? 1 : OVERFLOW)
+    const isDropped = this.droppedRuns.has(runId)
+    if (!this.isClosed && !isDropped && !(needsRoom && isOver)) return false
+    if (kind === 's') this.droppedRuns.add(runId)
+    if (kind === 'c' || kind === 'f') this.droppedRuns.delete(runId)
+    this.lose(1, this.isClosed ? 'the client is closed' : 'the buffer is full')
+    return true
+  }
+
+  private lose(reports: number, detail: string): void {
+    this.dropped += reports
+    if (this.isClosed) this.options.onError(new ReportError({ reason: 'dropped', reports }, detail))
+    else {
+      this.unreportedDrops += reports
+      this.schedule()
+    }
+  }
+
+  /** Once per tick, because there may be very many. */
+  private reportDrops(): void {
+    const reports = this.unreportedDrops
+    if (reports === 0) return
+    this.unreportedDrops = 0
+    this.options.onError(new ReportError({ reason: 'dropped', reports }, 'the buffer is full'))
+  }
+
+  private reportOutage(cause: unknown): void {
+    const detail = cause instanceof Error ? cause.message : String(cause)
+    this.options.onError(new ReportError({ reason: 'delayed', reports: this.stats.queued }, detail, cause))
+  }
+
+  /** Reports that follow unread ones in the file must wait for their turn there. */
+  private fitsInMemory(spool: Spool, text: string): boolean {
+    if (spool.unread > 1 || this.queuedBytes + text.length > this.options.bufferBytes) return false
+    spool.skip()
+    return true
+  }
+
+  private enqueue(report: Report, parentRunId?: string): void {
+    const { kind, runId, text } = report
+    let lane = this.lanes.get(runId)
+    if (lane === undefined) {
+      lane = new Lane(runId)
+      this.lanes.set(runId, lane)
+    }
+    this.queuedBytes += lane.add({ kind, runId, text, mark: this.marks.next() }, this.sender.eventsMax)
+    if (parentRunId !== undefined) {
+      const parent = this.lanes.get(parentRunId)
+      if (parent?.isStarting === true) lane.parent = parent
+    }
+    if (lane.isActive) return
+    this.waiting.add(lane)
+    if (this.flushes > 0 || lane.hasEnough(this.sender.eventsMax)) this.activate(lane)
+    else this.schedule()
+  }
+
+  private schedule(): void {
+    if (this.timer !== undefined) return
+    this.timer = setTimeout(() => this.tick(), this.options.flushIntervalMs)
+    // At the end of the program `onExit` sends what is left.
+    unref(this.timer)
+  }
+
+  private tick(): void {
+    clearTimeout(this.timer as number)
+    this.timer = undefined
+    this.reportDrops()
+    this.readSpool()
+    for (const lane of this.waiting) this.activate(lane)
+  }
+
+  /** Continues with the reports that are only in the file, once there is room for them in memory. */
+  private readSpool(): void {
+    const { spool, bufferBytes } = this.options
+    if (spool === undefined) return
+    while (spool.unread > 0 && this.queuedBytes < bufferBytes / 2) {
+      for (const report of spool.read(bufferBytes / 4)) this.enqueue(report, parentOf(report))
+    }
+  }
+
+  private activate(lane: Lane): void {
+    if (!this.waiting.delete(lane)) return
+    // The service refuses a run whose parent it does not know, so the parent must not wait behind it.
+    if (lane.parent !== undefined) this.activate(lane.parent)
+    lane.isActive = true
+    this.turn.push(lane)
+    this.pump()
+  }
+
+  private pump(): void {
+    while (this.active < RUNS_AT_ONCE && this.turn.length > 0) {
+      this.active++
+      void this.drain(this.turn.shift()!)
+    }
+  }
+
+  private async drain(lane: Lane): Promise<void> {
+    try {
+      do await this.sender.send(lane)
+      while (lane.hasEnough(this.sender.eventsMax) || (this.flushes > 0 && !lane.isEmpty))
+    } catch (error) {
+      if (!(error instanceof Abandoned)) throw error
+    }
+    this.active--
+    lane.isActive = false
+    if (lane.isEmpty) this.lanes.delete(lane.runId)
+    else {
+      this.waiting.add(lane)
+      this.schedule()
+    }
+    this.pump()
+  }
+
+  /** Called with reports that were acknowledged or refused. */
+  private settle({ length, marks }: { readonly length: number; readonly marks: readonly number[] }): void {
+    this.queuedBytes -= length
+    const before = this.marks.through
+    for (const mark of marks) this.marks.settle(mark)
+    const { spool } = this.options
+    if (this.marks.through > before) spool?.acknowledge(this.marks.through - before)
+    if (this.unread > 0) {
+      if (this.flushes > 0) this.readSpool()
+      else this.schedule()
+    }
+    if (this.roomWaiters !== undefined && this.fill < ROOM_AT) {
+      this.roomWaiters.resolve()
+      this.roomWaiters = undefined
+    }
+    for (const [settled, target] of this.settledWaiters) if (this.marks.through >= target) settled.resolve()
+  }
+
+  /** Resolves when there is some room again. Nothing is left waiting for the next tick meanwhile. */
+  private room(): Promise<void> {
+    if (this.options.whenFull === 'drop') return READY
+    if (this.roomWaiters === undefined) {
+      const release = this.hold()
+      this.roomWaiters = deferred()
+      void this.roomWaiters.promise.then(release)
+      this.tick()
+    }
+    return this.roomWaiters.promise
+  }
+
+  /** Keeps the process alive, because somebody waits. */
+  private hold(): () => void {
+    const timer = setInterval(() => {}, LONG_MS)
+    return () => clearInterval(timer)
+  }
+}
+
+/** The parent of a run that starts, by its body. */
+function parentOf({ kind, text }: Report): string | undefined {
+  return kind === 's' ? (JSON.parse(text) as { parent_run_id?: string }).parent_run_id : undefined
+}

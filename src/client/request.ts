@@ -1,0 +1,60 @@
+import type { paths } from './generated/api.ts'
+
+/** Types of calls by method and path, from the OpenAPI document. */
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** The paths that have such a method. */
+export type PathOf<M extends Method> = {
+  [P in keyof paths]: paths[P] extends { [N in Lowercase<M>]: { responses: unknown } } ? P : never
+}[keyof paths]
+
+export type OperationOf<M extends Method, P extends PathOf<M>> = paths[P] extends { [N in Lowercase<M>]: infer O }
+  ? O
+  : never
+
+type JsonOf<Response> = Response extends { content: { 'application/json': { data: infer Data } } } ? Data : never
+
+/** `data` of the successful response of an operation. */
+export type DataOf<Operation> = Operation extends { responses: infer Responses }
+  ? { [S in keyof Responses]: S extends 200 | 201 | 202 ? JsonOf<Responses[S]> : never }[keyof Responses]
+  : never
+
+type Parameters<Operation, Place extends string> = Operation extends { parameters: { [N in Place]?: infer Given } }
+  ? Exclude<Given, undefined>
+  : never
+
+type BodyOf<Operation> = Operation extends { requestBody?: infer Body }
+  ? [NonNullable<Body>] extends [never]
+    ? never
+    : NonNullable<Body> extends { content: { 'application/json': infer Json } }
+      ? Json
+      : never
+  : never
+
+type Part<Name extends string, Value> = [Value] extends [never] ? unknown : { readonly [N in Name]: Value }
+type OptionalPart<Name extends string, Value> = [Value] extends [never] ? unknown : { readonly [N in Name]?: Value }
+
+/** What a call of an operation takes, beside what every call takes. */
+export type InputOf<Operation> = Part<'path', Parameters<Operation, 'path'>> &
+  OptionalPart<'query', Parameters<Operation, 'query'>> &
+  Part<'body', BodyOf<Operation>>
+
+export interface CallOptions {
+  /** Makes a POST repeatable. Default: a new one for each call. */
+  readonly idempotencyKey?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** `{ a: 1, b: ['x', 'y'] }` as `?a=1&b=x&b=y`; undefined values are left out. */
+export function queryString(query: object | undefined): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]): [string, string][] =>
+    (Array.isArray(value) ? value : [value]).filter((each) => each !== undefined).map((each) => [name, String(each)]),
+  )
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
+}
+
+/** Fills `{name}` in a path. */
+export function fillPath(path: string, values: Readonly<Record<string, unknown>> | undefined): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values?.[name])))
+}

@@ -1,0 +1,206 @@
+import { uuidv7 } from './ids.ts'
+import { describeError, type JsonObject, objectText } from './json.ts'
+import type { Reporter } from './reporter.ts'
+
+export type Level = 'debug' | 'info' | 'warn' | 'error'
+
+/** How a run starts; see docs/client.md#reporting. */
+export interface RunOptions {
+  /** The agent of the run. Default: `agentId` of the client. */
+  readonly agentId?: string | undefined
+  readonly input?: unknown
+  readonly tags?: readonly string[] | undefined
+  readonly metadata?: JsonObject | undefined
+  /** Your own name for the run. */
+  readonly externalRunId?: string | undefined
+  /** The run that started this one. */
+  readonly parentRunId?: string | undefined
+  readonly triggerType?: 'manual' | 'scheduled' | 'webhook' | 'sdk' | undefined
+  /** Chosen by you; default: a new UUID. */
+  readonly runId?: string | undefined
+}
+
+export interface EventOptions {
+  /** Default: `info`. */
+  readonly level?: Level | undefined
+  /** Default: now. */
+  readonly occurredAt?: Date | undefined
+  /** A second event of the run with the same id is not stored. Default: a new one. */
+  readonly id?: string | undefined
+}
+
+export interface TaskOptions {
+  readonly input?: unknown
+}
+
+/** What runs and tasks need of their client. */
+export interface Reporting {
+  readonly reporter: Reporter
+  readonly newEventId: () => string
+  /** The time, as the service wants it. */
+  readonly now: () => string
+}
+
+/** Starts a run. @throws Error without an agent */
+export function startRun(reporting: Reporting, options: RunOptions): Run {
+  const { agentId, tags, externalRunId, parentRunId, triggerType, runId = uuidv7() } = options
+  if (agentId === undefined)
+    throw new Error('no agent: pass agentId to the client or to the run, or set AGENT_RUN_AGENT_ID')
+  const known = { run_id: runId, agent_id: agentId, trigger_type: triggerType, tags }
+  const fields = JSON.stringify({ ...known, external_run_id: externalRunId, parent_run_id: parentRunId })
+  const run = new Run(reporting, runId)
+  report(reporting, runId, 's', () => {
+    const input = `,"input":${objectText(options.input)}`
+    const metadata = options.metadata === undefined ? '' : `,"metadata":${objectText(options.metadata)}`
+    return [`${fields.slice(0, -1)}${input}${metadata}}`, parentRunId]
+  })
+  return run
+}
+
+/** Reports that JSON cannot express are counted and reported to `onError`: they must not make the agent fail. */
+function report(
+  { reporter }: Reporting,
+  runId: string,
+  kind: Parameters<Reporter['add']>[0],
+  make: () => [text: string, parentRunId?: string],
+): Promise<void> {
+  try {
+    const [text, parentRunId] = make()
+    return reporter.add(kind, runId, text, parentRunId)
+  } catch (error) {
+    return reporter.reject(error, runId)
+  }
+}
+
+/** A run that this process reports. Its methods return at once; the promise of `event` says when there is room for more. */
+export class Run {
+  private hasEnded = false
+
+  constructor(
+    private readonly reporting: Reporting,
+    readonly runId: string,
+  ) {}
+
+  /** Reports an event. */
+  event(type: string, payload?: unknown, options: EventOptions = {}): Promise<void> {
+    const { newEventId, now, reporter } = this.reporting
+    try {
+      const { level = 'info', id = newEventId(), occurredAt } = options
+      const at = occurredAt === undefined ? now() : occurredAt.toISOString()
+      const head = `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"level":"${level}","occurred_at":"${at}"`
+      return reporter.add('e', this.runId, `${head},"payload":${objectText(payload)}}`)
+    } catch (error) {
+      return reporter.reject(error, this.runId)
+    }
+  }
+
+  /** Reports a task around `work`: it completes with what `work` returns, or fails with what it throws. */
+  task<T>(name: string, work: (task: Task) => T | Promise<T>): Promise<T>
+  task<T>(name: string, options: TaskOptions, work: (task: Task) => T | Promise<T>): Promise<T>
+  task<T>(name: string, ...rest: TaskArguments<T>): Promise<T> {
+    return performTask(this.startTask(name, rest.length === 2 ? rest[0] : {}), rest.at(-1) as Work<T>)
+  }
+
+  /** Reports that a task has begun. End it with `complete`, `fail` or `skip`. */
+  startTask(name: string, options: TaskOptions = {}): Task {
+    return new Task(this.reporting, this, name, options, undefined)
+  }
+
+  /** Reports that the run is complete. Anything but an object becomes `{ value }`. */
+  complete(output?: unknown): void {
+    this.end('c', () => [`{"run_id":"${this.runId}","output":${objectText(output)}}`])
+  }
+
+  /** Reports that the run has failed. */
+  fail(error: unknown): void {
+    this.end('f', () => {
+      const { message, detail } = describeError(error)
+      return [`{"run_id":"${this.runId}","error_message":${JSON.stringify(message)},"error_detail":${detail}}`]
+    })
+  }
+
+  /** The first end counts. */
+  private end(kind: 'c' | 'f', make: () => [text: string]): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    void report(this.reporting, this.runId, kind, make)
+  }
+}
+
+type Work<T> = (task: Task) => T | Promise<T>
+type TaskArguments<T> = [Work<T>] | [TaskOptions, Work<T>]
+
+async function performTask<T>(task: Task, work: Work<T>): Promise<T> {
+  try {
+    const output = await work(task)
+    task.complete(output)
+    return output
+  } catch (error) {
+    task.fail(error)
+    throw error
+  }
+}
+
+/** A task of a run: a step with a beginning and an end. Tasks can contain tasks. */
+export class Task {
+  readonly taskId = uuidv7()
+  private hasEnded = false
+
+  constructor(
+    private readonly reporting: Reporting,
+    readonly run: Run,
+    readonly name: string,
+    { input }: TaskOptions,
+    parentTaskId: string | undefined,
+  ) {
+    const parent = parentTaskId === undefined ? '' : `,"parent_task_id":"${parentTaskId}"`
+    const times = `,"started_at":"${reporting.now()}"`
+    this.report('running', () => `${input === undefined ? '' : `,"input":${objectText(input)}`}${parent}${times}`)
+  }
+
+  /** Reports an event of the run. */
+  event(type: string, payload?: unknown, options?: EventOptions): Promise<void> {
+    return this.run.event(type, payload, options)
+  }
+
+  /** Reports a task that is part of this one. */
+  task<T>(name: string, work: (task: Task) => T | Promise<T>): Promise<T>
+  task<T>(name: string, options: TaskOptions, work: (task: Task) => T | Promise<T>): Promise<T>
+  task<T>(name: string, ...rest: TaskArguments<T>): Promise<T> {
+    return performTask(this.startTask(name, rest.length === 2 ? rest[0] : {}), rest.at(-1) as Work<T>)
+  }
+
+  startTask(name: string, options: TaskOptions = {}): Task {
+    return new Task(this.reporting, this.run, name, options, this.taskId)
+  }
+
+  /** Reports that the task is complete. */
+  complete(output?: unknown): void {
+    this.end('completed', () => (output === undefined ? '' : `,"output":${objectText(output)}`))
+  }
+
+  /** Reports that the task has failed. */
+  fail(error: unknown): void {
+    this.end('failed', () => `,"error_message":${JSON.stringify(describeError(error).message)}`)
+  }
+
+  /** Reports that the task was not carried out. */
+  skip(): void {
+    this.end('skipped', () => '')
+  }
+
+  private end(status: string, more: () => string): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    const at = this.reporting.now()
+    this.report(status, () => `${more()},"completed_at":"${at}"`)
+  }
+
+  /** The id comes first: reports of the same task are sent as one. */
+  private report(status: string, more: () => string): void {
+    const name = JSON.stringify(this.name)
+    void report(this.reporting, this.run.runId, 't', () => [
+      `{"id":"${this.taskId}","name":${name},"status":"${status}"${more()}}`,
+    ])
+  }
+}

@@ -1,0 +1,26 @@
+/** What a report is: the start of a run, an event, the state of a task, the completion or the failure of a run. */
+export type ReportKind = 's' | 'e' | 't' | 'c' | 'f'
+
+/** A report as text: the body of the call, or the part of it that is the event or the task. */
+export interface Report {
+  readonly kind: ReportKind
+  readonly runId: string
+  readonly text: string
+}
+
+/** A file that holds reports until they are acknowledged. */
+export interface Spool {
+  /** Bytes of reports that are not acknowledged yet. */
+  readonly bytes: number
+  /** Reports in the file that {@link read} has not returned yet. */
+  readonly unread: number
+  /** Stores a report. When it returns, the report survives a crash of this process. */
+  append(report: Report): void
+  /** Marks the newest report as read, because its writer has it in memory. Only while there is no other unread one. */
+  skip(): void
+  /** The next unread reports, about `bytes` of them. */
+  read(bytes: number): Report[]
+  /** The first `reports` reports, in the order in which they were appended, are no longer needed. */
+  acknowledge(reports: number): void
+  close(): void
+}

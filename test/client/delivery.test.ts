@@ -1,0 +1,234 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { gunzipSync } from 'node:zlib'
+import { Client, type ReportError } from '../../src/client/node.ts'
+import { eventually } from '../support/eventually.ts'
+
+/** How the client library delivers reports to a service that fails, is slow or does not respond. */
+
+interface Received {
+  readonly path: string
+  readonly atMs: number
+  readonly encoding: string | null
+  readonly text: string
+}
+
+const servers: Bun.Server<undefined>[] = []
+afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))))
+
+const accept = (): Response => Response.json({ data: { last_seq: 1 }, error: null })
+const refuse = (status: number, code: string, headers?: Record<string, string>) => () =>
+  Response.json({ data: null, error: { code, message: 'why' } }, { status, headers })
+
+/** A service that gives these responses, one after the other, and repeats the last one. */
+function serve(...responses: readonly (() => Response | Promise<Response>)[]) {
+  const received: Received[] = []
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const nth = received.length
+      const encoding = request.headers.get('content-encoding')
+      const bytes = new Uint8Array(await request.arrayBuffer())
+      const text = (encoding === null ? Buffer.from(bytes) : gunzipSync(bytes)).toString()
+      received.push({ path: new URL(request.url).pathname, atMs: performance.now(), encoding, text })
+      return responses[Math.min(nth, responses.length - 1)]!()
+    },
+  })
+  servers.push(server)
+  return { url: `http://127.0.0.1:${server.port}`, received }
+}
+
+function newClient(url: string, options: object = {}) {
+  const errors: ReportError[] = []
+  const agentId = crypto.randomUUID()
+  const onError = (error: ReportError) => errors.push(error)
+  const client = new Client({ url, key: 'svc_agent_x', agentId, flushAtExit: false, onError, ...options })
+  return { client, errors }
+}
+
+const pathsOf = (received: readonly Received[]) => received.map(({ path }) => path.split('/').at(-1))
+
+describe('delivery', () => {
+  test('sends the same bytes again after failures, in order', async () => {
+    const { url, received } = serve(
+      refuse(500, 'INTERNAL'),
+      refuse(503, 'UNAVAILABLE', { 'retry-after': '0' }),
+      () => new Response('<p>', { status: 502 }),
+      accept,
+      () => new Response('cut'),
+      accept,
+    )
+    const { client } = newClient(url)
+    const run = client.start({ input: { a: 1 } })
+    run.event('step', { b: 2 })
+    run.complete({ c: 3 })
+    expect(await client.close()).toBe(true)
+    expect(pathsOf(received)).toEqual(['start', 'start', 'start', 'start', 'events', 'events', 'complete'])
+    expect(new Set(received.slice(0, 4).map(({ text }) => text)).size).toBe(1)
+    expect(received[4]?.text).toBe(received[5]!.text)
+    expect(client.stats).toMatchObject({ acknowledged: 3, retries: 4, queued: 0 })
+  })
+
+  test('waits for as long as Retry-After says', async () => {
+    const { url, received } = serve(refuse(429, 'RATE_LIMITED', { 'retry-after': '1' }), accept)
+    const { client } = newClient(url)
+    client.start()
+    client.start()
+    expect(await client.close()).toBe(true)
+    // The second start may have been sent before the answer to the first one.
+    expect(received.at(-1)!.atMs - received[0]!.atMs).toBeGreaterThanOrEqual(990)
+  })
+
+  test('sends events together after a short time, and at once when there are many', async () => {
+    const { url, received } = serve(accept)
+    const { client } = newClient(url, { flushIntervalMs: 60_000 })
+    const run = client.start()
+    for (let i = 0; i < 10; i++) run.event('step', { i })
+    await Bun.sleep(1)
+    expect(received).toEqual([])
+    for (let i = 0; i < 5_000; i++) run.event('step', { i })
+    await eventually(() => received.length >= 2)
+    expect(pathsOf(received).slice(0, 2)).toEqual(['start', 'events'])
+    expect(JSON.parse(received[1]!.text).events.length).toBeGreaterThan(100)
+    await client.close()
+    expect(client.stats.acknowledged).toBe(5_011)
+  })
+
+  test('reports of a task are sent as one while the first has not been sent', async () => {
+    const { url, received } = serve(accept)
+    const { client } = newClient(url)
+    const task = client.start().startTask('search', { input: { q: 'x' } })
+    task.complete({ hits: 1 })
+    await client.close()
+    expect(pathsOf(received)).toEqual(['start', 'tasks'])
+    expect(JSON.parse(received[1]!.text).task).toMatchObject({
+      ...{ id: task.taskId, name: 'search', status: 'completed', input: { q: 'x' }, output: { hits: 1 } },
+      ...{ started_at: expect.any(String), completed_at: expect.any(String) },
+    })
+  })
+
+  test('compresses large bodies on request, not by default to this machine', async () => {
+    const { url, received } = serve(accept)
+    for (const compress of [undefined, true]) {
+      const { client } = newClient(url, { compress })
+      client.start({ input: { text: 'x'.repeat(5_000) } }).complete()
+      await client.close()
+    }
+    expect(received.map(({ encoding }) => encoding)).toEqual([null, null, 'gzip', null])
+    expect(JSON.parse(received[2]!.text).input.text).toHaveLength(5_000)
+  })
+
+  test('reports an outage once, and loses nothing when it is over', async () => {
+    let isDown = true
+    const { url } = serve(() => (isDown ? new Response('', { status: 503 }) : accept()))
+    const { client } = newClient(url)
+    client.start().complete()
+    expect(await client.flush(200)).toBe(false)
+    expect(client.stats).toMatchObject({ queued: 2, acknowledged: 0 })
+    isDown = false
+    expect(await client.flush()).toBe(true)
+    expect(client.stats).toMatchObject({ queued: 0, acknowledged: 2, dropped: 0 })
+  })
+
+  test('an onError that throws does not stop the reports, and what it was told becomes a warning', async () => {
+    const { url } = serve(refuse(403, 'FORBIDDEN'), accept)
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
+    const { client } = newClient(url, {
+      onError() {
+        throw new Error('handler')
+      },
+    })
+    client.start()
+    await client.flush()
+    client.start()
+    await client.close()
+    expect(client.stats).toMatchObject({ rejected: 1, acknowledged: 1 })
+    expect((await warned).message).toBe('1 report rejected: FORBIDDEN: why')
+  })
+})
+
+describe('at the bound of the buffer', () => {
+  const stalled = () => {
+    const gate = Promise.withResolvers<void>()
+    const served = serve(accept, async () => {
+      await gate.promise
+      return accept()
+    })
+    return { ...served, open: gate.resolve }
+  }
+  const payload = { text: 'x'.repeat(1_000) }
+
+  test('"drop" drops events and new runs, and counts and reports them', async () => {
+    const { url, open } = stalled()
+    const { client, errors } = newClient(url, { whenFull: 'drop', bufferBytes: 50_000, flushIntervalMs: 5 })
+    const run = client.start()
+    for (let i = 0; i < 200; i++) await run.event('step', payload)
+    const late = client.start()
+    late.event('step')
+    late.complete()
+    run.complete()
+    const { dropped, queuedBytes } = client.stats
+    expect(dropped).toBeGreaterThan(140)
+    expect(queuedBytes).toBeLessThan(60_000)
+    open()
+    await client.close()
+    expect(client.stats).toMatchObject({ dropped, acknowledged: 200 + 5 - dropped, queued: 0, queuedBytes: 0 })
+    expect(errors.every(({ reason }) => reason === 'dropped')).toBe(true)
+    expect(errors.reduce((sum, { reports }) => sum + reports, 0)).toBe(dropped)
+  })
+
+  test('"wait" makes the caller wait until there is room, and loses nothing', async () => {
+    const { url, open } = stalled()
+    const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
+    const run = client.start()
+    let reported = 0
+    const reporting = (async () => {
+      for (; reported < 500; reported++) await run.event('step', payload)
+    })()
+    await eventually(() => client.stats.queuedBytes >= 50_000)
+    await Bun.sleep(20)
+    expect(reported).toBeLessThan(60)
+    open()
+    await reporting
+    run.complete()
+    await client.close()
+    expect(errors).toEqual([])
+    expect(client.stats).toMatchObject({ dropped: 0, acknowledged: 502 })
+  })
+
+  test('"wait" keeps twice the bound of a caller that does not wait, then drops and reports', async () => {
+    const { url, open } = stalled()
+    const { client, errors } = newClient(url, { bufferBytes: 50_000, flushIntervalMs: 5 })
+    const run = client.start()
+    for (let i = 0; i < 200; i++) void run.event('step', payload)
+    const { dropped, queuedBytes } = client.stats
+    expect(queuedBytes).toBeLessThan(105_000)
+    expect(dropped).toBeGreaterThan(90)
+    open()
+    await client.close()
+    expect(client.stats).toMatchObject({ dropped, acknowledged: 201 - dropped })
+    expect(errors.reduce((sum, { reports }) => sum + reports, 0)).toBe(dropped)
+  })
+
+  test('close waits for as long as it is told, and reports what is left', async () => {
+    const { url } = stalled()
+    const { client, errors } = newClient(url)
+    const run = client.start()
+    run.event('step')
+    expect(await client.close(300)).toBe(false)
+    run.event('late')
+    expect(errors.map(({ reason, reports }) => [reason, reports])).toEqual([
+      ['dropped', 1],
+      ['dropped', 1],
+    ])
+    expect(client.stats.dropped).toBe(2)
+  })
+})
+
+test.each([
+  [{ url: 'localhost:3000' }, 'url must begin with http:// or https://'],
+  [{ key: '' }, 'no key: pass key to the client, or set AGENT_RUN_KEY'],
+  [{ bufferBytes: 0 }, 'bufferBytes must be greater than 0; got 0'],
+])('rejects the options %j', (options, message) => {
+  expect(() => newClient('http://127.0.0.1:1', options)).toThrow(message)
+})

@@ -1,0 +1,57 @@
+import { expect, test } from 'bun:test'
+import { cp, readdir, readFile, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { newAgent } from '../support/api.ts'
+import { compile } from '../support/client-build.ts'
+import { startTestService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** What `npm pack` makes of this repository works in a plain Node project. */
+
+const ROOT = join(import.meta.dir, '..', '..')
+
+const STRICT = {
+  compilerOptions: {
+    ...{ target: 'ES2022', module: 'NodeNext', lib: ['ES2022', 'DOM'], types: ['node'] },
+    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false },
+  },
+  include: ['*.ts'],
+}
+
+async function run(command: readonly string[], cwd: string, env: Record<string, string> = {}): Promise<string> {
+  const child = Bun.spawn([...command], { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const [output, problems, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}:\n${output}\n${problems}`)
+  return output
+}
+
+test('the packed package installs offline without dependencies, compiles under strict and works in Node', async () => {
+  const [service, project, packed] = await Promise.all([startTestService(), temporaryDirectory(), temporaryDirectory()])
+  const { agentId, agentKey } = await newAgent(service.api)
+  await run(['npm', 'pack', '--pack-destination', packed], ROOT)
+  const [tarball] = await readdir(packed)
+  await Bun.write(join(project, 'package.json'), JSON.stringify({ name: 'project', private: true, type: 'module' }))
+  await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', join(packed, tarball!)], project)
+  const installed = (await readdir(join(project, 'node_modules'))).filter((name) => !name.startsWith('.'))
+  expect(installed).toEqual(['agent-run-service'])
+
+  await cp(join(import.meta.dir, 'project', 'use.ts'), join(project, 'use.ts'))
+  const [, snippet = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(await readFile(join(ROOT, 'README.md'), 'utf8')) ?? []
+  await Bun.write(join(project, 'readme.ts'), `${snippet}console.log(result)\n`)
+  await Bun.write(join(project, 'tsconfig.json'), JSON.stringify(STRICT))
+  await symlink(join(ROOT, 'node_modules', '@types'), join(project, 'node_modules', '@types'))
+  await compile(['-p', '.'], project)
+  const env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agentKey, AGENT_RUN_AGENT_ID: agentId }
+  expect(JSON.parse(await run(['node', 'use.js'], project, env))).toEqual({
+    ...{ result: { answer: 42 }, status: 'completed', acknowledged: 6, dropped: 0, errors: 0 },
+  })
+  expect(await run(['node', 'readme.js'], project, env)).toBe("{ answer: 'It is in Leipzig.' }\n")
+  const { items } = (await service.api('GET', '/api/v1/runs?tag=package')).data
+  expect(items).toMatchObject([{ status: 'completed', agent_id: agentId, event_count: expect.any(Number) }])
+  const events = await service.api('GET', `/api/v1/runs/${items[0].run_id}/events`)
+  expect(events.data.items.map(({ type }: { type: string }) => type)).toEqual(['tool.call', 'tool.result'])
+}, 120_000)

@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { Client, type ReportError } from '../../src/client/node.ts'
+import { newAgent } from '../support/api.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Reporting with the client library (docs/client.md#reporting), to the running service. */
+
+let service: TestService
+let agent: { agentId: string; agentKey: string }
+beforeAll(async () => {
+  service = await startTestService()
+  agent = await newAgent(service.api)
+})
+
+function newClient(options: object = {}) {
+  const errors: ReportError[] = []
+  const client = new Client({
+    url: service.url,
+    key: agent.agentKey,
+    agentId: agent.agentId,
+    flushAtExit: false,
+    onError: (error) => errors.push(error),
+    ...options,
+  })
+  return { client, errors }
+}
+
+const read = async (path: string) => (await service.api('GET', `/api/v1/runs/${path}`)).data
+
+describe('a run around a function', () => {
+  test('starts, reports events and nested tasks with their times, and completes with the output', async () => {
+    const { client, errors } = newClient()
+    let runId = ''
+    const output = await client.run(
+      {
+        input: { question: 'Why?' },
+        tags: ['a', 'b'],
+        externalRunId: 'mine',
+        metadata: { n: 1 },
+        triggerType: 'webhook',
+      },
+      async (run) => {
+        runId = run.runId
+        run.event('llm.call', { model: 'm', text: 'ä€🎉' })
+        const found = await run.task('search', { input: { q: 'x' } }, async (task) => {
+          task.event('tool.call', { n: 2 }, { level: 'warn' })
+          await task.task('fetch', () => Bun.sleep(3))
+          return { hits: 3 }
+        })
+        return { found }
+      },
+    )
+    expect(output).toEqual({ found: { hits: 3 } })
+    expect(await client.flush()).toBe(true)
+    expect(errors).toEqual([])
+    expect(await read(runId)).toMatchObject({
+      status: 'completed',
+      input: { question: 'Why?' },
+      output: { found: { hits: 3 } },
+      tags: ['a', 'b'],
+      external_run_id: 'mine',
+      metadata: { n: 1 },
+      trigger_type: 'webhook',
+    })
+    const { items: events } = await read(`${runId}/events`)
+    expect(events).toMatchObject([
+      { type: 'llm.call', level: 'info', payload: { model: 'm', text: 'ä€🎉' } },
+      { type: 'tool.call', level: 'warn', payload: { n: 2 } },
+    ])
+    const { items: tasks } = await read(`${runId}/tasks`)
+    const byName = Object.fromEntries(tasks.map((task: { name: string }) => [task.name, task]))
+    expect(byName.search).toMatchObject({ status: 'completed', input: { q: 'x' }, output: { hits: 3 } })
+    expect(byName.fetch).toMatchObject({ status: 'completed', parent_task_id: byName.search.id })
+    expect(Date.parse(byName.fetch.completed_at) - Date.parse(byName.fetch.started_at)).toBeGreaterThanOrEqual(2)
+    expect(client.stats).toMatchObject({ queued: 0, queuedBytes: 0, acknowledged: 8, rejected: 0, dropped: 0 })
+    expect(await client.close()).toBe(true)
+  })
+})
+
+describe('a run', () => {
+  test('fails with the message and the details of the error, which is thrown again', async () => {
+    const { client } = newClient()
+    let runId = ''
+    const error = Object.assign(new TypeError('no \0 answer'), { code: 'E_NONE' })
+    const thrown = await client
+      .run({}, (run) => {
+        runId = run.runId
+        return run.task('ask', () => {
+          throw error
+        })
+      })
+      .catch((caught: unknown) => caught)
+    expect(thrown).toBe(error)
+    await client.close()
+    expect(await read(runId)).toMatchObject({
+      status: 'failed',
+      error_message: 'no \ufffd answer',
+      error_detail: { name: 'TypeError', code: 'E_NONE', stack: expect.stringContaining('reporting.test') },
+    })
+    expect((await read(`${runId}/tasks`)).items).toMatchObject([
+      { name: 'ask', status: 'failed', error_message: 'no \ufffd answer' },
+    ])
+  })
+
+  test('can be started and ended without a function; the first end counts', async () => {
+    const { client } = newClient()
+    const run = client.start({ runId: crypto.randomUUID() })
+    const [done, skipped] = [run.startTask('one'), run.startTask('two')]
+    done.complete('a text')
+    skipped.skip()
+    run.complete([1, 2])
+    run.fail(new Error('too late'))
+    await client.close()
+    expect(await read(run.runId)).toMatchObject({ status: 'completed', output: { value: [1, 2] } })
+    const { items } = await read(`${run.runId}/tasks`)
+    expect(items.map(({ name, status, output }: Record<string, unknown>) => [name, status, output]).sort()).toEqual([
+      ['one', 'completed', { value: 'a text' }],
+      ['two', 'skipped', null],
+    ])
+  })
+
+  test('can be the child of another run that starts in the same moment', async () => {
+    const { client, errors } = newClient({ bufferBytes: 2 ** 26 })
+    const parent = client.start()
+    const children = Array.from({ length: 40 }, () => client.start({ parentRunId: parent.runId }))
+    for (const child of children) {
+      for (let i = 0; i < 500; i++) child.event('step', { text: 'x'.repeat(600) })
+      child.complete()
+    }
+    parent.complete()
+    await client.close(60_000)
+    expect(errors).toEqual([])
+    const { items } = await read(`${parent.runId}/children?limit=200`)
+    expect(items.length).toBe(children.length)
+  })
+
+  test('keeps the order of its events across batches', async () => {
+    const { client } = newClient({ flushIntervalMs: 1 })
+    const run = client.start()
+    const count = 30_000
+    for (let i = 0; i < count; i++) await run.event('step', { i })
+    expect(await client.flush()).toBe(true)
+    const { data } = await service.api('POST', '/api/v1/query', {
+      query: `select count() as n, countIf(i != row) as misplaced from (
+        select payload.i::UInt32 as i, row_number() over (order by seq) - 1 as row from events where run_id = {run:UUID})`,
+      params: { run: run.runId },
+      wait_for: client.stats.lastSeq,
+    })
+    expect(data.rows).toEqual([{ n: count, misplaced: 0 }])
+    await client.close()
+  })
+
+  test('needs an agent', () => {
+    const { client } = newClient({ agentId: undefined })
+    expect(() => client.start()).toThrow('AGENT_RUN_AGENT_ID')
+  })
+})
+
+describe('what the service refuses', () => {
+  test('is reported and counted, and takes nothing else with it', async () => {
+    const { client, errors } = newClient()
+    const run = client.start()
+    run.event('good', { n: 1 })
+    run.event('run.started')
+    run.event('', {})
+    run.event('good', { n: 2 })
+    const cycle: Record<string, unknown> = {}
+    cycle.self = cycle
+    run.event('cycle', cycle)
+    run.event('good', { n: 3 })
+    await client.close()
+    const { items } = await read(`${run.runId}/events`)
+    expect(items.map(({ payload }: { payload: { n: number } }) => payload.n)).toEqual([1, 2, 3])
+    expect(client.stats).toMatchObject({ acknowledged: 4, rejected: 3, dropped: 0, queued: 0 })
+    expect(errors.map(({ reason, reports, runId }) => [reason, reports, runId])).toEqual([
+      ['invalid', 1, run.runId],
+      ['rejected', 2, run.runId],
+    ])
+    expect(errors[1]?.message).toContain('events[1].type')
+  })
+
+  test('a run whose start is refused is reported with everything that belongs to it', async () => {
+    const { client, errors } = newClient({ agentId: crypto.randomUUID() })
+    const run = client.start()
+    run.event('step')
+    run.startTask('task')
+    run.complete()
+    await client.close()
+    expect(client.stats).toMatchObject({ acknowledged: 0, rejected: 4, queued: 0, queuedBytes: 0 })
+    expect(errors.map(({ reason, reports }) => [reason, reports])).toEqual([
+      ['rejected', 1],
+      ['rejected', 3],
+    ])
+    expect(errors[0]?.cause).toMatchObject({ status: 404, code: 'NOT_FOUND' })
+  })
+
+  test('batches that are too large for this service are sent in parts', async () => {
+    const strict = await startTestService({ LIMIT_EVENTS_PER_CALL: '10', LIMIT_BODY_BYTES: '20000' })
+    const { agentId, agentKey } = await newAgent(strict.api)
+    const { client, errors } = newClient({ url: strict.url, key: agentKey, agentId })
+    const run = client.start()
+    for (let i = 0; i < 100; i++) run.event('step', { i, text: 'x'.repeat(i === 50 ? 30_000 : i * 30) })
+    run.complete()
+    await client.close(60_000)
+    expect(errors.map(({ reports, cause }) => [reports, (cause as { status: number }).status])).toEqual([[1, 413]])
+    expect(client.stats).toMatchObject({ acknowledged: 101, rejected: 1, queued: 0, queuedBytes: 0 })
+    const { items } = (await strict.api('GET', `/api/v1/runs/${run.runId}/events?limit=200`)).data
+    const order = items.map(({ payload }: { payload: { i: number } }) => payload.i)
+    expect(order).toEqual(Array.from({ length: 100 }, (_, i) => i).filter((i) => i !== 50))
+  })
+})

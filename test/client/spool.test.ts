@@ -1,0 +1,214 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, type ReportError } from '../../src/client/node.ts'
+import { openSpool } from '../../src/client/node-spool.ts'
+import type { Report } from '../../src/client/spool.ts'
+import { newAgent } from '../support/api.ts'
+import { builtClient, runNode } from '../support/client-build.ts'
+import { eventually } from '../support/eventually.ts'
+import { seededRandom } from '../support/random.ts'
+import { freePort, startTestService, type TestService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** The file in which the client library keeps reports until they are acknowledged (docs/client.md#spool). */
+
+let service: TestService
+let agent: { agentId: string; agentKey: string }
+beforeAll(async () => {
+  service = await startTestService()
+  agent = await newAgent(service.api)
+})
+
+const newPath = async () => join(await temporaryDirectory(), 'spool')
+
+function newClient(spool: string, options: object = {}) {
+  const errors: ReportError[] = []
+  const client = new Client({
+    ...{ url: service.url, key: agent.agentKey, agentId: agent.agentId, flushAtExit: false, spool },
+    onError: (error) => errors.push(error),
+    ...options,
+  })
+  return { client, errors }
+}
+
+async function payloadsOf(runId: string): Promise<number[]> {
+  const numbers: number[] = []
+  for (let after = '0'; after !== ''; ) {
+    const { data } = await service.api('GET', `/api/v1/runs/${runId}/events?limit=200&after_seq=${after}`)
+    numbers.push(...data.items.map(({ payload }: { payload: { i: number } }) => payload.i))
+    after = data.next_cursor === null ? '' : String(data.next_cursor)
+  }
+  return numbers
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i)
+const nowhere = () => ({ url: `http://127.0.0.1:${freePort()}` })
+
+describe('the spool of a client', () => {
+  test('keeps the reports of a killed program; the next client sends them, each once', async () => {
+    const path = await newPath()
+    const program = runNode(
+      `import { Client } from ${JSON.stringify(await builtClient())}
+const client = new Client({ spool: ${JSON.stringify(path)}, flushIntervalMs: 20 })
+const run = client.start()
+console.log(run.runId)
+for (let i = 0; ; i++) {
+  await run.event('step', { i })
+  if (i % 500 === 0) { console.log('at ' + i); await new Promise((resolve) => setTimeout(resolve, 1)) }
+}`,
+      { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agent.agentKey, AGENT_RUN_AGENT_ID: agent.agentId },
+    )
+    await program.printed('at 5000')
+    program.kill('SIGKILL')
+    expect(await program.ended).toBe('SIGKILL')
+    const runId = program.output().split('\n')[0]!
+    const { client, errors } = newClient(path)
+    expect(await client.close(60_000)).toBe(true)
+    expect(errors).toEqual([])
+    const numbers = await payloadsOf(runId)
+    expect(numbers.length).toBeGreaterThan(5_000)
+    expect(numbers).toEqual(upTo(numbers.length))
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test('holds what memory does not during an outage, and sends it in order afterwards', async () => {
+    const path = await newPath()
+    const { client, errors } = newClient(path, { ...nowhere(), bufferBytes: 20_000 })
+    const run = client.start()
+    for (let i = 0; i < 3_000; i++) await run.event('step', { i, text: 'x'.repeat(100) })
+    run.complete()
+    expect(client.stats.queuedBytes).toBeLessThanOrEqual(20_000)
+    expect(client.stats.queued).toBe(3_002)
+    expect(await client.close(50)).toBe(false)
+    expect(errors).toEqual([])
+    expect(client.stats).toMatchObject({ dropped: 0 })
+
+    const next = newClient(path, { bufferBytes: 20_000 })
+    expect(next.client.stats.queued).toBe(3_002)
+    const other = next.client.start()
+    other.event('step', { i: 0 })
+    expect(await next.client.close(60_000)).toBe(true)
+    expect(await payloadsOf(run.runId)).toEqual(upTo(3_000))
+    expect(await payloadsOf(other.runId)).toEqual([0])
+    expect((await service.api('GET', `/api/v1/runs/${run.runId}`)).data.status).toBe('completed')
+  })
+
+  test('keeps reports while the key is refused; a client with the right key sends them', async () => {
+    const path = await newPath()
+    const { client, errors } = newClient(path, { key: 'svc_agent_wrong' })
+    const run = client.start()
+    run.event('step', { i: 0 })
+    await eventually(() => client.stats.retries > 0)
+    expect(await client.close(10)).toBe(false)
+    expect(errors).toEqual([])
+    expect(await newClient(path).client.close(60_000)).toBe(true)
+    expect(await payloadsOf(run.runId)).toEqual([0])
+  })
+
+  test('is bounded: "drop" drops and counts, "wait" waits', async () => {
+    const dropping = newClient(await newPath(), { ...nowhere(), spoolBytes: 5_000, whenFull: 'drop' })
+    const run = dropping.client.start()
+    for (let i = 0; i < 100; i++) await run.event('step', { text: 'x'.repeat(100) })
+    const { dropped, queued } = dropping.client.stats
+    expect(dropped).toBeGreaterThan(50)
+    expect(dropped + queued).toBe(101)
+    await dropping.client.close(1)
+    const waiting = newClient(await newPath(), { spoolBytes: 5_000 })
+    const other = waiting.client.start()
+    for (let i = 0; i < 300; i++) await other.event('step', { i, text: 'x'.repeat(100) })
+    await waiting.client.close(60_000)
+    expect(waiting.client.stats).toMatchObject({ dropped: 0, acknowledged: 301 })
+  })
+
+  test('is used by one client at a time, and a dead process does not lock it', async () => {
+    const path = await newPath()
+    const { client } = newClient(path, nowhere())
+    expect(() => newClient(path)).toThrow(`the spool ${path} is in use by process ${process.pid}`)
+    const other = `import { Client } from ${JSON.stringify(await builtClient())}
+try { new Client({ key: 'k', spool: ${JSON.stringify(path)} }); console.log('opened'); process.kill(process.pid, 'SIGKILL') }
+catch (error) { console.log(error.message) }`
+    const refused = runNode(other, {})
+    await refused.ended
+    expect(refused.output().trim()).toBe(`the spool ${path} is in use by process ${process.pid}`)
+    await client.close(1)
+    const dies = runNode(other, {})
+    expect(await dies.ended).toBe('SIGKILL')
+    expect(dies.output().trim()).toBe('opened')
+    await newClient(path, nowhere()).client.close(1)
+  })
+})
+
+describe('the file of a spool', () => {
+  const report = (i: number): Report => ({
+    ...{ kind: 'e', runId: '018f0000-0000-7000-8000-000000000000' },
+    text: `{"i":${i},"text":"${'ä'.repeat(i % 50)}"}`,
+  })
+
+  test('ends after its last complete line when the last write was cut', async () => {
+    const path = await newPath()
+    const spool = openSpool(path)
+    for (let i = 0; i < 3; i++) spool.append(report(i))
+    spool.close()
+    const whole = readFileSync(path)
+    for (let cut = 1; cut < 40; cut++) {
+      writeFileSync(path, whole.subarray(0, whole.length - cut))
+      const next = openSpool(path)
+      expect(next.unread).toBe(2)
+      next.append(report(2))
+      expect(next.read(1e6)).toEqual([report(0), report(1), report(2)])
+      next.close()
+    }
+  })
+
+  test('holds exactly the reports that are not acknowledged, whatever happens in which order', async () => {
+    const random = seededRandom('spool')
+    const path = await newPath()
+    let spool = openSpool(path)
+    let [appended, read, acknowledged] = [0, 0, 0]
+    for (let step = 0; step < 3_000; step++) {
+      const choice = random.int(0, 99)
+      if (choice < 50) {
+        spool.append(report(appended++))
+        if (read === appended - 1 && random.bool()) {
+          spool.skip()
+          read++
+        }
+      } else if (choice < 75) {
+        const reports = spool.read(random.int(1, 500))
+        expect(reports).toEqual(upTo(reports.length).map((i) => report(read + i)))
+        read += reports.length
+      } else if (choice < 98 && acknowledged < read) {
+        const count = random.int(1, read - acknowledged)
+        spool.acknowledge(count)
+        acknowledged += count
+      } else if (choice === 99) {
+        spool.close()
+        spool = openSpool(path)
+        read = acknowledged
+      }
+      expect(spool.unread).toBe(appended - read)
+    }
+    spool.close()
+  })
+
+  test('does not grow with what is acknowledged', async () => {
+    const path = await newPath()
+    const spool = openSpool(path)
+    const large = { ...report(0), text: `{"text":"${'x'.repeat(500_000)}"}` }
+    for (let i = 0; i < 200; i++) {
+      spool.append(large)
+      spool.skip()
+      if (i > 0) spool.acknowledge(1)
+    }
+    expect(statSync(path).size).toBeLessThan(40 * 2 ** 20)
+    spool.append(report(7))
+    spool.close()
+    const next = openSpool(path)
+    expect(next.read(1e9)).toEqual([large, report(7)])
+    next.acknowledge(2)
+    expect(statSync(path).size).toBe(0)
+    next.close()
+    expect(existsSync(path)).toBe(false)
+  })
+})
