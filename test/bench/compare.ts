@@ -14,20 +14,22 @@ export interface Comparison {
   readonly baseline: { readonly name: string; readonly load: Load }
   /** Events per call; the rate is printed beside calls per second when it is not 1. */
   readonly eventsPerCall: number
+  /** How a load is sent; by `load-generator.ts` unless given. */
+  readonly run?: (load: Load) => Promise<LoadResult>
 }
 
 /** Sends the load to the service and to its baseline alternately, and prints both and their ratio. */
 export async function compare(comparison: Comparison): Promise<void> {
-  const { service, report, rounds, target, name } = comparison
+  const { service, report, rounds, target, name, run = runLoad } = comparison
   const ours: LoadResult[] = []
   const theirs: LoadResult[] = []
   // A first round that does not count, until both are compiled.
-  for (const load of [comparison.baseline.load, comparison.ours]) await runLoad(load)
+  for (const load of [comparison.baseline.load, comparison.ours]) await run(load)
   for (let round = 0; round < rounds; round++) {
     await quiet(service)
-    theirs.push(await runLoad(comparison.baseline.load))
+    theirs.push(await run(comparison.baseline.load))
     await quiet(service)
-    ours.push(await runLoad(comparison.ours))
+    ours.push(await run(comparison.ours))
   }
   const ratios = ours.map(({ callsPerSecond }, round) => callsPerSecond / theirs[round]!.callsPerSecond)
   report.line(row(comparison.baseline.name, theirs, comparison.eventsPerCall))

@@ -3,6 +3,7 @@ import { measureFeeds } from './feeds.ts'
 import { measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
 import { memoryOf } from './memory.ts'
+import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
 import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
@@ -34,6 +35,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
     await events(bench, 'ingest', EVENTS_PER_CALL, 16, INGEST_TARGET)
   },
   single: (bench) => events(bench, 'single', 1, 64, SINGLE_TARGET),
+  otlp: measureOtlp,
   runs,
   delay: measureDelay,
   sustained: measureSustained,
