@@ -30,6 +30,7 @@ import { RunStore, type RunStoreDeps } from './runs/store.ts'
 import { createRunTransitions } from './runs/transitions.ts'
 import type { SecretStore } from './secrets/store.ts'
 import { TaskStore } from './tasks/store.ts'
+import { TelemetryTasks } from './tasks/telemetry-tasks.ts'
 import { WorkspaceStore } from './workspaces/store.ts'
 
 /** The started parts of the service. */
@@ -52,13 +53,14 @@ const OPERATOR_ADDRESSES = 10
 
 /** Creates the dependencies of the HTTP routes from the started parts. */
 export function appDeps(parts: AppParts): AppDeps {
-  const { context, ring, journal, sink, directory, ids, secrets, hosted, onChange, erasure } = parts
+  const { context, ring, journal, sink, relay, directory, ids, secrets, hosted, onChange, erasure } = parts
   const { config, sql, columnar, clock, metrics, penalties } = context
   const { limits } = config
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
-  const tasks = new TaskStore({ sql, clock, limits, directory, onChange })
+  const telemetry = new TelemetryTasks({ columnar, sink, journal, relay })
+  const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })
   const agents = new AgentStore({ sql, ring, clock })
   const guards = guardsDeps(parts, limiter)
   const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
@@ -88,14 +90,14 @@ export function appDeps(parts: AppParts): AppDeps {
     analytics,
     savedQueries: new SavedQueries({ sql, clock, analytics }),
     tasks,
-    otlp: otlpDeps(parts, { agents, tasks, takeBudget, reader: guards.reader }),
+    otlp: otlpDeps(parts, { agents, tasks: telemetry, takeBudget, reader: guards.reader }),
   }
 }
 
 /** What the routes of OpenTelemetry need that other modules have made. */
 interface OtlpParts extends Pick<OtlpIngestDeps, 'takeBudget'> {
   readonly agents: AgentStore
-  readonly tasks: TaskStore
+  readonly tasks: TelemetryTasks
   readonly reader: BodyReader
 }
 

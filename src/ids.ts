@@ -19,6 +19,14 @@ export function runKey(workspaceId: string, runId: string): string {
   return workspaceId + runId
 }
 
+/**
+ * Whether the id of a run derives from what OpenTelemetry reports (`otlp/ids.ts`), not from the clock or chance: such UUIDs
+ * have version 8.
+ */
+export function isDerivedId(uuid: string): boolean {
+  return uuid[14] === '8'
+}
+
 const nextUlid = monotonicFactory()
 
 export const mint: Mint = {

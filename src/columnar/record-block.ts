@@ -85,12 +85,13 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
   }
 
   get spans(): Span[] {
-    return this.records.map((record) => ({
-      workspaceId: record.workspace_id,
-      agentId: record.agent_id,
-      runId: record.run_id,
-      rows: 1,
-    }))
+    const spans: { workspaceId: string; agentId: string; runId: string; rows: number }[] = []
+    for (const { workspace_id: workspaceId, agent_id: agentId, run_id: runId } of this.records) {
+      const last = spans.at(-1)
+      if (last?.runId === runId && last.workspaceId === workspaceId) last.rows++
+      else spans.push({ workspaceId, agentId, runId, rows: 1 })
+    }
+    return spans
   }
 
   add(records: readonly Row[], outboxIds: readonly string[]): void {

@@ -32,7 +32,8 @@ export interface Journal {
 
   /**
    * Appends records from the outbox, in the given order. The frame stores `outboxIds` (UUIDs), so that after a crash
-   * the relay knows whether this append happened before the outbox rows were deleted ({@link lastOutboxIds}).
+   * the relay knows whether this append happened before the outbox rows were deleted ({@link lastOutboxIds}). Tasks of a
+   * workspace that are not from the outbox have none.
    */
   appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
   appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
@@ -65,7 +66,7 @@ export interface Journal {
    */
   release(consumer: string, seq: number): void
 
-  /** Refuses further events of a workspace until this process ends. Accepted events stay. */
+  /** Refuses further events, and tasks that are not from the outbox, of a workspace until this process ends. Accepted events stay. */
   refuse(workspaceId: string): void
   /**
    * Starts a new segment after everything that was accepted before the call, so that {@link drop} can delete all of it.

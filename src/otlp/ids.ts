@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Ids of what an export reports, derived from what names it there, so that a repeated export yields the same ids.
+ * Ids of what an export reports, derived from what names it there, so that a repeated export yields the same ids. All are
+ * UUIDs of version 8.
  */
 
-/** A UUID of version 8 from a hash of the parts. */
+/** A UUID from a hash of the parts. */
 export function hashedId(...parts: readonly string[]): string {
   const hex = createHash('sha256').update(parts.join('\n')).digest('hex')
   const variant = '89ab'[Number.parseInt(hex[16], 16) & 3]
@@ -21,9 +22,20 @@ export function partRunId(workspaceId: string, traceId: string, agentId: string)
   return hashedId('part', workspaceId, traceId, agentId)
 }
 
-/** The task of a span, and the id of the event of its end. */
-export function spanTaskId(workspaceId: string, traceId: string, spanId: string): string {
-  return hashedId('span', workspaceId, traceId, spanId)
+/**
+ * The ids of the spans of a trace. Half of the id is that of the trace's run, the rest is the span's, all 64 bits of it: two
+ * bits of it stand before the variant, because that takes their place. So there is one hash a trace, and no two spans of
+ * a trace have the same id.
+ *
+ * @returns the id of the task of a span, which is also that of the event of its end
+ */
+export function spanTaskIds(workspaceId: string, traceId: string): (spanId: string) => string {
+  const run = hashedId('span', workspaceId, traceId)
+  const head = run.slice(0, 17)
+  return (spanId) => {
+    const first = Number.parseInt(spanId[0], 16)
+    return `${head}${(first >> 2).toString(16)}-${'89ab'[first & 3]}${spanId.slice(1, 4)}-${spanId.slice(4)}`
+  }
 }
 
 /** The child run of an agent that was called within a trace. */

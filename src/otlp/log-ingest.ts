@@ -52,7 +52,7 @@ export class LogIngest {
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
     const run = await runs.report(caller, named, factsOfLogs(records, startedAt, limits))
     const events = records.map((record) => mapLog(record, context, copies))
-    tally.stored(await writeEvents(run, events, async () => {}))
+    tally.stored(await writeEvents(run, events))
   }
 }
 

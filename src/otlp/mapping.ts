@@ -3,7 +3,6 @@ import { type LEVELS, RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
 import type { RawJson } from '../http/raw-json.ts'
 import { exceptionMessage, inputOf, outputOf } from './content.ts'
 import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
-import { spanTaskId } from './ids.ts'
 import { encodePayload } from './payload.ts'
 import { type AnyValue, type Attributes, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
 
@@ -66,18 +65,21 @@ export function isRoot({ parentSpanId }: Pick<Span, 'parentSpanId'>): boolean {
   return parentSpanId === '' || ZEROS.test(parentSpanId)
 }
 
-/** Maps a span whose ids are valid. */
-export function mapSpan(span: Span, context: MappingContext): MappedSpan {
-  const { workspaceId, limits } = context
-  const { traceId, spanId, attributes } = span
-  const taskId = spanTaskId(workspaceId, traceId, spanId)
+/**
+ * Maps a span whose ids are valid.
+ * @param taskIdOf the ids of the spans of its trace
+ */
+export function mapSpan(span: Span, taskIdOf: (spanId: string) => string, context: MappingContext): MappedSpan {
+  const { limits } = context
+  const { spanId, attributes } = span
+  const taskId = taskIdOf(spanId)
   const kind = kindOf(attributes)
   const { startedAt, completedAt } = timesOf(span, context.now)
   const hasFailed = span.statusCode === STATUS_ERROR
   return {
     kind,
     taskId,
-    parentTaskId: isRoot(span) ? null : spanTaskId(workspaceId, traceId, span.parentSpanId),
+    parentTaskId: isRoot(span) ? null : taskIdOf(span.parentSpanId),
     name: cleanText(span.name, limits.task_name_length) || 'span',
     status: completedAt === null ? 'running' : hasFailed ? 'failed' : 'completed',
     input: inputOf(attributes, limits.run_input_bytes),

@@ -1,21 +1,24 @@
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Limits } from '../config.ts'
 import type { RunRef } from '../events/schema.ts'
+import { runKey } from '../ids.ts'
+import type { TaskRow } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
-import type { TaskStore } from '../tasks/store.ts'
+import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
-import { createGate } from './gate.ts'
 import { addTo, inGroups } from './groups.ts'
-import { agentSpanRunId, traceRunId } from './ids.ts'
+import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
 import { endOf, factsOfSpans } from './run-reports.ts'
 import type { OtlpRuns } from './runs.ts'
 import { type ExportResult, Tally } from './tally.ts'
 import type { Span } from './telemetry.ts'
+import { createTurns } from './turns.ts'
 
 export interface OtlpIngestDeps {
   readonly runs: OtlpRuns
-  readonly tasks: Pick<TaskStore, 'write'>
+  readonly tasks: Pick<TelemetryTasks, 'among'>
   readonly writeEvents: WriteEvents
   readonly limits: Limits
   readonly clock: Clock
@@ -25,8 +28,7 @@ export interface OtlpIngestDeps {
 
 /** Runs, and spans of a run, that are written together: the queues of the database are bounded. */
 export const WRITTEN_AT_ONCE = 1_000
-/** Well below what the queue of tasks takes. */
-const TASKS_IN_FLIGHT = { itemsMax: 4_000, bytesMax: 16 << 20 }
+const UNDER_WAY_REMEMBERED = 20_000
 
 interface Mapped {
   readonly span: Span
@@ -35,7 +37,10 @@ interface Mapped {
 
 /** Stores traces as runs, and spans as tasks and events (docs/opentelemetry.md). */
 export class TraceIngest {
-  private readonly gate = createGate(TASKS_IN_FLIGHT)
+  /** The exports of a run are written one after the other: the end of a span must not come before its start. */
+  private readonly turns = createTurns()
+  /** Tasks whose start was written. */
+  private readonly underWay = new LRUCache<string, true>({ max: UNDER_WAY_REMEMBERED })
 
   constructor(private readonly deps: OtlpIngestDeps) {}
 
@@ -71,29 +76,38 @@ export class TraceIngest {
     const now = clock.now()
     const named = { runId: traceRunId(workspaceId, traceId), externalRunId: traceId, parentRunId: null }
     const run = await runs.report(caller, named, factsOfSpans(spans, limits, now))
-    const all = uniqueById(spans.map((span) => ({ span, mapped: mapSpan(span, { workspaceId, limits, now }) })))
-    for (const group of inGroups(all, WRITTEN_AT_ONCE)) await this.storeSpans(run, group, tally, now)
+    const taskIdOf = spanTaskIds(workspaceId, traceId)
+    const all = uniqueById(
+      spans.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) })),
+    )
+    await this.turns(runKey(workspaceId, run.runId), async () => {
+      for (const group of inGroups(all, WRITTEN_AT_ONCE)) await this.storeSpans(run, group, tally, now)
+    })
     await Promise.all(all.map((one) => this.storeEnd(caller, run, one)))
   }
 
-  /** Tasks before events: a span whose event is stored is complete, so a repeat of it needs no statement. */
+  /** A span whose event is stored is complete: a repeat of it changes nothing, nor does a report that it is under way. */
   private async storeSpans(run: RunRef, spans: readonly Mapped[], tally: Tally, now: number): Promise<void> {
+    const started = await this.newlyStarted(run, spans)
     const events: MappedEvent[] = []
     const lastRows = spans.map(({ mapped }) => events.push(...mapped.events) - 1)
     const positions = await this.deps.writeEvents(run, events, (fresh) =>
-      Promise.all(
-        spans.map(({ mapped }, index) =>
-          mapped.completedAt === null || fresh[lastRows[index]] ? this.storeTask(run, mapped, now) : undefined,
-        ),
-      ),
+      spans.flatMap(({ mapped }, index) => {
+        const isNew = mapped.completedAt === null ? started.has(mapped.taskId) : fresh[lastRows[index]]
+        return isNew ? taskRow(run, mapped, now) : []
+      }),
     )
+    for (const taskId of started) this.underWay.set(taskId, true)
     tally.stored(positions)
   }
 
-  private async storeTask({ workspaceId, agentId, runId }: RunRef, span: MappedSpan, at: number): Promise<void> {
-    const { kind: _, events: __, ...task } = span
-    const bytes = (task.input?.text.length ?? 0) + (task.output?.text.length ?? 0)
-    await this.gate(bytes, () => this.deps.tasks.write({ ...task, workspaceId, agentId, runId, at }))
+  /** The tasks that begin with these spans: those under way that are not stored yet. */
+  private async newlyStarted(run: RunRef, spans: readonly Mapped[]): Promise<ReadonlySet<string>> {
+    const running = spans.filter(({ mapped }) => mapped.completedAt === null).map(({ mapped }) => mapped.taskId)
+    const unknown = running.filter((taskId) => !this.underWay.has(taskId))
+    if (unknown.length === 0) return new Set()
+    const stored = await this.deps.tasks.among(run, unknown)
+    return new Set(unknown.filter((taskId) => !stored.has(taskId)))
   }
 
   /** Ends the run with its root span; gives an agent that was called within the trace a run of its own. */
@@ -116,6 +130,25 @@ export class TraceIngest {
       factsOfSpans([{ ...span, parentSpanId: '' }], limits, clock.now()),
     )
     if (completedAt !== null) await runs.end(child, endOf(span, completedAt, errorMessage, limits))
+  }
+}
+
+function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now: number): TaskRow {
+  return {
+    workspace_id: workspaceId,
+    agent_id: agentId,
+    run_id: runId,
+    task_id: task.taskId,
+    parent_task_id: task.parentTaskId,
+    name: task.name,
+    status: task.status,
+    input: task.input?.text ?? null,
+    output: task.output?.text ?? null,
+    error_message: task.errorMessage,
+    created_at: now,
+    updated_at: now,
+    started_at: task.startedAt,
+    completed_at: task.completedAt,
   }
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Limits } from '../config.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { CursorMs, Uuid } from '../http/schema.ts'
+import { isDerivedId } from '../ids.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { readable, reportable } from '../runs/access.ts'
@@ -10,14 +11,17 @@ import type { RunDirectory } from '../runs/directory.ts'
 import { checkSize, checkText } from '../runs/limits.ts'
 import { STORED_TASK, type StoredTask, toTaskRecord } from './rows.ts'
 import type { ListTasks, ReportTask, TaskPage, TaskReported } from './schema.ts'
+import type { TelemetryTasks } from './telemetry-tasks.ts'
 import { timesOf } from './times.ts'
-import { createTaskUpserts, type TaskReport } from './upserts.ts'
+import { createTaskUpserts } from './upserts.ts'
 
 export interface TaskStoreDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly limits: Limits
   readonly directory: RunDirectory
+  /** Reads the tasks of runs that OpenTelemetry reports. */
+  readonly telemetry: Pick<TelemetryTasks, 'list'>
   /** Called after each commit that wrote to the outbox. */
   readonly onChange: () => void
 }
@@ -47,7 +51,7 @@ export class TaskStore {
     checkSize('task.output', task.output, limits.run_output_bytes)
     const { startedAt, completedAt } = timesOf(task)
     const run = reportable(caller, await directory.find(caller.workspaceId, run_id.toLowerCase()))
-    return this.write({
+    const reported = await this.upserts.submit({
       runId: run.runId,
       taskId: task.id.toLowerCase(),
       workspaceId: run.workspaceId,
@@ -62,22 +66,15 @@ export class TaskStore {
       completedAt,
       at: clock.now(),
     })
-  }
-
-  /**
-   * Writes a report whose run and sizes have been checked.
-   * @throws ApiError VALIDATION_ERROR for times that contradict earlier ones, UNAVAILABLE
-   */
-  async write(report: TaskReport): Promise<TaskReported> {
-    const reported = await this.upserts.submit(report)
     if (reported.applied) this.deps.onChange()
     return reported
   }
 
   /** The tasks of a run, newest first. @throws ApiError NOT_FOUND, FORBIDDEN, VALIDATION_ERROR, UNAVAILABLE */
   async list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
-    const { sql, directory } = this.deps
+    const { sql, directory, telemetry } = this.deps
     const run = readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
+    if (isDerivedId(run.runId)) return telemetry.list(run, query)
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
     // `bytes_before` and `found` belong to the page before it is cut by size.

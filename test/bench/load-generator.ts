@@ -1,5 +1,5 @@
-import type { Socket } from 'bun'
 import { LatencyHistogram } from '../../src/demo/latency.ts'
+import { connect, wireRequest } from './connection.ts'
 import type { Load, LoadResult, WireRequest } from './load.ts'
 
 /*
@@ -8,7 +8,6 @@ import type { Load, LoadResult, WireRequest } from './load.ts'
  * machine than the measured server. It is as fast as `wrk -t1` (about 12 µs of CPU time per call).
  */
 
-const HEADER_END = '\r\n\r\n'
 const RUN_ID = '"run_id":"'
 const UUID_LENGTH = 36
 
@@ -20,31 +19,34 @@ async function send(load: Load): Promise<LoadResult> {
   const startedAt = performance.now()
   const endsAt = startedAt + load.seconds * 1000
 
-  function onAnswer(connection: Connection, answer: Buffer): Buffer | null {
-    const now = performance.now()
-    if (answer[9] === 0x32) {
-      tally.calls++
-      latency.add(now - connection.sentAt)
-      if (now - connection.sentAt > tally.max) tally.max = now - connection.sentAt
-    } else {
-      tally.failures++
-      tally.firstFailure ??= answer.toString('latin1')
-    }
-    if (now >= endsAt) return null
-    const { request } = connection
-    if (load.followUp !== undefined && request.followUp !== undefined && answer[9] === 0x32 && !connection.isFollowUp) {
-      const id = answer.indexOf(RUN_ID) + RUN_ID.length
-      answer.copy(connection.followUp(request.followUp), request.runIdAt, id, id + UUID_LENGTH)
-      connection.isFollowUp = true
-      return connection.followUpBytes
-    }
-    connection.isFollowUp = false
-    connection.request = requests[next++ % requests.length]!
-    return connection.request.bytes
-  }
-
   const begin = async () => {
-    await connect(load.port, requests[next++ % requests.length]!, onAnswer)
+    let request = requests[next++ % requests.length]!
+    let isFollowUp = false
+    // The connection's own copy of the follow-up, to insert ids into.
+    let followUpBytes = Buffer.alloc(0)
+    await connect(load.port, request.bytes, (answer, took) => {
+      const isOk = answer[9] === 0x32
+      if (isOk) {
+        tally.calls++
+        latency.add(took)
+        tally.max = Math.max(tally.max, took)
+      } else {
+        tally.failures++
+        tally.firstFailure ??= answer.toString('latin1')
+      }
+      if (performance.now() >= endsAt) return null
+      if (request.followUp !== undefined && isOk && !isFollowUp) {
+        const id = answer.indexOf(RUN_ID) + RUN_ID.length
+        if (followUpBytes.length !== request.followUp.length) followUpBytes = Buffer.alloc(request.followUp.length)
+        request.followUp.copy(followUpBytes)
+        answer.copy(followUpBytes, request.runIdAt, id, id + UUID_LENGTH)
+        isFollowUp = true
+        return followUpBytes
+      }
+      isFollowUp = false
+      request = requests[next++ % requests.length]!
+      return request.bytes
+    })
     if (performance.now() >= endsAt) return
     tally.failures++
     tally.firstFailure ??= 'the server closed the connection'
@@ -69,85 +71,7 @@ interface Encoded {
 }
 
 function wire({ path, key, body }: WireRequest): Buffer {
-  return Buffer.from(
-    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}${HEADER_END}${body}`,
-  )
-}
-
-/** One connection and its request in flight. */
-class Connection {
-  sentAt = 0
-  isFollowUp = false
-  followUpBytes: Buffer = Buffer.alloc(0)
-  private unsent: Buffer | null = null
-  private received: Buffer = Buffer.alloc(0)
-
-  constructor(
-    public request: Encoded,
-    private readonly onAnswer: (connection: Connection, answer: Buffer) => Buffer | null,
-  ) {}
-
-  /** The connection's own copy of the follow-up, to insert ids into. */
-  followUp(original: Buffer): Buffer {
-    if (this.followUpBytes.length !== original.length) this.followUpBytes = Buffer.alloc(original.length)
-    original.copy(this.followUpBytes)
-    return this.followUpBytes
-  }
-
-  send(socket: Socket<Connection>, bytes: Buffer): void {
-    this.sentAt = performance.now()
-    this.write(socket, bytes)
-  }
-
-  resume(socket: Socket<Connection>): void {
-    if (this.unsent !== null) this.write(socket, this.unsent)
-  }
-
-  take(socket: Socket<Connection>, chunk: Buffer): void {
-    this.received = this.received.length === 0 ? chunk : Buffer.concat([this.received, chunk])
-    if (!isWhole(this.received)) return
-    const answer = this.received
-    this.received = Buffer.alloc(0)
-    const bytes = this.onAnswer(this, answer)
-    if (bytes === null) socket.end()
-    else this.send(socket, bytes)
-  }
-
-  private write(socket: Socket<Connection>, bytes: Buffer): void {
-    const written = socket.write(bytes)
-    this.unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : null
-  }
-}
-
-function isWhole(answer: Buffer): boolean {
-  const end = answer.indexOf(HEADER_END)
-  if (end < 0) return false
-  const length = /content-length: (\d+)/i.exec(answer.toString('latin1', 0, end))
-  if (length === null) throw new Error(`an answer without Content-Length:\n${answer.toString('latin1', 0, end)}`)
-  return answer.length >= end + HEADER_END.length + Number(length[1])
-}
-
-/** Resolves when the connection has closed. */
-async function connect(
-  port: number,
-  first: Encoded,
-  onAnswer: (connection: Connection, answer: Buffer) => Buffer | null,
-): Promise<void> {
-  const closed = Promise.withResolvers<void>()
-  await Bun.connect<Connection>({
-    hostname: '127.0.0.1',
-    port,
-    data: new Connection(first, onAnswer),
-    socket: {
-      open: (socket) => socket.data.send(socket, first.bytes),
-      data: (socket, chunk) => socket.data.take(socket, chunk),
-      drain: (socket) => socket.data.resume(socket),
-      close: () => closed.resolve(),
-      error: (_socket, error) => closed.reject(error),
-    },
-  })
-  return closed.promise
+  return wireRequest(path, key, 'application/json', Buffer.from(body))
 }
 
 process.stdout.write(JSON.stringify(await send((await Bun.stdin.json()) as Load)))

@@ -23,6 +23,7 @@ import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { RunStore } from '../../src/runs/store.ts'
 import { taskRoutes } from '../../src/tasks/routes.ts'
 import { TaskStore } from '../../src/tasks/store.ts'
+import { TelemetryTasks } from '../../src/tasks/telemetry-tasks.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LIMITS } from '../support/events.ts'
 import { freshDatabase } from '../support/postgres.ts'
@@ -70,7 +71,8 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const directory = createRunDirectory({ sql })
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.poke }
   const runs = new RunStore(stores)
-  const tasks = new TaskStore(stores)
+  const telemetry = new TelemetryTasks({ columnar: client, sink, journal, relay })
+  const tasks = new TaskStore({ ...stores, telemetry })
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
     .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, sink, journal }) }))
     .use(taskRoutes({ guards, tasks }))

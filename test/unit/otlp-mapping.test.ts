@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { parseConfig } from '../../src/config.ts'
 import { kindOf, tagsOf, usageOf } from '../../src/otlp/conventions.ts'
-import { hashedId, spanTaskId } from '../../src/otlp/ids.ts'
+import { hashedId, spanTaskIds } from '../../src/otlp/ids.ts'
 import { mapLog, runOfLog } from '../../src/otlp/log-mapping.ts'
 import { mapSpan, problemOf } from '../../src/otlp/mapping.ts'
 import { encodePayload } from '../../src/otlp/payload.ts'
@@ -11,6 +11,8 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const SPAN = 'b7ad6b7169203331'
 const START = 1_750_000_000_000
 const context = { workspaceId: '3f2b', limits: parseConfig({}, '/').limits, now: START + 60_000 }
+
+const taskIdOf = spanTaskIds('3f2b', TRACE)
 
 function attributes(values: Record<string, AnyValue> = {}): Attributes {
   return new Map(Object.entries(values))
@@ -84,6 +86,7 @@ describe('a span', () => {
         parentSpanId: '00f067aa0ba902b7',
         attributes: attributes({ 'gen_ai.operation.name': 'chat', 'gen_ai.usage.input_tokens': 7, n: 2n ** 60n }),
       }),
+      taskIdOf,
       context,
     )
     expect(mapped).toMatchObject({
@@ -92,8 +95,8 @@ describe('a span', () => {
       startedAt: START,
       completedAt: START + 250,
       errorMessage: null,
-      taskId: spanTaskId('3f2b', TRACE, SPAN),
-      parentTaskId: spanTaskId('3f2b', TRACE, '00f067aa0ba902b7'),
+      taskId: taskIdOf(SPAN),
+      parentTaskId: taskIdOf('00f067aa0ba902b7'),
     })
     expect(mapped.events).toHaveLength(1)
     expect(mapped.events[0]).toMatchObject({ type: 'llm.call', level: 'info', occurredAt: START + 250 })
@@ -114,7 +117,7 @@ describe('a span', () => {
       name: 'exception',
       attributes: attributes({ 'exception.message': 'no' }),
     }
-    const mapped = mapSpan(span({ statusCode: 2, events: [exception] }), context)
+    const mapped = mapSpan(span({ statusCode: 2, events: [exception] }), taskIdOf, context)
     expect(mapped).toMatchObject({ status: 'failed', errorMessage: 'no' })
     expect(mapped.events.map(({ type, level }) => [type, level])).toEqual([
       ['exception', 'error'],
@@ -124,22 +127,22 @@ describe('a span', () => {
   })
 
   test('without an end is a running task without events', () => {
-    expect(mapSpan(span({ endNano: 0 }), context)).toMatchObject({ status: 'running', completedAt: null, events: [] })
+    expect(mapSpan(span({ endNano: 0 }), taskIdOf, context)).toMatchObject({ status: 'running', completedAt: null, events: [] })
   })
 
   test('that ends before it starts, or far in the future, has times that the stores take', () => {
-    expect(mapSpan(span({ endNano: (START - 5) * 1e6 }), context)).toMatchObject({ completedAt: START })
-    expect(mapSpan(span({ endNano: 2 ** 64 }), context).completedAt).toBe(Date.UTC(2300, 0, 1) - 1)
+    expect(mapSpan(span({ endNano: (START - 5) * 1e6 }), taskIdOf, context)).toMatchObject({ completedAt: START })
+    expect(mapSpan(span({ endNano: 2 ** 64 }), taskIdOf, context).completedAt).toBe(Date.UTC(2300, 0, 1) - 1)
   })
 
   test('with a NUL, a lone surrogate or no name has a name that the stores take', () => {
-    expect(mapSpan(span({ name: 'a\0b\ud800' }), context).name).toBe('a\ufffdb\ufffd')
-    expect(mapSpan(span({ name: '' }), context).name).toBe('span')
+    expect(mapSpan(span({ name: 'a\0b\ud800' }), taskIdOf, context).name).toBe('a\ufffdb\ufffd')
+    expect(mapSpan(span({ name: '' }), taskIdOf, context).name).toBe('span')
   })
 
   test('event with the name of a system event gets a prefix', () => {
     const events = [{ timeNano: 0, name: 'run.completed', attributes: attributes() }]
-    expect(mapSpan(span({ events }), context).events[0].type).toBe('otel.run.completed')
+    expect(mapSpan(span({ events }), taskIdOf, context).events[0].type).toBe('otel.run.completed')
   })
 
   test('is rejected for ids that are too short, zero or no hex', () => {
@@ -153,7 +156,7 @@ describe('a span', () => {
 
   test('has input and output from each convention', () => {
     const io = (values: Record<string, AnyValue>) => {
-      const { input, output } = mapSpan(span({ attributes: attributes(values) }), context)
+      const { input, output } = mapSpan(span({ attributes: attributes(values) }), taskIdOf, context)
       return [input?.parse(), output?.parse()]
     }
     expect(io({ 'input.value': '{"q":1}', 'output.value': 'plain' })).toEqual([{ q: 1 }, { text: 'plain' }])

@@ -254,7 +254,8 @@ export class LocalJournal implements Journal {
     rows: readonly Row[],
     outboxIds: readonly string[],
   ): Promise<Appended> {
-    const refusal = this.refusal()
+    const isRefused = outboxIds.length === 0 && this.refused.has(rows[0].workspace_id)
+    const refusal = isRefused ? noWorkspace() : this.refusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     const first = block.rows
     block.add(rows, outboxIds)
