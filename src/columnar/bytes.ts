@@ -6,7 +6,7 @@ const RUNS_REMEMBERED = 10_000
 
 /** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */
 export class Bytes {
-  buffer: Buffer
+  buffer: Buffer<ArrayBuffer>
   length = 0
 
   constructor(private readonly initialBytes = 64 * 1024) {
@@ -63,6 +63,13 @@ export class Bytes {
     this.length += bytes
   }
 
+  /** The UTF-8 of the text, without its length. */
+  text(text: string): void {
+    // A UTF-16 unit takes at most 3 bytes.
+    this.reserve(text.length * 3)
+    this.length += this.buffer.write(text, this.length)
+  }
+
   /** A `String` copied from `source`. */
   slice(source: Buffer, start: number, end: number): void {
     const bytes = end - start
@@ -98,9 +105,28 @@ export class Bytes {
 
 /** A UUID as ClickHouse lays it out: its two halves as little-endian 64-bit integers, here as four 32-bit words. */
 export function uuidWords(uuid: string): Uint32Array {
-  const hex = uuid.replaceAll('-', '')
-  const word = (at: number) => Number.parseInt(hex.slice(at, at + 8), 16)
-  return Uint32Array.of(word(8), word(0), word(24), word(16))
+  return Uint32Array.of(
+    (hexAt(uuid, 9) << 16) | hexAt(uuid, 14),
+    (hexAt(uuid, 0) << 16) | hexAt(uuid, 4),
+    (hexAt(uuid, 28) << 16) | hexAt(uuid, 32),
+    (hexAt(uuid, 19) << 16) | hexAt(uuid, 24),
+  )
+}
+
+/** Four hexadecimal digits as a number. */
+function hexAt(text: string, at: number): number {
+  return (
+    (HEX_VALUES[text.charCodeAt(at)] << 12) |
+    (HEX_VALUES[text.charCodeAt(at + 1)] << 8) |
+    (HEX_VALUES[text.charCodeAt(at + 2)] << 4) |
+    HEX_VALUES[text.charCodeAt(at + 3)]
+  )
+}
+
+/** By character code. */
+const HEX_VALUES = new Uint8Array(128)
+for (const [value, digit] of [...'0123456789abcdef'].entries()) {
+  HEX_VALUES[digit.charCodeAt(0)] = HEX_VALUES[digit.toUpperCase().charCodeAt(0)] = value
 }
 
 /** The inverse of {@link uuidWords}, from four words at `at`. */

@@ -4,6 +4,7 @@ import { Bytes, uuidWords } from './bytes.ts'
 import { addConstantInt64, addRisingUInt64, blockHead, columnHead, constantLowCardinality } from './native.ts'
 
 const FIXED_BYTES_PER_ROW = 400
+const COLUMN_BYTES = 4 * 1024
 const NIL_UUID = new Uint32Array(4)
 
 /** Column types. `Nullable` columns are preceded by a null map. */
@@ -61,16 +62,20 @@ const TASK_COLUMNS: Columns<TaskRow> = [
 ]
 
 /**
- * Collects changes of runs or tasks for one block in ClickHouse's `Native` format. Records are far rarer than events, so
- * this class is simple where {@link EventBlock} is optimized.
+ * Collects changes of runs or tasks for one block in ClickHouse's `Native` format. Runs are far rarer than events, and tasks
+ * have many columns, so this class is simple where {@link EventBlock} is optimized.
  */
 export class RecordBlock<Row extends RunRow | TaskRow> {
   readonly records: Row[] = []
   /** Outbox ids of the records: they go into the frame, for recovery. */
   readonly outboxIds: string[] = []
   bytes = 0
+  /** The memory of each column and of those that every block has, used again for the next block. */
+  private readonly buffers: Bytes[]
 
-  constructor(private readonly columns: Columns<Row>) {}
+  constructor(private readonly columns: Columns<Row>) {
+    this.buffers = Array.from({ length: columns.length + 2 }, () => new Bytes(COLUMN_BYTES))
+  }
 
   static ofRuns(): RecordBlock<RunRow> {
     return new RecordBlock(RUN_COLUMNS)
@@ -102,17 +107,18 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     this.outboxIds.push(...outboxIds)
   }
 
-  /** The block, as pieces to be concatenated. */
+  /** The block, as pieces to be concatenated. They are views: use them before the next block is built. */
   build(firstSeq: number, receivedAt: number, epoch: string): Buffer[] {
+    for (const buffer of this.buffers) buffer.clear()
+    const [seq, received, ...columns] = this.buffers
     const pieces = [blockHead(this.columns.length + 3, this.rows)]
-    for (const [name, type, nullable] of this.columns) {
+    for (const [index, [name, type, nullable]] of this.columns.entries()) {
       pieces.push(columnHead(name, nullable === undefined ? type : `Nullable(${type})`))
-      pieces.push(this.column(name, type, nullable !== undefined))
+      this.write(columns[index], name, type, nullable !== undefined)
+      pieces.push(columns[index].view())
     }
-    const seq = new Bytes()
     addRisingUInt64(seq, firstSeq, this.rows)
     pieces.push(columnHead('seq', 'UInt64'), seq.view())
-    const received = new Bytes()
     addConstantInt64(received, receivedAt, this.rows)
     pieces.push(columnHead('received_at', "DateTime64(3, 'UTC')"), received.view())
     pieces.push(columnHead('epoch', 'LowCardinality(String)'), constantLowCardinality(epoch, this.rows))
@@ -125,18 +131,25 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     this.bytes = 0
   }
 
-  private column(name: keyof Row & string, type: ColumnType, nullable: boolean): Buffer {
-    const column = new Bytes()
+  private write(column: Bytes, name: keyof Row & string, type: ColumnType, nullable: boolean): void {
     const values = this.records.map((record) => record[name])
     if (nullable) for (const value of values) column.byte(value === null || value === undefined ? 1 : 0)
     WRITERS[type](column, values)
-    return column.view()
   }
 }
 
 /** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
 const WRITERS = {
-  UUID: each((column, value) => column.words(value === null ? NIL_UUID : uuidWords(value as string))),
+  UUID: (column: Bytes, values: readonly unknown[]) => {
+    let last: unknown = null
+    let words: Uint32Array = NIL_UUID
+    for (const value of values) {
+      // Neighbouring records are often of one run.
+      if (value !== last) words = value === null ? NIL_UUID : uuidWords(value as string)
+      last = value
+      column.words(words)
+    }
+  },
   String: each((column, value) => column.string((value ?? '') as string)),
   Int64: each((column, value) => column.int64((value ?? 0) as number)),
   Float64: each((column, value) => column.float64((value ?? 0) as number)),

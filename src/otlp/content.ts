@@ -62,9 +62,10 @@ function numbered(attributes: Attributes, prefix: string): AnyValue | undefined 
  */
 function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null {
   if (value === undefined) return null
-  const text = typeof value === 'string' ? (asJson(value) ?? JSON.stringify(value)) : encodeValue(value)
+  const text = typeof value === 'string' ? (asJson(value) ?? encodeValue(value)) : encodeValue(value)
   const object = text[0] === '{' ? text : `{${JSON.stringify(memberOf(text))}:${text}}`
-  if (Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
+  // A UTF-16 unit takes at most 3 bytes.
+  if (object.length * 3 <= bytesMax || Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
   // Escapes make JSON up to six times as long as its text.
   const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
   return new RawJson(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
@@ -80,21 +81,18 @@ function asJson(text: string): string | undefined {
   const trimmed = text.trim()
   if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
   try {
-    JSON.parse(trimmed)
-    return depthOf(trimmed) > JSON_DEPTH_MAX ? undefined : trimmed
+    return isShallow(JSON.parse(trimmed), JSON_DEPTH_MAX) ? trimmed : undefined
   } catch {
     return undefined
   }
 }
 
-/** An upper bound of the nesting: brackets in strings count, too. */
-function depthOf(text: string): number {
-  let depth = 0
-  let deepest = 0
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code === 0x7b || code === 0x5b) deepest = Math.max(deepest, ++depth)
-    else if (code === 0x7d || code === 0x5d) depth--
+/** Whether the value is nested at most `levels` deep. */
+function isShallow(value: unknown, levels: number): boolean {
+  if (value === null || typeof value !== 'object') return true
+  if (levels === 0) return false
+  for (const item of Array.isArray(value) ? value : Object.values(value)) {
+    if (typeof item === 'object' && !isShallow(item, levels - 1)) return false
   }
-  return deepest
+  return true
 }

@@ -2,7 +2,7 @@ import type { EventIdIndex } from '../events/id-index.ts'
 import type { RunRef } from '../events/schema.ts'
 import type { Appended, Journal } from '../journal/journal.ts'
 import type { TaskRow } from '../journal/rows.ts'
-import { toColumns } from './event-columns.ts'
+import { createColumns } from './event-columns.ts'
 import type { MappedEvent } from './mapping.ts'
 
 export interface EventWriterDeps {
@@ -27,6 +27,7 @@ export type WriteEvents = (
 ) => Promise<Appended | null>
 
 export function createEventWriter({ journal, ids, onAccepted }: EventWriterDeps): WriteEvents {
+  const toColumns = createColumns()
   return async (run, events, tasksOf = () => []) => {
     const eventIds = events.map(({ id }) => id)
     const claim = await ids.claim(run, eventIds)

@@ -1,7 +1,7 @@
 import type { Caller } from '../keys/schema.ts'
 import { addTo, inGroups } from './groups.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
-import type { MappingContext } from './mapping.ts'
+import { isTraceId, type MappingContext } from './mapping.ts'
 import { factsOfLogs, nameOf } from './run-reports.ts'
 import { type ExportResult, Tally } from './tally.ts'
 import type { LogRecord } from './telemetry.ts'
@@ -19,8 +19,11 @@ export class LogIngest {
     const context = { workspaceId: caller.workspaceId, limits, now: clock.now() }
     const runs = new Map<string, LogRun>()
     const byRun = new Map<string, LogRecord[]>()
+    const byTrace = new Map<string, LogRun>()
     for (const record of records) {
-      const run = runOfLog(record, caller.agentId ?? nameOf(null, record.resource), context)
+      const run =
+        byTrace.get(record.traceId) ?? runOfLog(record, caller.agentId ?? nameOf(null, record.resource), context)
+      if (isTraceId(record.traceId)) byTrace.set(record.traceId, run)
       runs.set(run.runId, run)
       addTo(byRun, run.runId, record)
     }

@@ -1,10 +1,10 @@
 import type { LEVELS } from '../events/schema.ts'
 import { encodeAttributes } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
-import { hashedId, traceRunId } from './ids.ts'
+import { contentId, hashedId, traceRunId } from './ids.ts'
 import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
-import { encodePayload } from './payload.ts'
-import type { AnyValue, Attributes, LogRecord } from './telemetry.ts'
+import { type Beside, encodePayload } from './payload.ts'
+import type { LogRecord, Resource } from './telemetry.ts'
 
 /** What a log record belongs to: the run of its trace, of its session, or of its resource and day. */
 export interface LogRun {
@@ -23,8 +23,19 @@ export function runOfLog(record: LogRecord, agentName: string, { workspaceId, no
     return { runId: hashedId('session', workspaceId, agentName, session), externalRunId: session }
   }
   const day = new Date(timeOf(record, now)).toISOString().slice(0, 10)
-  const resourceText = encodeAttributes(resource.attributes)
-  return { runId: hashedId('day', workspaceId, agentName, resourceText, day), externalRunId: `${agentName} ${day}` }
+  return {
+    runId: hashedId('day', workspaceId, agentName, resourceText(resource), day),
+    externalRunId: `${agentName} ${day}`,
+  }
+}
+
+/** Attributes as JSON; an export has few resources, and many records of each. */
+const resourceTexts = new WeakMap<Resource, string>()
+
+function resourceText(resource: Resource): string {
+  const text = resourceTexts.get(resource) ?? encodeAttributes(resource.attributes)
+  resourceTexts.set(resource, text)
+  return text
 }
 
 /**
@@ -32,21 +43,23 @@ export function runOfLog(record: LogRecord, agentName: string, { workspaceId, no
  * export may contain the same line twice.
  */
 export function mapLog(record: LogRecord, context: MappingContext, copies: Map<string, number>): MappedEvent {
-  const { limits, workspaceId, now } = context
+  const { limits, now } = context
   const { attributes } = record
-  const beside: Attributes = new Map<string, AnyValue>([['body', record.body]])
-  if (isTraceId(record.traceId)) beside.set('trace_id', record.traceId)
-  if (isSpanId(record.spanId)) beside.set('span_id', record.spanId)
-  if (record.severityText !== '') beside.set('severity', record.severityText)
-  if (record.scope !== '') beside.set('scope', record.scope)
+  const beside: Beside = [['body', record.body]]
+  if (isTraceId(record.traceId)) beside.push(['trace_id', record.traceId])
+  if (isSpanId(record.spanId)) beside.push(['span_id', record.spanId])
+  if (record.severityText !== '') beside.push(['severity', record.severityText])
+  if (record.scope !== '') beside.push(['scope', record.scope])
   const payload = encodePayload(attributes, beside, limits.event_payload_bytes)
   const named = attributes.get('event.name')
   const name = record.eventName || (typeof named === 'string' ? named : '')
-  const key = `${record.traceId} ${record.spanId} ${record.timeNano} ${record.observedNano} ${record.severityNumber} ${name} ${payload}`
-  const copy = copies.get(key) ?? 0
-  copies.set(key, copy + 1)
+  const { traceId, spanId, timeNano, observedNano, severityNumber } = record
+  const said = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name} ${payload}`
+  const id = contentId(`${resourceText(record.resource)} ${said}`)
+  const copy = copies.get(id) ?? 0
+  copies.set(id, copy + 1)
   return {
-    id: hashedId('log', workspaceId, encodeAttributes(record.resource.attributes), key, `${copy}`),
+    id: copy === 0 ? id : contentId(`${id} ${copy}`),
     type: typeOf(name, 'log', limits),
     level: levelOf(record),
     payload,

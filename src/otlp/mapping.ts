@@ -3,7 +3,7 @@ import { type LEVELS, RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
 import type { RawJson } from '../http/raw-json.ts'
 import { exceptionMessage, inputOf, outputOf } from './content.ts'
 import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
-import { encodePayload } from './payload.ts'
+import { type Beside, encodePayload } from './payload.ts'
 import { type AnyValue, type Attributes, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
 
 /** An event to be stored. */
@@ -43,7 +43,8 @@ export interface MappingContext {
 
 const TRACE_ID = /^[0-9a-f]{32}$/
 const SPAN_ID = /^[0-9a-f]{16}$/
-const ZEROS = /^0+$/
+const NO_TRACE = '0'.repeat(32)
+const NO_SPAN = '0'.repeat(16)
 
 /** What is wrong with the ids of a span; null if nothing is. */
 export function problemOf({ traceId, spanId, parentSpanId }: Span): string | null {
@@ -54,15 +55,15 @@ export function problemOf({ traceId, spanId, parentSpanId }: Span): string | nul
 }
 
 export function isTraceId(id: string): boolean {
-  return TRACE_ID.test(id) && !ZEROS.test(id)
+  return TRACE_ID.test(id) && id !== NO_TRACE
 }
 
 export function isSpanId(id: string): boolean {
-  return SPAN_ID.test(id) && !ZEROS.test(id)
+  return SPAN_ID.test(id) && id !== NO_SPAN
 }
 
 export function isRoot({ parentSpanId }: Pick<Span, 'parentSpanId'>): boolean {
-  return parentSpanId === '' || ZEROS.test(parentSpanId)
+  return parentSpanId === '' || parentSpanId === NO_SPAN
 }
 
 /**
@@ -123,18 +124,18 @@ function eventsOf(
 ): MappedEvent[] {
   const { limits, now } = context
   const own = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}`, limits, now }))
-  const beside: Attributes = new Map<string, AnyValue>([
+  const beside: Beside = [
     ['name', span.name],
     ['trace_id', span.traceId],
     ['span_id', span.spanId],
     ['parent_span_id', isRoot(span) ? null : span.parentSpanId],
     ['status', STATUS_NAMES[span.statusCode] ?? 'unset'],
     ['duration_ms', Math.max(0, Math.round((span.endNano - span.startNano) / 1e3) / 1e3)],
-  ])
-  if (span.statusMessage !== '') beside.set('status_message', span.statusMessage)
-  if (span.scope !== '') beside.set('scope', span.scope)
-  if (span.links.length > 0) beside.set('links', span.links.map(linkOf))
-  if (kind === 'model') for (const [name, value] of usageOf(span.attributes)) beside.set(name, value)
+  ]
+  if (span.statusMessage !== '') beside.push(['status_message', span.statusMessage])
+  if (span.scope !== '') beside.push(['scope', span.scope])
+  if (span.links.length > 0) beside.push(['links', span.links.map(linkOf)])
+  if (kind === 'model') beside.push(...usageOf(span.attributes))
   own.push({
     id: taskId,
     type: EVENT_TYPES[kind],
@@ -160,10 +161,10 @@ function mapSpanEvent(
   event: SpanEvent,
   { span, id, limits, now }: { span: Span; id: string; limits: Limits; now: number },
 ): MappedEvent {
-  const beside: Attributes = new Map<string, AnyValue>([
+  const beside: Beside = [
     ['trace_id', span.traceId],
     ['span_id', span.spanId],
-  ])
+  ]
   return {
     id,
     type: typeOf(event.name, 'span.event', limits),

@@ -1,4 +1,4 @@
-import { encodeValue } from './attributes.ts'
+import { encodeAttributes, encodeValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 
 const SHARE_MIN = 64
@@ -7,37 +7,35 @@ const NAMES_BYTES = 2_048
 const NAMES_MAX = 20
 const NAME_LENGTH_MAX = 80
 
+/** What the service knows of an event, beside its attributes: names and values. */
+export type Beside = (readonly [name: string, value: AnyValue])[]
+
 /**
  * The payload of an event as JSON: the attributes as sent, and beside them what else is known. An attribute wins over a
  * member of ours with the same name. Above `bytesMax` the largest values are cut and `truncated` lists their names; of an
  * enormous number of attributes, the last ones are left out, which counts as cut.
  */
-export function encodePayload(attributes: Attributes, beside: Attributes, bytesMax: number): string {
-  const members: Attributes = new Map(attributes)
-  for (const [name, value] of beside) if (!members.has(name)) members.set(name, value)
-  const text = encodeMembers(members)
+export function encodePayload(attributes: Attributes, beside: Beside, bytesMax: number): string {
+  let text = '{'
+  for (const [name, value] of attributes)
+    text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
+  for (const [name, value] of beside) {
+    if (!attributes.has(name)) text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
+  }
+  text += '}'
   // A UTF-16 unit takes at most 3 bytes.
   if (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax) return text
-  return encodeMembers(cut(new Map([...beside, ...attributes]), bytesMax))
+  return encodeAttributes(cut(new Map([...beside, ...attributes]), bytesMax))
 }
 
-function encodeMembers(members: Attributes): string {
-  let text = '{'
-  for (const [name, value] of members) {
-    if (text.length > 1) text += ','
-    text += `${nameText(name)}:${encodeValue(value)}`
-  }
-  return `${text}}`
-}
-
-/** Member names as JSON; exports repeat the same few. */
+/** Member names as JSON, with the colon; exports repeat the same few. */
 const nameTexts = new Map<string, string>()
 const NAME_TEXTS_MAX = 2_000
 
 function nameText(name: string): string {
   let text = nameTexts.get(name)
   if (text === undefined) {
-    text = JSON.stringify(name)
+    text = `${JSON.stringify(name)}:`
     if (nameTexts.size < NAME_TEXTS_MAX && name.length <= NAME_LENGTH_MAX) nameTexts.set(name, text)
   }
   return text
@@ -90,5 +88,5 @@ function cutValue({ name, value }: Member, share: number): string | undefined {
 }
 
 function bytesOf(name: string, value: AnyValue): number {
-  return Buffer.byteLength(nameText(name)) + Buffer.byteLength(encodeValue(value)) + 2
+  return Buffer.byteLength(nameText(name)) + Buffer.byteLength(encodeValue(value)) + 1
 }

@@ -4,8 +4,8 @@ import { firstText } from './attributes.ts'
 import { inputOf, outputOf } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
 import { cleanText, isRoot, toMs } from './mapping.ts'
-import { encodePayload } from './payload.ts'
-import type { AnyValue, Attributes, LogRecord, Resource, Span } from './telemetry.ts'
+import { type Beside, encodePayload } from './payload.ts'
+import type { Attributes, LogRecord, Resource, Span } from './telemetry.ts'
 
 /** What an export says of a run, apart from which it is. */
 export interface RunFacts {
@@ -81,9 +81,9 @@ export function nameOf(agentName: string | null, { attributes }: Resource): stri
 const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
 
 function metadataOf(sessionId: string | null, resource: Resource): RawJson {
-  const members: Attributes = new Map<string, AnyValue>([['source', 'opentelemetry']])
-  if (sessionId !== null) members.set('session_id', sessionId)
-  if (resource.attributes.size > 0) members.set('resource', resource.attributes)
+  const members: Beside = [['source', 'opentelemetry']]
+  if (sessionId !== null) members.push(['session_id', sessionId])
+  if (resource.attributes.size > 0) members.push(['resource', resource.attributes])
   return new RawJson(encodePayload(new Map(), members, METADATA_BYTES_MAX).replace(REFUSED_ESCAPES, '\\ufffd'))
 }
 

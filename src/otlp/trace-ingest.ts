@@ -83,7 +83,8 @@ export class TraceIngest {
     await this.turns(runKey(workspaceId, run.runId), async () => {
       for (const group of inGroups(all, WRITTEN_AT_ONCE)) await this.storeSpans(run, group, tally, now)
     })
-    await Promise.all(all.map((one) => this.storeEnd(caller, run, one)))
+    const ends = all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent')
+    await Promise.all(ends.map((one) => this.storeEnd(caller, run, one)))
   }
 
   /** A span whose event is stored is complete: a repeat of it changes nothing, nor does a report that it is under way. */
@@ -118,7 +119,6 @@ export class TraceIngest {
       if (completedAt !== null) await runs.end(run, endOf(span, completedAt, errorMessage, limits))
       return
     }
-    if (mapped.kind !== 'agent') return
     const child = await runs.report(
       caller,
       {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type protobuf from 'protobufjs'
+import { encodeValue } from '../../src/otlp/attributes.ts'
 import { decodeLogsJson, decodeTracesJson } from '../../src/otlp/json.ts'
 import { decodeLogs, decodeTraces } from '../../src/otlp/protobuf.ts'
 import { DecodeError } from '../../src/otlp/telemetry.ts'
@@ -144,4 +145,17 @@ describe(`the OTLP decoders (SEED=${SEED})`, () => {
       RUNS,
     )
   })
+})
+
+test(`text becomes the JSON that JSON.stringify makes (SEED=${SEED})`, () => {
+  const unit = fc.oneof(
+    fc.constantFrom('"', '\\', '\n', '\0', '\ud800', '\udfff', 'é', '😀'),
+    fc.string({ maxLength: 3 }),
+  )
+  fc.assert(
+    fc.property(fc.array(unit), (units) => {
+      expect(encodeValue(units.join(''))).toBe(JSON.stringify(units.join('')))
+    }),
+    RUNS,
+  )
 })

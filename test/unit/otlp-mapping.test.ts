@@ -127,7 +127,11 @@ describe('a span', () => {
   })
 
   test('without an end is a running task without events', () => {
-    expect(mapSpan(span({ endNano: 0 }), taskIdOf, context)).toMatchObject({ status: 'running', completedAt: null, events: [] })
+    expect(mapSpan(span({ endNano: 0 }), taskIdOf, context)).toMatchObject({
+      status: 'running',
+      completedAt: null,
+      events: [],
+    })
   })
 
   test('that ends before it starts, or far in the future, has times that the stores take', () => {
@@ -194,7 +198,7 @@ test('tags are a list or one text', () => {
 
 describe('a payload above the limit', () => {
   test('is cut at its largest strings, and names them', () => {
-    const text = encodePayload(attributes({ small: 'kept', big: 'é"\n'.repeat(5_000), n: 1 }), attributes(), 8_192)
+    const text = encodePayload(attributes({ small: 'kept', big: 'é"\n'.repeat(5_000), n: 1 }), [], 8_192)
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(8_192)
     expect(JSON.parse(text)).toMatchObject({ small: 'kept', n: 1, truncated: ['big'] })
     expect(JSON.parse(text).big).toStartWith('é"\né"\n')
@@ -202,7 +206,7 @@ describe('a payload above the limit', () => {
 
   test('of 100,000 attributes keeps the first ones', () => {
     const many = attributes(Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`key ${i}`, i])))
-    const text = encodePayload(many, attributes({ trace_id: TRACE }), 65_536)
+    const text = encodePayload(many, [['trace_id', TRACE]], 65_536)
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(65_536)
     const payload = JSON.parse(text)
     expect(payload).toMatchObject({ 'key 0': 0, trace_id: TRACE })
@@ -210,7 +214,7 @@ describe('a payload above the limit', () => {
   })
 
   test('keeps what the service notes beside the attributes', () => {
-    const text = encodePayload(attributes({ big: 'x'.repeat(9_000) }), attributes({ trace_id: TRACE }), 8_192)
+    const text = encodePayload(attributes({ big: 'x'.repeat(9_000) }), [['trace_id', TRACE]], 8_192)
     expect(JSON.parse(text)).toMatchObject({ trace_id: TRACE, truncated: ['big'] })
   })
 })
