@@ -1,7 +1,7 @@
 import { runKey } from '../ids.ts'
 import type { Span } from '../journal/journal.ts'
 
-const KEPT_BYTES_MAX = 8 * 1024 * 1024
+const KEPT_BYTES_MAX = 16 * 1024 * 1024
 const RUNS_REMEMBERED = 10_000
 
 /** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */

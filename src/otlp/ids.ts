@@ -11,15 +11,15 @@ export function hashedId(...parts: readonly string[]): string {
 }
 
 /**
- * A UUID from a fast hash of a long text. Whoever makes two texts of one hash loses one of their own log records, so it need
- * not be a cryptographic one.
+ * A UUID from fast hashes of two texts, half of it from each. Whoever makes two texts of one hash loses one of their own log
+ * records, so it need not be a cryptographic one.
  */
-export function contentId(text: string): string {
-  return toUuid(xxHash3(text, 0n) + xxHash3(text, 1n))
+export function contentId(first: string, second: string): string {
+  return toUuid(xxHash3(first) + xxHash3(second))
 }
 
-function xxHash3(text: string, seed: bigint): string {
-  return Bun.hash.xxHash3(text, seed).toString(16).padStart(16, '0')
+function xxHash3(text: string): string {
+  return Bun.hash.xxHash3(text).toString(16).padStart(16, '0')
 }
 
 /** @param hex at least 32 digits */

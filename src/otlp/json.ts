@@ -1,3 +1,4 @@
+import { ApiError } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
 import {
   type AnyValue,
@@ -5,11 +6,16 @@ import {
   DecodeError,
   fromDouble,
   fromInteger,
+  ITEM_PARTS,
   type LogRecord,
+  Parts,
   type Resource,
+  SPAN_EVENT_PARTS,
   type Span,
   type SpanEvent,
   type SpanLink,
+  TOO_DEEP,
+  TOO_MANY,
   VALUE_DEPTH_MAX,
 } from './telemetry.ts'
 
@@ -56,11 +62,17 @@ function readExport(
   readItem: (item: Json, resource: Resource, scope: string) => void,
 ): void {
   const root = parse(body)
+  const parts = new Parts()
   for (const group of listOf(root, byResource).map(objectOf)) {
+    parts.take(ITEM_PARTS)
     const resource = { attributes: readAttributes(objectOf(group.resource), 0) }
     for (const scoped of listOf(group, byScope).map(objectOf)) {
       const scope = textOf(objectOf(scoped.scope).name)
-      for (const item of listOf(scoped, items)) readItem(objectOf(item), resource, scope)
+      for (const item of listOf(scoped, items).map(objectOf)) {
+        const nested = listOf(item, 'events').length + listOf(item, 'links').length
+        parts.take(ITEM_PARTS + nested * SPAN_EVENT_PARTS)
+        readItem(item, resource, scope)
+      }
     }
   }
 }
@@ -68,6 +80,7 @@ function readExport(
 function parse(body: Uint8Array): Json {
   // An empty body is an empty export, as it is in protobuf.
   if (body.length === 0) return {}
+  checkBrackets(body)
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
@@ -77,6 +90,17 @@ function parse(body: Uint8Array): Json {
   if (!isObject(value)) throw new DecodeError('body: expected a JSON object')
   return value
 }
+
+/** Before the objects and lists of the body are made. @throws ApiError PAYLOAD_TOO_LARGE */
+function checkBrackets(body: Uint8Array): void {
+  if (body.length <= BRACKETS_MAX) return
+  let brackets = 0
+  for (const byte of body) if (byte === 0x7b || byte === 0x5b) brackets++
+  if (brackets > BRACKETS_MAX) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`)
+}
+
+/** An attribute has two, in at least 40 bytes. */
+const BRACKETS_MAX = 4_000_000
 
 function readSpan(item: Json, resource: Resource, scope: string): Span {
   const status = objectOf(item.status)
@@ -141,7 +165,7 @@ function readKeyValues(list: readonly unknown[], depth: number): Attributes {
 
 function readValue(value: unknown, depth: number): AnyValue {
   if (!isObject(value)) return null
-  if (depth > VALUE_DEPTH_MAX) throw new DecodeError(`body: values are nested more than ${VALUE_DEPTH_MAX} deep`)
+  if (depth > VALUE_DEPTH_MAX) return TOO_DEEP
   if (typeof value.stringValue === 'string') return value.stringValue
   if (typeof value.boolValue === 'boolean') return value.boolValue
   if (value.intValue !== undefined) return readInteger(value.intValue)

@@ -42,8 +42,7 @@ function resourceText(resource: Resource): string {
  * Maps a record to an event. Its id derives from all that it says; `copies` counts equal records of an export, because an
  * export may contain the same line twice.
  */
-export function mapLog(record: LogRecord, context: MappingContext, copies: Map<string, number>): MappedEvent {
-  const { limits, now } = context
+export function mapLog(record: LogRecord, { limits, now }: MappingContext, copies: Map<string, number>): MappedEvent {
   const { attributes } = record
   const beside: Beside = [['body', record.body]]
   if (isTraceId(record.traceId)) beside.push(['trace_id', record.traceId])
@@ -54,12 +53,13 @@ export function mapLog(record: LogRecord, context: MappingContext, copies: Map<s
   const named = attributes.get('event.name')
   const name = record.eventName || (typeof named === 'string' ? named : '')
   const { traceId, spanId, timeNano, observedNano, severityNumber } = record
-  const said = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name} ${payload}`
-  const id = contentId(`${resourceText(record.resource)} ${said}`)
+  const said = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name}`
+  const context = `${said} ${resourceText(record.resource)}`
+  const id = contentId(context, payload)
   const copy = copies.get(id) ?? 0
   copies.set(id, copy + 1)
   return {
-    id: copy === 0 ? id : contentId(`${id} ${copy}`),
+    id: copy === 0 ? id : contentId(`${context} ${copy}`, payload),
     type: typeOf(name, 'log', limits),
     level: levelOf(record),
     payload,

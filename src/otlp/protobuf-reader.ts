@@ -1,4 +1,4 @@
-import { DecodeError } from './telemetry.ts'
+import { DecodeError, Parts } from './telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -10,8 +10,6 @@ const GROUP_DEPTH_MAX = 100
 const VARINT_BYTES_MAX = 10
 const TWO_TO_32 = 0x1_0000_0000
 
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
-
 /**
  * Reads the wire format of protobuf from a body, without copying it. A message is read by calling {@link next} until it
  * returns 0; each field is consumed by one of the other methods or by {@link skip}.
@@ -19,6 +17,8 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
  * @throws DecodeError for bytes that are no protobuf message
  */
 export class ProtobufReader {
+  /** For those who read messages. */
+  readonly parts = new Parts()
   private readonly text: Buffer
   private readonly view: DataView
   private at = 0
@@ -70,10 +70,7 @@ export class ProtobufReader {
   hex(): string {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
-    const { bytes } = this
-    let text = ''
-    for (let i = start; i < this.at; i++) text += HEX[bytes[i]]
-    return text
+    return this.text.toString('hex', start, this.at)
   }
 
   base64(): string {

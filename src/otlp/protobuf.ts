@@ -2,14 +2,16 @@ import { ProtobufReader } from './protobuf-reader.ts'
 import {
   type AnyValue,
   type Attributes,
-  DecodeError,
   fromDouble,
   fromInteger,
+  ITEM_PARTS,
   type LogRecord,
   type Resource,
+  SPAN_EVENT_PARTS,
   type Span,
   type SpanEvent,
   type SpanLink,
+  TOO_DEEP,
   VALUE_DEPTH_MAX,
 } from './telemetry.ts'
 
@@ -53,6 +55,7 @@ function readExport(body: Uint8Array, readItem: ReadItem): void {
 }
 
 function readResourceItems(reader: ProtobufReader, readItem: ReadItem): void {
+  reader.parts.take(ITEM_PARTS)
   const resource: Resource = { attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1 && reader.isDelimited()) inMessage(reader, () => readResource(reader, resource.attributes))
@@ -91,6 +94,7 @@ function readName(reader: ProtobufReader): string {
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Span {
+  reader.parts.take(ITEM_PARTS)
   const events: SpanEvent[] = []
   const links: SpanLink[] = []
   const attributes: Attributes = new Map()
@@ -128,6 +132,7 @@ function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Sp
 }
 
 function readSpanEvent(reader: ProtobufReader): SpanEvent {
+  reader.parts.take(SPAN_EVENT_PARTS)
   const event: Writable<SpanEvent> = { timeNano: 0, name: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) event.timeNano = reader.fixed64()
@@ -139,6 +144,7 @@ function readSpanEvent(reader: ProtobufReader): SpanEvent {
 }
 
 function readLink(reader: ProtobufReader): SpanLink {
+  reader.parts.take(SPAN_EVENT_PARTS)
   const link: Writable<SpanLink> = { traceId: '', spanId: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) link.traceId = reader.hex()
@@ -158,6 +164,7 @@ function readStatus(reader: ProtobufReader, span: Writable<Span>): void {
 }
 
 function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string): LogRecord {
+  reader.parts.take(ITEM_PARTS)
   const attributes: Attributes = new Map()
   const record: Writable<LogRecord> = {
     resource,
@@ -208,6 +215,7 @@ function readMetric(reader: ProtobufReader): number {
 
 function readKeyValue(reader: ProtobufReader, into: Attributes, depth: number): void {
   if (!reader.isDelimited()) return
+  reader.parts.take(1)
   const outer = reader.enter()
   let key = ''
   let value: AnyValue = null
@@ -225,7 +233,9 @@ function readKeyValue(reader: ProtobufReader, into: Attributes, depth: number): 
 
 /** The last member of the `oneof` counts. */
 function readValue(reader: ProtobufReader, depth: number): AnyValue {
-  if (depth > VALUE_DEPTH_MAX) throw new DecodeError(`body: values are nested more than ${VALUE_DEPTH_MAX} deep`)
+  reader.parts.take(1)
+  // Whoever has entered the value leaves it, wherever its reading ends.
+  if (depth > VALUE_DEPTH_MAX) return TOO_DEEP
   let value: AnyValue = null
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) value = reader.string()

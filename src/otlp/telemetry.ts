@@ -1,3 +1,5 @@
+import { ApiError } from '../http/errors.ts'
+
 /**
  * What an OTLP export says, after decoding. Both encodings, protobuf and JSON, decode to the same values.
  */
@@ -73,6 +75,29 @@ export class DecodeError extends Error {
 
 /** How deep values may be nested, as in the protobuf libraries. */
 export const VALUE_DEPTH_MAX = 100
+/** Stands for a value that is nested deeper. */
+export const TOO_DEEP = `nested more than ${VALUE_DEPTH_MAX} deep`
+
+const PARTS_MAX = 2_000_000
+/** What an item takes in memory, in parts: an attribute or a value is one. */
+export const ITEM_PARTS = 16
+export const SPAN_EVENT_PARTS = 8
+
+/**
+ * Counts the parts of an export, because two bytes of a body can be a span, and take a thousand times as much in memory. An
+ * export of 64 MiB with spans of 2 KB has a quarter of the parts allowed.
+ */
+export class Parts {
+  private left = PARTS_MAX
+
+  /** @throws ApiError PAYLOAD_TOO_LARGE */
+  take(parts: number): void {
+    this.left -= parts
+    if (this.left < 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`)
+  }
+}
+
+export const TOO_MANY = 'too many spans, events, attributes and values for one export; send several'
 
 /** A double as a value: JSON has no number for NaN and the infinities. */
 export function fromDouble(value: number): number | string {

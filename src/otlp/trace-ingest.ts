@@ -46,7 +46,7 @@ export class TraceIngest {
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
   async store(caller: Caller, spans: readonly Span[]): Promise<ExportResult> {
-    this.deps.takeBudget(caller, spans.length)
+    this.deps.takeBudget(caller, eventsOf(spans))
     const tally = new Tally('span')
     const byTrace = new Map<string, Span[]>()
     for (const span of spans) {
@@ -77,13 +77,14 @@ export class TraceIngest {
     const named = { runId: traceRunId(workspaceId, traceId), externalRunId: traceId, parentRunId: null }
     const run = await runs.report(caller, named, factsOfSpans(spans, limits, now))
     const taskIdOf = spanTaskIds(workspaceId, traceId)
-    const all = uniqueById(
-      spans.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) })),
-    )
+    const ends: Mapped[] = []
     await this.turns(runKey(workspaceId, run.runId), async () => {
-      for (const group of inGroups(all, WRITTEN_AT_ONCE)) await this.storeSpans(run, group, tally, now)
+      for (const group of inGroups(uniqueById(spans), WRITTEN_AT_ONCE)) {
+        const all = group.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) }))
+        await this.storeSpans(run, all, tally, now)
+        ends.push(...all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent'))
+      }
     })
-    const ends = all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent')
     await Promise.all(ends.map((one) => this.storeEnd(caller, run, one)))
   }
 
@@ -153,11 +154,16 @@ function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now:
 }
 
 /** A span that an export has twice counts once: the version that has ended, if there is one. */
-function uniqueById(spans: readonly Mapped[]): Mapped[] {
-  const byId = new Map<string, Mapped>()
-  for (const one of spans) {
-    const other = byId.get(one.mapped.taskId)
-    if (other === undefined || other.mapped.completedAt === null) byId.set(one.mapped.taskId, one)
+function uniqueById(spans: readonly Span[]): Span[] {
+  const byId = new Map<string, Span>()
+  for (const span of spans) {
+    const other = byId.get(span.spanId)
+    if (other === undefined || other.endNano === 0) byId.set(span.spanId, span)
   }
   return [...byId.values()]
+}
+
+/** Spans and the events in them, all of which become events. */
+function eventsOf(spans: readonly Span[]): number {
+  return spans.reduce((sum, { events }) => sum + 1 + events.length, 0)
 }

@@ -11,7 +11,7 @@ import { otlpBody, type Signal } from './otlp-bodies.ts'
 
 const ID_PREFIX_BYTES = 6
 /** Anything but an empty answer is a rejection. */
-const ACCEPTED = /^HTTP\/1.1 200[^]*\r\ncontent-length: 0\r\n/i
+const ACCEPTED = /^HTTP\/1\.1 200 [\s\S]*\r\ncontent-length: 0\r\n/i
 
 async function send(load: Load): Promise<LoadResult> {
   const { path, key } = load.requests[0]!

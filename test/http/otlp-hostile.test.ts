@@ -1,0 +1,167 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'
+import { seededRandom } from '../support/random.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Exports that are valid in part, or hold what no sender should send: what is good in them is stored, whatever else is there. */
+
+const MUTATIONS = 200
+const RESOURCE_EXHAUSTED = 8
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService({ RATE_LIMIT_EVENTS_PER_SECOND: '0', RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0' })
+})
+
+async function payloadsOf(traceId: unknown): Promise<Record<string, unknown>[]> {
+  const runs = await service.api('GET', `/api/v1/runs?external_run_id=${traceId}`)
+  const { data } = await service.api('GET', `/api/v1/runs/${runs.data.items[0].run_id}/events`)
+  return data.items.map(({ payload }: { payload: Record<string, unknown> }) => payload)
+}
+
+/** A value of `levels` lists in each other. */
+function nested(levels: number): object {
+  let value: object = { stringValue: 'end' }
+  for (let i = 0; i < levels; i++) value = { arrayValue: { values: [value] } }
+  return value
+}
+
+const ENCODINGS = [
+  ['JSON', (data: object) => data],
+  ['protobuf', inProtobuf],
+] as const
+
+for (const [encoding, encode] of ENCODINGS) {
+  describe(`in ${encoding}`, () => {
+    test('of an attribute that is there twice, the last value counts', async () => {
+      const traceId = randomHex(16)
+      const attributes = [...attributesOf({ twice: 1 }), ...attributesOf({ twice: 'again', once: 2 })]
+      await sendExport(service, 'traces', encode(tracesOf([span({ traceId, attributes })])))
+      expect(await payloadsOf(traceId)).toMatchObject([{ twice: 'again', once: 2 }])
+    })
+
+    test('a huge text is cut, and the payload names it', async () => {
+      const traceId = randomHex(16)
+      const attributes = attributesOf({ huge: 'é"'.repeat(2_000_000), 'session.id': 's'.repeat(200_000), kept: 1 })
+      const sent = await sendExport(service, 'traces', encode(tracesOf([span({ traceId, attributes })])))
+      expect(sent.body).toEqual({})
+      const [payload] = await payloadsOf(traceId)
+      expect(payload).toMatchObject({ kept: 1, truncated: expect.arrayContaining(['huge']) })
+      expect(payload.huge).toStartWith('é"é"')
+    })
+
+    test('more parts than an export may have are refused, before they fill the memory', async () => {
+      const spans = new Array(300_000).fill({})
+      const events = [span({ events: new Array(300_000).fill({}) })]
+      for (const data of [tracesOf(spans), tracesOf(events)]) {
+        const sent = await sendExport(service, 'traces', encode(data))
+        expect([sent.status, sent.body.code]).toEqual([413, RESOURCE_EXHAUSTED])
+        expect(sent.body.message).toContain('send several')
+      }
+    })
+  })
+}
+
+test('a value nested too deep is replaced; its span and the others are stored', async () => {
+  for (const levels of [300, 5_000]) {
+    const traceId = randomHex(16)
+    const other = span({ traceId, attributes: attributesOf({ other: true }) })
+    const sent = [await sendExport(service, 'traces', deepExport(traceId, levels, other))]
+    if (levels === 300) {
+      const attributes = [{ key: 'deep', value: nested(levels) }, ...attributesOf({ kept: 1 })]
+      sent.push(await sendExport(service, 'traces', tracesOf([span({ traceId, attributes })])))
+    }
+    expect(sent.map(({ body }) => body)).toEqual(sent.map(() => ({})))
+    const [first, ...more] = await payloadsOf(traceId)
+    expect(first.other).toBe(true)
+    expect(more).toHaveLength(sent.length)
+    for (const payload of more) {
+      expect(payload.kept).toBe(1)
+      expect(JSON.stringify(payload.deep)).toContain('nested more than 100 deep')
+    }
+  }
+})
+
+/** A good span, then one with a deeper value than protobufjs encodes. */
+function deepExport(traceId: string, levels: number, good: object): Uint8Array {
+  let value: Buffer = delimited(1, Buffer.from('end'))
+  for (let i = 0; i < levels; i++) value = delimited(5, delimited(1, value))
+  const deep = Buffer.concat([delimited(1, Buffer.from('deep')), delimited(2, value)])
+  const kept = Buffer.concat([delimited(1, Buffer.from('kept')), delimited(2, Buffer.from([3 << 3, 1]))])
+  const ids = Buffer.concat([delimited(1, Buffer.from(traceId, 'hex')), delimited(2, Buffer.from(randomHex(8), 'hex'))])
+  const spanBytes = Buffer.concat([ids, delimited(9, deep), delimited(9, kept)])
+  return Buffer.concat([inProtobuf(tracesOf([good])), delimited(1, delimited(2, delimited(2, spanBytes)))])
+}
+
+/** A field of protobuf with bytes. */
+function delimited(field: number, bytes: Uint8Array): Buffer {
+  const head = [(field << 3) | 2]
+  let length = bytes.length
+  for (; length > 0x7f; length >>>= 7) head.push((length & 0x7f) | 0x80)
+  return Buffer.concat([Buffer.from([...head, length]), bytes])
+}
+
+test('text that is no UTF-8 is replaced in protobuf, and refused in JSON', async () => {
+  const traceId = randomHex(16)
+  const bytes = Buffer.from(inProtobuf(tracesOf([span({ traceId, attributes: attributesOf({ word: 'a~~b' }) })])))
+  bytes.fill(0xff, bytes.indexOf('~~'), bytes.indexOf('~~') + 2)
+  expect((await sendExport(service, 'traces', new Uint8Array(bytes))).body).toEqual({})
+  expect(await payloadsOf(traceId)).toMatchObject([{ word: 'a\ufffd\ufffdb' }])
+  const json = Buffer.from(JSON.stringify(tracesOf([span({ name: '~~' })])))
+  json.fill(0xff, json.indexOf('~~'), json.indexOf('~~') + 2)
+  const headers = { 'content-type': 'application/json' }
+  expect((await sendExport(service, 'traces', new Uint8Array(json), { headers })).status).toBe(400)
+})
+
+describe('mutated exports', () => {
+  const random = seededRandom('mutated exports')
+
+  function valid(): object {
+    const traceId = randomHex(16)
+    const content = attributesOf({
+      'gen_ai.operation.name': random.pick(['chat', 'invoke_agent', 'execute_tool', 'x']),
+      'gen_ai.input.messages': '[{"role":"user","content":"hi"}]',
+      'gen_ai.usage.input_tokens': random.int(0, 500),
+      'user.id': 'someone',
+    })
+    const attributes = [...content, { key: 'deep', value: nested(3) }]
+    const event = { name: 'exception', timeUnixNano: '1769851800000000000', attributes: content }
+    const root = span({ traceId, attributes, events: [event], status: { code: 2, message: 'no' } })
+    return random.bool(0.5)
+      ? tracesOf([root, span({ traceId, parentSpanId: root.spanId, attributes, links: [root] })])
+      : logsOf([{ traceId, severityNumber: 9, body: { stringValue: 'line' }, attributes }, { eventName: 'e' }])
+  }
+
+  /** Bytes changed, removed, inserted or repeated, in one to four places. */
+  function mutated(bytes: Uint8Array): Uint8Array {
+    let mutant = Buffer.from(bytes)
+    for (let i = random.int(1, 4); i > 0; i--) {
+      const at = random.int(0, mutant.length)
+      const end = Math.min(mutant.length, at + random.int(1, 9))
+      const between = random.pick([
+        Buffer.from(Array.from({ length: end - at }, () => random.int(0, 255))),
+        Buffer.alloc(0),
+        Buffer.concat([mutant.subarray(at, end), mutant.subarray(at, end)]),
+        Buffer.alloc(random.int(1, 12), 0xff),
+      ])
+      mutant = Buffer.concat([mutant.subarray(0, at), between, mutant.subarray(end)])
+    }
+    return new Uint8Array(mutant)
+  }
+
+  for (const encoding of ['application/json', 'application/x-protobuf']) {
+    test(`in ${encoding} are stored or refused as OTLP says, never with a 500`, async () => {
+      for (let i = 0; i < MUTATIONS; i++) {
+        const data = valid()
+        const bytes = encoding === 'application/json' ? Buffer.from(JSON.stringify(data)) : inProtobuf(data)
+        const signal = random.pick(['traces', 'logs'] as const)
+        const mutant = mutated(bytes)
+        const sent = await sendExport(service, signal, mutant, { headers: { 'content-type': encoding } })
+        expect([200, 400], `${signal} ${Buffer.from(mutant).toString('base64')}`).toContain(sent.status)
+        if (sent.status !== 200) expect(sent.body.message).toBeString()
+      }
+      expect((await sendExport(service, 'traces', tracesOf([span()]))).body).toEqual({})
+    })
+  }
+})
