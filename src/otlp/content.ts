@@ -30,16 +30,24 @@ const OUTPUTS = [
 const JSON_DEPTH_MAX = 100
 
 export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
-  return asObject(firstValue(attributes, INPUTS) ?? numbered(attributes, 'gen_ai.prompt.'), bytesMax)
+  const value = firstValue(attributes, INPUTS) ?? ofMastra(attributes, 'input')
+  return asObject(value ?? numbered(attributes, 'gen_ai.prompt.'), bytesMax)
 }
 
 export function outputOf(attributes: Attributes, bytesMax: number): RawJson | null {
-  return asObject(firstValue(attributes, OUTPUTS) ?? numbered(attributes, 'gen_ai.completion.'), bytesMax)
+  const value = firstValue(attributes, OUTPUTS) ?? ofMastra(attributes, 'output')
+  return asObject(value ?? numbered(attributes, 'gen_ai.completion.'), bytesMax)
 }
 
 /** The message of an error, from its status or the exception that the span recorded. */
 export function exceptionMessage(attributes: Attributes): string | null {
   return firstText(attributes, ['exception.message', 'error.message', 'exception.type', 'error.type'])
+}
+
+/** An attribute such as `mastra.agent_run.input`. */
+function ofMastra(attributes: Attributes, what: 'input' | 'output'): AnyValue | undefined {
+  const type = attributes.get('mastra.span.type')
+  return type === undefined ? undefined : attributes.get(`mastra.${type}.${what}`)
 }
 
 /** Attributes such as `gen_ai.prompt.0.role` as a list of messages. */

@@ -30,14 +30,19 @@ async function send(name: string, env: Record<string, string> = {}): Promise<voi
   expect(await child.exited, printed).toBe(0)
 }
 
-/** The run of the newest trace of an agent, with its tasks and events, once it has ended. */
+interface Ended {
+  readonly completed_at: string | null
+  readonly usage: { readonly total_tokens: number }
+}
+
+/** The run of the newest trace of an agent, with its tasks and events, once it has ended and its tokens are counted. */
 async function seenOf(agentName: string) {
   const { data } = await service.api('GET', '/api/v1/agents?limit=200')
   const agent = data.items.find(({ name }: { name: string }) => name === agentName)
   expect(agent, JSON.stringify(data.items.map(({ name }: { name: string }) => name))).toBeDefined()
   const run = await eventually(async () => {
     const runs = await service.api('GET', `/api/v1/runs?agent_id=${agent.agent_id}`)
-    return runs.data.items.find(({ completed_at }: { completed_at: string | null }) => completed_at !== null)
+    return runs.data.items.find((some: Ended) => some.completed_at !== null && some.usage.total_tokens > 0) ?? false
   })
   const tasks = (await service.api('GET', `/api/v1/runs/${run.run_id}/tasks`)).data.items
   const events = (await service.api('GET', `/api/v1/runs/${run.run_id}/events`)).data.items
@@ -97,6 +102,8 @@ describe('@opentelemetry/sdk-node', () => {
         'tool.call.finished error',
       ])
       expect(modelCalls(events)).toEqual([[120, 30]])
+      expect(run.usage).toMatchObject({ input_tokens: 120, output_tokens: 30 })
+      expect(run.cost_usd).toBeGreaterThan(0)
       expect(events.find(({ type }: Typed) => type === 'log')).toMatchObject({
         payload: { body: 'asked the model', attempt: 1 },
       })
@@ -124,6 +131,7 @@ test('the Vercel AI SDK: model calls count once, beside the tool call', async ()
     [50, 7],
     [50, 7],
   ])
+  expect(run.usage).toMatchObject({ input_tokens: 100, output_tokens: 14 })
   expect(tasks.find(({ name }: Named) => name === 'execute_tool weather')).toMatchObject({
     input: { city: 'Rome' },
     output: { sky: 'sunny' },
@@ -141,5 +149,37 @@ for (const name of ['openinference', 'traceloop']) {
     expect(JSON.stringify(run.input)).toContain('Say hello.')
     expect(JSON.stringify(run.output)).toContain('Hello')
     expect(modelCalls(events)).toEqual([[11, 3]])
+    expect(run.usage).toMatchObject({ input_tokens: 11, output_tokens: 3 })
+    expect(run.cost_usd).toBeGreaterThan(0)
+  })
+}
+
+test('LangChain: the chain with its model call and a tool that failed', async () => {
+  await send('langchain')
+  const { run, tasks, events } = await seenOf('langchain')
+  expect(run).toMatchObject({
+    status: 'completed',
+    input: { text: 'What is the weather in Rome?' },
+    output: { text: 'It is sunny.' },
+    usage: { input_tokens: 40, output_tokens: 6 },
+  })
+  expect(tree(tasks)).toEqual(['forecast > Scripted', 'forecast > weather', 'null > forecast'])
+  expect(tasks.find(({ name }: Named) => name === 'weather')).toMatchObject({
+    status: 'failed',
+    error_message: expect.stringContaining('no such city'),
+  })
+  expect(modelCalls(events)).toEqual([[40, 6]])
+})
+
+for (const name of ['logs-protobuf', 'logs-json']) {
+  test(`an exporter of log records alone, ${name}: events of the run of their session`, async () => {
+    await send(name)
+    const runs = await service.api('GET', `/api/v1/runs?external_run_id=${name}`)
+    expect(runs.data.items).toMatchObject([{ status: 'running', metadata: { session_id: name } }])
+    const { data } = await service.api('GET', `/api/v1/runs/${runs.data.items[0].run_id}/events`)
+    expect(data.items).toMatchObject([
+      { type: 'tool_result', level: 'error', payload: { body: { ok: false }, 'tool.name': 'edit' } },
+      { type: 'api_request', level: 'info', payload: { body: 'asked' } },
+    ])
   })
 }

@@ -5,12 +5,32 @@ import { NodeSDK } from '@opentelemetry/sdk-node'
  * Programs as users have them, one for each way of sending: `bun test/support/otel-program.ts <name>`. They know nothing of
  * the service but the variables `OTEL_EXPORTER_OTLP_*`.
  */
-const PROGRAMS: Record<string, () => Promise<void>> = { manual, vercel, openinference, traceloop }
+const PROGRAMS: Record<string, () => Promise<void>> = { manual, vercel, openinference, traceloop, langchain }
 
-const sdk = new NodeSDK()
-sdk.start()
-await PROGRAMS[process.argv[2] ?? '']!()
-await sdk.shutdown()
+const name = process.argv[2] ?? ''
+if (name.startsWith('logs-')) await onlyLogs(name === 'logs-json')
+else {
+  const sdk = new NodeSDK()
+  sdk.start()
+  await PROGRAMS[name]!()
+  await sdk.shutdown()
+}
+
+/** Log records alone, with an exporter of logs, as coding agents send them. */
+async function onlyLogs(isJson: boolean): Promise<void> {
+  const { BatchLogRecordProcessor, LoggerProvider } = await import('@opentelemetry/sdk-logs')
+  const { OTLPLogExporter } = isJson
+    ? await import('@opentelemetry/exporter-logs-otlp-http')
+    : await import('@opentelemetry/exporter-logs-otlp-proto')
+  const provider = new LoggerProvider({
+    processors: [new BatchLogRecordProcessor({ exporter: new OTLPLogExporter() })],
+  })
+  const logger = provider.getLogger('program')
+  const attributes = { 'session.id': name, 'tool.name': 'edit' }
+  logger.emit({ eventName: 'tool_result', severityNumber: 17, body: { ok: false }, attributes })
+  logger.emit({ eventName: 'api_request', severityNumber: 9, body: 'asked', attributes })
+  await provider.shutdown()
+}
 
 /** Spans and a log record by hand, with the names of OpenTelemetry's conventions. */
 async function manual(): Promise<void> {
@@ -89,6 +109,38 @@ async function traceloop(): Promise<void> {
   const instrumentation = new OpenAIInstrumentation()
   instrumentation.manuallyInstrument(OpenAI.default)
   await complete(new OpenAI.default())
+}
+
+/** A chain of LangChain with a scripted model and a tool that fails, instrumented by OpenInference. */
+async function langchain(): Promise<void> {
+  const { LangChainInstrumentation } = await import('@arizeai/openinference-instrumentation-langchain')
+  new LangChainInstrumentation().manuallyInstrument(await import('@langchain/core/callbacks/manager'))
+  const { SimpleChatModel } = await import('@langchain/core/language_models/chat_models')
+  const { AIMessage } = await import('@langchain/core/messages')
+  const { RunnableLambda } = await import('@langchain/core/runnables')
+  const { tool } = await import('@langchain/core/tools')
+  class Scripted extends SimpleChatModel {
+    _llmType() {
+      return 'scripted'
+    }
+    async _call() {
+      return ''
+    }
+    override async _generate() {
+      const usage_metadata = { input_tokens: 40, output_tokens: 6, total_tokens: 46 }
+      const message = new AIMessage({ content: 'It is sunny.', usage_metadata, response_metadata: { model: 'm-1' } })
+      return { generations: [{ text: 'It is sunny.', message }] }
+    }
+  }
+  const weather = tool(() => Promise.reject(new Error('no such city')), {
+    name: 'weather',
+    schema: { type: 'object', properties: { city: { type: 'string' } } },
+  })
+  const chain = RunnableLambda.from(async (question: string, config) => {
+    await weather.invoke({ city: 'Rome' }, config).catch(() => {})
+    return (await new Scripted({}).invoke(question, config)).text
+  }).withConfig({ runName: 'forecast' })
+  await chain.invoke('What is the weather in Rome?')
 }
 
 async function complete(client: import('openai').OpenAI): Promise<void> {

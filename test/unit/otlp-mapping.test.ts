@@ -175,6 +175,9 @@ describe('a span', () => {
       { city: 'Rome' },
       { text: '21' },
     ])
+    expect(
+      io({ 'mastra.span.type': 'agent_run', 'mastra.agent_run.input': 'hi', 'mastra.agent_run.output': '{"a":1}' }),
+    ).toEqual([{ text: 'hi' }, { a: 1 }])
     expect(io({})).toEqual([undefined, undefined])
   })
 })
