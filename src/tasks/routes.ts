@@ -43,7 +43,7 @@ function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
         tags: ['Runs'],
         operationId: 'listTasks',
         summary: 'List the tasks of a run',
-        description: 'Newest first.',
+        description: 'Newest first. Those of a run that OpenTelemetry reports are read from ClickHouse, like events.',
       },
     })
 }
