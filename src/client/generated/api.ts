@@ -210,7 +210,7 @@ export interface paths {
         };
         /**
          * List the tasks of a run
-         * @description Newest first.
+         * @description Newest first. Those of a run that OpenTelemetry reports are read from ClickHouse, like events.
          */
         get: operations["listTasks"];
         put?: never;
