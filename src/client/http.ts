@@ -12,6 +12,8 @@ export interface Call {
   readonly idempotencyKey?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal | undefined
+  /** The service responds only when something is done that may take long. */
+  readonly mayTakeLong?: boolean
 }
 
 /** What {@link Http.attempt} needs of a response. */
@@ -90,7 +92,8 @@ export class Http {
     const startedAt = performance.now()
     const timeout = new AbortController()
     const stop = () => timeout.abort(call.signal?.reason)
-    const timer = setTimeout(() => timeout.abort(new Error('the service did not respond in time')), ATTEMPT_TIMEOUT_MS)
+    const giveUp = () => timeout.abort(new Error('the service did not respond in time'))
+    const timer = call.mayTakeLong === true ? undefined : setTimeout(giveUp, ATTEMPT_TIMEOUT_MS)
     call.signal?.addEventListener('abort', stop)
     if (call.signal?.aborted === true) stop()
     try {

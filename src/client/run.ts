@@ -1,3 +1,4 @@
+import type { components } from './generated/api.ts'
 import { uuidv7 } from './ids.ts'
 import { describeError, type JsonObject, objectText } from './json.ts'
 import type { Reporter } from './reporter.ts'
@@ -31,6 +32,11 @@ export interface EventOptions {
 
 export interface TaskOptions {
   readonly input?: unknown
+}
+
+export interface EndOptions {
+  /** Tokens and cost of the run, instead of the sum of its `llm.call` events. */
+  readonly usage?: components['schemas']['ReportedUsage'] | undefined
 }
 
 /** What runs and tasks need of their client. */
@@ -107,15 +113,16 @@ export class Run {
   }
 
   /** Reports that the run is complete. Anything but an object becomes `{ value }`. */
-  complete(output?: unknown): void {
-    this.end('c', () => [`{"run_id":"${this.runId}","output":${objectText(output)}}`])
+  complete(output?: unknown, options: EndOptions = {}): void {
+    this.end('c', () => [`{"run_id":"${this.runId}","output":${objectText(output)}${usageText(options)}}`])
   }
 
   /** Reports that the run has failed. */
-  fail(error: unknown): void {
+  fail(error: unknown, options: EndOptions = {}): void {
     this.end('f', () => {
       const { message, detail } = describeError(error)
-      return [`{"run_id":"${this.runId}","error_message":${JSON.stringify(message)},"error_detail":${detail}}`]
+      const fields = `"error_message":${JSON.stringify(message)},"error_detail":${detail}${usageText(options)}`
+      return [`{"run_id":"${this.runId}",${fields}}`]
     })
   }
 
@@ -125,6 +132,10 @@ export class Run {
     this.hasEnded = true
     void report(this.reporting, this.runId, kind, make)
   }
+}
+
+function usageText({ usage }: EndOptions): string {
+  return usage === undefined ? '' : `,"usage":${JSON.stringify(usage)}`
 }
 
 type Work<T> = (task: Task) => T | Promise<T>
