@@ -30,6 +30,8 @@ export interface Registration {
   readonly agentsMax: number
 }
 
+const CURSOR = cursorCodec(Uuid)
+
 /** Agents of a workspace (docs/specification.md#agents). Archived agents are in none of the results. */
 export class AgentStore {
   constructor(private readonly deps: AgentStoreDeps) {}
@@ -150,8 +152,6 @@ export class AgentStore {
     return { agent_id: agentId, status: 'archived' }
   }
 }
-
-const CURSOR = cursorCodec(Uuid)
 
 function columns(sql: Sql | TransactionSql) {
   return sql`agent_id, name, description, runtime_type, status, model, prompt, tools, output_schema, allow_input_requests,

@@ -81,6 +81,7 @@ export interface AnalyticsDeps {
 const GRACE_SECONDS = 8
 /** Bun's maximum. */
 const IDLE_SECONDS_MAX = 255
+const MORE_ROWS = 'more rows than a document may have'
 
 export function createAnalytics(deps: AnalyticsDeps): Analytics {
   const { client, sink, caps = DEFAULT_QUERY_CAPS, penalties = new Penalties(caps.penaltySeconds) } = deps
@@ -224,5 +225,3 @@ function refusingRows(statement: string, rows: number): string {
 function hasMoreRows(error: unknown): boolean {
   return error instanceof ColumnarError && error.message.startsWith(MORE_ROWS)
 }
-
-const MORE_ROWS = 'more rows than a document may have'

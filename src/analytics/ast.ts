@@ -11,6 +11,8 @@ export interface AstNode {
   readonly parent: AstNode | undefined
 }
 
+const SET_FUNCTIONS = /^(global)?(not)?(null)?in$/i
+
 /**
  * Parses the tree: one node per line, children indented by one more space, escaped as tab-separated text.
  * @returns all nodes, parents first; null if a line is not a node
@@ -49,8 +51,6 @@ export function setTableOf({ kind, name, children }: AstNode): AstNode | undefin
   const second = kind === 'Function' && SET_FUNCTIONS.test(name) ? children[0]?.children[1] : undefined
   return second?.kind === 'Identifier' ? second : undefined
 }
-
-const SET_FUNCTIONS = /^(global)?(not)?(null)?in$/i
 
 /** Parses lines such as `Function sum (alias x) (children 1)`. */
 function namesOf(rest: string): { rest: string; name: string; alias: string } {

@@ -1,6 +1,11 @@
 import { type Clock, systemClock } from '../clock.ts'
 import { ApiError } from '../http/errors.ts'
 
+const PENALTY_GROWTH = 4
+const PENALTY_SECONDS_MAX = 3_600
+/** After this long without another offence, the next penalty is the shortest again. */
+const FORGOTTEN_AFTER_MS = 6 * 3_600_000
+
 /** Limits concurrent queries per workspace. */
 export class QuerySlots {
   private readonly taken = new Map<string, number>()
@@ -54,11 +59,6 @@ export class EngineTime {
     }
   }
 }
-
-const PENALTY_GROWTH = 4
-const PENALTY_SECONDS_MAX = 3_600
-/** After this long without another offence, the next penalty is the shortest again. */
-const FORGOTTEN_AFTER_MS = 6 * 3_600_000
 
 /**
  * Penalties for workspaces whose queries forced a restart of the engine, which affects everyone. Their queries are refused

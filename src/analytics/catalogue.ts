@@ -51,21 +51,6 @@ export const QueryCatalogue = Named(
 )
 export type QueryCatalogue = typeof QueryCatalogue.static
 
-/** The answer of `GET /api/v1/query/schema`. Names and types come from the table definitions. */
-export function queryCatalogue(caps: AnswerCaps): QueryCatalogue {
-  const tables = Object.entries(TABLES).map(([table, { columns }]) => ({
-    name: table,
-    description: TABLE_DESCRIPTIONS[table] ?? '',
-    columns: columns.map(({ name, type }) => ({
-      name,
-      type,
-      description: COLUMN_DESCRIPTIONS[table]?.[name] ?? '',
-      nullable: type.startsWith('Nullable('),
-    })),
-  }))
-  return { tables, examples: [...EXAMPLES], caps }
-}
-
 const TABLE_DESCRIPTIONS: Readonly<Record<string, string>> = {
   events: 'Reported events, one per row. Events never change.',
   runs: 'The latest state of each run, one per row.',
@@ -135,4 +120,19 @@ const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, strin
     reason: 'The store that lost them, or that all stores were restored from a backup.',
     noticed_at: 'When the service detected it.',
   },
+}
+
+/** The answer of `GET /api/v1/query/schema`. Names and types come from the table definitions. */
+export function queryCatalogue(caps: AnswerCaps): QueryCatalogue {
+  const tables = Object.entries(TABLES).map(([table, { columns }]) => ({
+    name: table,
+    description: TABLE_DESCRIPTIONS[table] ?? '',
+    columns: columns.map(({ name, type }) => ({
+      name,
+      type,
+      description: COLUMN_DESCRIPTIONS[table]?.[name] ?? '',
+      nullable: type.startsWith('Nullable('),
+    })),
+  }))
+  return { tables, examples: [...EXAMPLES], caps }
 }

@@ -34,6 +34,8 @@ export interface ClickHouseEndpointDeps {
  */
 export type ClickHouseEndpoint = (request: Request, headers: Record<string, string | number>) => Promise<Response>
 
+const LINGER_MS = 2_000
+
 export function createClickHouseEndpoint({ guards, reader, analytics }: ClickHouseEndpointDeps): ClickHouseEndpoint {
   const { parser } = analytics
   const ask = async (statement: Statement, signal: AbortSignal): Promise<ParsedStatement> => {
@@ -204,5 +206,3 @@ function cutOff(body: ReadableStream<Uint8Array>, reported: ReportedFailure): Re
     { highWaterMark: 0 },
   )
 }
-
-const LINGER_MS = 2_000

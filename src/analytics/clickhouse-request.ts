@@ -10,6 +10,28 @@ export interface KnownEngine {
   readonly settings: ReadonlyMap<string, EngineSetting>
 }
 
+/** Keywords that may end a query after a column named FORMAT. */
+const KEYWORDS = new Set(['ASC', 'DESC', 'FINAL', 'NULL', 'FIRST', 'LAST'])
+
+/**
+ * Formats written row by row, of any length. Formats with progress are left out: they would reveal how much the engine
+ * reads, which includes other tenants' rows.
+ */
+const STREAMED = new Set(
+  `JSON JSONStrings JSONCompact JSONCompactStrings JSONEachRow JSONLines JSONL NDJSON JSONStringsEachRow JSONCompactEachRow
+   JSONCompactEachRowWithNames JSONCompactEachRowWithNamesAndTypes JSONCompactStringsEachRow
+   JSONCompactStringsEachRowWithNames JSONCompactStringsEachRowWithNamesAndTypes CSV CSVWithNames CSVWithNamesAndTypes
+   TSV TSVWithNames TSVWithNamesAndTypes TSVRaw TabSeparated TabSeparatedWithNames TabSeparatedWithNamesAndTypes
+   TabSeparatedRaw TSKV RowBinary RowBinaryWithNames RowBinaryWithNamesAndTypes Native MsgPack BSONEachRow Parquet
+   ArrowStream Null`.split(/\s+/),
+)
+
+const DOCUMENTS = new Set(
+  `JSONColumns JSONCompactColumns JSONColumnsWithMetadata JSONObjectEachRow PrettyJSONEachRow PrettyNDJSON Pretty
+   PrettyCompact PrettyCompactMonoBlock PrettyCompactNoEscapes PrettyMonoBlock PrettyNoEscapes PrettySpace
+   PrettySpaceNoEscapes Vertical Values XML Markdown SQLInsert Arrow ORC Avro`.split(/\s+/),
+)
+
 /**
  * Translates a statement of ClickHouse's protocol. Refuses what is not supported the way ClickHouse does. The guard
  * decides later whether the query is allowed.
@@ -38,25 +60,3 @@ export function readRequest(statement: Statement, normalForm: string, engine: Kn
     ...readSettings(statement.settings, engine.settings),
   }
 }
-
-/** Keywords that may end a query after a column named FORMAT. */
-const KEYWORDS = new Set(['ASC', 'DESC', 'FINAL', 'NULL', 'FIRST', 'LAST'])
-
-/**
- * Formats written row by row, of any length. Formats with progress are left out: they would reveal how much the engine
- * reads, which includes other tenants' rows.
- */
-const STREAMED = new Set(
-  `JSON JSONStrings JSONCompact JSONCompactStrings JSONEachRow JSONLines JSONL NDJSON JSONStringsEachRow JSONCompactEachRow
-   JSONCompactEachRowWithNames JSONCompactEachRowWithNamesAndTypes JSONCompactStringsEachRow
-   JSONCompactStringsEachRowWithNames JSONCompactStringsEachRowWithNamesAndTypes CSV CSVWithNames CSVWithNamesAndTypes
-   TSV TSVWithNames TSVWithNamesAndTypes TSVRaw TabSeparated TabSeparatedWithNames TabSeparatedWithNamesAndTypes
-   TabSeparatedRaw TSKV RowBinary RowBinaryWithNames RowBinaryWithNamesAndTypes Native MsgPack BSONEachRow Parquet
-   ArrowStream Null`.split(/\s+/),
-)
-
-const DOCUMENTS = new Set(
-  `JSONColumns JSONCompactColumns JSONColumnsWithMetadata JSONObjectEachRow PrettyJSONEachRow PrettyNDJSON Pretty
-   PrettyCompact PrettyCompactMonoBlock PrettyCompactNoEscapes PrettyMonoBlock PrettyNoEscapes PrettySpace
-   PrettySpaceNoEscapes Vertical Values XML Markdown SQLInsert Arrow ORC Avro`.split(/\s+/),
-)

@@ -2,6 +2,15 @@ import { Elysia, t } from 'elysia'
 import { SECURITY } from '../keys/security.ts'
 import { type ClickHouseEndpointDeps, createClickHouseEndpoint } from './clickhouse-endpoint.ts'
 
+/** Only documented: the endpoint parses it as ClickHouse does. */
+const REQUEST_QUERY = t.Object({
+  query: t.Optional(t.String({ description: 'One SELECT, or its beginning if the rest is in the body.' })),
+  default_format: t.Optional(t.String({ description: 'The format of the answer; `TabSeparated` by default.' })),
+  database: t.Optional(t.String({ description: 'Always `default`.' })),
+  user: t.Optional(t.String({ description: 'Any user name.' })),
+  password: t.Optional(t.String({ description: 'A workspace key.' })),
+})
+
 /**
  * ClickHouse's HTTP interface, read-only, for existing clients and tools. It uses no guard plugin, because keys arrive as
  * passwords and errors use ClickHouse's format.
@@ -45,14 +54,6 @@ function alive(): Response {
   return new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } })
 }
 
-/** Only documented: the endpoint parses it as ClickHouse does. */
-const REQUEST_QUERY = t.Object({
-  query: t.Optional(t.String({ description: 'One SELECT, or its beginning if the rest is in the body.' })),
-  default_format: t.Optional(t.String({ description: 'The format of the answer; `TabSeparated` by default.' })),
-  database: t.Optional(t.String({ description: 'Always `default`.' })),
-  user: t.Optional(t.String({ description: 'Any user name.' })),
-  password: t.Optional(t.String({ description: 'A workspace key.' })),
-})
 const text = (description: string) => ({
   description,
   content: { 'text/plain': { schema: { type: 'string' as const } } },

@@ -31,6 +31,41 @@ export interface CheckedQuery {
 /** Turns an engine error into the caller's error. */
 export type Explain = (error: ColumnarError) => ApiError
 
+/** Bytes of a statement: a query and the scope around it. */
+export const STATEMENT_BYTES_MAX = 2_000_000
+/** Settings for parsing a query without running it. */
+export const PARSER_SETTINGS = {
+  workload: TENANT_WORKLOAD,
+  readonly: 1,
+  max_execution_time: 5,
+  max_query_size: STATEMENT_BYTES_MAX,
+}
+
+/**
+ * Matches strings, quoted names and `{name:Type}` placeholders of the engine's normal form. The normal form keeps types as
+ * written, even with comments, so only unambiguous ones match.
+ */
+const QUOTED_OR_PARAMETER =
+  /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):((?:[\w\s(),=.]|-(?!-)|'[^'\\{}]*'|`[^`\\{}]*`)*)\}/gs
+
+const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed in a query: set the format in the request'
+
+const PLACEHOLDER = 9_000_000_000_000
+
+/** Harmless parts of a SELECT. Functions, tables and lists of selects are checked in more detail. */
+const PLAIN_KINDS = new Set(
+  `SelectIntersectExceptQuery SelectQuery ExpressionList Subquery WithElement Identifier Literal Asterisk
+   QualifiedAsterisk ColumnsTransformerList ColumnsExceptTransformer ColumnsReplaceTransformer
+   ColumnsReplaceTransformer::Replacement ColumnsRegexpMatcher ColumnsListMatcher QualifiedColumnsRegexpMatcher
+   QualifiedColumnsListMatcher TablesInSelectQuery TablesInSelectQueryElement TableJoin ArrayJoin OrderByElement
+   InterpolateElement WindowDefinition WindowListElement`.split(/\s+/),
+)
+
+/** Functions whose second argument is a type, of which they create values. */
+const TYPE_FUNCTIONS = /^(_?cast|accurateCast(OrNull|OrDefault)?)$/i
+
+const TABLE_NAMES = new Intl.ListFormat('en-GB').format(Object.keys(TABLES))
+
 export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard {
   const ask = async <T>(answer: Promise<T>): Promise<T> => {
     try {
@@ -62,16 +97,6 @@ export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard 
   }
 }
 
-/** Bytes of a statement: a query and the scope around it. */
-export const STATEMENT_BYTES_MAX = 2_000_000
-/** Settings for parsing a query without running it. */
-export const PARSER_SETTINGS = {
-  workload: TENANT_WORKLOAD,
-  readonly: 1,
-  max_execution_time: 5,
-  max_query_size: STATEMENT_BYTES_MAX,
-}
-
 /**
  * The query in the engine's normal form: on one line, without comments.
  * @throws ColumnarError when it does not parse
@@ -81,15 +106,6 @@ export async function normalFormOf(client: ColumnarClient, query: string, signal
   const [row] = await client.query<{ text: string }>(sql, { params: { query }, settings: PARSER_SETTINGS, signal })
   return row.text
 }
-
-/**
- * Matches strings, quoted names and `{name:Type}` placeholders of the engine's normal form. The normal form keeps types as
- * written, even with comments, so only unambiguous ones match.
- */
-const QUOTED_OR_PARAMETER =
-  /'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\]|\\.)*)"|\{(\w+):((?:[\w\s(),=.]|-(?!-)|'[^'\\{}]*'|`[^`\\{}]*`)*)\}/gs
-
-const NO_FORMAT = 'FORMAT and INTO OUTFILE are not allowed in a query: set the format in the request'
 
 /** Refuses what the printed tree does not show, or what could forge it. */
 function refuseHidden(text: string): void {
@@ -136,25 +152,11 @@ function exampleOf(type: string): string {
   return /^(Nullable\(|LowCardinality\()*String\)*$/.test(type) ? "'?'" : 'NULL'
 }
 
-const PLACEHOLDER = 9_000_000_000_000
-
 /** The placeholder that a node of the tree stands for. */
 function parameterOf(node: AstNode | undefined, names: readonly string[]): string | undefined {
   const number = node?.kind === 'Literal' ? /^UInt64_(\d+)$/.exec(node.rest)?.[1] : undefined
   return names[Number(number) - PLACEHOLDER] || undefined
 }
-
-/** Harmless parts of a SELECT. Functions, tables and lists of selects are checked in more detail. */
-const PLAIN_KINDS = new Set(
-  `SelectIntersectExceptQuery SelectQuery ExpressionList Subquery WithElement Identifier Literal Asterisk
-   QualifiedAsterisk ColumnsTransformerList ColumnsExceptTransformer ColumnsReplaceTransformer
-   ColumnsReplaceTransformer::Replacement ColumnsRegexpMatcher ColumnsListMatcher QualifiedColumnsRegexpMatcher
-   QualifiedColumnsListMatcher TablesInSelectQuery TablesInSelectQueryElement TableJoin ArrayJoin OrderByElement
-   InterpolateElement WindowDefinition WindowListElement`.split(/\s+/),
-)
-
-/** Functions whose second argument is a type, of which they create values. */
-const TYPE_FUNCTIONS = /^(_?cast|accurateCast(OrNull|OrDefault)?)$/i
 
 /** @returns the placeholder that is the type of a cast, if there is one */
 function refuseNode(node: AstNode, parameters: readonly string[]): string | undefined {
@@ -270,8 +272,6 @@ export function refuseTypes(
       refuseType(parameters[name].replace(/\\(['\\])/g, (whole, sign) => (sign === "'" ? sign : whole)))
   }
 }
-
-const TABLE_NAMES = new Intl.ListFormat('en-GB').format(Object.keys(TABLES))
 
 /** Allows only unqualified names: the scoped tables and the query's own WITH. No other table has such a name here. */
 function refuseTable(name: string): void {

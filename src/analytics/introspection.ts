@@ -12,6 +12,18 @@ export interface EmulatedServer {
   readonly settings: readonly TakenSetting[]
 }
 
+const CONSTANTS: Readonly<Record<string, string>> = {
+  currentUser: "'default'",
+  user: "'default'",
+  hostName: "'agent-run-service'",
+  displayName: "'agent-run-service'",
+  timezone: "'UTC'",
+  timeZone: "'UTC'",
+  serverTimezone: "'UTC'",
+  serverTimeZone: "'UTC'",
+  uptime: 'toUInt32(1)',
+}
+
 /**
  * Emulates the metadata queries that tools send to a ClickHouse server: version and name, tables and columns, and the
  * `system` tables of numbers. Such a query is rewritten to one over constants and then passes the guard like any other,
@@ -50,18 +62,6 @@ function withConstants(query: string, { version, database }: EmulatedServer): st
     return name in values ? `${values[name]} AS ${alias ?? `\`${name}()\``}` : undefined
   })
   return items.length > 0 && constants.every((each) => each !== undefined) ? `SELECT ${constants.join(', ')}` : query
-}
-
-const CONSTANTS: Readonly<Record<string, string>> = {
-  currentUser: "'default'",
-  user: "'default'",
-  hostName: "'agent-run-service'",
-  displayName: "'agent-run-service'",
-  timezone: "'UTC'",
-  timeZone: "'UTC'",
-  serverTimezone: "'UTC'",
-  serverTimeZone: "'UTC'",
-  uptime: 'toUInt32(1)',
 }
 
 /** Replaces `default.events` with `events`, also in qualified column names. */

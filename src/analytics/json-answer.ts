@@ -1,5 +1,10 @@
 import { RawJson } from '../http/raw-json.ts'
 
+/** Line breaks are escaped inside strings, so these match only layout: rows are indented by two tabs, their members by more. */
+const DATA_HEAD = '\t"data":\n\t['
+const DATA_TAIL = '\n\t],\n'
+const NEXT_ROW = ',\n\t\t{'
+
 /**
  * Splits the engine's `JSON` output without parsing the rows, whose text is passed on.
  *
@@ -25,8 +30,3 @@ export function readJsonAnswer(text: string, rowsMax: number) {
 function compact(rows: string): string {
   return rows.replace(/[\n\t]+/g, '')
 }
-
-/** Line breaks are escaped inside strings, so these match only layout: rows are indented by two tabs, their members by more. */
-const DATA_HEAD = '\t"data":\n\t['
-const DATA_TAIL = '\n\t],\n'
-const NEXT_ROW = ',\n\t\t{'

@@ -8,6 +8,14 @@ export const JSON_COLUMNS: readonly string[] = ['payload', 'input', 'output']
 const SEGMENTS_MAX = 4
 const PATHS_MAX = 100
 
+const WHOLE_ROW_KINDS = new Set(
+  'Asterisk QualifiedAsterisk ColumnsRegexpMatcher ColumnsListMatcher QualifiedColumnsRegexpMatcher QualifiedColumnsListMatcher'.split(
+    ' ',
+  ),
+)
+
+const TYPES = { String: 'String', Int64: 'Int64', UInt64: 'UInt64', Double: 'Float64', Bool: 'Bool' } as const
+
 /**
  * The paths into JSON columns that a query uses, as `payload.tokens.in`. Null if it uses such a column in another way (as a
  * whole, through `*`, in `x IN events`, with ClickHouse's subcolumn syntax), or uses its name as an alias.
@@ -33,12 +41,6 @@ function isCounted(node: AstNode): boolean {
   const call = node.parent?.parent
   return node.kind === 'Asterisk' && call?.kind === 'Function' && call.name === 'count'
 }
-
-const WHOLE_ROW_KINDS = new Set(
-  'Asterisk QualifiedAsterisk ColumnsRegexpMatcher ColumnsListMatcher QualifiedColumnsRegexpMatcher QualifiedColumnsListMatcher'.split(
-    ' ',
-  ),
-)
 
 /** Excludes ClickHouse's own syntax (`^`a``, `:`Int64``, `[]`) and anything that would need escaping. */
 function isPlain(step: string): boolean {
@@ -80,8 +82,6 @@ function valueAt(text: string, keys: readonly string[]): string {
   )
   return `multiIf(${typed.join(', ')}, JSONExtract(${where}, 'Dynamic'))`
 }
-
-const TYPES = { String: 'String', Int64: 'Int64', UInt64: 'UInt64', Double: 'Float64', Bool: 'Bool' } as const
 
 function at(text: string, keys: readonly string[]): string {
   return [text, ...keys.map(quote)].join(', ')

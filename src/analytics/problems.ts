@@ -7,6 +7,18 @@ const MEMORY_LIMIT_EXCEEDED = 241
 const READONLY = 164
 const RESULT_TOO_LARGE = 396
 const MESSAGE_LENGTH_MAX = 600
+const NARROWER = 'narrow it by occurred_at, agent_id or run_id, or select fewer columns'
+
+const SIZES = [
+  [2 ** 30, 'GiB'],
+  [2 ** 20, 'MiB'],
+  [2 ** 10, 'KiB'],
+] as const
+
+/** Precedes the engine's suggestions. */
+export const HINT = '; maybe you meant '
+
+const WITHHELD = 'it failed'
 
 /** The caps of the query that failed. */
 type Caps = Pick<QueryCaps, 'seconds' | 'memoryBytes' | 'resultBytes'>
@@ -58,8 +70,6 @@ export function atCharacters(error: unknown, query: string): unknown {
   return new ApiError(error.code, message, { cause: error.cause, retryAfterSeconds: error.retryAfterSeconds })
 }
 
-const NARROWER = 'narrow it by occurred_at, agent_id or run_id, or select fewer columns'
-
 function wrong(problem: string, cause: unknown): ApiError {
   return new ApiError('VALIDATION_ERROR', `query: ${problem}`, { cause })
 }
@@ -68,17 +78,6 @@ function readableSize(bytes: number): string {
   const [unit, name] = SIZES.find(([size]) => bytes >= size) ?? [1, 'bytes']
   return `${Math.round((bytes / unit) * 10) / 10} ${name}`
 }
-
-const SIZES = [
-  [2 ** 30, 'GiB'],
-  [2 ** 20, 'MiB'],
-  [2 ** 10, 'KiB'],
-] as const
-
-/** Precedes the engine's suggestions. */
-export const HINT = '; maybe you meant '
-
-const WITHHELD = 'it failed'
 
 /** Whether the engine's text is withheld in this message. */
 export function isWithheld(message: string): boolean {

@@ -1,3 +1,5 @@
+const QUOTED = /('(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*")/s
+
 /**
  * Replaces matches in SQL that are outside string literals and quoted names.
  * @param text SQL in the engine's normal form, which has no comments
@@ -12,8 +14,6 @@ export function replaceUnquoted(
     .map((piece, i) => (i % 2 === 1 ? piece : piece.replace(pattern, replacement as string)))
     .join('')
 }
-
-const QUOTED = /('(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*")/s
 
 /** A SQL string literal. */
 export function quote(text: string): string {

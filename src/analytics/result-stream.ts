@@ -18,6 +18,8 @@ export interface ResultStreamOptions {
   readonly onEnd: () => void
 }
 
+const DONE = new Error('the answer has been taken')
+
 /**
  * Streams a result, at most one chunk ahead of its reader. The stream errors when the query fails midway. The query
  * ends when the reader or the client disconnects, or takes too long.
@@ -71,5 +73,3 @@ export async function openResultStream(options: ResultStreamOptions): Promise<Re
     throw explain(error)
   }
 }
-
-const DONE = new Error('the answer has been taken')

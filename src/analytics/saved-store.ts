@@ -31,6 +31,9 @@ export const SAVED_QUERIES_MAX = 1_000
 /** Characters of all default values of a query, as JSON. */
 const PARAMS_LENGTH_MAX = 100_000
 
+const CURSOR = cursorCodec(Uuid)
+const UNIQUE_VIOLATION = '23505'
+
 type Params = NonNullable<RunQuery['params']>
 
 /**
@@ -125,9 +128,6 @@ export class SavedQueries {
     return { ...request, query, params: { ...defaults, ...request.params } }
   }
 }
-
-const CURSOR = cursorCodec(Uuid)
-const UNIQUE_VIOLATION = '23505'
 
 function columns(sql: Sql) {
   return sql`query_id, name, description, query, params, created_at, updated_at`

@@ -5,6 +5,11 @@ import { workspaceFilters } from './views.ts'
 
 const DISK_BYTES_MAX = 2 * 2 ** 30
 
+/** The names of these settings, which requests cannot change. */
+export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
+  Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
+)
+
 /** Third layer around tenant SQL: a read-only session, limited to its own rows and to the caps. */
 export function sessionSettings(
   database: string,
@@ -36,8 +41,3 @@ export function sessionSettings(
     cast_string_to_date_time_mode: 'best_effort',
   }
 }
-
-/** The names of these settings, which requests cannot change. */
-export const SESSION_SETTINGS: ReadonlySet<string> = new Set(
-  Object.keys(sessionSettings('default', '00000000-0000-0000-0000-000000000000')),
-)

@@ -8,6 +8,19 @@ export interface SqlToken {
   readonly bracket: number
 }
 
+/** The normal form has no names in double quotes. */
+const PART = '(?:`(?:[^`\\\\]|\\\\.)*`|[A-Za-z_]\\w*)'
+const TOKEN = new RegExp(
+  `'(?:[^'\\\\]|\\\\.)*'|\\{\\w+:(?:[^{}'\`]|'[^']*'|\`[^\`]*\`)*\\}|\\d[\\w.]*|(${PART}(?:\\.${PART})*)|\\s+|[\\s\\S]`,
+  'g',
+)
+
+const LIST_ENDS = new Set(
+  'FROM PREWHERE WHERE GROUP HAVING WINDOW QUALIFY ORDER LIMIT OFFSET FETCH SETTINGS FORMAT UNION INTERSECT EXCEPT'.split(
+    ' ',
+  ),
+)
+
 export function sqlTokens(text: string): SqlToken[] {
   const tokens: SqlToken[] = []
   const brackets: number[] = []
@@ -18,13 +31,6 @@ export function sqlTokens(text: string): SqlToken[] {
   }
   return tokens
 }
-
-/** The normal form has no names in double quotes. */
-const PART = '(?:`(?:[^`\\\\]|\\\\.)*`|[A-Za-z_]\\w*)'
-const TOKEN = new RegExp(
-  `'(?:[^'\\\\]|\\\\.)*'|\\{\\w+:(?:[^{}'\`]|'[^']*'|\`[^\`]*\`)*\\}|\\d[\\w.]*|(${PART}(?:\\.${PART})*)|\\s+|[\\s\\S]`,
-  'g',
-)
 
 function partsOf(name: string): string[] {
   return [...name.matchAll(new RegExp(PART, 'g'))].map(([part]) => (part.startsWith('`') ? part.slice(1, -1) : part))
@@ -65,12 +71,6 @@ function trimmed(tokens: readonly SqlToken[], start: number, end: number): reado
   while (to > start && /^\s+$/.test(tokens[to - 1].text)) to--
   return [start, to]
 }
-
-const LIST_ENDS = new Set(
-  'FROM PREWHERE WHERE GROUP HAVING WINDOW QUALIFY ORDER LIMIT OFFSET FETCH SETTINGS FORMAT UNION INTERSECT EXCEPT'.split(
-    ' ',
-  ),
-)
 
 /** The first token after SELECT, DISTINCT, and ON with its brackets. */
 function listStart(tokens: readonly SqlToken[], select: number): number {

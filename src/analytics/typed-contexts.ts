@@ -3,6 +3,38 @@ import { type AstNode, textOf } from './ast.ts'
 /** The type that an untyped value is read as. */
 export type ExpectedType = 'number' | 'text'
 
+/** One string literal, or a list of them. */
+const TEXTS = /^('(?:[^'\\]|\\.)*'|(?:Tuple|Array)_[([](?:'(?:[^'\\]|\\.)*'(?:, |(?=[)\]])))+[)\]])$/
+
+/** Also used for the types of placeholders. */
+export const NUMERIC_TYPE = /^ *(Nullable\( *)?(U?Int\d+|Float\d+|BFloat16|Decimal\d*(\([\d, ]*\))?)[ )]*$/
+
+/** Matches literals as the tree prints them: `UInt64_5`. */
+const NUMBER = /^(U?Int\d+|Float\d+|Decimal\d*)_/
+
+const ARITHMETIC = words(
+  'plus minus multiply divide modulo intdiv intdivorzero moduloorzero positivemodulo positive_modulo pmod mod negate',
+)
+const COMPARISONS = words('equals notequals less greater lessorequals greaterorequals')
+const IN = /^(global)?(not)?(null)?in$/
+const MATH = words(
+  'abs round roundbankers floor ceil ceiling trunc truncate sqrt cbrt exp exp2 exp10 log ln log2 log10 log1p pow power sign',
+)
+const NUMERIC_RESULT =
+  /^(count.*|uniq.*|length|lengthutf8|char_length|to(u?int|float|decimal|bfloat)\d+(or(null|zero|default))?|tounixtimestamp.*|datediff|date_diff|age|row_number|rank|dense_rank)$/
+const CASTS = /^(_?cast|accuratecast(ornull|ordefault)?|dynamicelement)$/
+
+/** Aggregates of numbers. `min` and `max` take any type; their untyped arguments are read as numbers. */
+const AGGREGATES =
+  /^(sum|sumkahan|sumwithoverflow|sumcount|avg|avgweighted|min|max|argmin|argmax|min_by|max_by|medians?\w*|quantiles?\w*|stddev\w*|std|var(pop|samp)\w*|var_(pop|samp)|covar\w*|corr\w*|skew(pop|samp)|kurt(pop|samp)|deltasum|rankcorr|simplelinearregression)$/
+/** Only the first argument is a value; the second one is an integer weight. */
+const FIRST_IS_NUMBER = /^(quantile|median)/
+/** The first argument may have any type. */
+const SECOND_IS_NUMBER = words('argmin argmax min_by max_by')
+
+/** Combinators that do not change the type of the values. */
+const COMBINATOR = /(If|OrNull|OrDefault|Distinct)$/
+
 /**
  * Finds where a query expects numbers: operands of arithmetic, arguments of functions and aggregates that take only
  * numbers, and values compared with a number. Untyped values there are read as numbers; untyped values compared with a
@@ -113,35 +145,6 @@ function comparedWithText(call: AstNode): readonly AstNode[] {
   return IN.test(name) && isText(args[1]) ? args.slice(0, 1) : []
 }
 
-/** One string literal, or a list of them. */
-const TEXTS = /^('(?:[^'\\]|\\.)*'|(?:Tuple|Array)_[([](?:'(?:[^'\\]|\\.)*'(?:, |(?=[)\]])))+[)\]])$/
-
-/** Also used for the types of placeholders. */
-export const NUMERIC_TYPE = /^ *(Nullable\( *)?(U?Int\d+|Float\d+|BFloat16|Decimal\d*(\([\d, ]*\))?)[ )]*$/
-
-/** Matches literals as the tree prints them: `UInt64_5`. */
-const NUMBER = /^(U?Int\d+|Float\d+|Decimal\d*)_/
-
-const ARITHMETIC = words(
-  'plus minus multiply divide modulo intdiv intdivorzero moduloorzero positivemodulo positive_modulo pmod mod negate',
-)
-const COMPARISONS = words('equals notequals less greater lessorequals greaterorequals')
-const IN = /^(global)?(not)?(null)?in$/
-const MATH = words(
-  'abs round roundbankers floor ceil ceiling trunc truncate sqrt cbrt exp exp2 exp10 log ln log2 log10 log1p pow power sign',
-)
-const NUMERIC_RESULT =
-  /^(count.*|uniq.*|length|lengthutf8|char_length|to(u?int|float|decimal|bfloat)\d+(or(null|zero|default))?|tounixtimestamp.*|datediff|date_diff|age|row_number|rank|dense_rank)$/
-const CASTS = /^(_?cast|accuratecast(ornull|ordefault)?|dynamicelement)$/
-
-/** Aggregates of numbers. `min` and `max` take any type; their untyped arguments are read as numbers. */
-const AGGREGATES =
-  /^(sum|sumkahan|sumwithoverflow|sumcount|avg|avgweighted|min|max|argmin|argmax|min_by|max_by|medians?\w*|quantiles?\w*|stddev\w*|std|var(pop|samp)\w*|var_(pop|samp)|covar\w*|corr\w*|skew(pop|samp)|kurt(pop|samp)|deltasum|rankcorr|simplelinearregression)$/
-/** Only the first argument is a value; the second one is an integer weight. */
-const FIRST_IS_NUMBER = /^(quantile|median)/
-/** The first argument may have any type. */
-const SECOND_IS_NUMBER = words('argmin argmax min_by max_by')
-
 function aggregateOf(called: string): { readonly name: string; readonly hasCondition: boolean } | undefined {
   let name = called
   let hasCondition = false
@@ -151,9 +154,6 @@ function aggregateOf(called: string): { readonly name: string; readonly hasCondi
   }
   return AGGREGATES.test(name.toLowerCase()) ? { name: name.toLowerCase(), hasCondition } : undefined
 }
-
-/** Combinators that do not change the type of the values. */
-const COMBINATOR = /(If|OrNull|OrDefault|Distinct)$/
 
 /** The arguments of a call that may be its result. */
 function passedThrough(node: AstNode): readonly AstNode[] {

@@ -7,6 +7,11 @@ import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 /** Prints the tree of a query in the engine's normal form: see {@link readAst}. */
 export type PrintTree = (text: string) => Promise<string>
 
+const ALL_COLUMNS = Object.values(TABLES).flatMap(({ columns }) => columns)
+const NUMERIC_COLUMNS = new Set(
+  ALL_COLUMNS.filter(({ type }) => /^(Nullable\()?(U?Int|Float)/.test(type)).map(({ name }) => name),
+)
+
 /**
  * Makes untyped paths into payloads work where numbers are expected: `sum(payload.tokens.in)` adds the numbers and treats
  * any other value as null. Likewise, paths compared with a string literal are read as text. Paths with a type, and paths
@@ -42,11 +47,6 @@ function typed(value: string, expected: ExpectedType): string {
   const [float, int, uint] = ['Float64', 'Int64', 'UInt64'].map((type) => `dynamicElement(${value}, '${type}')`)
   return `coalesce(${float}, toFloat64(${int}), toFloat64(${uint}))`
 }
-
-const ALL_COLUMNS = Object.values(TABLES).flatMap(({ columns }) => columns)
-const NUMERIC_COLUMNS = new Set(
-  ALL_COLUMNS.filter(({ type }) => /^(Nullable\()?(U?Int|Float)/.test(type)).map(({ name }) => name),
-)
 
 /** Whether the query itself defines a name such as `payload`, so that only the engine can resolve paths. */
 function redefinesJsonColumn(nodes: readonly AstNode[]): boolean {

@@ -2,6 +2,13 @@ import type { CheckedQuery } from './guard.ts'
 import { JSON_COLUMNS, pathExpression } from './json-paths.ts'
 import { TABLES, type TableColumn } from './tables.ts'
 
+/** All stored tables with tenant rows (see the migrations). */
+const STORED_TABLES = [
+  ...Object.keys(TABLES).filter((table) => TABLES[table].isForAll !== true),
+  'run_changes',
+  'task_changes',
+]
+
 /**
  * The tables that tenant SQL sees, limited to the rows of one workspace. They are common table expressions around the
  * query, because names resolve to the nearest definition: the query's own CTE may hide one of these tables, but no
@@ -30,13 +37,6 @@ export function scopedStatement(query: CheckedQuery, database: string, workspace
   const scope = scopeOf(database, workspaceId, query)
   return `${scope === '' ? '' : `WITH ${scope} `}SELECT * FROM (${query.text})${limit}`
 }
-
-/** All stored tables with tenant rows (see the migrations). */
-const STORED_TABLES = [
-  ...Object.keys(TABLES).filter((table) => TABLES[table].isForAll !== true),
-  'run_changes',
-  'task_changes',
-]
 
 /** A second layer of isolation, in case a query reaches a stored table after all. */
 export function workspaceFilters(database: string, workspaceId: string): string {

@@ -4,6 +4,9 @@ import type { Span } from '../journal/journal.ts'
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 const RUNS_REMEMBERED = 10_000
 
+/** By character code. */
+const HEX_VALUES = new Uint8Array(128)
+
 /** A growing byte buffer for building `Native` blocks. Little-endian, as ClickHouse requires. */
 export class Bytes {
   buffer: Buffer<ArrayBuffer>
@@ -123,8 +126,6 @@ function hexAt(text: string, at: number): number {
   )
 }
 
-/** By character code. */
-const HEX_VALUES = new Uint8Array(128)
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   HEX_VALUES[digit.charCodeAt(0)] = HEX_VALUES[digit.toUpperCase().charCodeAt(0)] = value
 }

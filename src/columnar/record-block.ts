@@ -61,6 +61,32 @@ const TASK_COLUMNS: Columns<TaskRow> = [
   ['completed_at', "DateTime64(3, 'UTC')", 'null'],
 ]
 
+/** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
+const WRITERS = {
+  UUID: (column: Bytes, values: readonly unknown[]) => {
+    let last: unknown = null
+    let words: Uint32Array = NIL_UUID
+    for (const value of values) {
+      // Neighbouring records are often of one run.
+      if (value !== last) words = value === null ? NIL_UUID : uuidWords(value as string)
+      last = value
+      column.words(words)
+    }
+  },
+  String: each((column, value) => column.string((value ?? '') as string)),
+  Int64: each((column, value) => column.int64((value ?? 0) as number)),
+  Float64: each((column, value) => column.float64((value ?? 0) as number)),
+  "DateTime64(3, 'UTC')": each((column, value) => column.int64((value ?? 0) as number)),
+  'Array(String)': (column: Bytes, values: readonly unknown[]) => {
+    let end = 0
+    for (const value of values as string[][]) {
+      end += value.length
+      column.int64(end)
+    }
+    for (const value of values as string[][]) for (const item of value) column.string(item)
+  },
+}
+
 /**
  * Collects changes of runs or tasks for one block in ClickHouse's `Native` format. Runs are far rarer than events, and tasks
  * have many columns, so this class is simple where {@link EventBlock} is optimized.
@@ -136,32 +162,6 @@ export class RecordBlock<Row extends RunRow | TaskRow> {
     if (nullable) for (const value of values) column.byte(value === null || value === undefined ? 1 : 0)
     WRITERS[type](column, values)
   }
-}
-
-/** Each writes a whole column. Null or missing values are written as the type's default, as `Nullable` requires. */
-const WRITERS = {
-  UUID: (column: Bytes, values: readonly unknown[]) => {
-    let last: unknown = null
-    let words: Uint32Array = NIL_UUID
-    for (const value of values) {
-      // Neighbouring records are often of one run.
-      if (value !== last) words = value === null ? NIL_UUID : uuidWords(value as string)
-      last = value
-      column.words(words)
-    }
-  },
-  String: each((column, value) => column.string((value ?? '') as string)),
-  Int64: each((column, value) => column.int64((value ?? 0) as number)),
-  Float64: each((column, value) => column.float64((value ?? 0) as number)),
-  "DateTime64(3, 'UTC')": each((column, value) => column.int64((value ?? 0) as number)),
-  'Array(String)': (column: Bytes, values: readonly unknown[]) => {
-    let end = 0
-    for (const value of values as string[][]) {
-      end += value.length
-      column.int64(end)
-    }
-    for (const value of values as string[][]) for (const item of value) column.string(item)
-  },
 }
 
 function each(write: (column: Bytes, value: unknown) => void) {

@@ -1,18 +1,3 @@
-/**
- * The guard blocked the request. The message may be shown to the model and the caller: it names the host, never a
- * secret.
- */
-export class EgressRefused extends Error {
-  override readonly name = 'EgressRefused'
-}
-
-/**
- * The host could not be reached, or did not respond properly. The message is as safe as that of {@link EgressRefused}.
- */
-export class EgressFailed extends Error {
-  override readonly name = 'EgressFailed'
-}
-
 /** Descriptions by error code, because Node's own messages would reveal internal addresses. */
 const MEANING: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refuses connections',
@@ -28,6 +13,21 @@ const MEANING: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate that no trusted authority has signed',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate that no trusted authority has signed',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'has a certificate that no trusted authority has signed',
+}
+
+/**
+ * The guard blocked the request. The message may be shown to the model and the caller: it names the host, never a
+ * secret.
+ */
+export class EgressRefused extends Error {
+  override readonly name = 'EgressRefused'
+}
+
+/**
+ * The host could not be reached, or did not respond properly. The message is as safe as that of {@link EgressRefused}.
+ */
+export class EgressFailed extends Error {
+  override readonly name = 'EgressFailed'
 }
 
 /** Describes a failure of sockets, TLS or HTTP. @param host as the caller wrote it */

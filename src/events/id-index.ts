@@ -28,6 +28,8 @@ export interface Claim {
   readonly appended: (append: Promise<unknown>) => void
 }
 
+const BOUNDS = { ids: 500_000, idsPerRun: 100_000, runs: 50_000 }
+
 /**
  * Detects duplicate events by the ids that callers gave them: exactly, for as long as the events are stored, and in
  * bounded memory. All ids of a run that this process saw start are known. The ids of other runs are fetched from
@@ -181,8 +183,6 @@ interface KnownRun {
   readonly ids: Set<string>
   inFlight: Promise<unknown> | undefined
 }
-
-const BOUNDS = { ids: 500_000, idsPerRun: 100_000, runs: 50_000 }
 
 function duplicatesOf(fresh: readonly boolean[]): number {
   return fresh.reduce((sum, isFresh) => (isFresh ? sum : sum + 1), 0)

@@ -6,6 +6,14 @@ import type { Watermarks } from '../watermarks/watermarks.ts'
 import type { EventIdSource } from './id-index.ts'
 import type { RunRef } from './schema.ts'
 
+const CATCH_UP_MS = 5_000
+
+/** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
+const HAS_IT_ALL = `(
+  select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from journal_watermarks
+  where journal_id = {journal:UUID}
+) = 0`
+
 /**
  * Reads event ids from ClickHouse, once it has everything acknowledged so far. While ClickHouse is unavailable, calls with
  * caller-chosen ids for runs that are not in memory are refused, because they might store an event twice.
@@ -42,14 +50,6 @@ export function createEventIdSource(deps: {
     among: (run, ids) => select(run, 'and event_id in {ids:Array(String)}', { ids }),
   }
 }
-
-const CATCH_UP_MS = 5_000
-
-/** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
-const HAS_IT_ALL = `(
-  select throwIf(max(beat) < {beat:UInt64}, 'ClickHouse has gone back') from journal_watermarks
-  where journal_id = {journal:UUID}
-) = 0`
 
 function behind(cause?: unknown): ApiError {
   return new ApiError(

@@ -19,6 +19,24 @@ import {
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../http/timestamp.ts'
 import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
 
+const SCANS_KEPT = 16
+const SCAN_BYTES_KEPT = 256 * 1024
+const ROWS_KEPT = 128
+const SHOWN_BYTES_MAX = 80
+const EVENT_ID_LENGTH_MAX = 64
+const INFO = LEVELS.indexOf('info') + 1
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+const encode = (text: string) => new TextEncoder().encode(text)
+const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
+const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
+type Field = 'type' | 'payload' | 'level' | 'occurred_at' | 'id'
+/** The fields of an event by the length of their names, which are all different. */
+const FIELD_OF_LENGTH: ({ name: Field; word: Uint8Array } | undefined)[] = new Array(12).fill(undefined)
+for (const name of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
+  FIELD_OF_LENGTH[name.length] = { name, word: encode(name) }
+}
+
 /**
  * Validates the body of an `events` call in one pass over its bytes (docs/specification.md#events), and records the byte offsets of
  * each event's fields. It builds nothing that the journal does not need, because this is the hottest code of the
@@ -328,24 +346,6 @@ export function acquireScan(): EventScan {
 
 export function releaseScan(scan: EventScan): void {
   if (idle.length < SCANS_KEPT && scan.bytes.length <= SCAN_BYTES_KEPT) idle.push(scan)
-}
-
-const SCANS_KEPT = 16
-const SCAN_BYTES_KEPT = 256 * 1024
-const ROWS_KEPT = 128
-const SHOWN_BYTES_MAX = 80
-const EVENT_ID_LENGTH_MAX = 64
-const INFO = LEVELS.indexOf('info') + 1
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-const encode = (text: string) => new TextEncoder().encode(text)
-const LEVEL_WORDS = LEVELS.map((level) => encode(`"${level}"`))
-const RESERVED_WORDS = RESERVED_TYPE_PREFIXES.map(encode)
-type Field = 'type' | 'payload' | 'level' | 'occurred_at' | 'id'
-/** The fields of an event by the length of their names, which are all different. */
-const FIELD_OF_LENGTH: ({ name: Field; word: Uint8Array } | undefined)[] = new Array(12).fill(undefined)
-for (const name of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
-  FIELD_OF_LENGTH[name.length] = { name, word: encode(name) }
 }
 
 function fieldAt(bytes: Uint8Array, at: number, length: number): Field | undefined {

@@ -67,16 +67,7 @@ export const NEXT_CALL_STATUSES: Record<CallStatus, readonly CallStatus[]> = {
   finished: [],
   failed: [],
 }
-
-/** Whether a call has a result for the model. */
-export function isDone(status: CallStatus): boolean {
-  return NEXT_CALL_STATUSES[status].length === 0
-}
-
 export const PAUSE_STATUSES = ['pending', 'approved', 'rejected', 'answered', 'expired', 'cancelled'] as const
-
-/** What a person was asked: `expired` when nobody decided in time, `cancelled` when the run ended before. */
-export type PauseStatus = (typeof PAUSE_STATUSES)[number]
 
 export const NEXT_PAUSE_STATUSES: Record<PauseStatus, readonly PauseStatus[]> = {
   pending: ['approved', 'rejected', 'answered', 'expired', 'cancelled'],
@@ -86,3 +77,11 @@ export const NEXT_PAUSE_STATUSES: Record<PauseStatus, readonly PauseStatus[]> = 
   expired: [],
   cancelled: [],
 }
+
+/** Whether a call has a result for the model. */
+export function isDone(status: CallStatus): boolean {
+  return NEXT_CALL_STATUSES[status].length === 0
+}
+
+/** What a person was asked: `expired` when nobody decided in time, `cancelled` when the run ended before. */
+export type PauseStatus = (typeof PAUSE_STATUSES)[number]

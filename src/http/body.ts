@@ -6,6 +6,9 @@ import { ApiError, invalid } from './errors.ts'
 import { parseJson } from './json-reader.ts'
 import { shown } from './validation-message.ts'
 
+/** Memory that a chunk takes in addition to its bytes; a body may arrive in chunks of one byte. */
+const CHUNK_OVERHEAD_BYTES = 128
+
 /** A request body as received: unchecked, possibly compressed. */
 export class RawBody {
   constructor(
@@ -151,9 +154,6 @@ export function inflate(bytes: Uint8Array, encoding: string | null, maxBytes: nu
 export function tooLarge(maxBytes: number): ApiError {
   return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also after decompression`)
 }
-
-/** Memory that a chunk takes in addition to its bytes; a body may arrive in chunks of one byte. */
-const CHUNK_OVERHEAD_BYTES = 128
 
 /** Reads a body of unknown length and counts its bytes as they arrive. */
 async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, hold: BodyHold): Promise<Uint8Array> {

@@ -9,16 +9,6 @@
  * {@link JsonSyntaxError}.
  */
 
-export class JsonSyntaxError extends Error {
-  constructor(
-    readonly at: number,
-    readonly expected: string,
-  ) {
-    super(`expected ${expected} at byte ${at}`)
-    this.name = 'JsonSyntaxError'
-  }
-}
-
 export const QUOTE = 0x22
 export const COMMA = 0x2c
 export const COLON = 0x3a
@@ -42,6 +32,18 @@ const HEX = new Uint8Array(256)
   .fill(1, 0x61, 0x67)
 const ESCAPABLE = new Uint8Array(256)
 for (const char of '"\\/bfnrt') ESCAPABLE[char.charCodeAt(0)] = 1
+
+const LITERALS = ['true', 'false', 'null'].map((word) => new TextEncoder().encode(word))
+
+export class JsonSyntaxError extends Error {
+  constructor(
+    readonly at: number,
+    readonly expected: string,
+  ) {
+    super(`expected ${expected} at byte ${at}`)
+    this.name = 'JsonSyntaxError'
+  }
+}
 
 /** A copy of `bytes` followed by the zero byte that all functions here rely on. */
 export function terminated(bytes: Uint8Array): Uint8Array {
@@ -139,8 +141,6 @@ function skipDigits(bytes: Uint8Array, at: number): number {
   while (DIGIT[bytes[at]] === 1) at++
   return at
 }
-
-const LITERALS = ['true', 'false', 'null'].map((word) => new TextEncoder().encode(word))
 
 function skipLiteral(bytes: Uint8Array, at: number): number {
   for (const word of LITERALS) if (startsWith(bytes, at, word)) return at + word.length

@@ -1,3 +1,5 @@
+const MEMBER_NAMES_MAX = 1_000
+
 /**
  * Free-form JSON of a caller (`input`, `output`, `payload`, `error_detail`, `metadata`), kept as the text that was sent
  * (docs/specification.md#free-form-objects).
@@ -62,7 +64,6 @@ function encodeObject(value: object): string {
 
 /** Member names as JSON. Responses repeat the same few. */
 const memberNames = new Map<string, string>()
-const MEMBER_NAMES_MAX = 1_000
 
 function memberName(name: string): string {
   let text = memberNames.get(name)

@@ -10,6 +10,7 @@ import { parseTimestamp } from './timestamp.ts'
  */
 
 const COMPONENT = Symbol('component')
+const UUID_PATTERN = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
 
 /** Gives a schema its name in the OpenAPI document, and so in generated clients. */
 export function Named<T extends TSchema>(name: string, schema: T): T {
@@ -30,8 +31,6 @@ export function Described<T extends TSchema>(schema: T, description: string): T 
 export function Count(description: string) {
   return Type.Integer({ minimum: 0, description })
 }
-
-const UUID_PATTERN = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
 
 /** Any RFC 9562 UUID, in either case. Convert it to lower case before it is stored or compared. */
 export const Uuid = t.String({ pattern: UUID_PATTERN, format: 'uuid', title: 'uuid' })

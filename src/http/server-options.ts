@@ -15,6 +15,19 @@ const IDLE_SECONDS_MAX = 255
 /** Bun's timeout comes this long after the deadline of a body, so that our error response is sent first. */
 const IDLE_GRACE_SECONDS = 5
 
+/** Clients send little: subscriptions and pings. */
+const MESSAGE_BYTES_MAX = 64 * 1024
+
+const WEBSOCKET_OPTIONS = {
+  maxPayloadLength: MESSAGE_BYTES_MAX,
+  // Bun sends pings within the idle timeout, which detects clients that have disappeared.
+  sendPings: true,
+  // At this limit Bun silently drops messages. The much lower limits of feeds close the connection instead.
+  backpressureLimit: 1024 * 1024 * 1024,
+  closeOnBackpressureLimit: false,
+  perMessageDeflate: false,
+}
+
 /**
  * Options of `Bun.serve`, passed to Elysia's `listen`. They let the service answer wherever Bun allows it.
  *
@@ -37,17 +50,4 @@ export function serverOptions({ host, port, bodyTimeoutMs, idleSeconds = IDLE_SE
     error: answerOutside,
     websocket: { ...WEBSOCKET_OPTIONS, idleTimeout: 2 * idleSeconds },
   }
-}
-
-/** Clients send little: subscriptions and pings. */
-const MESSAGE_BYTES_MAX = 64 * 1024
-
-const WEBSOCKET_OPTIONS = {
-  maxPayloadLength: MESSAGE_BYTES_MAX,
-  // Bun sends pings within the idle timeout, which detects clients that have disappeared.
-  sendPings: true,
-  // At this limit Bun silently drops messages. The much lower limits of feeds close the connection instead.
-  backpressureLimit: 1024 * 1024 * 1024,
-  closeOnBackpressureLimit: false,
-  perMessageDeflate: false,
 }

@@ -12,14 +12,17 @@ const MAX_MS = Date.UTC(2300, 0, 1) - 1
 const DAYS_OF = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
 
+/** Length of `2026-01-31T09:30:00.123Z`, the form nearly every client sends. */
+export const CANONICAL_BYTES = 24
+
+/** The fixed bytes of the canonical form; 0 at the position of a digit. */
+const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
+
 /** Unix milliseconds, or null if `text` is not an accepted timestamp. */
 export function parseTimestamp(text: string): number | null {
   const ms = parseAny(text)
   return ms !== null && ms >= MIN_MS && ms <= MAX_MS ? ms : null
 }
-
-/** Length of `2026-01-31T09:30:00.123Z`, the form nearly every client sends. */
-export const CANONICAL_BYTES = 24
 
 /**
  * Reads that form from the bytes at `at`, for the hot path; null for any other form, which {@link parseTimestamp} reads.
@@ -46,8 +49,6 @@ export function parseCanonicalBytes(bytes: Uint8Array, at: number): number | nul
   )
 }
 
-/** The fixed bytes of the canonical form; 0 at the position of a digit. */
-const CANONICAL_MARKS = Uint8Array.from('0000-00-00T00:00:00.000Z', (char) => (char === '0' ? 0 : char.charCodeAt(0)))
 let lastDay = { written: -1, start: 0 }
 
 function two(bytes: Uint8Array, at: number): number {

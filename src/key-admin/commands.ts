@@ -34,6 +34,7 @@ export type KeysAnswer =
 /** The maximum number of workspaces in a list, and of keys. */
 const LISTED_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const NO_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 
 /** @throws CliError, ApiError */
 export async function runCommand(deps: KeyCommandDeps, command: KeysCommand): Promise<KeysAnswer> {
@@ -79,8 +80,6 @@ async function list({ sql, clock }: KeyCommandDeps, wanted: string | undefined, 
     truncated: workspaces.length > LISTED_MAX || rows.length > LISTED_MAX,
   }
 }
-
-const NO_WORKSPACE = '00000000-0000-0000-0000-000000000000'
 
 /** The newest workspaces, or those with the given id or name. @throws CliError if there is none */
 async function find(sql: Sql, wanted: string | undefined): Promise<Omit<ListedWorkspace, 'keys'>[]> {

@@ -22,6 +22,9 @@ export interface RowPosition {
   readonly receivedAt: number
 }
 
+const LINE_BREAK = /[\r\n]/
+const LINE_BREAKS = /[\r\n]+/g
+
 export function eventActivity(position: RowPosition, row: EventRow): Activity {
   const event =
     `{"id":${JSON.stringify(row.event_id)},"seq":${position.seq},"type":${JSON.stringify(row.type)},` +
@@ -107,9 +110,6 @@ function activity(
 function oneLine(text: string): string {
   return LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, ' ') : text
 }
-
-const LINE_BREAK = /[\r\n]/
-const LINE_BREAKS = /[\r\n]+/g
 
 /** Cached, because consecutive rows usually have the same time of acceptance. */
 let lastMs = Number.NaN

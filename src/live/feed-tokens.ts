@@ -18,6 +18,8 @@ export interface FeedTokensDeps {
   readonly ring: Pick<KeyRing, 'issued'>
 }
 
+const ROWS_PER_SWEEP = 10_000
+
 /**
  * Feed tokens (docs/specification.md#feed-tokens): short-lived, read-only substitutes for a key, for browsers, which cannot send headers with
  * an EventSource or a WebSocket. They are rows like keys, not signed claims, so that revoking a key ends its tokens in
@@ -89,8 +91,6 @@ export function feedTokenRoutes({ guards, feedTokens }: FeedTokenRoutesDeps) {
       },
     })
 }
-
-const ROWS_PER_SWEEP = 10_000
 
 /**
  * Deletes expired tokens; called by a periodic job. If the clock jumps ahead, valid tokens are deleted too, and their owners

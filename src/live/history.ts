@@ -51,6 +51,31 @@ const RANGE_LENGTH = 20_000
 const RANGE_GROWTH = 8
 const RANGE_QUICK_MS = 100
 
+const SOURCES: Record<ActivityKind, Source> = {
+  event: source<EventRow>(
+    'events',
+    '350 + length(event_id) + length(type) + length(payload)',
+    `agent_id, run_id, event_id, type, toInt8(level) as level, payload, ${unixMs('occurred_at')}`,
+    eventActivity,
+  ),
+  task: source<TaskRow>(
+    'task_changes',
+    '600 + bytes',
+    `workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message,
+     ${unixMs('created_at')}, ${unixMs('updated_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}`,
+    taskActivity,
+  ),
+  run: source<Omit<RunRow, 'input' | 'output'>>(
+    'run_changes',
+    '900 + bytes',
+    `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
+     parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
+     ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, input_tokens,
+     output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending`,
+    runActivity,
+  ),
+}
+
 /**
  * Scans the journal's positions range by range. For each range, a first query counts the matches and their size, which reads
  * no payloads (ClickHouse stores string sizes separately); a second one reads as much as the page has room for. A dense
@@ -151,31 +176,6 @@ function source<Row>(
       return rows.map((row) => toActivity({ epoch, seq: row.seq, receivedAt: row.received_at }, row))
     },
   }
-}
-
-const SOURCES: Record<ActivityKind, Source> = {
-  event: source<EventRow>(
-    'events',
-    '350 + length(event_id) + length(type) + length(payload)',
-    `agent_id, run_id, event_id, type, toInt8(level) as level, payload, ${unixMs('occurred_at')}`,
-    eventActivity,
-  ),
-  task: source<TaskRow>(
-    'task_changes',
-    '600 + bytes',
-    `workspace_id, agent_id, run_id, task_id, parent_task_id, name, status, input, output, error_message,
-     ${unixMs('created_at')}, ${unixMs('updated_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}`,
-    taskActivity,
-  ),
-  run: source<Omit<RunRow, 'input' | 'output'>>(
-    'run_changes',
-    '900 + bytes',
-    `workspace_id, agent_id, run_id, agent_name, agent_version, runtime_type, status, trigger_type, external_run_id,
-     parent_run_id, session_id, external_user_id, tags, metadata, error_message, error_detail,
-     ${unixMs('created_at')}, ${unixMs('started_at')}, ${unixMs('completed_at')}, duration_ms, input_tokens,
-     output_tokens, cost_usd, event_count, ${unixMs('last_event_at')}, pending`,
-    runActivity,
-  ),
 }
 
 function unixMs(column: string): string {

@@ -4,6 +4,9 @@ import type { Activity } from './activity.ts'
 /** Characters of a message, unless one activity alone is longer: small enough for a queue, large enough for one system call. */
 const PACKET_LENGTH_MAX = 32 * 1024
 
+/** The cache is cleared at this size, which bounds its memory. */
+const CACHED_MAX = 64
+
 /** Activities sent together, in order, to all subscriptions with the same filter. Each encoding is made only once. */
 export class Packet {
   private joined: string | undefined
@@ -60,9 +63,6 @@ export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
   if (start < items.length) packets.push(new Packet(epoch, start === 0 ? items : items.slice(start)))
   return packets
 }
-
-/** The cache is cleared at this size, which bounds its memory. */
-const CACHED_MAX = 64
 
 /**
  * Packets of lists of activities. Equal lists share their packets, so that different filters with the same matches are

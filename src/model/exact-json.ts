@@ -22,6 +22,7 @@ interface Open {
 const NEXT = /["{}[\],\d-]/g
 const NUMBER = /-?\d[\d.eE+-]*/y
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+const SHOWN_MAX = 60
 
 /**
  * The first part of a JSON text that would change on its way to a tool; undefined if there is none.
@@ -109,8 +110,6 @@ function decimalOf(number: string): string {
   if (start === end) return `${sign}0`
   return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`
 }
-
-const SHOWN_MAX = 60
 
 function shortened(text: string): string {
   return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX).toWellFormed()}…`

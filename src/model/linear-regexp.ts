@@ -8,6 +8,10 @@ export interface LinearRegExp {
   test(text: string): boolean
 }
 
+/** Counted after `{n,m}` is expanded. */
+const STATES_MAX = 5_000
+const NO_LIMIT = Number.POSITIVE_INFINITY
+
 /** The pattern has a part that cannot be matched in linear time. The message names it. */
 export class PatternUnsupported extends Error {}
 
@@ -24,10 +28,6 @@ export function spend(budget: StepBudget, steps: number): void {
   budget.left -= steps
   if (budget.left < 0) throw new TooCostly()
 }
-
-/** Counted after `{n,m}` is expanded. */
-const STATES_MAX = 5_000
-const NO_LIMIT = Number.POSITIVE_INFINITY
 
 /**
  * @param pattern JavaScript syntax with the flag `u`, without back references and lookbehind

@@ -19,6 +19,9 @@ export interface Dialect {
   readonly schemaMode: 'strict' | 'guide' | 'words'
 }
 
+/** Not every server names the field that it does not know. */
+const UNKNOWN_FIELD = /stream_options|include_usage|\b(extra|unknown|unexpected|unrecogni[sz]ed|not permitted)\b/i
+
 /** The dialect to try first. @param isOpenAi the server is OpenAI's own */
 export function firstDialect(isOpenAi: boolean): Dialect {
   return {
@@ -43,9 +46,6 @@ export function fallBack(dialect: Dialect, sent: Body, { status, message }: Faul
   if (sent.stream_options !== undefined && UNKNOWN_FIELD.test(message)) return { ...dialect, asksForUsage: false }
   return undefined
 }
-
-/** Not every server names the field that it does not know. */
-const UNKNOWN_FIELD = /stream_options|include_usage|\b(extra|unknown|unexpected|unrecogni[sz]ed|not permitted)\b/i
 
 /** The body of a request, in the part of chat completions that any compatible server accepts. */
 export function toBody(request: ModelRequest, dialect: Dialect): Body {

@@ -51,6 +51,7 @@ const WORK_MAX = 4_000_000_000
 const STEPS_MAX = 10_000_000
 /** A recursive reference can multiply the work with each level of the value. */
 const STEPS_PER_REF = 100
+const TOO_COSTLY = 'it is too long to be checked against its schema'
 
 /** One per process, to cache compiled schemas. Schemas are isolated from each other. */
 export function createSchemaChecks(): SchemaChecks {
@@ -185,8 +186,6 @@ function optionsOf(budget: StepBudget, allErrors: boolean): Options {
     ownProperties: true,
   }
 }
-
-const TOO_COSTLY = 'it is too long to be checked against its schema'
 
 /** Bounds the keywords with which a small schema and a small text could block the process for hours. */
 function hardenKeywords(compiler: Ajv, budget: StepBudget): void {

@@ -1,12 +1,4 @@
 import { isObject } from '../http/json-object.ts'
-/**
- * Whether OpenAI accepts a schema for structured outputs with `strict: true`: the root is an object, every object lists
- * all its properties as required and allows no others, and all keywords are supported. Other schemas are sent with
- * `strict: false`, which guides the model without forcing it.
- */
-export function isStrictSchema(schema: Record<string, unknown>): boolean {
-  return schema.type === 'object' && isStrict(schema, DEPTH_MAX)
-}
 
 /** Slightly more levels of nesting than OpenAI accepts: beyond its own limit, its error says so. */
 const DEPTH_MAX = 16
@@ -17,6 +9,15 @@ const KEYWORDS = new Set([
   ...['pattern', 'format', 'multipleOf', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
 ])
 const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'])
+
+/**
+ * Whether OpenAI accepts a schema for structured outputs with `strict: true`: the root is an object, every object lists
+ * all its properties as required and allows no others, and all keywords are supported. Other schemas are sent with
+ * `strict: false`, which guides the model without forcing it.
+ */
+export function isStrictSchema(schema: Record<string, unknown>): boolean {
+  return schema.type === 'object' && isStrict(schema, DEPTH_MAX)
+}
 
 function isStrict(schema: unknown, depth: number): boolean {
   if (!isObject(schema) || depth === 0) return false

@@ -43,6 +43,7 @@ export interface RunStoreDeps {
 
 /** A page ends with the run whose free-form members exceed this total: each of 200 runs may have 13 MiB. */
 const PAGE_BYTES_MAX = 8 << 20
+const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: null, usage: null }
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
@@ -180,8 +181,6 @@ interface RunResult {
   readonly errorDetail: StoredRun['error_detail']
   readonly usage: ReportedUsage | null
 }
-
-const NO_RESULT: RunResult = { output: null, errorMessage: null, errorDetail: null, usage: null }
 
 /**
  * FORBIDDEN for another agent of the workspace, NOT_FOUND for any other, so that nobody learns of agents elsewhere

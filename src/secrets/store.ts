@@ -35,6 +35,17 @@ export interface FilledHeaders {
   redact(text: string): string
 }
 
+/** Most secrets of a workspace. */
+export const SECRETS_MAX = 1_000
+
+/**
+ * Limit of a header with its secrets filled in: the longest header around the longest secret. Servers accept no more.
+ */
+const FILLED_LENGTH_MAX = 16_384
+
+const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })]))
+const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
+
 /**
  * A header refers to a secret that is not available, or is too long with it. The message may be shown to the model and
  * the caller.
@@ -48,17 +59,6 @@ export interface SecretStoreDeps {
   readonly clock: Clock
   readonly vault: Vault
 }
-
-/** Most secrets of a workspace. */
-export const SECRETS_MAX = 1_000
-
-/**
- * Limit of a header with its secrets filled in: the longest header around the longest secret. Servers accept no more.
- */
-const FILLED_LENGTH_MAX = 16_384
-
-const CURSOR = cursorCodec(t.Tuple([CursorMs, t.String({ pattern: SECRET_NAME })]))
-const PLACEHOLDER = /\{\{\s*secret:([^{}]*?)\s*\}\}/g
 
 /**
  * Secrets of workspaces (docs/specification.md#secrets): write-only over HTTP, sealed in the database, decrypted only

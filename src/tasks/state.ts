@@ -15,12 +15,12 @@ export const NEXT: Record<TaskStatus, readonly TaskStatus[]> = {
   skipped: ['skipped'],
 }
 
-/** Whether a task of this status has ended. */
-export function isFinal(status: TaskStatus): boolean {
-  return status === 'completed' || status === 'failed' || status === 'skipped'
-}
-
 /** {@link NEXT} as `from>to` texts, which the guarded upsert compares with `t.status || '>' || excluded.status`. */
 export const TASK_TRANSITIONS: readonly string[] = TASK_STATUSES.flatMap((from) =>
   NEXT[from].map((to) => `${from}>${to}`),
 )
+
+/** Whether a task of this status has ended. */
+export function isFinal(status: TaskStatus): boolean {
+  return status === 'completed' || status === 'failed' || status === 'skipped'
+}

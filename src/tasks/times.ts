@@ -11,32 +11,6 @@ export interface ReportedTimes {
 }
 
 /**
- * The times of a report (docs/specification.md#tasks).
- * @throws ApiError VALIDATION_ERROR for a time of what has not happened, or an end before the start
- */
-export function timesOf({ status, started_at, completed_at }: ReportTask['task']): ReportedTimes {
-  const startedAt = started_at === undefined ? null : parseTimestamp(started_at)
-  const completedAt = completed_at === undefined ? null : parseTimestamp(completed_at)
-  if (startedAt !== null && status === 'pending') {
-    throw invalid('task.started_at', `a pending task has not begun; got ${shown(started_at)}`)
-  }
-  if (completedAt !== null && !isFinal(status)) {
-    throw invalid('task.completed_at', `a ${status} task has not ended; got ${shown(completed_at)}`)
-  }
-  if (startedAt !== null && completedAt !== null && completedAt < startedAt) {
-    throw invalid('task.completed_at', `expected no time before task.started_at; got ${shown(completed_at)}`)
-  }
-  return { startedAt, completedAt }
-}
-
-/** The error for a report whose time contradicts one that was reported before. */
-export function contradiction({ completedAt }: ReportedTimes): ApiError {
-  return completedAt === null
-    ? invalid('task.started_at', 'expected no time after the completed_at that was reported before')
-    : invalid('task.completed_at', 'expected no time before the started_at that was reported before')
-}
-
-/**
  * SQL text: the times of a new task, from a row `i` of reported ones, both null unless reported, and of the time `i.at` of
  * the report. A time that we take ourselves never contradicts a reported one, whatever the clocks say.
  */
@@ -72,3 +46,29 @@ export const TASK_TIMES_CONTRADICT = `
   (case when excluded.is_end_reported then excluded.completed_at when t.is_end_reported then t.completed_at end
    < case when excluded.is_start_reported then excluded.started_at when t.is_start_reported then t.started_at end)
   is true`
+
+/**
+ * The times of a report (docs/specification.md#tasks).
+ * @throws ApiError VALIDATION_ERROR for a time of what has not happened, or an end before the start
+ */
+export function timesOf({ status, started_at, completed_at }: ReportTask['task']): ReportedTimes {
+  const startedAt = started_at === undefined ? null : parseTimestamp(started_at)
+  const completedAt = completed_at === undefined ? null : parseTimestamp(completed_at)
+  if (startedAt !== null && status === 'pending') {
+    throw invalid('task.started_at', `a pending task has not begun; got ${shown(started_at)}`)
+  }
+  if (completedAt !== null && !isFinal(status)) {
+    throw invalid('task.completed_at', `a ${status} task has not ended; got ${shown(completed_at)}`)
+  }
+  if (startedAt !== null && completedAt !== null && completedAt < startedAt) {
+    throw invalid('task.completed_at', `expected no time before task.started_at; got ${shown(completed_at)}`)
+  }
+  return { startedAt, completedAt }
+}
+
+/** The error for a report whose time contradicts one that was reported before. */
+export function contradiction({ completedAt }: ReportedTimes): ApiError {
+  return completedAt === null
+    ? invalid('task.started_at', 'expected no time after the completed_at that was reported before')
+    : invalid('task.completed_at', 'expected no time before the started_at that was reported before')
+}

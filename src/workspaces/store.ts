@@ -25,6 +25,7 @@ export interface WorkspaceStoreDeps {
 }
 
 const FIRST_KEY_NAME = 'first key'
+const CURSOR = cursorCodec(Uuid)
 
 /** Workspaces, for the operator (docs/specification.md#workspaces). */
 export class WorkspaceStore {
@@ -84,8 +85,6 @@ export class WorkspaceStore {
       : new ApiError('CONFLICT', 'the workspace is being erased')
   }
 }
-
-const CURSOR = cursorCodec(Uuid)
 
 /** Stores a workspace with its first key. May be retried with the same ids, like {@link insertKey}. */
 export async function insertWorkspace(

@@ -39,6 +39,14 @@ export interface AnswerContext {
 
 const compress = promisify(gzip)
 
+/** The service's statements are known to end, and some wait for merges. */
+const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
+
+const CANCELLED = new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'Query was cancelled.')
+
+/** The engine's own limit is a fallback for a KILL that fails, because it may silently drop the last blocks. */
+const ENGINE_GRACE_SECONDS = 5
+
 /** Handles a request of ClickHouse's HTTP protocol. Errors become responses. */
 export async function answer(request: Request, context: AnswerContext): Promise<Response> {
   const { pathname, search } = new URL(request.url)
@@ -77,9 +85,6 @@ function deadlineOf(statement: Statement, { engine, statements, tenantStuckAfter
     (wasBusy) => statements.stuck(quotaKey, wasBusy),
   )
 }
-
-/** The service's statements are known to end, and some wait for merges. */
-const SERVICE_STUCK_AFTER = { busyMs: 30_000, latestMs: 30_000 }
 
 async function execute(
   request: Request,
@@ -218,11 +223,6 @@ class Sender {
     return piece
   }
 }
-
-const CANCELLED = new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'Query was cancelled.')
-
-/** The engine's own limit is a fallback for a KILL that fails, because it may silently drop the last blocks. */
-const ENGINE_GRACE_SECONDS = 5
 
 function secondsOf({ settings }: Statement): number {
   return Number(settings.max_execution_time ?? 0)

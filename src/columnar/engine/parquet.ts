@@ -1,5 +1,18 @@
 import { type Field, type List, ThriftReader, ThriftWriter, TYPE, type Value } from '../thrift.ts'
 
+const MAGIC = Buffer.from('PAR1')
+/** Length of the footer and the magic. */
+const TAIL_BYTES = 8
+
+/** Ids of the modified fields, by the structs of `parquet.thrift`. */
+const FILE = { rows: 3, rowGroups: 4 }
+const ROW_GROUP = { columns: 1, fileOffset: 5, ordinal: 7 }
+const COLUMN = { fileOffset: 2, metaData: 3 }
+const COLUMN_META = { dataPage: 9, indexPage: 10, dictionaryPage: 11 }
+/** Fields with offsets that are not adjusted: offset and column index, bloom filter. */
+const COLUMN_INDEXES = [4, 6]
+const COLUMN_BLOOM_FILTER = 14
+
 /**
  * Joins a stream of Parquet files with the same columns into one: pages are passed through unchanged, and offsets in the
  * footers are adjusted. So a result becomes one file without being buffered as a whole; the engine's streaming makes a
@@ -43,19 +56,6 @@ export class ParquetJoin {
     return Buffer.concat([footer, tail])
   }
 }
-
-const MAGIC = Buffer.from('PAR1')
-/** Length of the footer and the magic. */
-const TAIL_BYTES = 8
-
-/** Ids of the modified fields, by the structs of `parquet.thrift`. */
-const FILE = { rows: 3, rowGroups: 4 }
-const ROW_GROUP = { columns: 1, fileOffset: 5, ordinal: 7 }
-const COLUMN = { fileOffset: 2, metaData: 3 }
-const COLUMN_META = { dataPage: 9, indexPage: 10, dictionaryPage: 11 }
-/** Fields with offsets that are not adjusted: offset and column index, bloom filter. */
-const COLUMN_INDEXES = [4, 6]
-const COLUMN_BLOOM_FILTER = 14
 
 function encodeRowGroup(group: readonly Field[], moved: bigint): Buffer {
   const columns = listOf(group, ROW_GROUP.columns).map((column) => moveColumn(column as Field[], moved))

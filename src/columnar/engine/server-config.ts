@@ -1,3 +1,5 @@
+const MIB = 1024 * 1024
+
 /**
  * Configuration of the embedded engine, written next to its data. ClickHouse's defaults suit a dedicated server with
  * 32 GB; this engine shares a small machine with the service.
@@ -32,5 +34,3 @@ export function serverConfig(memoryBytes: number): string {
   const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
   return `<clickhouse>\n${lines.join('\n')}\n</clickhouse>\n`
 }
-
-const MIB = 1024 * 1024

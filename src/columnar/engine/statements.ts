@@ -1,5 +1,12 @@
 import { ClickHouseFailure } from '../protocol.ts'
 
+const TOO_LONG = new ClickHouseFailure(
+  159,
+  'TIMEOUT_EXCEEDED',
+  'Timeout exceeded: a query could not be stopped at its time limit, so the engine was restarted.',
+)
+const RESTARTING = new ClickHouseFailure(236, 'ABORTED', 'The engine is being restarted.')
+
 /**
  * The running statements. Some functions of the engine check neither the time limit nor for a KILL while they process a
  * block; only killing the process ends them. Before that, every running statement gets a response.
@@ -49,10 +56,3 @@ interface UnderWay {
   readonly quotaKey: string | undefined
   readonly reject: (failure: ClickHouseFailure) => void
 }
-
-const TOO_LONG = new ClickHouseFailure(
-  159,
-  'TIMEOUT_EXCEEDED',
-  'Timeout exceeded: a query could not be stopped at its time limit, so the engine was restarted.',
-)
-const RESTARTING = new ClickHouseFailure(236, 'ABORTED', 'The engine is being restarted.')

@@ -11,27 +11,6 @@ export interface Stitcher {
   end(): Buffer
 }
 
-/** Undefined for formats whose blocks cannot be joined. */
-export function createStitcher(format: string): Stitcher | undefined {
-  if (ROWS_ONLY.has(format)) return { add: (answer) => answer, end: () => EMPTY }
-  const headLength = HEADS[format]
-  if (headLength !== undefined) return new HeadOnce(headLength)
-  if (JSON_DOCUMENTS.has(format)) return new JsonJoin()
-  if (format === 'ArrowStream') return new ArrowJoin()
-  return format === 'Parquet' ? new ParquetJoin() : undefined
-}
-
-/** Settings that make the blocks of a format joinable and large enough. */
-export function streamSettings(format: string): Readonly<Record<string, string>> {
-  if (format !== 'Parquet') return { max_block_size: String(BLOCK_ROWS) }
-  return {
-    output_format_parquet_write_page_index: '0',
-    output_format_parquet_write_bloom_filter: '0',
-    // A block becomes a row group; readers prefer large ones.
-    preferred_block_size_bytes: String(16 * 1024 * 1024),
-  }
-}
-
 /** Small, because several copies of a block are in memory. */
 const BLOCK_ROWS = 8_192
 
@@ -52,6 +31,38 @@ const HEADS: Readonly<Record<string, (answer: Buffer) => number>> = {
   ...headed('JSONCompactStringsEachRow', lines),
   RowBinaryWithNames: (answer) => binaryStrings(answer, 1),
   RowBinaryWithNamesAndTypes: (answer) => binaryStrings(answer, 2),
+}
+
+const QUOTE = 0x22
+const LINE_FEED = 0x0a
+
+const JSON_DOCUMENTS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
+/** Line breaks in strings are escaped, so these cannot occur in data. */
+const JSON_DATA = '\t"data":\n\t['
+const JSON_DATA_END = '\n\t],\n\n\t"rows": '
+
+const MESSAGE_HEAD_BYTES = 8
+const ARROW_END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
+
+/** Undefined for formats whose blocks cannot be joined. */
+export function createStitcher(format: string): Stitcher | undefined {
+  if (ROWS_ONLY.has(format)) return { add: (answer) => answer, end: () => EMPTY }
+  const headLength = HEADS[format]
+  if (headLength !== undefined) return new HeadOnce(headLength)
+  if (JSON_DOCUMENTS.has(format)) return new JsonJoin()
+  if (format === 'ArrowStream') return new ArrowJoin()
+  return format === 'Parquet' ? new ParquetJoin() : undefined
+}
+
+/** Settings that make the blocks of a format joinable and large enough. */
+export function streamSettings(format: string): Readonly<Record<string, string>> {
+  if (format !== 'Parquet') return { max_block_size: String(BLOCK_ROWS) }
+  return {
+    output_format_parquet_write_page_index: '0',
+    output_format_parquet_write_bloom_filter: '0',
+    // A block becomes a row group; readers prefer large ones.
+    preferred_block_size_bytes: String(16 * 1024 * 1024),
+  }
 }
 
 function headed(format: string, length: (answer: Buffer, count: number) => number) {
@@ -96,9 +107,6 @@ function binaryStrings(answer: Buffer, textsPerColumn: number): number {
   }
   return at
 }
-
-const QUOTE = 0x22
-const LINE_FEED = 0x0a
 
 /** Removes the header of every block except the first. */
 class HeadOnce implements Stitcher {
@@ -146,11 +154,6 @@ class JsonJoin implements Stitcher {
   }
 }
 
-const JSON_DOCUMENTS = new Set(['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings'])
-/** Line breaks in strings are escaped, so these cannot occur in data. */
-const JSON_DATA = '\t"data":\n\t['
-const JSON_DATA_END = '\n\t],\n\n\t"rows": '
-
 /** An Arrow stream is a schema, batches and an end mark. */
 class ArrowJoin implements Stitcher {
   private schema: Buffer | undefined
@@ -168,9 +171,6 @@ class ArrowJoin implements Stitcher {
     return this.schema === undefined ? EMPTY : ARROW_END
   }
 }
-
-const MESSAGE_HEAD_BYTES = 8
-const ARROW_END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
 function withoutHead(answer: Buffer, head: Buffer): Buffer {
   if (!answer.subarray(0, head.length).equals(head)) throw new Error('the blocks of one result have different columns')

@@ -44,6 +44,10 @@ export interface CallMakerDeps {
 
 /** How many calls of one step are made concurrently. */
 const AT_ONCE = 16
+const CAN_BE_MADE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
+
+const UNKNOWN_OUTCOME =
+  'the service was interrupted during this call; it is unknown whether the call took effect, and it was not repeated'
 
 /** Makes the calls of a step that wait for no person. Each is made at most once, unless its tool is repeatable. */
 export class CallMaker {
@@ -157,8 +161,3 @@ export class CallMaker {
     calls[calls.findIndex(({ callId }) => callId === call.callId)] = call
   }
 }
-
-const CAN_BE_MADE: readonly CallStatus[] = ['rejected', 'answered', 'ready', 'started']
-
-const UNKNOWN_OUTCOME =
-  'the service was interrupted during this call; it is unknown whether the call took effect, and it was not repeated'

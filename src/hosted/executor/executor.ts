@@ -36,14 +36,16 @@ export interface ExecutorDeps extends BudgetDeps {
   readonly onChange: () => void
 }
 
+/** How often a model is told that its output does not match the schema. */
+const REPAIRS_MAX = 2
+const STORE_RETRY_MS = 200
+
+const RELEASED: RunOutcome = { kind: 'released', status: 'running' }
+
 /** Why an executor stops before its run has ended: the run continues elsewhere, or was ended by someone else. */
 export class Stopped extends Error {}
 
 class TimedOut extends Error {}
-
-/** How often a model is told that its output does not match the schema. */
-const REPAIRS_MAX = 2
-const STORE_RETRY_MS = 200
 
 /**
  * Executes a hosted run from its stored state until it ends or waits for a person: call the model, store the answer,
@@ -388,5 +390,3 @@ interface EndDetails {
   readonly detail?: Record<string, unknown>
   readonly last?: LastStep | null
 }
-
-const RELEASED: RunOutcome = { kind: 'released', status: 'running' }

@@ -30,6 +30,10 @@ export interface FrameItem {
   readonly data: string
 }
 
+export const OUTPUT_START: OutputPosition = { step: 0, part: 0, offset: 0, attempt: undefined }
+
+const ID = /^(\d{1,9})\.([012])\.(\d{1,12})(?:\.(\w{1,20}))?$/
+
 export class OutputLog {
   readonly items: OutputItem[] = []
   /** Nothing more will come: the executor has stopped. */
@@ -173,10 +177,6 @@ export interface OutputPosition {
   readonly offset: number
   readonly attempt: string | undefined
 }
-
-export const OUTPUT_START: OutputPosition = { step: 0, part: 0, offset: 0, attempt: undefined }
-
-const ID = /^(\d{1,9})\.([012])\.(\d{1,12})(?:\.(\w{1,20}))?$/
 
 /** Null for a text that is not the id of a frame. */
 export function parseOutputId(text: string): OutputPosition | null {

@@ -16,6 +16,8 @@ export interface Claimed extends RunIdentity {
   readonly isChild: boolean
 }
 
+const CHILDREN_MAX = 1_000
+
 /** Active workspaces with queued runs. Skips from one workspace to the next in the index. */
 export async function workspacesWithQueuedRuns(sql: Sql): Promise<string[]> {
   const rows = await sql<{ workspace_id: string }[]>`
@@ -87,8 +89,6 @@ export async function claimQueued(
     return [...queued]
   })
 }
-
-const CHILDREN_MAX = 1_000
 
 /** Claims runs whose process is gone; those of suspended workspaces wait until the workspace is active again. */
 export async function claimOrphans(sql: Sql, owner: string, limit: number): Promise<Claimed[]> {

@@ -35,6 +35,18 @@ export interface EndedRun {
   readonly descendants: readonly RunIdentity[]
 }
 
+/** For a run that ends without an answer of the model: no output, no cost. */
+export const WITHOUT_ANSWER = {
+  output: null,
+  errorDetail: null,
+  step: null,
+  costUsd: 0,
+  spentUsd: 0,
+  usedMs: 0,
+  remember: null,
+  descendantsReason: 'its parent has ended',
+} as const satisfies Partial<RunEnd>
+
 /**
  * Ends a hosted run: its state, its pauses, its descendants, its turn in the session, and the pause of a parent that
  * waits for it, all or nothing.
@@ -114,18 +126,6 @@ async function endDescendants(
   }
   return ended
 }
-
-/** For a run that ends without an answer of the model: no output, no cost. */
-export const WITHOUT_ANSWER = {
-  output: null,
-  errorDetail: null,
-  step: null,
-  costUsd: 0,
-  spentUsd: 0,
-  usedMs: 0,
-  remember: null,
-  descendantsReason: 'its parent has ended',
-} as const satisfies Partial<RunEnd>
 
 /** A child has ended, so its parent, if paused, can continue. */
 async function wakeParent(tx: TransactionSql, workspaceId: string, parentCallId: string): Promise<void> {

@@ -28,6 +28,15 @@ export const MCP_TIMEOUTS: McpTimeouts = {
   idleMs: 60_000,
 }
 
+/** By default the SDK compiles a validator for every client; nothing here is validated with it. */
+const NO_VALIDATION = {
+  jsonSchemaValidator: {
+    getValidator: () => {
+      throw new Error('outputs are not validated')
+    },
+  },
+}
+
 /** Address and settings of a server. */
 export interface McpServer {
   readonly url: string
@@ -141,15 +150,6 @@ async function openSession(server: McpServer): Promise<Session> {
   client.setNotificationHandler(ToolListChangedNotificationSchema, server.toolsChanged)
   await client.connect(transport, { timeout: server.timeouts.openMs })
   return { client, transport }
-}
-
-/** By default the SDK compiles a validator for every client; nothing here is validated with it. */
-const NO_VALIDATION = {
-  jsonSchemaValidator: {
-    getValidator: () => {
-      throw new Error('outputs are not validated')
-    },
-  },
 }
 
 async function closeSession({ client, transport }: Session, { closeMs }: McpTimeouts): Promise<void> {

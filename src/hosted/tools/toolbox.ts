@@ -43,18 +43,18 @@ const REQUEST_INPUT: ToolDefinition = {
   requiresApproval: false,
 }
 
-/** The parameters of a tool, if they are known without asking a server. */
-export function knownParameters(tool: Tool): Record<string, unknown> | undefined {
-  if (tool.type === 'http') return tool.parameters as Record<string, unknown>
-  return tool.type === 'agent' ? AGENT_PARAMETERS : undefined
-}
-
 const AGENT_PARAMETERS = {
   type: 'object',
   properties: {
     message: { type: 'string', description: 'The request to the agent, with all the context that it needs.' },
   },
   required: ['message'],
+}
+
+/** The parameters of a tool, if they are known without asking a server. */
+export function knownParameters(tool: Tool): Record<string, unknown> | undefined {
+  if (tool.type === 'http') return tool.parameters as Record<string, unknown>
+  return tool.type === 'agent' ? AGENT_PARAMETERS : undefined
 }
 
 /**

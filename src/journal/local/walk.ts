@@ -20,6 +20,9 @@ export interface FrameFormat {
   find(bytes: Buffer, from: number): number
 }
 
+/** Old frames can be forged, so reading does not resume after damage. */
+export const OLD_FORMAT: FrameFormat = { read: readOldFrame, find: () => -1 }
+
 /** The beginning of a segment. */
 export function startOf(firstSeq: number): ResumePoint {
   return { at: 0, nextSeq: firstSeq, before: NO_CHECK }
@@ -31,9 +34,6 @@ export function sealedFormat(seal: FrameSeal): FrameFormat {
     find: (bytes, from) => bytes.indexOf(seal.marker, from),
   }
 }
-
-/** Old frames can be forged, so reading does not resume after damage. */
-export const OLD_FORMAT: FrameFormat = { read: readOldFrame, find: () => -1 }
 
 export interface Walk {
   readonly frames: readonly StoredFrame[]
