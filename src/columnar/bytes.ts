@@ -1,6 +1,7 @@
 import { runKey } from '../ids.ts'
 import type { Span } from '../journal/journal.ts'
 
+const VARINT_BYTES_MAX = 10
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 const RUNS_REMEMBERED = 10_000
 
@@ -49,7 +50,7 @@ export class Bytes {
   }
 
   varint(value: number): void {
-    this.reserve(10)
+    this.reserve(VARINT_BYTES_MAX)
     while (value >= 0x80) {
       this.buffer[this.length++] = (value % 0x80) | 0x80
       value = Math.floor(value / 0x80)
@@ -59,10 +60,14 @@ export class Bytes {
 
   /** A `String`: its length in bytes, then its UTF-8. */
   string(text: string): void {
-    const bytes = Buffer.byteLength(text)
+    // A UTF-16 unit takes at most 3 bytes.
+    this.reserve(VARINT_BYTES_MAX + text.length * 3)
+    // The length comes first, but is known last: most texts have as many bytes as units.
+    const expected = this.length + varintBytes(text.length)
+    const bytes = this.buffer.write(text, expected)
+    const start = this.length + varintBytes(bytes)
+    if (start !== expected) this.buffer.copyWithin(start, expected, expected + bytes)
     this.varint(bytes)
-    this.reserve(bytes)
-    this.buffer.write(text, this.length)
     this.length += bytes
   }
 
@@ -104,6 +109,12 @@ export class Bytes {
       this.length += 4
     }
   }
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes++
+  return bytes
 }
 
 /** A UUID as ClickHouse lays it out: its two halves as little-endian 64-bit integers, here as four 32-bit words. */
