@@ -1,6 +1,6 @@
 import { type Activity, type FeedFilter, type FeedOptions, feed, follow, type Gap } from './feed.ts'
 import type { components } from './generated/api.ts'
-import { Http } from './http.ts'
+import { type Call, Http } from './http.ts'
 import { createEventIds, uuidv7 } from './ids.ts'
 import {
   type DecisionOptions,
@@ -202,6 +202,16 @@ export class Client {
   }
 
   /**
+   * Sends a call once, for responses that are not JSON or that are streamed.
+   *
+   * @returns a successful response, whose body has not been read
+   * @throws ServiceError for an error response; the error of `fetch` when there is no response
+   */
+  send(call: Call): Promise<Response> {
+    return this.http.send(call)
+  }
+
+  /**
    * Calls any operation of the API; repeats it after temporary failures.
    *
    * @param path as in the OpenAPI document, with `path`, `query` and `body` as it says
@@ -219,7 +229,7 @@ export class Client {
       path: fillPath(path, values) + queryString(query),
       body,
       signal,
-      idempotencyKey: idempotencyKey ?? (method === 'POST' ? uuidv7() : undefined),
+      idempotencyKey: idempotencyKey === undefined && method === 'POST' ? uuidv7() : (idempotencyKey ?? undefined),
     })
     return data as DataOf<OperationOf<M, P>>
   }

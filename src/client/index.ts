@@ -2,6 +2,7 @@ export { Client, type QueryOptions, type QueryParams, type QueryResult } from '.
 export { NoResponseError, ReportError, ServiceError } from './errors.ts'
 export type { Activity, FeedFilter, FeedOptions, Gap } from './feed.ts'
 export type { components, paths } from './generated/api.ts'
+export type { Call } from './http.ts'
 export type { DecisionOptions, InvokeOptions, Outcome, OutputFrame, OutputOptions } from './invoke.ts'
 export type { ClientOptions } from './options.ts'
 export type { ReportStats } from './reporter.ts'

@@ -41,8 +41,8 @@ export type InputOf<Operation> = Part<'path', Parameters<Operation, 'path'>> &
   Part<'body', BodyOf<Operation>>
 
 export interface CallOptions {
-  /** Makes a POST repeatable. Default: a new one for each call. */
-  readonly idempotencyKey?: string | undefined
+  /** Makes a POST repeatable. Default: a new one for each call. Null: none, because ids in the body make it so. */
+  readonly idempotencyKey?: string | null | undefined
   readonly signal?: AbortSignal | undefined
 }
 

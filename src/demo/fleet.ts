@@ -1,4 +1,4 @@
-import { type Client, createClient } from '../cli/client.ts'
+import { Client } from '../client/client.ts'
 import type { DemoOptions } from './args.ts'
 import { Counters } from './counters.ts'
 import { type FleetMember, provision } from './provision.ts'
@@ -39,41 +39,34 @@ const VERIFY_TIMEOUT_MS = 15_000
 /**
  * Runs the fleet for the requested duration, then verifies that SQL has what was acknowledged.
  *
- * @throws CliError, CallRefused when it cannot start
+ * @throws CliError, ServiceError when it cannot start
  */
 export async function runFleet(options: DemoOptions, { stop, onReady, onDrain }: FleetHooks): Promise<FleetReport> {
   const counters = new Counters()
   const session = `demo-${new Date().toISOString().replace(/\.\d+Z$/, 'Z')}-${crypto.randomUUID().slice(0, 4)}`
   const sessionTag = `session:${session}`
-  const client = createClient({
-    url: options.url,
+  const { url, key } = options
+  const setupClient = new Client({ url, key, retryForMs: SETUP_TIMEOUT_MS })
+  const agents = await provision(setupClient, options, session, {
     retryForMs: CALL_TIMEOUT_MS,
     onRetry: () => counters.retries++,
-    onAnswer: (path, ms) => {
+    onResponse: (path, ms) => {
       if (path.endsWith('/events')) counters.ackLatency.add(ms)
     },
   })
-  const setupClient = createClient({ url: options.url, retryForMs: SETUP_TIMEOUT_MS })
-  const agents = await provision(setupClient, options, session)
   onReady?.(counters)
 
   const startedAt = performance.now()
-  await startRuns({ options, client, counters, sessionTag, members: agents.members, stop, onDrain })
+  await startRuns({ options, counters, sessionTag, members: agents.members, stop, onDrain })
   const seconds = (performance.now() - startedAt) / 1000
-  const queryClient = createClient({ url: options.url, retryForMs: QUERY_TIMEOUT_MS })
-  const verification = await verify(queryClient, {
-    key: options.key,
-    sessionTag,
-    counters,
-    timeoutMs: VERIFY_TIMEOUT_MS,
-  })
+  const queryClient = new Client({ url, key, retryForMs: QUERY_TIMEOUT_MS })
+  const verification = await verify(queryClient, { sessionTag, counters, timeoutMs: VERIFY_TIMEOUT_MS })
   const keysRevoked = await agents.revokeKeys()
   return { counters, verification, seconds, sessionTag, keysRevoked }
 }
 
 interface FleetDeps {
   readonly options: DemoOptions
-  readonly client: Client
   readonly counters: Counters
   readonly sessionTag: string
   readonly members: readonly FleetMember[]
@@ -82,11 +75,10 @@ interface FleetDeps {
 }
 
 /** Starts runs at the requested rate until the time is up; resolves when the last one has ended. */
-async function startRuns({ options, client, counters, sessionTag, members, stop, onDrain }: FleetDeps): Promise<void> {
+async function startRuns({ options, counters, sessionTag, members, stop, onDrain }: FleetDeps): Promise<void> {
   const random = createRandom(options.seed)
   const over = AbortSignal.any([stop, AbortSignal.timeout(options.durationSeconds * 1000)])
   const context: RunContext = {
-    client,
     counters,
     sessionTag,
     work: (ms) => sleep(ms, over),

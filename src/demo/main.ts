@@ -1,5 +1,5 @@
-import { CallRefused, CallUnconfirmed } from '../cli/client.ts'
 import { runMain } from '../cli/main.ts'
+import { NoResponseError, ServiceError } from '../client/errors.ts'
 import { HELP, readArgs } from './args.ts'
 import { createDisplay, summary } from './display.ts'
 import { runFleet } from './fleet.ts'
@@ -44,4 +44,4 @@ async function main(): Promise<number> {
   }
 }
 
-await runMain(main, [CallRefused, CallUnconfirmed])
+await runMain(main, [ServiceError, NoResponseError])

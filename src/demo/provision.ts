@@ -1,5 +1,7 @@
-import { listAgents } from '../cli/agents.ts'
-import { CallRefused, CallUnconfirmed, type Client, isCallFailure, keyRejected, unreachable } from '../cli/client.ts'
+import { keyRejected, unreachable } from '../cli/failures.ts'
+import { Client } from '../client/client.ts'
+import { isCallFailure, NoResponseError, ServiceError } from '../client/errors.ts'
+import type { ClientOptions } from '../client/options.ts'
 import type { DemoOptions } from './args.ts'
 import type { Member } from './run.ts'
 import { coding } from './scripts/coding.ts'
@@ -23,32 +25,34 @@ const PROFILES: readonly Profile[] = [support, coding, research]
  * Finds the fleet's agents by name or creates them. Each gets a key for this session, because existing keys cannot be read.
  *
  * @param session identifies the session; becomes the name of the keys
+ * @param reporting options of the clients that report runs
  * @throws CliError when the service does not respond or rejects the key
  */
-export async function provision(client: Client, options: DemoOptions, session: string): Promise<ProvisionedAgents> {
-  const { key } = options
-  const known = await explain(options, findAgents(client, key))
+export async function provision(
+  client: Client,
+  options: DemoOptions,
+  session: string,
+  reporting: ClientOptions,
+): Promise<ProvisionedAgents> {
+  const known = await explain(options, findAgents(client))
   const keyIds: string[] = []
   const members: FleetMember[] = []
   for (let index = 0; index < options.agents; index++) {
     const profile = PROFILES[index % PROFILES.length]!
     const name = `demo ${profile.name} agent ${Math.floor(index / PROFILES.length) + 1}`
-    const agentId = known.get(name) ?? (await createAgent(client, key, name, profile))
-    const made = await client({
-      key,
-      path: `/api/v1/agents/${agentId}/keys`,
-      body: { name: session },
-      idempotencyKey: crypto.randomUUID(),
-    })
-    const agentKey = made as { key_id: string; key: string }
-    keyIds.push(agentKey.key_id)
-    members.push({ agentId, key: agentKey.key, choosesRunIds: profile.choosesRunIds, profile })
+    const agentId = known.get(name) ?? (await createAgent(client, name, profile))
+    const path = { agentId }
+    const made = await client.request('POST', '/api/v1/agents/{agentId}/keys', { path, body: { name: session } })
+    keyIds.push(made.key_id)
+    const own = new Client({ ...reporting, url: options.url, key: made.key })
+    members.push({ agentId, client: own, choosesRunIds: profile.choosesRunIds, profile })
   }
   return {
     members,
     async revokeKeys() {
       try {
-        for (const keyId of keyIds) await client({ key, path: `/api/v1/keys/${keyId}/revoke`, body: {} })
+        for (const keyId of keyIds)
+          await client.request('POST', '/api/v1/keys/{keyId}/revoke', { path: { keyId }, body: {} })
         return true
       } catch (error) {
         if (isCallFailure(error)) return false
@@ -59,17 +63,15 @@ export async function provision(client: Client, options: DemoOptions, session: s
 }
 
 /** The ids of the workspace's external agents, by name. */
-async function findAgents(client: Client, key: string): Promise<Map<string, string>> {
+async function findAgents(client: Client): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  for await (const agents of listAgents(client, key, 'runtime_type=external'))
-    for (const { name, agent_id } of agents) found.set(name, agent_id)
+  for await (const { name, agent_id } of client.agents({ runtime_type: 'external' })) found.set(name, agent_id)
   return found
 }
 
-async function createAgent(client: Client, key: string, name: string, profile: Profile): Promise<string> {
+async function createAgent(client: Client, name: string, profile: Profile): Promise<string> {
   const body = { name, description: profile.description, stale_after_seconds: 3_600, metadata: { demo: true } }
-  const made = await client({ key, path: '/api/v1/agents', body, idempotencyKey: crypto.randomUUID() })
-  return (made as { agent_id: string }).agent_id
+  return (await client.request('POST', '/api/v1/agents', { body })).agent_id
 }
 
 /** Explains the failures that a first call meets: no service, or a key that it rejects. */
@@ -77,8 +79,8 @@ async function explain<T>({ url }: DemoOptions, firstCall: Promise<T>): Promise<
   try {
     return await firstCall
   } catch (error) {
-    if (error instanceof CallUnconfirmed && !isCallFailure(error.cause)) throw unreachable(url, error)
-    if (error instanceof CallRefused && [401, 403].includes(error.status)) throw keyRejected(url, error)
+    if (error instanceof NoResponseError && !isCallFailure(error.cause)) throw unreachable(url, error)
+    if (error instanceof ServiceError && [401, 403].includes(error.status)) throw keyRejected(url, error)
     throw error
   }
 }

@@ -1,16 +1,18 @@
-import { CallRefused, CallUnconfirmed, type Client } from '../cli/client.ts'
+import type { Client } from '../client/client.ts'
+import { NoResponseError, ServiceError } from '../client/errors.ts'
+import type { components } from '../client/generated/api.ts'
+import type { JsonObject } from '../client/json.ts'
 import type { Counters } from './counters.ts'
-import type { DelegateStep, RunPlan, Step, TaskPlan } from './scripts/plan.ts'
+import type { DelegateStep, Failure, RunPlan, Step, TaskPlan } from './scripts/plan.ts'
 
-/** An agent of the fleet, and its key. */
+/** An agent of the fleet, and a client with its key. */
 export interface Member {
   readonly agentId: string
-  readonly key: string
+  readonly client: Client
   readonly choosesRunIds: boolean
 }
 
 export interface RunContext {
-  readonly client: Client
   readonly counters: Counters
   /** The tag that marks all runs of this session. */
   readonly sessionTag: string
@@ -37,8 +39,8 @@ export async function performRun(
     const runId = await startRun(context, member, plan, parentRunId)
     await new LiveRun(context, member, runId).perform(plan)
   } catch (error) {
-    if (error instanceof CallUnconfirmed) context.counters.unconfirmed++
-    else if (error instanceof CallRefused) {
+    if (error instanceof NoResponseError) context.counters.unconfirmed++
+    else if (error instanceof ServiceError) {
       context.counters.rejected++
       context.counters.lastRejection = error.message
     } else throw error
@@ -46,10 +48,8 @@ export async function performRun(
 }
 
 /** A retry after a lost response must not start a second run: the run id or an Idempotency-Key prevents it. */
-async function startRun({ client, counters, sessionTag }: RunContext, member: Member, plan: RunPlan, parent?: string) {
-  const data = await client({
-    key: member.key,
-    path: '/api/ingest/v1/run/start',
+async function startRun({ counters, sessionTag }: RunContext, member: Member, plan: RunPlan, parent?: string) {
+  const { run_id } = await member.client.request('POST', '/api/ingest/v1/run/start', {
     body: {
       agent_id: member.agentId,
       ...(member.choosesRunIds && { run_id: Bun.randomUUIDv7() }),
@@ -60,23 +60,16 @@ async function startRun({ client, counters, sessionTag }: RunContext, member: Me
       tags: [...plan.tags, sessionTag],
       metadata: plan.metadata,
     },
-    ...(!member.choosesRunIds && { idempotencyKey: crypto.randomUUID() }),
+    ...(member.choosesRunIds && { idempotencyKey: null }),
   })
-  const { run_id } = data as { run_id: string }
   counters.runStarted(run_id)
   return run_id
 }
 
-interface OutgoingEvent {
-  readonly id: string
-  readonly type: string
-  readonly level: string
-  readonly payload: object
-  readonly occurred_at: string
-}
+type Schemas = components['schemas']
 
 class LiveRun {
-  private buffer: OutgoingEvent[] = []
+  private buffer: (Schemas['NewEvent'] & { id: string })[] = []
 
   constructor(
     private readonly context: RunContext,
@@ -99,11 +92,11 @@ class LiveRun {
       if (failure !== undefined) {
         await task.report('failed', failure.message)
         await Promise.all(tasks.slice(index + 1).map((rest) => rest.report('skipped')))
-        return this.end('failed', { error_message: failure.message, error_detail: failure.detail })
+        return this.fail(failure)
       }
       await task.report('completed')
     }
-    return this.end('completed', { output: plan.output })
+    return this.complete(plan.output)
   }
 
   private async execute(step: Step): Promise<void> {
@@ -125,7 +118,7 @@ class LiveRun {
     return this.emit('llm.call', 'info', { ...step.payload, 'gen_ai.conversation.id': this.runId })
   }
 
-  private async emit(type: string, level: string, payload: object): Promise<void> {
+  private async emit(type: string, level: Schemas['EventLevel'], payload: JsonObject): Promise<void> {
     this.buffer.push({ id: newId(), type, level, payload, occurred_at: new Date().toISOString() })
     if (this.buffer.length >= EVENTS_PER_CALL) await this.flush()
   }
@@ -135,27 +128,29 @@ class LiveRun {
     const events = this.buffer
     if (events.length === 0) return
     this.buffer = []
-    await this.context.client({
-      key: this.member.key,
-      path: '/api/ingest/v1/events',
+    await this.member.client.request('POST', '/api/ingest/v1/events', {
       body: { run_id: this.runId, events },
+      idempotencyKey: null,
     })
     this.context.counters.eventsAcknowledged(events.map((event) => event.id))
   }
 
-  private async end(state: 'completed' | 'failed', outcome: object): Promise<void> {
-    await this.context.client({
-      key: this.member.key,
-      path: `/api/ingest/v1/run/${state === 'completed' ? 'complete' : 'fail'}`,
-      body: { run_id: this.runId, ...outcome },
-    })
-    this.context.counters.runEnded(state)
+  private async complete(output: JsonObject): Promise<void> {
+    const body = { run_id: this.runId, output }
+    await this.member.client.request('POST', '/api/ingest/v1/run/complete', { body, idempotencyKey: null })
+    this.context.counters.runEnded('completed')
+  }
+
+  private async fail({ message, detail }: Failure): Promise<void> {
+    const body = { run_id: this.runId, error_message: message, error_detail: detail }
+    await this.member.client.request('POST', '/api/ingest/v1/run/fail', { body, idempotencyKey: null })
+    this.context.counters.runEnded('failed')
   }
 }
 
 class LiveTask {
   private readonly id = newId()
-  private status: string | undefined
+  private status: Schemas['TaskStatus'] | undefined
 
   constructor(
     private readonly context: RunContext,
@@ -165,23 +160,12 @@ class LiveTask {
   ) {}
 
   /** Reporting the same status twice has no effect, so a retry needs no Idempotency-Key. */
-  async report(status: string, errorMessage?: string): Promise<void> {
+  async report(status: Schemas['TaskStatus'], errorMessage?: string): Promise<void> {
     const { name, input, output } = this.plan
-    await this.context.client({
-      key: this.member.key,
-      path: '/api/ingest/v1/tasks',
-      body: {
-        run_id: this.runId,
-        task: {
-          id: this.id,
-          name,
-          status,
-          input,
-          ...(status === 'completed' && { output }),
-          error_message: errorMessage,
-        },
-      },
-    })
+    const about = { id: this.id, name, status, input, error_message: errorMessage }
+    const task = status === 'completed' ? { ...about, output } : about
+    const body = { run_id: this.runId, task }
+    await this.member.client.request('POST', '/api/ingest/v1/tasks', { body, idempotencyKey: null })
     this.context.counters.taskChanged(this.status, status)
     this.status = status
   }

@@ -1,4 +1,5 @@
-import { type Client, isCallFailure } from '../cli/client.ts'
+import type { Client } from '../client/client.ts'
+import { isCallFailure } from '../client/errors.ts'
 import type { Counters } from './counters.ts'
 
 /** One figure, as acknowledged and as in SQL. */
@@ -24,13 +25,13 @@ const POLL_MS = 100
  */
 export async function verify(
   client: Client,
-  { key, sessionTag, counters, timeoutMs }: { key: string; sessionTag: string; counters: Counters; timeoutMs: number },
+  { sessionTag, counters, timeoutMs }: { sessionTag: string; counters: Counters; timeoutMs: number },
 ): Promise<Verification> {
   const deadline = performance.now() + timeoutMs
   const expected = expectation(counters)
   try {
     for (;;) {
-      const verification = compare(expected, await readSql(client, key, sessionTag), counters.unconfirmed > 0)
+      const verification = compare(expected, await readSql(client, sessionTag), counters.unconfirmed > 0)
       if (verification.holds || performance.now() > deadline) return verification
       await Bun.sleep(POLL_MS)
     }
@@ -58,11 +59,8 @@ function expectation({ runs, runsStarted, runIdSum, events, eventIdSum, tasks }:
 
 const MINE = 'select run_id from runs where has(tags, {session:String})'
 
-async function readSql(client: Client, key: string, session: string): Promise<Figures> {
-  const query = async (sql: string) => {
-    const data = await client({ key, path: '/api/v1/query', body: { query: sql, params: { session } } })
-    return (data as { rows: Record<string, unknown>[] }).rows
-  }
+async function readSql(client: Client, session: string): Promise<Figures> {
+  const query = async (sql: string) => (await client.query(sql, { session })).rows
   const [runs, [events], tasks] = await Promise.all([
     query(`select status, count() as n, sum(CRC32(toString(run_id))) as ids from runs
       where has(tags, {session:String}) group by status`),

@@ -1,6 +1,8 @@
-import { CallRefused, keyRejected, send, unreachable } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
+import { keyRejected, unreachable } from '../cli/failures.ts'
 import type { Column } from '../cli/table.ts'
+import { Client } from '../client/client.ts'
+import { ServiceError } from '../client/errors.ts'
 import type { Format } from './args.ts'
 import { type QueryResult, readResult } from './result.ts'
 
@@ -45,12 +47,13 @@ export interface SqlServiceOptions {
 }
 
 export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlService {
+  const client = new Client({ url, key })
   const call = async (path: string, body: object | undefined, signal?: AbortSignal, query = ''): Promise<Response> => {
     try {
-      return await send(url, { key, path, ...(body !== undefined && { body }) }, signal)
+      return await client.send({ path, body, signal })
     } catch (error) {
       signal?.throwIfAborted()
-      throw error instanceof CallRefused ? explain(error, url, query) : unreachable(url, error)
+      throw error instanceof ServiceError ? explain(error, url, query) : unreachable(url, error)
     }
   }
   const post = ({ query, params }: QueryRequest, format: Format, signal?: AbortSignal): Promise<Response> => {
@@ -68,7 +71,7 @@ export function createSqlService({ url, key, waitFor }: SqlServiceOptions): SqlS
     },
     async schema() {
       const response = await call('/api/v1/query/schema', undefined).catch((error: CliError) => {
-        if (error.cause instanceof CallRefused && error.cause.status === 404) return null
+        if (error.cause instanceof ServiceError && error.cause.status === 404) return null
         throw error
       })
       if (response === null) return null
@@ -102,7 +105,7 @@ async function complete<T>(part: Promise<T>, signal?: AbortSignal): Promise<T> {
 }
 
 /** @param query the query that the message may be about */
-function explain(refusal: CallRefused, url: string, query: string): CliError {
+function explain(refusal: ServiceError, url: string, query: string): CliError {
   const { status, code, reason, retryAfterMs } = refusal
   const cause = { cause: refusal }
   if (code === undefined)

@@ -1,5 +1,7 @@
-import { CallRefused, CallUnconfirmed, keyRejected, readRefusal } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
+import { keyRejected } from '../cli/failures.ts'
+import { NoResponseError, ServiceError } from '../client/errors.ts'
+import { readServiceError } from '../client/http.ts'
 import type { FeedMessage } from '../live/wire.ts'
 import { type Connection, connect, type Disconnect, type Timing } from './connection.ts'
 import type { Received, Subscribe } from './protocol.ts'
@@ -164,20 +166,20 @@ class Follower {
 
 /** A temporary failure of `start` ends a connection like any other temporary error. */
 function toDisconnect(error: unknown): Disconnect {
-  if (!(error instanceof CallUnconfirmed)) throw error
+  if (!(error instanceof NoResponseError)) throw error
   const { cause, message } = error
-  return { opened: true, code: 0, reason: cause instanceof CallRefused ? cause.message : message, retryAfterMs: 0 }
+  return { opened: true, code: 0, reason: cause instanceof ServiceError ? cause.message : message, retryAfterMs: 0 }
 }
 
 /** The response to an incomplete handshake; null if there is none. */
-async function askForReason(address: string, key: string): Promise<CallRefused | null> {
+async function askForReason(address: string, key: string): Promise<ServiceError | null> {
   try {
     const response = await fetch(address, {
       headers: { authorization: `Bearer ${key}`, upgrade: 'websocket' },
       redirect: 'manual',
       signal: AbortSignal.timeout(EXPLANATION_TIMEOUT_MS),
     })
-    return await readRefusal(response)
+    return await readServiceError(response)
   } catch {
     return null
   }

@@ -1,5 +1,5 @@
-import { type Agent, listAgents } from '../cli/agents.ts'
-import { type Client, isCallFailure } from '../cli/client.ts'
+import type { Client } from '../client/client.ts'
+import { isCallFailure } from '../client/errors.ts'
 
 /** Names of the workspace's agents, if the key may read them. */
 export interface AgentNames {
@@ -9,21 +9,20 @@ export interface AgentNames {
   of(agentId: string): string | undefined
 }
 
-/** Names beyond this many pages are fetched one by one when needed. */
-const PAGES_MAX = 10
+/** Names beyond this many are fetched one by one when needed. */
+const LOADED_MAX = 2_000
 
 export function createAgentNames(client: Client, key: string): AgentNames {
   const known = new Map<string, string | undefined>()
   const mayRead = !key.startsWith('svc_agent_')
   const load = async () => {
-    let pages = 0
-    for await (const agents of listAgents(client, key)) {
-      for (const { agent_id, name } of agents) known.set(agent_id, name)
-      if (++pages === PAGES_MAX) return
+    for await (const { agent_id, name } of client.agents()) {
+      known.set(agent_id, name)
+      if (known.size === LOADED_MAX) return
     }
   }
   const fetchName = async (agentId: string) => {
-    const { name } = (await client({ key, path: `/api/v1/agents/${agentId}` })) as Agent
+    const { name } = await client.request('GET', '/api/v1/agents/{agentId}', { path: { agentId } })
     known.set(agentId, name)
   }
   return {

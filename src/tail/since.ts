@@ -1,5 +1,6 @@
-import { CallRefused, type Client } from '../cli/client.ts'
 import { CliError } from '../cli/error.ts'
+import type { Client } from '../client/client.ts'
+import { ServiceError } from '../client/errors.ts'
 
 /** The requested start of a tail. */
 export type Since =
@@ -34,16 +35,16 @@ export function parseSince(text: string): Since | null {
  * service's clock. The feed starts after that event; anything older that it still delivers (changes of runs and tasks)
  * is dropped on arrival.
  *
- * @throws CliError when the key may not use SQL; CallUnconfirmed when SQL does not answer
+ * @throws CliError when the key may not use SQL; NoResponseError when SQL does not answer
  */
 export async function findStart(since: Since, client: Client, key: string): Promise<Start> {
   if (since.kind === 'now') return { after: undefined, notBefore: undefined }
   if (since.kind === 'cursor') return { after: since.cursor, notBefore: undefined }
   try {
-    const near = await lastBefore(client, key, since.seconds, NEAR_SECONDS)
-    return near.after === '0' ? await lastBefore(client, key, since.seconds, SECONDS_MAX) : near
+    const near = await lastBefore(client, since.seconds, NEAR_SECONDS)
+    return near.after === '0' ? await lastBefore(client, since.seconds, SECONDS_MAX) : near
   } catch (error) {
-    if (!(error instanceof CallRefused)) throw error
+    if (!(error instanceof ServiceError)) throw error
     throw new CliError(`${explanation(key)} (${error.message})`, 1, { cause: error })
   }
 }
@@ -54,10 +55,10 @@ export async function findStart(since: Since, client: Client, key: string): Prom
  * The caller first searches only the day before it: events are partitioned by day, so that takes about 10 ms for any
  * length of history. Searching everything takes 10 ms per million events.
  */
-async function lastBefore(client: Client, key: string, seconds: number, reach: number): Promise<Start> {
+async function lastBefore(client: Client, seconds: number, reach: number): Promise<Start> {
   const params = { seconds, upTo: seconds + MARGIN_SECONDS, from: seconds + reach }
-  const data = await client({ key, path: '/api/v1/query', body: { query: LAST_BEFORE, params } })
-  const [row] = (data as { rows: { seq: number | string; not_before: string }[] }).rows
+  const { rows } = await client.query<{ seq: number | string; not_before: string }>(LAST_BEFORE, params)
+  const [row] = rows
   return { after: String(row?.seq ?? 0), notBefore: row?.not_before }
 }
 

@@ -1,22 +1,23 @@
+import type { JsonObject } from '../../client/json.ts'
 import type { Random } from '../random.ts'
 
 /** One run of a simulated agent, planned before it starts. */
 export interface RunPlan {
   readonly triggerType: 'manual' | 'scheduled' | 'webhook' | 'sdk'
-  readonly input: object
+  readonly input: JsonObject
   readonly externalRunId: string | undefined
   readonly tags: readonly string[]
-  readonly metadata: object
+  readonly metadata: JsonObject
   readonly tasks: readonly TaskPlan[]
   /** The run's output if all tasks succeed. */
-  readonly output: object
+  readonly output: JsonObject
 }
 
 export interface TaskPlan {
   readonly name: string
-  readonly input: object
+  readonly input: JsonObject
   readonly steps: readonly Step[]
-  readonly output: object
+  readonly output: JsonObject
   /** The task is reported as skipped. */
   readonly skipped?: boolean
   /** An error after the last step; the run fails with it. */
@@ -25,7 +26,7 @@ export interface TaskPlan {
 
 export interface Failure {
   readonly message: string
-  readonly detail: object
+  readonly detail: JsonObject
 }
 
 export type Step = LlmStep | ToolStep | NoteStep | DelegateStep
@@ -34,7 +35,7 @@ export type Step = LlmStep | ToolStep | NoteStep | DelegateStep
 export interface LlmStep {
   readonly kind: 'llm'
   readonly ms: number
-  readonly payload: object
+  readonly payload: JsonObject
 }
 
 /** A tool call; with `error` it fails. */
@@ -42,8 +43,8 @@ export interface ToolStep {
   readonly kind: 'tool'
   readonly ms: number
   readonly tool: string
-  readonly input: object
-  readonly output: object
+  readonly input: JsonObject
+  readonly output: JsonObject
   readonly error?: string
 }
 
@@ -52,7 +53,7 @@ export interface NoteStep {
   readonly kind: 'note'
   readonly level: 'debug' | 'info' | 'warn' | 'error'
   readonly type: string
-  readonly payload: object
+  readonly payload: JsonObject
 }
 
 /** Delegates a part of the work to another agent, as a child run. */

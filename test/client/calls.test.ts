@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
-import { CallRefused, CallUnconfirmed, createClient } from '../../src/cli/client.ts'
+import { Client, NoResponseError, ServiceError } from '../../src/client/index.ts'
 
-/** The HTTP client of the terminal programs. */
+/** The calls of the client library that wait for a response (docs/client.md#other-calls). */
 
 const servers: Bun.Server<undefined>[] = []
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))))
@@ -34,7 +34,10 @@ function serve(...responses: readonly (() => Response)[]) {
 const refuse = (status: number, code: string, headers?: Record<string, string>) => () =>
   Response.json({ data: null, error: { code, message: 'why' } }, { status, headers })
 const accept = () => Response.json({ data: { ok: true }, error: null })
-const CALL = { key: 'svc_ws_x', path: '/api/v1/agents', body: { name: 'a' }, idempotencyKey: 'i' }
+const newClient = (url: string, retryForMs: number, onRetry?: () => void) =>
+  new Client({ url, key: 'svc_ws_x', retryForMs, onRetry })
+const createAgent = (client: Client) =>
+  client.request('POST', '/api/v1/agents', { body: { name: 'a' }, idempotencyKey: 'i' })
 
 test.each([
   ['429', refuse(429, 'RATE_LIMITED', { 'retry-after': '0' })],
@@ -48,8 +51,8 @@ test.each([
 ])('retries %s with the same bytes', async (_, failure) => {
   const { url, received } = serve(failure, failure, accept)
   let retries = 0
-  const client = createClient({ url, retryForMs: 60_000, onRetry: () => retries++ })
-  expect(await client(CALL)).toEqual({ ok: true })
+  const client = newClient(url, 60_000, () => retries++)
+  expect(await createAgent(client)).toMatchObject({ ok: true })
   const sent = { method: 'POST', authorization: 'Bearer svc_ws_x', idempotencyKey: 'i', body: '{"name":"a"}' }
   expect([retries, received]).toEqual([2, [sent, sent, sent]])
 })
@@ -60,16 +63,16 @@ test.each([
   ['409', refuse(409, 'CONFLICT')],
 ])('does not retry %s', async (status, refusal) => {
   const { url, received } = serve(refusal)
-  const error = await createClient({ url, retryForMs: 60_000 })(CALL).catch((thrown: unknown) => thrown)
-  expect(error).toBeInstanceOf(CallRefused)
+  const error = await createAgent(newClient(url, 60_000)).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ServiceError)
   expect(error).toMatchObject({ status: Number(status), reason: 'why', retryAfterMs: undefined })
   expect(received).toHaveLength(1)
 })
 
 test('gives up after the given time, with the last error as the cause', async () => {
   const { url, received } = serve(refuse(503, 'UNAVAILABLE', { 'retry-after': '3' }))
-  const error = await createClient({ url, retryForMs: 0 })(CALL).catch((thrown: unknown) => thrown)
-  expect(error).toBeInstanceOf(CallUnconfirmed)
+  const error = await createAgent(newClient(url, 0)).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(NoResponseError)
   expect((error as Error).cause).toMatchObject({ status: 503, code: 'UNAVAILABLE', retryAfterMs: 3_000 })
   expect(received).toHaveLength(1)
 })
@@ -77,6 +80,6 @@ test('gives up after the given time, with the last error as the cause', async ()
 test('does not follow redirects, so that the key is sent to no other server', async () => {
   const other = serve(accept)
   const { url } = serve(() => Response.redirect(`${other.url}/api/v1/agents`, 307))
-  await expect(createClient({ url, retryForMs: 60_000 })(CALL)).rejects.toMatchObject({ status: 307 })
+  await expect(createAgent(newClient(url, 60_000))).rejects.toMatchObject({ status: 307 })
   expect(other.received).toEqual([])
 })
