@@ -25,6 +25,9 @@ import {
  * the others; only a list that is no list refuses the export.
  */
 
+/** Objects and lists of a body. An attribute has two, in at least 40 bytes. */
+const BRACKETS_MAX = 4_000_000
+
 /** @throws DecodeError */
 export function decodeTracesJson(body: Uint8Array): Span[] {
   const spans: Span[] = []
@@ -98,9 +101,6 @@ function checkBrackets(body: Uint8Array): void {
   for (const byte of body) if (byte === 0x7b || byte === 0x5b) brackets++
   if (brackets > BRACKETS_MAX) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`)
 }
-
-/** An attribute has two, in at least 40 bytes. */
-const BRACKETS_MAX = 4_000_000
 
 function readSpan(item: Json, resource: Resource, scope: string): Span {
   const status = objectOf(item.status)
