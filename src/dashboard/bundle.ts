@@ -29,6 +29,8 @@ export async function bundlePage(): Promise<PageBundle> {
     minify: true,
     // The page must not contain the service's environment.
     env: 'disable',
+    // The SQL editor is a chunk that is loaded with its view.
+    splitting: true,
   })
   let page: PageFile | undefined
   const assets = new Map<string, PageFile>()

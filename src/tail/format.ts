@@ -1,6 +1,6 @@
 import { member, members } from '../cli/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../cli/terminal.ts'
-import { duration, shortId, timeOfDay, words } from '../dashboard/page/format.ts'
+import { clockText, duration, shortId, words } from '../dashboard/page/parts/format.ts'
 import type { ActivityItem } from '../live/wire.ts'
 import type { Received } from './protocol.ts'
 
@@ -12,6 +12,8 @@ export interface LineOptions {
 }
 
 const LEVEL_WIDTH = 5
+/** Lines have no date. */
+const TIME_START = 'yyyy-mm-dd '.length
 /** Columns grow with their contents up to this width. */
 const AGENT_WIDTH_MAX = 24
 const TYPE_WIDTH_MAX = 24
@@ -32,7 +34,7 @@ export function createFormat({ color, width, agentName }: LineOptions): (receive
   return ({ activity, json }) => {
     const { level, levelStyle, type, typeStyle, summary } = describe(activity, json)
     const line = [
-      paint('dim', timeOfDay(activity.received_at)),
+      paint('dim', clockText(activity.received_at).slice(TIME_START)),
       paint(levelStyle, level.toUpperCase().padEnd(LEVEL_WIDTH)),
       agentColumn(printable(agentName(activity.agent_id) ?? shortId(activity.agent_id))),
       paint('dim', shortId(activity.run_id)),

@@ -1,15 +1,47 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliDecompress } from 'node:zlib'
 import { eventually } from '../support/eventually.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
 const MAC = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
+/** Contains a Chromium for Linux on x64, and the libraries that it needs. */
+const PACKAGE = '@sparticuz/chromium'
 
-/** Finds the Chromium of this machine; null if there is none, and the browser tests are skipped. */
-export function findChromium(): string | null {
+/**
+ * Finds a Chromium: that of this machine, or the one of an npm package. Null where there is neither, which is an error in
+ * CI; elsewhere the browser tests are skipped.
+ */
+export async function findChromium(): Promise<string | null> {
   const found = NAMES.map((name) => Bun.which(name)).find((path) => path !== null)
-  return found ?? (existsSync(MAC) ? MAC : null)
+  if (found !== undefined) return found
+  if (existsSync(MAC)) return MAC
+  if (process.platform === 'linux' && process.arch === 'x64') return unpacked()
+  if (process.env.CI === 'true') throw new Error('the browser tests need a Chromium on this machine')
+  return null
+}
+
+/** Unpacks the Chromium of the package into the package's own folder, once. */
+async function unpacked(): Promise<string> {
+  const source = join(dirname(Bun.resolveSync(PACKAGE, import.meta.dir)), '..', 'bin')
+  const target = join(source, '..', 'unpacked')
+  const executable = join(target, 'chromium')
+  if (existsSync(executable)) return executable
+  const unpack = async (name: string) => promisify(brotliDecompress)(await readFile(join(source, name)))
+  await mkdir(target, { recursive: true })
+  // Other test files may do the same at the same time: each file appears as a whole.
+  const own = join(target, `chromium.${process.pid}`)
+  const [browser, libraries] = await Promise.all([unpack('chromium.br'), unpack('al2023.tar.br')])
+  for (const [path, content] of await new Bun.Archive(libraries).files()) {
+    await Bun.write(join(target, path), content)
+  }
+  await writeFile(own, browser)
+  await chmod(own, 0o755)
+  await rename(own, executable)
+  return executable
 }
 
 /** A page in its own headless browser, driven through the DevTools protocol. */
@@ -18,6 +50,10 @@ export interface BrowserPage {
   open(url: string): Promise<void>
   /** The value of an expression, awaited. Throws what the page throws. */
   evaluate<T>(expression: string): Promise<T>
+  /** Opens another tab of the same browser, in front of this one. */
+  newTab(url: string): Promise<BrowserPage>
+  /** Closes the tab. */
+  close(): Promise<void>
   /** Any other command of the protocol. */
   send<T>(method: string, params?: object): Promise<T>
   /** Messages logged and errors thrown by the page, and the URLs requested by the browser. */
@@ -42,7 +78,9 @@ const FLAGS = [
 /** Starts a browser that ends with the tests. */
 export async function launch(executable: string): Promise<BrowserPage> {
   const profile = await temporaryDirectory()
+  const libraries = join(dirname(executable), 'lib')
   const browser = Bun.spawn([executable, ...FLAGS, `--user-data-dir=${profile}`, 'about:blank'], {
+    env: existsSync(libraries) ? { ...process.env, LD_LIBRARY_PATH: libraries } : process.env,
     stdout: 'ignore',
     stderr: 'ignore',
   })
@@ -56,10 +94,11 @@ export async function launch(executable: string): Promise<BrowserPage> {
     const targets = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as Target[]
     return targets.find(({ type }) => type === 'page') ?? false
   })
-  return connect(target.webSocketDebuggerUrl)
+  return connect(target, port)
 }
 
 interface Target {
+  readonly id: string
   readonly type: string
   readonly webSocketDebuggerUrl: string
 }
@@ -77,8 +116,8 @@ interface Evaluated<T> {
   readonly exceptionDetails?: { readonly exception?: { readonly description?: string } }
 }
 
-async function connect(address: string): Promise<BrowserPage> {
-  const socket = new WebSocket(address)
+async function connect({ id: targetId, webSocketDebuggerUrl }: Target, port: number): Promise<BrowserPage> {
+  const socket = new WebSocket(webSocketDebuggerUrl)
   const answers = new Map<number, (message: Message) => void>()
   const complaints: string[] = []
   const requests: string[] = []
@@ -109,6 +148,13 @@ async function connect(address: string): Promise<BrowserPage> {
     complaints,
     requests,
     send,
+    async newTab(url) {
+      const answer = await fetch(`http://127.0.0.1:${port}/json/new?${encodeURIComponent(url)}`, { method: 'PUT' })
+      return connect((await answer.json()) as Target, port)
+    },
+    async close() {
+      await fetch(`http://127.0.0.1:${port}/json/close/${targetId}`)
+    },
     async open(url) {
       loaded = Promise.withResolvers()
       await send('Page.navigate', { url })

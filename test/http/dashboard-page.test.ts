@@ -1,134 +1,333 @@
-import { expect, test } from 'bun:test'
-import { readArguments } from '../../src/dashboard/page/approval-form.ts'
-import { ago, ahead, duration } from '../../src/dashboard/page/format.ts'
-import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/json.ts'
-import { taskBars } from '../../src/dashboard/page/task-bars.ts'
-import { taskTree } from '../../src/dashboard/page/task-tree.ts'
+import { describe, expect, test } from 'bun:test'
+import { hrefOf, parseAddress } from '../../src/dashboard/page/app/router.ts'
+import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
+import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
+import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
+import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
+import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
+import { bucketsOf, rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
+import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
+import { treeOrder } from '../../src/dashboard/page/run/span-tree.ts'
+import { spansOf } from '../../src/dashboard/page/run/spans.ts'
+import { panned, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
+import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
+import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
+import {
+  addressOf,
+  paramsOf,
+  placeholdersOf as sqlPlaceholders,
+  valuesOf,
+} from '../../src/dashboard/page/sql/sql-state.ts'
+import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */
 
-test('shows numbers with the digits they were sent with', () => {
-  const text = '{"big": 9223372036854775807, "whole": 1.0, "small": 1e-3, "plain": 42, "list": [18446744073709551615]}'
-  const value = parseIntact(text)
-  expect(textOf(value)).toBe(text.replaceAll(/([:,]) /g, '$1'))
-  expect(pretty(value)).toContain('"big": 9223372036854775807,\n')
-  expect((value as { plain: unknown }).plain).toBe(42)
-})
-
-test('keeps strings of digits as strings and __proto__ as a plain key', () => {
-  const value = parseIntact('{"__proto__": {"x": "12345678901234567890"}}')
-  expect(textOf(value)).toBe('{"__proto__":{"x":"12345678901234567890"}}')
-  expect((value as { x?: unknown }).x).toBeUndefined()
-})
-
-test('lists tasks below their parents, siblings in reported order', () => {
-  // As the API lists them, newest first; c and b have the same time.
-  const tasks = [task('d', 'a', 3), task('c', null, 2), task('b', 'a', 2), task('a', null, 1)]
-  expect(taskTree(tasks).map(({ task: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
-})
-
-test('sorts siblings by start time, or by creation time without one', () => {
-  const late = { ...task('late', null, 1), started_at: '2026-01-31T09:05:00.000Z' }
-  const early = { ...task('early', null, 4), started_at: '2026-01-31T09:02:00.000Z' }
-  const order = taskTree([task('pending', null, 3), early, late]).map(({ task: { id } }) => id)
-  expect(order).toEqual(['early', 'pending', 'late'])
-})
-
-test('draws a bar from start to end of a task, and none for pending or skipped tasks', () => {
-  const at = (second: number) => new Date(second * 1_000).toISOString()
-  const timed = (status: string, started: number | null, completed: number | null) => ({
-    status,
-    started_at: started === null ? null : at(started),
-    completed_at: completed === null ? null : at(completed),
+describe('JSON', () => {
+  test('shows numbers with the digits they were sent with', () => {
+    const text =
+      '{"big": 9223372036854775807, "whole": 1.0, "small": 1e-3, "plain": 42, "list": [18446744073709551615]}'
+    const value = parseIntact(text)
+    expect(textOf(value)).toBe(text.replaceAll(/([:,]) /g, '$1'))
+    expect(pretty(value)).toContain('"big": 9223372036854775807,\n')
+    expect((value as { plain: unknown }).plain).toBe(42)
   })
-  const run = { created_at: at(0), started_at: at(0), completed_at: null as string | null }
-  const bars = (tasks: ReturnType<typeof timed>[], completed: number | null = null) => {
-    const found = taskBars(tasks, { ...run, completed_at: completed === null ? null : at(completed) }, 20_000)
-    return tasks.map((task) => found.get(task) ?? null)
-  }
-  const tasks = [timed('completed', 5, 10), timed('running', 15, null), timed('pending', null, null)]
-  expect(bars(tasks)).toEqual([{ from: 25, to: 50, ms: 5_000 }, { from: 75, to: 100, ms: 5_000 }, null])
-  expect(bars([timed('skipped', null, 9), timed('skipped', 5, 9), timed('failed', 5, 5)])).toEqual([
-    null,
-    null,
-    { from: 25, to: 25, ms: 0 },
-  ])
-  // Times outside the run, and a task that never ended.
-  expect(bars([timed('completed', -10, 30)], 10)).toEqual([{ from: 0, to: 100, ms: 40_000 }])
-  expect(bars([timed('running', 5, null)], 10)).toEqual([{ from: 50, to: 100, ms: 5_000 }])
+
+  test('keeps strings of digits as strings and __proto__ as a plain key', () => {
+    const value = parseIntact('{"__proto__": {"x": "12345678901234567890"}}')
+    expect(textOf(value)).toBe('{"__proto__":{"x":"12345678901234567890"}}')
+    expect((value as { x?: unknown }).x).toBeUndefined()
+  })
+
+  test('escapes invisible characters in tool arguments without changing the value', () => {
+    const tricky = {
+      'to\u200b': 'safe\u202eevil\u2066',
+      tags: '\u{e0041}x\u00ad\u2028\u0085\ufeff',
+      seen: 'Grüße, 你好 👍\n',
+    }
+    const text = plain(tricky)
+    expect(text).toContain('"to\\u200b": "safe\\u202eevil\\u2066"')
+    expect(text).toContain('"\\udb40\\udc41x\\u00ad\\u2028\\u0085\\ufeff"')
+    expect(text).toContain('Grüße, 你好 👍\\n')
+    expect(JSON.parse(text)).toEqual(tricky)
+    expect(plain({ a: [1, { b: 'c' }] })).toBe(pretty({ a: [1, { b: 'c' }] }))
+  })
 })
 
-test('lists every task once, whatever parents the caller reported', () => {
-  const random = seededRandom('task tree')
-  for (let round = 0; round < 200; round++) {
-    const ids = Array.from({ length: random.int(1, 12) }, (_, index) => `t${index}`)
-    const tasks = ids.map((id) => task(id, random.pick([null, 'missing', ...ids]), random.int(0, 9)))
-    const tree = taskTree(tasks)
-    expect(tree.map(({ task: { id } }) => id).toSorted()).toEqual(ids.toSorted())
-    expect(tree[0]?.depth).toBe(0)
-  }
+describe('the address', () => {
+  test('reads back what it wrote, whatever the values contain', () => {
+    const href = hrefOf('runs', ['a/b'], { q: 'x&y=ü #1?', tag: '', status: 'failed' })
+    expect(parseAddress(href)).toEqual({ view: 'runs', path: ['a/b'], query: { q: 'x&y=ü #1?', status: 'failed' } })
+  })
+
+  test('an unknown or damaged address is the overview', () => {
+    for (const hash of ['', '#', '#/', '#/nowhere/1', '#/%zz']) expect(parseAddress(hash).view).toBe('overview')
+  })
+
+  test('a moving range ends now, at the edge of a bucket; a fixed one is as given', () => {
+    const now = Date.parse('2026-01-31T12:00:07Z')
+    const hour = rangeOf({}, now)
+    expect(hour).toEqual({
+      fromMs: Date.parse('2026-01-31T11:00:00Z'),
+      toMs: Date.parse('2026-01-31T12:01:00Z'),
+      bucketSeconds: 60,
+      isMoving: true,
+    })
+    expect(bucketsOf(hour)).toHaveLength(61)
+    for (const range of ['15m', '24h', '7d', '30d'])
+      expect(bucketsOf(rangeOf({ range }, now)).length).toBeLessThanOrEqual(102)
+    const fixed = rangeOf({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', range: '1h' }, now)
+    expect(fixed.isMoving).toBe(false)
+    expect(fixed.toMs - fixed.fromMs).toBe(86_400_000)
+    expect(rangeOf({ from: 'rubbish', to: '2026-01-02T00:00:00Z' }, now).isMoving).toBe(true)
+  })
 })
 
-test('formats durations and ages, never negative', () => {
-  expect([-5, 340, 1_240, 12_400, 125_000, 12_000_000].map(duration)).toEqual([
-    '0 ms',
-    '340 ms',
-    '1.24 s',
-    '12 s',
-    '2 min 05 s',
-    '3 h 20 min',
-  ])
-  const now = Date.parse('2026-01-31T12:00:00.000Z')
-  const times = [
-    '2026-01-31T12:00:09.000Z',
-    '2026-01-31T11:59:48.000Z',
-    '2026-01-31T11:55:00.000Z',
-    '2026-01-31T09:00:00Z',
-  ]
-  expect(times.map((time) => ago(time, now))).toEqual(['just now', '12 s ago', '5 min ago', '3 h ago'])
+describe('lists', () => {
+  test('the API answers plain filters, SQL free text and other orders; values are parameters', () => {
+    expect(isPlain(filterOf({ status: 'failed', agent: crypto.randomUUID() }, 0))).toBe(true)
+    const filter = filterOf({ q: "' OR 1 --", sort: 'cost.asc', tag: 'x' }, 0)
+    expect(isPlain(filter)).toBe(false)
+    const { text, params } = searchQuery(filter)
+    expect(text).not.toContain('OR 1')
+    expect(text).toContain('ORDER BY cost_usd ASC')
+    expect(params).toEqual({ text: "' OR 1 --", tag: 'x' })
+  })
+
+  test('live filters work while a type is typed', () => {
+    expect(feedFilterOf(liveFilterOf({ type: 'llm, tool.*', level: 'warn' }))).toEqual({
+      type: ['llm*', 'tool.*'],
+      level: 'warn',
+    })
+    expect(feedFilterOf(liveFilterOf({ kind: 'failed' }))).toEqual({ kind: 'run', status: ['failed', 'timed_out'] })
+    expect(feedFilterOf(liveFilterOf({}))).toEqual({})
+  })
+
+  test('values of SQL placeholders are kept in the address', () => {
+    const query = 'SELECT {n:UInt8}, {ids:Array(UUID)}, {n:UInt8}'
+    expect(sqlPlaceholders(query).map(({ name }) => name)).toEqual(['n', 'ids'])
+    const kept = addressOf(query, { n: '5', ids: '["a"]' })
+    expect(valuesOf(kept)).toEqual({ n: '5', ids: '["a"]' })
+    expect(paramsOf(query, valuesOf(kept))).toEqual({ n: '5', ids: ['a'] })
+  })
 })
 
-test('formats the time until an expiry, never negative', () => {
-  const now = Date.parse('2026-01-31T12:00:00.000Z')
-  const times = ['2026-01-31T11:00:00Z', '2026-01-31T12:00:09.500Z', '2026-01-31T12:05:00Z', '2026-01-31T15:59:00Z']
-  expect(times.map((time) => ahead(time, now))).toEqual(['now', 'in 10 s', 'in 5 min', 'in 3 h'])
+describe('the timeline of a run', () => {
+  const at = (second: number) => new Date(second * 1_000).toISOString()
+  const run = { run_id: 'r', status: 'running', created_at: at(0), started_at: at(0), completed_at: null }
+  const summary = run as unknown as RunSummary
+  let lastSeq = 0
+  const event = (type: string, second: number, payload: object, level = 'info') =>
+    ({ id: `e${lastSeq}`, seq: ++lastSeq, type, level, payload, occurred_at: at(second) }) as Event
+  const task = (id: string, times: Partial<Task>) =>
+    ({
+      id,
+      name: id,
+      status: 'completed',
+      parent_task_id: null,
+      started_at: null,
+      completed_at: null,
+      ...times,
+    }) as Task
+  const spans = (events: readonly Event[], tasks: readonly Task[] = []) =>
+    spansOf({ run: summary, tasks, children: [], events }).map(({ kind, name, startMs, endMs, status }) => {
+      return `${kind} ${name} ${startMs / 1_000}–${endMs === null ? '' : endMs / 1_000} ${status}`
+    })
+
+  test('a task is a span once it has begun, unless it was skipped', () => {
+    const tasks = [
+      task('done', { started_at: at(5), completed_at: at(10) }),
+      task('open', { started_at: at(15), status: 'running' }),
+      task('later', { status: 'pending' }),
+      task('never', { status: 'skipped', started_at: at(3), completed_at: at(4) }),
+    ]
+    expect(spans([], tasks)).toEqual(['task done 5–10 completed', 'task open 15– running'])
+  })
+
+  test('the start and the end of a tool call are one span; ids of calls may repeat', () => {
+    const call = { 'gen_ai.tool.name': 'pay', 'gen_ai.tool.call.id': 'a' }
+    const events = [
+      event('tool.call.started', 1, call),
+      event('tool.call.finished', 3, { ...call, status: 'failed' }, 'warn'),
+      event('tool.call.started', 4, call),
+      event('tool.call.finished', 9, { gen_ai: { tool: { name: 'look' } }, latency_ms: 2_000 }),
+    ]
+    expect(spans(events)).toEqual(['tool pay 1–3 failed', 'tool pay 4– running', 'tool look 7–9 completed'])
+  })
+
+  test('a model call begins its latency earlier; a wait lasts until its decision', () => {
+    const events = [
+      event('llm.call', 5, { 'gen_ai.request.model': 'm', latency_ms: 1_500 }),
+      event('approval.requested', 6, { approval_id: '1', tool: 'pay' }),
+      event('approval.decided', 8, { approval_id: '1', status: 'approved' }),
+      event('input.requested', 9, { request_id: '2' }),
+    ]
+    expect(spans(events)).toEqual([
+      'model m 3.5–5 completed',
+      'wait approval: pay 6–8 approved',
+      'wait question 9– awaiting_input',
+    ])
+  })
+
+  test('an OpenTelemetry span, which is a task and an event, is one span', () => {
+    const own = { ...event('llm.call', 9, { 'gen_ai.request.model': 'm' }), id: 'span' }
+    expect(spans([own], [task('span', { started_at: at(1), completed_at: at(9) })])).toEqual([
+      'model span 1–9 completed',
+    ])
+  })
+
+  test('lists spans below their parents, siblings by their start, each once, whatever the parents are', () => {
+    const node = (id: string, parentId: string | null, startMs: number) => ({ id, parentId, startMs })
+    const nodes = [node('d', 'a', 3), node('c', null, 2), node('b', 'a', 2), node('a', null, 1)]
+    expect(treeOrder(nodes).map(({ node: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
+    const random = seededRandom('span tree')
+    for (let round = 0; round < 200; round++) {
+      const ids = Array.from({ length: random.int(1, 12) }, (_, index) => `t${index}`)
+      const tree = treeOrder(ids.map((id) => node(id, random.pick([null, 'missing', ...ids]), random.int(0, 9))))
+      expect(tree.map(({ node: { id } }) => id).toSorted()).toEqual(ids.toSorted())
+      expect(tree[0]?.depth).toBe(0)
+    }
+  })
+
+  test('the window never leaves the run, and has few marks', () => {
+    const whole = { fromMs: 1_000, toMs: 61_000 }
+    const half = zoomed(whole, whole, 1_000, 0.5)
+    expect(half).toEqual({ fromMs: 1_000, toMs: 31_000 })
+    expect(zoomed(half, whole, 2_000, 10)).toEqual(whole)
+    expect(panned(half, whole, -1)).toEqual(half)
+    expect(panned(half, whole, 5)).toEqual({ fromMs: 31_000, toMs: 61_000 })
+    expect(ticksOf(whole, whole)).toEqual([0, 10_000, 20_000, 30_000, 40_000, 50_000])
+    expect(ticksOf({ fromMs: 0, toMs: 4e9 }, { fromMs: 0, toMs: 4e9 }).length).toBeLessThan(8)
+  })
 })
 
-test('escapes invisible characters in tool arguments without changing the value', () => {
-  const tricky = {
-    'to\u200b': 'safe\u202eevil\u2066',
-    tags: '\u{e0041}x\u00ad\u2028\u0085\ufeff',
-    seen: 'Grüße, 你好 👍\n',
-  }
-  const text = plain(tricky)
-  expect(text).toContain('"to\\u200b": "safe\\u202eevil\\u2066"')
-  expect(text).toContain('"\\udb40\\udc41x\\u00ad\\u2028\\u0085\\ufeff"')
-  expect(text).toContain('Grüße, 你好 👍\\n')
-  expect(JSON.parse(text)).toEqual(tricky)
-  expect(plain({ a: [1, { b: 'c' }] })).toBe(pretty({ a: [1, { b: 'c' }] }))
+describe('conversations of model calls', () => {
+  const roles = (payload: object) =>
+    messagesOf(payload).map(
+      ({ role, parts }) =>
+        `${role}: ${parts.map((part) => (part.type === 'text' ? part.text : part.type === 'call' ? `${part.name}(${textOf(part.input)})` : textOf(part.value))).join(' | ')}`,
+    )
+
+  test('reads the conventions of OpenTelemetry, also as text', () => {
+    const input = [{ role: 'user', parts: [{ type: 'text', content: 'Hi' }] }]
+    const output = [{ role: 'assistant', parts: [{ type: 'tool_call', name: 'pay', arguments: '{"n":1}' }] }]
+    const expected = ['system: Be kind', 'user: Hi', 'assistant: pay({"n":1})']
+    const system = [{ type: 'text', content: 'Be kind' }]
+    expect(
+      roles({ 'gen_ai.system_instructions': system, 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }),
+    ).toEqual(expected)
+    const texts = {
+      system_instructions: JSON.stringify(system),
+      input: { messages: JSON.stringify(input) },
+      output: { messages: JSON.stringify(output) },
+    }
+    expect(roles({ gen_ai: texts })).toEqual(expected)
+  })
+
+  test('reads OpenAI, the Vercel AI SDK, Traceloop and OpenInference', () => {
+    const choices = [
+      { message: { role: 'assistant', content: null, tool_calls: [{ function: { name: 'f', arguments: '{}' } }] } },
+    ]
+    expect(roles({ messages: [{ role: 'user', content: 'Hi' }], choices })).toEqual(['user: Hi', 'assistant: f({})'])
+    const vercel = {
+      'ai.prompt.messages': '[{"role":"user","content":[{"type":"text","text":"Hi"}]}]',
+      'ai.response.text': 'Hello',
+    }
+    expect(roles(vercel)).toEqual(['user: Hi', 'assistant: Hello'])
+    const traceloop = {
+      'gen_ai.prompt.0.role': 'user',
+      'gen_ai.prompt.0.content': 'Hi',
+      'gen_ai.completion.0.content': 'Hello',
+    }
+    expect(roles(traceloop)).toEqual(['user: Hi', 'assistant: Hello'])
+    const inference = {
+      'llm.input_messages.0.message.role': 'user',
+      'llm.input_messages.0.message.content': 'Hi',
+      'llm.output_messages.0.message.content': 'Hello',
+    }
+    expect(roles(inference)).toEqual(['user: Hi', 'assistant: Hello'])
+  })
+
+  test('a payload without messages has no conversation, and odd shapes break nothing', () => {
+    for (const payload of [
+      {},
+      { latency_ms: 5 },
+      { messages: 'no' },
+      { messages: [null, 5] },
+      { choices: {} },
+      null,
+      'text',
+    ])
+      expect(messagesOf(payload).every(({ parts }) => parts.length > 0)).toBe(true)
+    expect(messagesOf({ latency_ms: 5, model: 'm' })).toEqual([])
+    expect(fieldOf({ a: { 'b.c': { d: 1 } } }, 'a.b.c.d')).toBe(1)
+    expect(fieldOf({ a: {} }, 'a.constructor')).toBeUndefined()
+  })
 })
 
-test('reads edited arguments as a JSON object with exact numbers, or reports the problem', () => {
-  const edited = readArguments(' {"order": 9223372036854775807, "amount": 1.0}')
-  expect('value' in edited && textOf(edited.value)).toBe('{"order":9223372036854775807,"amount":1.0}')
-  for (const text of ['', '{', '{"a": 1,}', '[1]', '"text"', '12345678901234567890', 'null'])
-    expect(readArguments(text)).toEqual({ problem: expect.stringMatching(/JSON/) })
+describe('decisions', () => {
+  test('reads edited arguments as a JSON object with exact numbers, or reports the problem', () => {
+    const edited = readArguments(' {"order": 9223372036854775807, "amount": 1.0}')
+    expect('value' in edited && textOf(edited.value)).toBe('{"order":9223372036854775807,"amount":1.0}')
+    for (const text of ['', '{', '{"a": 1,}', '[1]', '"text"', '12345678901234567890', 'null'])
+      expect(readArguments(text)).toEqual({ problem: expect.stringMatching(/JSON/) })
+  })
+
+  test('shows what an edit has changed, line by line', () => {
+    const signs = diffLines('{\n  "n": 7,\n  "to": "a"\n}', '{\n  "n": 5,\n  "to": "a"\n}').map(
+      ({ kind, text }) => `${kind} ${text.trim()}`,
+    )
+    expect(signs).toEqual(['same {', 'removed "n": 7,', 'added "n": 5,', 'same "to": "a"', 'same }'])
+  })
+
+  test('the form to try an agent asks for exactly the placeholders of the prompt', () => {
+    const prompt = 'You help {{CUSTOMER}} in {{ language }}, {{CUSTOMER}}; {{not this}} {{}} {{a.b-c}}'
+    const names = placeholdersOf(prompt)
+    expect(names).toEqual(['CUSTOMER', 'language', 'a.b-c'])
+    const filled = (given: readonly string[]) => {
+      const variables = Object.fromEntries(given.map((name) => [name, 'x']))
+      return fillPrompt(prompt, { variables, path: 'prompt_variables', lengthMax: 100 })
+    }
+    expect(filled(names)).toBe('You help x in x, x; {{not this}} {{}} x')
+    for (const name of names) expect(() => filled(names.filter((each) => each !== name))).toThrow(name)
+  })
 })
 
-test('the invoke form asks for exactly the placeholders of the prompt', () => {
-  const prompt = 'You help {{CUSTOMER}} in {{ language }}, {{CUSTOMER}}; {{not this}} {{}} {{a.b-c}}'
-  const names = placeholdersOf(prompt)
-  expect(names).toEqual(['CUSTOMER', 'language', 'a.b-c'])
-  const filled = (given: readonly string[]) => {
-    const variables = Object.fromEntries(given.map((name) => [name, 'x']))
-    return fillPrompt(prompt, { variables, path: 'prompt_variables', lengthMax: 100 })
-  }
-  expect(filled(names)).toBe('You help x in x, x; {{not this}} {{}} x')
-  for (const name of names) expect(() => filled(names.filter((each) => each !== name))).toThrow(name)
-})
+describe('formats', () => {
+  test('durations and ages are never negative', () => {
+    expect([-5, 340, 1_240, 12_400, 125_000, 12_000_000].map(duration)).toEqual([
+      '0 ms',
+      '340 ms',
+      '1.24 s',
+      '12 s',
+      '2 min 05 s',
+      '3 h 20 min',
+    ])
+    const now = Date.parse('2026-01-31T12:00:00.000Z')
+    const times = ['2026-01-31T12:00:09Z', '2026-01-31T11:59:48Z', '2026-01-31T11:55:00Z', '2026-01-31T09:00:00Z']
+    expect(times.map((time) => ago(time, now))).toEqual(['just now', '12 s ago', '5 min ago', '3 h ago'])
+  })
 
-function task(id: string, parent: string | null, minute: number) {
-  return { id, parent_task_id: parent, created_at: `2026-01-31T09:0${minute}:00.000Z`, started_at: null }
-}
+  test('the time until an expiry is never negative', () => {
+    const now = Date.parse('2026-01-31T12:00:00.000Z')
+    const times = ['2026-01-31T11:00:00Z', '2026-01-31T12:00:09.500Z', '2026-01-31T12:05:00Z', '2026-01-31T15:59:00Z']
+    expect(times.map((time) => ahead(time, now))).toEqual(['now', 'in 10 s', 'in 5 min', 'in 3 h'])
+  })
+
+  test('large and small numbers have three digits at most', () => {
+    expect([0, 7, 999, 1_000, 1_234, 56_789, 999_960, 34_000_000].map(compact)).toEqual([
+      '0',
+      '7',
+      '999',
+      '1k',
+      '1.23k',
+      '56.8k',
+      '1M',
+      '34M',
+    ])
+    expect([0, 0.00042, 0.5, 1_234].map(dollars)).toEqual(['$0', '$0.00042', '$0.50', '$1,234'])
+    expect([0, 0.042, 1, Number.NaN].map(percent)).toEqual(['0%', '4.2%', '100%', '–'])
+  })
+})

@@ -85,7 +85,7 @@ test('the API reference page loads nothing from other origins', async () => {
   for (const path of page.text.match(/(?<=(src|href)=")\/[^"]+/g) ?? []) expect((await open(path)).status).toBe(200)
 })
 
-const chromium = findChromium()
+const chromium = await findChromium()
 
 test.skipIf(chromium === null)(
   'the API reference page works in a browser without internet access',

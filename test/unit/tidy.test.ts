@@ -17,7 +17,7 @@ interface Source {
   readonly imports: readonly { readonly target: string; readonly isTypeOnly: boolean }[]
 }
 
-const sources: Source[] = [...new Bun.Glob('{src,test}/**/*.ts').scanSync(ROOT)]
+const sources: Source[] = [...new Bun.Glob('{src,test}/**/*.{ts,tsx}').scanSync(ROOT)]
   .filter((path) => !path.startsWith('src/client/generated/'))
   .sort()
   .map(readSource)
@@ -70,7 +70,7 @@ test(`no file is longer than ${LINES_MAX} lines`, () => {
 test('imports of our files name the file with its extension', () => {
   const bad = sources.flatMap(({ path, imports }) =>
     imports
-      .filter(({ target }) => /^(src|test|sql|package)/.test(target) && !/\.(ts|json|html|css|sql)$/.test(target))
+      .filter(({ target }) => /^(src|test|sql|package)/.test(target) && !/\.(tsx?|json|html|css|sql)$/.test(target))
       .map(({ target }) => `${path} imports ${target}`),
   )
   expect(bad).toEqual([])

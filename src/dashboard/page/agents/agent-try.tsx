@@ -1,0 +1,145 @@
+import { useEffect, useState } from 'preact/hooks'
+import { placeholdersOf } from '../../../hosted/invoke/prompt.ts'
+import { hrefOfRun } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
+import { hrefOfPause } from '../data/pause.ts'
+import type { Agent } from '../data/records.ts'
+import { isSaid, Transcript } from '../data/transcript.ts'
+import { failureOf } from '../data/use-load.ts'
+import { Json } from '../parts/code.tsx'
+import { Field } from '../parts/field.tsx'
+import { Icon } from '../parts/icons.tsx'
+import { Markdown } from '../parts/markdown.tsx'
+import { Status } from '../parts/status.tsx'
+import { Message, TranscriptEntries } from '../run/conversation.tsx'
+
+interface Turn {
+  readonly message: string
+  readonly transcript: Transcript
+}
+
+/** Invokes a hosted agent, and shows its answer while the model writes it. With a session, it is a conversation. */
+export function AgentTry({ agent }: { readonly agent: Agent }) {
+  const { api, signal } = useSession()
+  const [turns, setTurns] = useState<readonly Turn[]>([])
+  const [message, setMessage] = useState('')
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
+  const [inSession, setInSession] = useState(false)
+  const names = placeholdersOf(agent.prompt ?? '')
+  const last = turns.at(-1)?.transcript
+  const isBusy = last !== undefined && !last.isOver && last.wait.value === null
+  const sessionId = turns.findLast(({ transcript }) => transcript.sessionId.value !== null)?.transcript.sessionId.value
+  const missing = names.filter((name) => (values[name] ?? '') === '')
+  const canSend = !isBusy && message.trim() !== '' && agent.status === 'active'
+  const [closing] = useState(() => new AbortController())
+  useEffect(() => () => closing.abort(), [closing])
+  const send = (event: Event) => {
+    event.preventDefault()
+    if (!canSend) return
+    const transcript = new Transcript()
+    setTurns([...turns, { message, transcript }])
+    setMessage('')
+    const session = inSession ? (sessionId ? { session_id: sessionId } : { start_session: true }) : {}
+    // An agent with an output schema answers with an object, which cannot be streamed.
+    const how = agent.output_schema === null ? { stream: true } : { background: true }
+    const body = {
+      input: { message },
+      prompt_variables: { ...Object.fromEntries(names.map((name) => [name, values[name] ?? ''])) },
+      ...session,
+      ...how,
+    }
+    void invoke(transcript, agent.agent_id, body)
+  }
+  async function invoke(transcript: Transcript, agentId: string, body: object): Promise<void> {
+    const either = AbortSignal.any([signal, closing.signal])
+    try {
+      const response = await api.raw(`/api/v1/agents/${agentId}/invoke`, body, either)
+      if ('stream' in body) await transcript.read(response)
+      else transcript.runId.value = ((await response.json()) as { data: { run_id: string } }).data.run_id
+      // The stream ends at a pause; the rest comes from the stream of the run.
+      const runId = transcript.runId.value
+      if (runId !== null && !transcript.isOver) await transcript.follow(api, runId, either)
+    } catch (error) {
+      if (!either.aborted) transcript.problem.value = failureOf(error).message
+    }
+  }
+  return (
+    <div class="try">
+      <ol class="conversation" aria-label="Conversation" aria-live="polite">
+        {turns.map((turn, index) => (
+          <TurnOutput key={index} turn={turn} />
+        ))}
+      </ol>
+      <form onSubmit={send}>
+        {names.map((name) => (
+          <Field key={name} label={name} hint="A placeholder of the prompt.">
+            <textarea
+              rows={1}
+              value={values[name] ?? ''}
+              onInput={({ currentTarget }) => setValues({ ...values, [name]: currentTarget.value })}
+            />
+          </Field>
+        ))}
+        <Field label="Message">
+          <textarea
+            class="try-message"
+            rows={3}
+            required
+            value={message}
+            onInput={({ currentTarget }) => setMessage(currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send(event)
+            }}
+          />
+        </Field>
+        <div class="actions">
+          <button type="submit" class="primary" disabled={!canSend}>
+            <Icon name="play" />
+            <span>{isBusy ? 'Running…' : 'Invoke'}</span>
+          </button>
+          <span class="hint">or Ctrl+Enter</span>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={inSession}
+              onChange={({ currentTarget }) => setInSession(currentTarget.checked)}
+            />
+            Remember the conversation (a session)
+          </label>
+          {missing.length > 0 && <span class="hint">Empty: {missing.join(', ')}</span>}
+          {agent.status === 'paused' && <span class="bad-text">The agent is paused.</span>}
+        </div>
+      </form>
+    </div>
+  )
+}
+
+function TurnOutput({ turn: { message, transcript } }: { readonly turn: Turn }) {
+  const wait = transcript.wait.value
+  const output = transcript.output.value
+  const problem = transcript.problem.value
+  const runId = transcript.runId.value
+  return (
+    <>
+      <Message from="user">
+        <Markdown text={message} />
+      </Message>
+      <TranscriptEntries entries={transcript.entries.value} />
+      <li class="message-note output">
+        <Status name={transcript.status.value} />
+        {runId !== null && <a href={hrefOfRun(runId)}>run …{runId.slice(-8)}</a>}
+        {wait !== null && (
+          <p class="waits">
+            {wait.text} <a href={hrefOfPause(wait.kind, wait.id)}>Review</a>
+          </p>
+        )}
+        {output !== undefined && !isSaid(output) && <Json title="Output" value={output} />}
+        {problem !== null && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+      </li>
+    </>
+  )
+}

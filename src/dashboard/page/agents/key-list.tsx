@@ -1,0 +1,179 @@
+import { useState } from 'preact/hooks'
+import type { KeyRecord } from '../../../keys/schema.ts'
+import { useSession } from '../app/session.ts'
+import type { Listed, OnWire } from '../data/api.ts'
+import { failureOf, useLoad } from '../data/use-load.ts'
+import { Command } from '../parts/hints.tsx'
+import { Icon } from '../parts/icons.tsx'
+import { Problem, Skeleton } from '../parts/states.tsx'
+import { Status } from '../parts/status.tsx'
+import { Ago, Moment } from '../parts/time.tsx'
+
+type Key = OnWire<KeyRecord>
+type NewKey = Key & { readonly key: string }
+
+const LIST_LIMIT = 100
+
+/** The keys of an agent, or of the workspace: create, rotate and revoke. A new key is shown once. */
+export function KeyList({ agentId }: { readonly agentId: string | null }) {
+  const { api, directory } = useSession()
+  const where = agentId === null ? { limit: LIST_LIMIT } : { agent_id: agentId, limit: LIST_LIMIT }
+  const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
+  const [made, setMade] = useState<NewKey | null>(null)
+  const [failure, setFailure] = useState('')
+  const attempt = async (change: () => Promise<NewKey | null>) => {
+    try {
+      setFailure('')
+      setMade(await change())
+      reload()
+    } catch (error) {
+      setFailure(failureOf(error).message)
+    }
+  }
+  const create = (name: string) =>
+    attempt(() =>
+      api.post<NewKey>(
+        agentId === null ? '/api/v1/keys' : `/api/v1/agents/${agentId}/keys`,
+        name === '' ? {} : { name },
+      ),
+    )
+  const rotate = (key: Key) => attempt(() => api.post<NewKey>(`/api/v1/keys/${key.key_id}/rotate`, {}))
+  const revoke = (key: Key) => attempt(() => api.post(`/api/v1/keys/${key.key_id}/revoke`, {}).then(() => null))
+  return (
+    <div class="keys">
+      <NewKeyForm create={create} isNameRequired={agentId === null} />
+      {failure !== '' && <p class="problem">{failure}</p>}
+      {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
+      {problem !== undefined && <Problem problem={problem} />}
+      {data === undefined && problem === undefined && <Skeleton />}
+      {data !== undefined && (
+        <div class="table-scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Key</th>
+                {agentId === null && <th scope="col">For</th>}
+                <th scope="col">Status</th>
+                <th scope="col">Created</th>
+                <th scope="col">Last used</th>
+                <th scope="col">
+                  <span class="unseen">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.items.map((key) => (
+                <tr key={key.key_id}>
+                  <td>
+                    {key.name ?? 'no name'} <small>{`${key.prefix}…${key.last4}`}</small>
+                  </td>
+                  {agentId === null && (
+                    <td>{key.agent_id === null ? 'the workspace' : directory.nameOf(key.agent_id)}</td>
+                  )}
+                  <td>
+                    <Status name={key.status} />
+                  </td>
+                  <td>
+                    <Moment at={key.created_at} />
+                  </td>
+                  <td>{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
+                  <td class="row-actions">
+                    {key.status === 'active' && <KeyActions rotate={() => rotate(key)} revoke={() => revoke(key)} />}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Both end the old key at once, so they ask once more. */
+function KeyActions({ rotate, revoke }: { readonly rotate: () => void; readonly revoke: () => void }) {
+  const [asked, setAsked] = useState<'rotate' | 'revoke' | null>(null)
+  if (asked === null) {
+    return (
+      <>
+        <button type="button" class="small" onClick={() => setAsked('rotate')}>
+          Rotate
+        </button>
+        <button type="button" class="small" onClick={() => setAsked('revoke')}>
+          Revoke
+        </button>
+      </>
+    )
+  }
+  return (
+    <>
+      <button
+        type="button"
+        class="small danger"
+        onClick={() => {
+          setAsked(null)
+          if (asked === 'rotate') rotate()
+          else revoke()
+        }}
+      >
+        {asked === 'rotate' ? 'Replace this key' : 'Revoke this key'}
+      </button>
+      <button type="button" class="small" onClick={() => setAsked(null)}>
+        Keep
+      </button>
+    </>
+  )
+}
+
+function NewKeyForm({
+  create,
+  isNameRequired,
+}: {
+  readonly create: (name: string) => void
+  readonly isNameRequired: boolean
+}) {
+  const [name, setName] = useState('')
+  const submit = (event: Event) => {
+    event.preventDefault()
+    create(name.trim())
+    setName('')
+  }
+  return (
+    <form class="filters" onSubmit={submit}>
+      <input
+        aria-label="Name of the new key"
+        placeholder="Name of the new key"
+        required={isNameRequired}
+        value={name}
+        onInput={({ currentTarget }) => setName(currentTarget.value)}
+        autocomplete="off"
+      />
+      <button type="submit" class="primary small">
+        <Icon name="plus" />
+        <span>New key</span>
+      </button>
+    </form>
+  )
+}
+
+function MadeKey({ made, close }: { readonly made: NewKey; readonly close: () => void }) {
+  return (
+    <section class="made-key" aria-label="New key">
+      <div class="detail-head">
+        <h3>Shown only now: copy it</h3>
+        <button type="button" class="icon-only" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </div>
+      <Command label="The key" text={made.key} />
+      {made.agent_id !== null && <Command label="Start a run with it" text={startCommand(made)} />}
+    </section>
+  )
+}
+
+function startCommand({ agent_id }: NewKey): string {
+  return `export AGENT_KEY=…   # the key above
+curl ${location.origin}/api/ingest/v1/run/start \\
+  -H "Authorization: Bearer $AGENT_KEY" -H 'Content-Type: application/json' \\
+  -d '{"agent_id": "${agent_id}"}'`
+}

@@ -1,0 +1,58 @@
+import type { Static } from '@sinclair/typebox'
+import type { Ready } from '../../../ops/schema.ts'
+import { useLoad } from '../data/use-load.ts'
+import { counted, words } from '../parts/format.ts'
+import { useSession } from './session.ts'
+
+type Readiness = Static<typeof Ready>
+
+interface Health {
+  readonly state: 'good' | 'wait' | 'bad'
+  readonly text: string
+  /** One line each. */
+  readonly details: readonly string[]
+}
+
+const REFRESH_MS = 15_000
+/** A consumer up to this many rows behind counts as live. */
+const LAG_SHORT = 1_000
+
+/** The state of the service (`GET /readyz`) in one line; the hint has the rest. */
+export function HealthLine() {
+  const { feed } = useSession()
+  const { data } = useLoad(readHealth, [], { everyMs: REFRESH_MS })
+  if (data === undefined) return <p class="health idle">Checking the service…</p>
+  const isLive = feed.isConnected.value
+  const shown: Health = isLive || data.state === 'bad' ? data : { ...data, state: 'wait', text: 'Reconnecting…' }
+  return (
+    <p class={`health ${shown.state}`} title={data.details.join('\n')} role="status">
+      {shown.text}
+    </p>
+  )
+}
+
+async function readHealth(): Promise<Health> {
+  try {
+    const answer = await fetch('/readyz', { cache: 'no-store', credentials: 'omit' })
+    const { data, error } = (await answer.json()) as { data: Readiness | null; error: { message: string } | null }
+    if (data !== null) return healthOf(data)
+    return { state: 'bad', text: error?.message ?? 'The service is not ready', details: [] }
+  } catch {
+    return { state: 'bad', text: 'The service does not respond', details: [] }
+  }
+}
+
+function healthOf({ dependencies, consumers }: Readiness): Health {
+  const lags = Object.entries(consumers)
+  const details = [
+    ...Object.entries(dependencies).map(([name, { ok, problem }]) => `${words(name)}: ${ok ? 'works' : problem}`),
+    ...lags.map(([name, { lag }]) => `${words(name)}: ${lag === null ? 'unknown' : counted(lag, 'row')} behind`),
+  ]
+  const broken = Object.entries(dependencies).filter(([, { ok }]) => !ok)
+  if (broken.length > 0)
+    return { state: 'bad', text: `${broken.map(([name]) => words(name)).join(', ')} does not work`, details }
+  const longest = Math.max(0, ...lags.map(([, { lag }]) => lag ?? Number.POSITIVE_INFINITY))
+  if (longest <= LAG_SHORT) return { state: 'good', text: 'All systems work', details }
+  const behind = Number.isFinite(longest) ? `${counted(longest, 'row')} behind` : 'Lag unknown'
+  return { state: 'wait', text: behind, details }
+}

@@ -1,0 +1,144 @@
+import type { ComponentType } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { AgentsView } from '../agents/agents-view.tsx'
+import { KeysView } from '../agents/keys-view.tsx'
+import { LiveView } from '../live/live-view.tsx'
+import { OverviewView } from '../overview/overview-view.tsx'
+import { chooseZone, zone, zoneName } from '../parts/clock.ts'
+import { Icon, type IconName } from '../parts/icons.tsx'
+import { RunView } from '../run/run-view.tsx'
+import { RunsView } from '../runs/runs-view.tsx'
+import { SessionsView } from '../sessions/sessions-view.tsx'
+import { SqlView } from '../sql/sql-view.tsx'
+import { WaitingView } from '../waiting/waiting-view.tsx'
+import { HealthLine } from './health.tsx'
+import { Mark } from './key-prompt.tsx'
+import { type Address, address, hrefOf, VIEWS, type ViewName } from './router.ts'
+import { useSession } from './session.ts'
+import { nextTheme, theme } from './theme.ts'
+
+const TITLES: Readonly<Record<ViewName, string>> = {
+  overview: 'Overview',
+  runs: 'Runs',
+  live: 'Live',
+  waiting: 'Waiting',
+  sessions: 'Sessions',
+  agents: 'Agents',
+  sql: 'SQL',
+  keys: 'Keys',
+}
+
+const COMPONENTS: Readonly<Record<ViewName, ComponentType>> = {
+  overview: OverviewView,
+  runs: RunsOrRun,
+  live: LiveView,
+  waiting: WaitingView,
+  sessions: SessionsView,
+  agents: AgentsView,
+  sql: SqlView,
+  keys: KeysView,
+}
+
+/** The frame of the page: the navigation, and the view that the address names. */
+export function Shell() {
+  const { view } = address.value
+  const title = titleOf(address.value)
+  useEffect(() => {
+    document.title = `${title} · Agent Run Service`
+  }, [title])
+  const View = COMPONENTS[view]
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={skipToMain}>
+        Skip to the content
+      </button>
+      <Navigation current={view} />
+      <main id="main" tabIndex={-1} data-view={view}>
+        <View key={view} />
+      </main>
+    </div>
+  )
+}
+
+function RunsOrRun() {
+  const [runId] = address.value.path
+  return runId === undefined ? <RunsView /> : <RunView key={runId} runId={runId.toLowerCase()} />
+}
+
+function titleOf({ view, path: [first] }: Address): string {
+  return view === 'runs' && first !== undefined ? `Run …${first.slice(-8)}` : TITLES[view]
+}
+
+/** Not a link: the fragment of the URL is the address of the view. */
+function skipToMain(): void {
+  document.querySelector<HTMLElement>('#main')?.focus()
+}
+
+function Navigation({ current }: { readonly current: ViewName }) {
+  return (
+    <header class="side">
+      <a class="brand" href={hrefOf('overview')}>
+        <Mark />
+        <span>Agent Run Service</span>
+      </a>
+      <nav aria-label="Views">
+        {VIEWS.map((view) => (
+          <a key={view} href={hrefOf(view)} aria-current={view === current ? 'page' : undefined}>
+            <Icon name={view as IconName} />
+            <span>{TITLES[view]}</span>
+            {view === 'waiting' && <WaitingBadge />}
+          </a>
+        ))}
+      </nav>
+      <Footer />
+    </header>
+  )
+}
+
+function WaitingBadge() {
+  const { waiting } = useSession()
+  const number = waiting.pending.value.length
+  if (number === 0) return null
+  return (
+    <span class="badge" role="img" aria-label={`${number} waiting`}>
+      {number}
+      {waiting.hasMore.value && '+'}
+    </span>
+  )
+}
+
+function Footer() {
+  const { leave } = useSession()
+  const other = zone.value === 'utc' ? 'local' : 'utc'
+  return (
+    <div class="side-foot">
+      <HealthLine />
+      <div class="side-tools">
+        <button
+          type="button"
+          class="small zone"
+          onClick={() => chooseZone(other)}
+          title={`All times are in ${zoneName()}. Click for ${other === 'utc' ? 'UTC' : 'your own zone'}.`}
+        >
+          <Icon name="clock" />
+          <span>{zoneName()}</span>
+        </button>
+        <button
+          type="button"
+          class="icon-only"
+          onClick={nextTheme}
+          aria-label={`Theme: ${theme.value}`}
+          title={`Theme: ${theme.value}`}
+        >
+          <Icon name={theme.value === 'dark' ? 'moon' : 'sun'} />
+        </button>
+        <a class="icon-only" href="/docs" aria-label="API reference" title="API reference">
+          <Icon name="api" />
+        </a>
+        <button type="button" class="icon-only" onClick={() => leave()} aria-label="Forget key" title="Forget key">
+          <Icon name="leave" />
+        </button>
+      </div>
+    </div>
+  )
+}

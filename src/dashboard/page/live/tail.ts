@@ -1,0 +1,103 @@
+import { signal } from '@preact/signals'
+import type { Feed, Subscription } from '../data/feed.ts'
+import type { Activity } from '../data/records.ts'
+
+/** A line of the tail: an activity, or the note that some is lost. */
+export type TailLine = Activity | { readonly cursor: string; readonly gap: true }
+
+const LINES_MAX = 5_000
+/** More would not be readable; what is left out is counted. */
+const PER_SECOND_MAX = 5_000
+const RATE_WINDOW_MS = 2_000
+
+/**
+ * The newest activity that a filter selects, drawn at most once a frame. A pause ends the subscription, and the end of the
+ * pause resumes it at the same position, so that a pause loses nothing and costs no memory.
+ */
+export class Tail {
+  readonly lines = signal<readonly TailLine[]>([])
+  readonly seen = signal(0)
+  readonly skipped = signal(0)
+  /** Activities per second. */
+  readonly rate = signal(0)
+  readonly isPaused = signal(false)
+  private subscription: Subscription | undefined
+  private fresh: TailLine[] = []
+  private frame = 0
+  private arrivals: { readonly atMs: number; readonly count: number }[] = []
+  private readonly timer = setInterval(() => this.measure(), 500)
+  private resumeAfter: string | undefined
+  private filter: object
+
+  constructor(
+    private readonly feed: Feed,
+    filter: object,
+  ) {
+    this.filter = filter
+    this.subscribe()
+  }
+
+  close(): void {
+    this.subscription?.stop()
+    clearInterval(this.timer)
+    cancelAnimationFrame(this.frame)
+  }
+
+  /** Starts over with new activity that another filter selects. */
+  select(filter: object): void {
+    if (JSON.stringify(filter) === JSON.stringify(this.filter)) return
+    this.filter = filter
+    this.subscription?.stop()
+    this.resumeAfter = undefined
+    this.fresh = []
+    this.lines.value = []
+    this.seen.value = 0
+    this.skipped.value = 0
+    if (!this.isPaused.value) this.subscribe()
+  }
+
+  pause(): void {
+    this.isPaused.value = true
+    this.resumeAfter = this.subscription?.cursor()
+    this.subscription?.stop()
+  }
+
+  resume(): void {
+    this.isPaused.value = false
+    this.subscribe()
+  }
+
+  private subscribe(): void {
+    const handlers = {
+      onItems: (items: readonly Activity[], skipped: number) => this.take(items, skipped),
+      onGap: () => this.take([{ cursor: crypto.randomUUID(), gap: true }], 0),
+    }
+    this.subscription = this.feed.subscribe(this.filter, handlers, {
+      after: this.resumeAfter,
+      maxPerSecond: PER_SECOND_MAX,
+    })
+  }
+
+  private take(items: readonly TailLine[], skipped: number): void {
+    for (const item of items) this.fresh.push(item)
+    if (this.fresh.length > LINES_MAX) this.fresh.splice(0, this.fresh.length - LINES_MAX)
+    this.seen.value += items.length + skipped
+    this.skipped.value += skipped
+    this.arrivals.push({ atMs: performance.now(), count: items.length + skipped })
+    this.frame ||= requestAnimationFrame(() => this.draw())
+  }
+
+  private draw(): void {
+    this.frame = 0
+    const kept = Math.max(0, LINES_MAX - this.fresh.length)
+    this.lines.value = [...(kept === 0 ? [] : this.lines.value.slice(-kept)), ...this.fresh]
+    this.fresh = []
+  }
+
+  private measure(): void {
+    const since = performance.now() - RATE_WINDOW_MS
+    this.arrivals = this.arrivals.filter(({ atMs }) => atMs >= since)
+    const count = this.arrivals.reduce((sum, each) => sum + each.count, 0)
+    this.rate.value = Math.round((count / RATE_WINDOW_MS) * 1_000)
+  }
+}

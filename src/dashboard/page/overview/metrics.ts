@@ -1,0 +1,170 @@
+import type { Params, Queries, Result } from '../data/query.ts'
+import { bucketsOf, type TimeRange } from '../parts/range.ts'
+
+/** The figures of the overview, by a few SQL queries of the public API. */
+
+export interface RunFigures {
+  readonly runs: number
+  readonly failed: number
+  /** Completed, failed or timed out. */
+  readonly ended: number
+  readonly p50: number | null
+  readonly p95: number | null
+  readonly p99: number | null
+  readonly tokens: number
+  readonly cost: number
+}
+
+export interface AgentFigures extends RunFigures {
+  readonly agentId: string
+}
+
+export interface RunMetrics {
+  readonly total: RunFigures
+  readonly previous: RunFigures
+  /** In Unix seconds. */
+  readonly times: readonly number[]
+  readonly series: readonly RunFigures[]
+  readonly agents: readonly AgentFigures[]
+}
+
+export interface CallFigures {
+  readonly name: string
+  readonly calls: number
+  readonly failed: number
+  readonly p50: number | null
+  readonly p95: number | null
+  readonly tokens: number
+  readonly cost: number
+}
+
+export const AGENTS_SHOWN = 8
+const CALLS_SHOWN = 8
+
+const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
+  countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
+  quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles, sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
+
+/** One pass over the runs: by bucket, by agent, and in all; the time before the range is a bucket of its own. */
+const RUNS_QUERY = `SELECT bucket, agent, is_now, grouping(bucket) AS of_bucket, grouping(agent) AS of_agent, ${FIGURES}
+FROM (
+  SELECT toUnixTimestamp(toStartOfInterval(created_at, toIntervalSecond({step:UInt32}))) AS bucket,
+    toString(agent_id) AS agent, created_at >= fromUnixTimestamp64Milli({from:Int64}) AS is_now,
+    status, duration_ms, input_tokens, output_tokens, cost_usd
+  FROM runs
+  WHERE created_at >= fromUnixTimestamp64Milli({before:Int64}) AND created_at < fromUnixTimestamp64Milli({to:Int64})
+)
+GROUP BY GROUPING SETS ((is_now, bucket), (is_now, agent), (is_now))
+HAVING is_now OR (of_bucket = 1 AND of_agent = 1)`
+
+const EVENTS_QUERY = `SELECT toUnixTimestamp(toStartOfInterval(received_at, toIntervalSecond({step:UInt32}))) AS bucket, count() AS events
+FROM events
+WHERE received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
+GROUP BY bucket`
+
+const CALLS_QUERY = `SELECT type, if(type = 'llm.call', payload.gen_ai.request.model::String, payload.gen_ai.tool.name::String) AS name,
+  count() AS calls, countIf(level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed') AS failed,
+  quantile(0.5)(payload.latency_ms) AS p50, quantile(0.95)(payload.latency_ms) AS p95,
+  sum(payload.gen_ai.usage.input_tokens) + sum(payload.gen_ai.usage.output_tokens) AS tokens, sum(payload.cost_usd) AS cost
+FROM events
+WHERE type IN ('llm.call', 'tool.call.finished')
+  AND received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
+GROUP BY type, name`
+
+const STATES_QUERY = `SELECT status, count() AS runs FROM runs
+WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input') GROUP BY status`
+
+/** @throws ApiFailure */
+export async function readRuns(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<RunMetrics> {
+  const before = range.fromMs - (range.toMs - range.fromMs)
+  const { rows } = await queries.run(RUNS_QUERY, { ...paramsOf(range), before }, signal)
+  const figures = rows.map((row) => ({ row, figures: figuresOf(row) }))
+  const isTotal = ({ row }: (typeof figures)[number]) => num(row.of_bucket) === 1 && num(row.of_agent) === 1
+  const isNow = ({ row }: (typeof figures)[number]) => num(row.is_now) === 1
+  const byBucket = new Map(
+    figures.filter(({ row }) => num(row.of_bucket) === 0).map((each) => [num(each.row.bucket), each.figures]),
+  )
+  const times = bucketsOf(range)
+  return {
+    total: figures.find((each) => isTotal(each) && isNow(each))?.figures ?? NO_RUNS,
+    previous: figures.find((each) => isTotal(each) && !isNow(each))?.figures ?? NO_RUNS,
+    times,
+    series: times.map((time) => byBucket.get(time) ?? NO_RUNS),
+    agents: figures
+      .filter(({ row }) => num(row.of_agent) === 0)
+      .map((each) => ({ ...each.figures, agentId: String(each.row.agent) }))
+      .sort((a, b) => b.runs - a.runs),
+  }
+}
+
+/** Events per second, by bucket. @throws ApiFailure */
+export async function readEventRates(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<number[]> {
+  const { rows } = await queries.run(EVENTS_QUERY, paramsOf(range), signal)
+  const byBucket = new Map(rows.map((row) => [num(row.bucket), num(row.events)]))
+  return bucketsOf(range).map((time) => (byBucket.get(time) ?? 0) / range.bucketSeconds)
+}
+
+/** Model calls by model, and tool calls by tool. @throws ApiFailure */
+export async function readCalls(queries: Queries, range: TimeRange, signal: AbortSignal) {
+  const { rows } = await queries.run(CALLS_QUERY, paramsOf(range), signal)
+  const ofType = (type: string) => rows.filter((row) => row.type === type && row.name !== '').map(callOf)
+  return {
+    models: ofType('llm.call')
+      .sort((a, b) => b.cost - a.cost || b.calls - a.calls)
+      .slice(0, CALLS_SHOWN),
+    tools: ofType('tool.call.finished')
+      .sort((a, b) => (b.p95 ?? 0) - (a.p95 ?? 0))
+      .slice(0, CALLS_SHOWN),
+  }
+}
+
+/** Runs that can still change, by status. @throws ApiFailure */
+export async function readStates(queries: Queries, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await queries.run(STATES_QUERY, {}, signal)
+  return new Map(rows.map((row) => [String(row.status), num(row.runs)]))
+}
+
+function paramsOf({ fromMs, toMs, bucketSeconds }: TimeRange): Params {
+  return { from: fromMs, to: toMs, step: bucketSeconds }
+}
+
+type Row = Result['rows'][number]
+
+const NO_RUNS: RunFigures = { runs: 0, failed: 0, ended: 0, p50: null, p95: null, p99: null, tokens: 0, cost: 0 }
+
+function figuresOf(row: Row): RunFigures {
+  const [p50 = null, p95 = null, p99 = null] = Array.isArray(row.quantiles) ? row.quantiles.map(numOrNull) : []
+  return {
+    runs: num(row.runs),
+    failed: num(row.failed),
+    ended: num(row.ended),
+    p50,
+    p95,
+    p99,
+    tokens: num(row.tokens),
+    cost: num(row.cost),
+  }
+}
+
+function callOf(row: Row): CallFigures {
+  return {
+    name: String(row.name),
+    calls: num(row.calls),
+    failed: num(row.failed),
+    p50: numOrNull(row.p50),
+    p95: numOrNull(row.p95),
+    tokens: num(row.tokens),
+    cost: num(row.cost),
+  }
+}
+
+/** Numbers may be texts, or objects that keep their digits. */
+function numOrNull(value: unknown): number | null {
+  if (value === null || value === undefined) return null
+  const number = Number(typeof value === 'object' ? JSON.stringify(value) : value)
+  return Number.isFinite(number) ? number : null
+}
+
+function num(value: unknown): number {
+  return numOrNull(value) ?? 0
+}

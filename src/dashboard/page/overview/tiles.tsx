@@ -1,0 +1,77 @@
+import { compact, count, dollars, duration, percent } from '../parts/format.ts'
+import type { TimeRange } from '../parts/range.ts'
+import type { RunMetrics } from './metrics.ts'
+
+interface TileProps {
+  readonly title: string
+  readonly value: string
+  /** The value of the range before, and whether a rise is good. */
+  readonly change?: { readonly now: number; readonly before: number; readonly isRiseBad?: boolean }
+  readonly note?: string
+}
+
+/** The totals of the range, compared with the range before it. */
+export function Tiles({
+  metrics,
+  rates,
+  range,
+}: {
+  readonly metrics: RunMetrics
+  readonly rates: readonly number[]
+  readonly range: TimeRange
+}) {
+  const { total, previous } = metrics
+  const seconds = (range.toMs - range.fromMs) / 1_000
+  const events = rates.reduce((sum, rate) => sum + rate * range.bucketSeconds, 0)
+  const failureRate = total.failed / total.ended
+  return (
+    <dl class="tiles">
+      <Tile title="Runs" value={count(total.runs)} change={{ now: total.runs, before: previous.runs }} />
+      <Tile
+        title="Failure rate"
+        value={percent(failureRate)}
+        change={{ now: failureRate, before: previous.failed / previous.ended, isRiseBad: true }}
+        note={`${count(total.failed)} failed`}
+      />
+      <Tile
+        title="Latency p95"
+        value={total.p95 === null ? '–' : duration(total.p95)}
+        change={{ now: total.p95 ?? Number.NaN, before: previous.p95 ?? Number.NaN, isRiseBad: true }}
+        note={total.p50 === null ? undefined : `p50 ${duration(total.p50)}`}
+      />
+      <Tile title="Events" value={compact(events)} note={`${compact(events / seconds)} per second`} />
+      <Tile title="Tokens" value={compact(total.tokens)} change={{ now: total.tokens, before: previous.tokens }} />
+      <Tile
+        title="Cost"
+        value={dollars(total.cost)}
+        change={{ now: total.cost, before: previous.cost, isRiseBad: true }}
+      />
+    </dl>
+  )
+}
+
+function Tile({ title, value, change, note }: TileProps) {
+  return (
+    <div class="tile panel">
+      <dt>{title}</dt>
+      <dd class="tile-value">{value}</dd>
+      <dd class="tile-note">
+        {change && <Change {...change} />}
+        {note && <span>{note}</span>}
+      </dd>
+    </div>
+  )
+}
+
+/** Nothing without an earlier value: a rise from nothing has no percentage. */
+function Change({ now, before, isRiseBad = false }: NonNullable<TileProps['change']>) {
+  if (!(before > 0) || !Number.isFinite(now)) return null
+  const share = now / before - 1
+  if (Math.abs(share) < 0.005) return <span>unchanged</span>
+  const tone = share > 0 === isRiseBad ? 'bad' : 'good'
+  return (
+    <span class={`change ${isRiseBad ? tone : ''}`} title="Compared with the range before">
+      {share > 0 ? '▲' : '▼'} {percent(Math.abs(share))}
+    </span>
+  )
+}

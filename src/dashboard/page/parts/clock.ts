@@ -1,0 +1,71 @@
+import { signal } from '@preact/signals'
+import { clockText } from './format.ts'
+
+/** Times for people. All clocks of the page are alike: 24 hours, in the zone that the user chose. */
+
+export type Zone = 'local' | 'utc'
+
+const STORED = 'time-zone'
+
+/** The zone of all times of the page. */
+export const zone = signal<Zone>(globalThis.localStorage?.getItem(STORED) === 'utc' ? 'utc' : 'local')
+
+export function chooseZone(to: Zone): void {
+  zone.value = to
+  localStorage.setItem(STORED, to)
+}
+
+/** `UTC`, or the name of the user's zone. */
+export function zoneName(): string {
+  return zone.value === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time'
+}
+
+/** `just now`, `12 s ago`, `5 min ago`, `3 h ago`; a date from two days on. @param now Unix milliseconds */
+export function ago(timestamp: string, now: number): string {
+  const seconds = Math.floor((now - Date.parse(timestamp)) / 1_000)
+  if (seconds < 2) return 'just now'
+  if (seconds < 60) return `${seconds} s ago`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`
+  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3_600)} h ago`
+  return date(timestamp)
+}
+
+/** `in 40 s`, `in 5 min`, `in 3 h`; a date from two days on; `now` when it is due. @param now Unix milliseconds */
+export function ahead(timestamp: string, now: number): string {
+  const seconds = Math.ceil((Date.parse(timestamp) - now) / 1_000)
+  if (seconds <= 0) return 'now'
+  if (seconds < 60) return `in ${seconds} s`
+  if (seconds < 3_600) return `in ${Math.floor(seconds / 60)} min`
+  if (seconds < 2 * 86_400) return `in ${Math.floor(seconds / 3_600)} h`
+  return date(timestamp)
+}
+
+/** `2026-01-31`. */
+export function date(timestamp: string | number): string {
+  return clock(timestamp).slice(0, 10)
+}
+
+/** `14:03`. */
+export function hourAndMinute(timestamp: string | number): string {
+  return clock(timestamp).slice(11, 16)
+}
+
+/** `14:03:07.120`. */
+export function timeOfDay(timestamp: string | number): string {
+  return clock(timestamp).slice(11)
+}
+
+/** `2026-01-31 14:03:07`. */
+export function dateAndTime(timestamp: string | number): string {
+  return clock(timestamp).slice(0, 19)
+}
+
+/** `2026-01-31 14:03:07.120 Europe/Berlin`: the whole, for hints. */
+export function fullTime(timestamp: string | number): string {
+  return `${clock(timestamp)} ${zoneName()}`
+}
+
+/** `2026-01-31 14:03:07.120` in the chosen zone. */
+function clock(timestamp: string | number): string {
+  return clockText(timestamp, zone.value === 'utc')
+}

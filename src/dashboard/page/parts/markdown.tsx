@@ -1,0 +1,133 @@
+import { lexer, type Token, type Tokens } from 'marked'
+import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
+
+/** Longer texts are shown as they are. */
+const LENGTH_MAX = 60_000
+const SAFE_LINK = /^(https?:|mailto:)/i
+
+/**
+ * Markdown of models and people. Each token becomes an element of ours; raw HTML stays text, images become links, and links
+ * lead only to the web.
+ */
+export function Markdown({ text }: { readonly text: string }) {
+  const tokens = useMemo(() => (text.length > LENGTH_MAX ? null : lexer(text)), [text])
+  return <div class="markdown">{tokens === null ? <p>{text}</p> : tokens.map(block)}</div>
+}
+
+function block(token: Token, key: number): ComponentChildren {
+  switch (token.type) {
+    case 'heading':
+      return (
+        <p key={key} class="markdown-heading">
+          {inline(token.tokens)}
+        </p>
+      )
+    case 'paragraph':
+      return <p key={key}>{inline(token.tokens)}</p>
+    case 'code':
+      return (
+        <pre key={key} tabIndex={0}>
+          {token.text}
+        </pre>
+      )
+    case 'blockquote':
+      return <blockquote key={key}>{token.tokens?.map(block)}</blockquote>
+    case 'list':
+      return list(token as Tokens.List, key)
+    case 'table':
+      return table(token as Tokens.Table, key)
+    case 'hr':
+      return <hr key={key} />
+    case 'space':
+    case 'def':
+      return null
+    case 'text':
+      return <span key={key}>{inline('tokens' in token && token.tokens ? token.tokens : [token])}</span>
+    default:
+      return <p key={key}>{token.raw}</p>
+  }
+}
+
+function list({ ordered, start, items }: Tokens.List, key: number): ComponentChildren {
+  const parts = items.map((item, index) => (
+    <li key={index}>
+      {item.task && (item.checked ? '☑ ' : '☐ ')}
+      {item.tokens.map(block)}
+    </li>
+  ))
+  return ordered ? (
+    <ol key={key} start={Number(start) || 1}>
+      {parts}
+    </ol>
+  ) : (
+    <ul key={key}>{parts}</ul>
+  )
+}
+
+function table({ header, rows }: Tokens.Table, key: number): ComponentChildren {
+  return (
+    <div key={key} class="markdown-table">
+      <table>
+        <thead>
+          <tr>
+            {header.map((cell, index) => (
+              <th key={index} scope="col">
+                {inline(cell.tokens)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {row.map((cell, column) => (
+                <td key={column}>{inline(cell.tokens)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function inline(tokens: readonly Token[] = []): ComponentChildren {
+  return tokens.map((token, key) => {
+    switch (token.type) {
+      case 'strong':
+        return <strong key={key}>{inline(token.tokens)}</strong>
+      case 'em':
+        return <em key={key}>{inline(token.tokens)}</em>
+      case 'del':
+        return <del key={key}>{inline(token.tokens)}</del>
+      case 'codespan':
+        return <code key={key}>{token.text}</code>
+      case 'br':
+        return <br key={key} />
+      case 'link':
+      case 'image':
+        return link(token as Tokens.Link, key)
+      case 'text':
+        return 'tokens' in token && token.tokens ? inline(token.tokens) : plainText(token)
+      case 'escape':
+        return token.text
+      default:
+        return token.raw
+    }
+  })
+}
+
+/** The lexer leaves entities in texts as they were written. */
+function plainText(token: Token): string {
+  return token.raw
+}
+
+function link({ href, raw, tokens, text }: Tokens.Link, key: number): ComponentChildren {
+  if (!SAFE_LINK.test(href)) return raw
+  return (
+    <a key={key} href={href} target="_blank" rel="noopener noreferrer" title={href}>
+      {tokens === undefined || tokens.length === 0 ? text : inline(tokens)}
+    </a>
+  )
+}

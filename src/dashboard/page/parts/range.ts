@@ -1,0 +1,62 @@
+/** Time ranges of the page, as they are in its address. */
+
+export interface TimeRange {
+  readonly fromMs: number
+  readonly toMs: number
+  /** Width of the points of a chart. */
+  readonly bucketSeconds: number
+  /** It ends now, and moves on. */
+  readonly isMoving: boolean
+}
+
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** Ranges up to now, by their name in the address. */
+export const PRESETS: Readonly<Record<string, { readonly title: string; readonly seconds: number }>> = {
+  '15m': { title: 'Last 15 minutes', seconds: 15 * MINUTE },
+  '1h': { title: 'Last hour', seconds: HOUR },
+  '6h': { title: 'Last 6 hours', seconds: 6 * HOUR },
+  '24h': { title: 'Last 24 hours', seconds: DAY },
+  '7d': { title: 'Last 7 days', seconds: 7 * DAY },
+  '30d': { title: 'Last 30 days', seconds: 30 * DAY },
+}
+export const DEFAULT_PRESET = '1h'
+
+const BUCKETS = [5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY]
+const POINTS_MAX = 100
+
+/**
+ * The range that an address names: `range`, or `from` and `to`. It starts and ends at the edge of a bucket, so that all
+ * tabs ask for the same.
+ *
+ * @param nowMs Unix milliseconds
+ */
+export function rangeOf(query: Readonly<Record<string, string>>, nowMs: number): TimeRange {
+  const from = Date.parse(query.from ?? '')
+  const to = Date.parse(query.to ?? '')
+  if (from < to) return aligned(from, to, false)
+  const preset = PRESETS[query.range ?? ''] ?? PRESETS[DEFAULT_PRESET]
+  return aligned(nowMs - (preset?.seconds ?? HOUR) * 1_000, nowMs, true)
+}
+
+function aligned(from: number, to: number, isMoving: boolean): TimeRange {
+  const bucketSeconds = BUCKETS.find((size) => (to - from) / 1_000 / size <= POINTS_MAX) ?? 30 * DAY
+  const bucketMs = bucketSeconds * 1_000
+  return {
+    fromMs: Math.floor(from / bucketMs) * bucketMs,
+    toMs: Math.ceil(to / bucketMs) * bucketMs,
+    bucketSeconds,
+    isMoving,
+  }
+}
+
+/** The start of each bucket, in Unix seconds. */
+export function bucketsOf({ fromMs, toMs, bucketSeconds }: TimeRange): number[] {
+  const first = fromMs / 1_000
+  return Array.from(
+    { length: Math.max(1, (toMs - fromMs) / 1_000 / bucketSeconds) },
+    (_, at) => first + at * bucketSeconds,
+  )
+}

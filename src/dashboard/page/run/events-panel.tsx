@@ -1,0 +1,201 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { address, setQuery } from '../app/router.ts'
+import { textOf } from '../data/json.ts'
+import { isLive, type Run } from '../data/records.ts'
+import { failureOf } from '../data/use-load.ts'
+import { timeOfDay } from '../parts/clock.ts'
+import { Json } from '../parts/code.tsx'
+import { Select } from '../parts/field.tsx'
+import { count, counted } from '../parts/format.ts'
+import { Icon } from '../parts/icons.tsx'
+import { Empty, Skeleton } from '../parts/states.tsx'
+import { Level } from '../parts/status.tsx'
+import { VirtualList } from '../parts/virtual-list.tsx'
+import type { LoggedEvent } from './event-log.ts'
+import type { RunModel } from './run-model.ts'
+
+const ROW_HEIGHT = 30
+const PREVIEW_LENGTH_MAX = 200
+const LEVELS = ['debug', 'info', 'warn', 'error']
+const TYPING_PAUSE_MS = 250
+
+/** The events of a run in their order: filtered by level, searched by type and payload, and one of them in full. */
+export function EventsPanel({ model, run }: { readonly model: RunModel; readonly run: Run }) {
+  const { log } = model
+  const { query } = address.value
+  const all = log.events.value
+  const matching = useSearch(model, query.find ?? '')
+  const level = Math.max(0, LEVELS.indexOf(query.level ?? ''))
+  const shown = useMemo(() => {
+    if (level === 0 && matching === null) return all
+    return all.filter((event) => LEVELS.indexOf(event.level) >= level && (matching === null || matching(event)))
+  }, [all, level, matching])
+  const [isFollowing, setFollowing] = useState(false)
+  const selected = shown.findIndex(({ seq }) => String(seq) === query.event)
+  // Renders again when payloads have been read.
+  log.payloadVersion.value
+  return (
+    <section class="events" aria-label="Events">
+      <EventFilters level={query.level ?? ''} text={query.find ?? ''}>
+        <span class="hint" role="status">
+          {shown.length === all.length
+            ? counted(all.length, 'event')
+            : `${count(shown.length)} of ${counted(all.length, 'event')}`}
+        </span>
+        <button type="button" class="small" aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
+          <Icon name="end" />
+          <span>{isLive(run) ? 'Follow' : 'End'}</span>
+        </button>
+      </EventFilters>
+      {!log.isLoaded.value && all.length === 0 && <Skeleton lines={6} />}
+      {log.isLoaded.value && shown.length === 0 && (
+        <Empty title={all.length === 0 ? 'No events yet.' : 'No event matches.'} />
+      )}
+      <div class={`events-body ${selected === -1 ? '' : 'with-event'}`}>
+        {shown.length > 0 && (
+          <VirtualList
+            class="event-rows"
+            count={shown.length}
+            rowHeight={ROW_HEIGHT}
+            label="Events"
+            isFollowing={isFollowing}
+            onFollowing={setFollowing}
+            reveal={selected}
+            onRange={(first, last) => readRange(model, shown, first, last)}
+            row={(index) => {
+              const event = shown[index] as LoggedEvent
+              return (
+                <EventRow
+                  key={event.seq}
+                  event={event}
+                  payload={log.payloadOf(event)}
+                  isSelected={index === selected}
+                />
+              )
+            }}
+          />
+        )}
+        {selected !== -1 && <EventDetail model={model} event={shown[selected] as LoggedEvent} />}
+      </div>
+    </section>
+  )
+}
+
+/** Reads the payloads in view; filtered rows may be far apart. */
+function readRange({ log }: RunModel, shown: readonly LoggedEvent[], first: number, last: number): void {
+  const all = log.events.value
+  const missing = shown.slice(first, last).find((event) => log.payloadOf(event) === undefined)
+  if (missing === undefined) return
+  const at = all.indexOf(missing)
+  void log.read(at, at + 1).catch(() => {})
+}
+
+interface EventFiltersProps {
+  readonly level: string
+  readonly text: string
+  readonly children: preact.ComponentChildren
+}
+
+function EventFilters({ level, text, children }: EventFiltersProps) {
+  const [typed, setTyped] = useState(text)
+  useEffect(() => {
+    if (typed === text) return
+    const timer = setTimeout(() => setQuery({ find: typed.trim(), event: null }), TYPING_PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [typed, text])
+  return (
+    <div class="filters" role="search" aria-label="Filter events">
+      <div class="search">
+        <Icon name="search" />
+        <input
+          type="search"
+          class="run-search"
+          aria-label="Search events"
+          placeholder="Type or text of a payload"
+          value={typed}
+          onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+          autocomplete="off"
+          spellcheck={false}
+        />
+      </div>
+      <Select
+        label="Level"
+        value={level}
+        options={[['', 'Any level'], ...LEVELS.slice(1).map((name) => [name, `${name} or higher`] as const)]}
+        onChange={(to) => setQuery({ level: to, event: null })}
+      />
+      {children}
+    </div>
+  )
+}
+
+/** Matches types and known payloads at once, the others by SQL. */
+function useSearch({ log }: RunModel, text: string): ((event: LoggedEvent) => boolean) | null {
+  const [found, setFound] = useState<ReadonlySet<number>>(new Set())
+  useEffect(() => {
+    setFound(new Set())
+    if (text === '') return
+    let isCurrent = true
+    const take = (seqs: ReadonlySet<number>) => isCurrent && setFound(seqs)
+    log.search(text).then(take, failureOf)
+    return () => {
+      isCurrent = false
+    }
+  }, [log, text])
+  return useMemo(() => {
+    if (text === '') return null
+    const wanted = text.toLowerCase()
+    return (event: LoggedEvent) => {
+      if (found.has(event.seq) || event.type.toLowerCase().includes(wanted)) return true
+      const payload = log.payloadOf(event)
+      return payload !== undefined && textOf(payload).toLowerCase().includes(wanted)
+    }
+  }, [log, text, found])
+}
+
+interface EventRowProps {
+  readonly event: LoggedEvent
+  readonly payload: unknown
+  readonly isSelected: boolean
+}
+
+function EventRow({ event, payload, isSelected }: EventRowProps) {
+  const preview = payload === undefined ? '' : textOf(payload).slice(0, PREVIEW_LENGTH_MAX)
+  return (
+    <button
+      type="button"
+      class={`event-row ${event.level}`}
+      aria-pressed={isSelected}
+      onClick={() => setQuery({ event: isSelected ? null : String(event.seq) })}
+    >
+      <span class="clock">{timeOfDay(event.occurred_at)}</span>
+      <Level name={event.level} />
+      <span class="event-type">{event.type}</span>
+      <code class="preview">{preview === '{}' ? '' : preview}</code>
+    </button>
+  )
+}
+
+function EventDetail({ model, event }: { readonly model: RunModel; readonly event: LoggedEvent }) {
+  const detail = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const at = model.log.events.value.indexOf(event)
+    void model.log.read(at, at + 1).catch(() => {})
+  }, [model, event])
+  const payload = model.log.payloadOf(event)
+  return (
+    <div ref={detail} class="event-detail">
+      <div class="detail-head">
+        <h3>{event.type}</h3>
+        <Level name={event.level} />
+        <button type="button" class="icon-only" aria-label="Close the event" onClick={() => setQuery({ event: null })}>
+          <Icon name="close" />
+        </button>
+      </div>
+      <p class="hint">
+        {timeOfDay(event.occurred_at)} · event <code>{event.id}</code> · position {count(event.seq)}
+      </p>
+      {payload === undefined ? <Skeleton /> : <Json title="Payload" value={payload} />}
+    </div>
+  )
+}

@@ -1,0 +1,137 @@
+import { useEffect, useState } from 'preact/hooks'
+import { address, hrefOf, navigate, runsHref, setQuery } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
+import { kindOfPending, type PendingPause, readPause } from '../data/pause.ts'
+import { isUuid, type Run } from '../data/records.ts'
+import { useLoad } from '../data/use-load.ts'
+import { Json } from '../parts/code.tsx'
+import { compact } from '../parts/format.ts'
+import { isTyping, useKeys } from '../parts/keyboard.ts'
+import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { openTab, Tabs } from '../parts/tabs.tsx'
+import { PauseCard } from '../waiting/pause-card.tsx'
+import { EventsPanel } from './events-panel.tsx'
+import { RunConversation } from './run-conversation.tsx'
+import { RunHead } from './run-head.tsx'
+import { RunModel } from './run-model.ts'
+import { SpanDetail } from './span-detail.tsx'
+import { Waterfall } from './waterfall.tsx'
+
+const TABS = { events: 'Events', conversation: 'Conversation', data: 'Input and output' }
+
+/** One run: its head, what it waits for, the timeline, and beside it events, conversation, or the selected step. */
+export function RunView({ runId }: { readonly runId: string }) {
+  const session = useSession()
+  const [model] = useState(() => new RunModel(session, runId))
+  useEffect(() => () => model.close(), [model])
+  useRunKeys()
+  const run = model.run.value
+  if (model.isMissing.value || !isUuid(runId)) return <NoSuchRun />
+  if (run === null) {
+    return (
+      <section class="view" aria-label="Run">
+        <h1 class="unseen">Run</h1>
+        {model.problem.value === null ? <Skeleton lines={8} /> : <Problem problem={model.problem.value} />}
+      </section>
+    )
+  }
+  const { span: selected = null } = address.value.query
+  const span = model.rows.value.find(({ node }) => node.id === selected)?.node
+  return (
+    <section class="view run" aria-label="Run">
+      <RunHead model={model} run={run} />
+      {model.problem.value !== null && <Problem problem={model.problem.value} />}
+      <PendingCard run={run} />
+      <div class="run-columns">
+        <Waterfall model={model} run={run} selected={selected} />
+        <div class="run-side">{span === undefined ? <Side model={model} run={run} /> : <SpanDetail span={span} />}</div>
+      </div>
+    </section>
+  )
+}
+
+function NoSuchRun() {
+  return (
+    <section class="view" aria-label="Run">
+      <Empty title="No such run" icon="runs">
+        <p>This workspace has no run with this id.</p>
+        <a class="button" href={hrefOf('runs')}>
+          All runs
+        </a>
+      </Empty>
+      <h1 class="unseen">Run</h1>
+    </section>
+  )
+}
+
+function Side({ model, run }: { readonly model: RunModel; readonly run: Run }) {
+  const tab = openTab({ name: 'tab', tabs: TABS })
+  return (
+    <>
+      <Tabs
+        label="Parts of the run"
+        name="tab"
+        tabs={TABS}
+        badge={{ events: compact(model.log.events.value.length) }}
+      />
+      {tab === 'events' && <EventsPanel model={model} run={run} />}
+      {tab === 'conversation' && <RunConversation model={model} run={run} />}
+      {tab === 'data' && <RunData run={run} />}
+    </>
+  )
+}
+
+function RunData({ run }: { readonly run: Run }) {
+  const isGiven = (value: unknown) => value !== null && JSON.stringify(value) !== '{}'
+  return (
+    <div class="run-data">
+      <Json title="Input" value={run.input} level="h2" />
+      {run.output === null ? (
+        <p class="hint">No output reported.</p>
+      ) : (
+        <Json title="Output" value={run.output} level="h2" />
+      )}
+      {isGiven(run.error_detail) && <Json title="Error detail" value={run.error_detail} level="h2" />}
+      {isGiven(run.metadata) && <Json title="Metadata" value={run.metadata} level="h2" />}
+    </div>
+  )
+}
+
+/** The decision that the run, or one below it, waits for: it can be made right here. */
+function PendingCard({ run }: { readonly run: Run }) {
+  const { api, waiting } = useSession()
+  const pending = run.pending as PendingPause | null
+  const [lastId, setLastId] = useState<{ readonly kind: 'approvals' | 'input-requests'; readonly id: string } | null>(
+    null,
+  )
+  useEffect(() => {
+    if (pending !== null) setLastId({ kind: kindOfPending(pending), id: pending.id })
+  }, [pending?.id])
+  const { data } = useLoad(
+    async () => (lastId === null ? null : await readPause(api, lastId.kind, lastId.id)),
+    [lastId?.id, pending?.id],
+  )
+  const shown = waiting.shown.value.find(({ id }) => id === lastId?.id) ?? data
+  if (shown === null || shown === undefined) return null
+  return <PauseCard key={shown.id} pause={shown} isOnRunPage />
+}
+
+/** Escape closes what is open, or leads back to the list; / searches the events. */
+function useRunKeys(): void {
+  useKeys((event) => {
+    if (event.key === 'Escape' && isTyping(event)) {
+      ;(event.target as HTMLElement).blur()
+      return true
+    }
+    if (isTyping(event)) return false
+    const { query } = address.value
+    if (event.key === '/') {
+      document.querySelector<HTMLInputElement>('.run-search')?.focus()
+      return true
+    }
+    if (event.key !== 'Escape') return false
+    if (query.span !== undefined || query.event !== undefined) setQuery({ span: null, event: null })
+    else navigate(runsHref.value)
+    return true
+  })
+}

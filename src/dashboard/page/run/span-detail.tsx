@@ -1,0 +1,124 @@
+import { useMemo } from 'preact/hooks'
+import { hrefOfRun, setQuery } from '../app/router.ts'
+import { Json } from '../parts/code.tsx'
+import { count, dollars, duration } from '../parts/format.ts'
+import { Icon } from '../parts/icons.tsx'
+import { useNow } from '../parts/now.ts'
+import { Status } from '../parts/status.tsx'
+import { ClockTime } from '../parts/time.tsx'
+import { Conversation } from './conversation.tsx'
+import { messagesOf } from './messages.ts'
+import { fieldOf } from './payload.ts'
+import type { Span } from './spans.ts'
+import { KIND_ICONS } from './waterfall.tsx'
+
+/** What is known of one step: a model call as a conversation, a tool call with arguments and result, a task, a wait. */
+export function SpanDetail({ span }: { readonly span: Span }) {
+  return (
+    <section class="panel detail" aria-label="Selected step">
+      <div class="detail-head">
+        <Icon name={KIND_ICONS[span.kind]} />
+        <h2>{span.name}</h2>
+        <Status name={span.status} />
+        <button
+          type="button"
+          class="icon-only"
+          aria-label="Close the step"
+          title="Close (Esc)"
+          onClick={() => setQuery({ span: null })}
+        >
+          <Icon name="close" />
+        </button>
+      </div>
+      <SpanFacts span={span} />
+      {span.task?.error_message && <p class="problem">{span.task.error_message}</p>}
+      {span.run && (
+        <p>
+          <a class="button small" href={hrefOfRun(span.run.run_id)}>
+            Open the child run
+          </a>
+        </p>
+      )}
+      <SpanBody span={span} />
+    </section>
+  )
+}
+
+function SpanFacts({ span }: { readonly span: Span }) {
+  const now = useNow()
+  const { usage } = span
+  const facts: readonly (readonly [string, preact.ComponentChildren])[] = [
+    ['Started', <ClockTime key="start" at={new Date(span.startMs).toISOString()} />],
+    ['Duration', duration((span.endMs ?? now) - span.startMs)],
+    ['Model', usage?.model],
+    [
+      'Tokens',
+      usage && usage.inputTokens + usage.outputTokens > 0
+        ? `${count(usage.inputTokens)} in, ${count(usage.outputTokens)} out`
+        : null,
+    ],
+    ['Cost', usage && usage.costUsd > 0 ? dollars(usage.costUsd) : null],
+  ]
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([name, value]) =>
+          value && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  )
+}
+
+function SpanBody({ span }: { readonly span: Span }) {
+  const payload = span.events.at(-1)?.payload
+  const messages = useMemo(() => (span.kind === 'model' ? messagesOf(payload) : []), [span.kind, payload])
+  if (messages.length > 0) {
+    return (
+      <>
+        <Conversation messages={messages} />
+        <details>
+          <summary>Everything reported</summary>
+          <Json title="Payload" value={payload} />
+        </details>
+      </>
+    )
+  }
+  if (span.kind === 'tool' && span.task === undefined) return <ToolBody span={span} />
+  return (
+    <>
+      {span.task && (
+        <>
+          {span.task.input !== null && <Json title="Input" value={span.task.input} />}
+          {span.task.output !== null && <Json title="Output" value={span.task.output} />}
+        </>
+      )}
+      {span.events.map((event) => (
+        <Json key={event.seq} title={event.type} value={event.payload} />
+      ))}
+    </>
+  )
+}
+
+function ToolBody({ span }: { readonly span: Span }) {
+  const [first] = span.events
+  const last = span.events.at(-1)
+  const input = fieldOf(first?.payload, 'input') ?? fieldOf(last?.payload, 'gen_ai.tool.call.arguments')
+  const output = fieldOf(last?.payload, 'output') ?? fieldOf(last?.payload, 'gen_ai.tool.call.result')
+  return (
+    <>
+      {input !== undefined && <Json title="Arguments" value={input} isExact />}
+      {output !== undefined && <Json title="Result" value={output} />}
+      <details open={input === undefined && output === undefined}>
+        <summary>Everything reported</summary>
+        {span.events.map((event) => (
+          <Json key={event.seq} title={event.type} value={event.payload} />
+        ))}
+      </details>
+    </>
+  )
+}

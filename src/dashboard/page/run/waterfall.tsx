@@ -1,0 +1,240 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { setQuery } from '../app/router.ts'
+import { isLive, type Run } from '../data/records.ts'
+import { counted, dollars, duration, words } from '../parts/format.ts'
+import { Icon, type IconName } from '../parts/icons.tsx'
+import { useNow } from '../parts/now.ts'
+import { toneOf } from '../parts/status.tsx'
+import { VirtualList } from '../parts/virtual-list.tsx'
+import type { RunModel } from './run-model.ts'
+import type { Span, SpanKind } from './spans.ts'
+import { panned, placeOf, type TimeWindow, tickLabel, ticksOf, zoomed } from './time-window.ts'
+
+interface WaterfallProps {
+  readonly model: RunModel
+  readonly run: Run
+  readonly selected: string | null
+}
+
+const ROW_HEIGHT = 30
+const DEPTH_MAX = 8
+/** A shorter bar would be invisible. */
+const WIDTH_PERCENT_MIN = 0.4
+const ZOOM_STEP = 0.6
+const PAN_STEP = 0.25
+
+export const KIND_ICONS: Readonly<Record<SpanKind, IconName>> = {
+  run: 'runs',
+  child: 'agents',
+  task: 'task',
+  model: 'model',
+  tool: 'tool',
+  wait: 'person',
+}
+const KIND_NAMES: Readonly<Record<SpanKind, string>> = {
+  run: 'run',
+  child: 'child run',
+  task: 'task',
+  model: 'model call',
+  tool: 'tool call',
+  wait: 'wait for a person',
+}
+
+/** Everything below a run on one time axis: child runs, tasks, model and tool calls, and waits. It grows with the run. */
+export function Waterfall({ model, run, selected }: WaterfallProps) {
+  const rows = model.rows.value
+  const live = isLive(run)
+  const now = useNow()
+  const whole = extent(
+    run,
+    rows.map(({ node }) => node),
+    live ? now : null,
+  )
+  const [zoom, setZoom] = useState<TimeWindow | null>(null)
+  const window = zoom ?? whole
+  const chosen = rows.findIndex(({ node }) => node.id === selected)
+  return (
+    <section class="waterfall" aria-label="Timeline">
+      <div class="waterfall-head">
+        <h2>Timeline</h2>
+        <span class="hint">{summaryOf(rows.map(({ node }) => node))}</span>
+        <div class="waterfall-tools">
+          <ZoomButton
+            label="Zoom in"
+            icon="plus"
+            onClick={() => setZoom(zoomed(window, whole, middle(window), ZOOM_STEP))}
+          />
+          <button type="button" class="small" disabled={zoom === null} onClick={() => setZoom(null)}>
+            Fit
+          </button>
+        </div>
+      </div>
+      {rows.length === 0 ? (
+        <p class="hint waterfall-none">No tasks, calls or child runs{live ? ' yet' : ''}.</p>
+      ) : (
+        <Zoomable window={window} whole={whole} onZoom={(to) => setZoom(sameAs(to, whole) ? null : to)}>
+          <Axis window={window} whole={whole} />
+          <VirtualList
+            class="waterfall-rows"
+            count={rows.length}
+            rowHeight={ROW_HEIGHT}
+            label="Steps of the run"
+            reveal={chosen}
+            row={(index) => {
+              const { node, depth } = rows[index] as (typeof rows)[number]
+              return (
+                <Row
+                  key={node.id}
+                  span={node}
+                  depth={depth}
+                  window={window}
+                  now={now}
+                  isSelected={node.id === selected}
+                />
+              )
+            }}
+          />
+        </Zoomable>
+      )}
+    </section>
+  )
+}
+
+function ZoomButton({
+  label,
+  icon,
+  onClick,
+}: {
+  readonly label: string
+  readonly icon: IconName
+  readonly onClick: () => void
+}) {
+  return (
+    <button type="button" class="icon-only" title={`${label} (Ctrl and wheel)`} onClick={onClick}>
+      <Icon name={icon} />
+    </button>
+  )
+}
+
+interface ZoomableProps {
+  readonly window: TimeWindow
+  readonly whole: TimeWindow
+  readonly onZoom: (to: TimeWindow) => void
+  readonly children: preact.ComponentChildren
+}
+
+/** Ctrl and the wheel zoom around the pointer, Shift and the wheel move the window. */
+function Zoomable({ window, whole, onZoom, children }: ZoomableProps) {
+  const element = useRef<HTMLDivElement>(null)
+  const current = useRef({ window, whole, onZoom })
+  current.current = { window, whole, onZoom }
+  useEffect(() => {
+    const box = element.current as HTMLDivElement
+    const turn = (event: WheelEvent) => {
+      const { window: shown, whole: all, onZoom: tell } = current.current
+      const track = box.querySelector('.axis-track')?.getBoundingClientRect()
+      if (track === undefined || !(event.ctrlKey || event.metaKey || event.shiftKey)) return
+      event.preventDefault()
+      const direction = Math.sign(event.deltaY || event.deltaX)
+      if (event.shiftKey) return tell(panned(shown, all, direction * PAN_STEP))
+      const share = Math.min(1, Math.max(0, (event.clientX - track.left) / track.width))
+      const at = shown.fromMs + share * (shown.toMs - shown.fromMs)
+      tell(zoomed(shown, all, at, direction > 0 ? 1 / ZOOM_STEP : ZOOM_STEP))
+    }
+    box.addEventListener('wheel', turn, { passive: false })
+    return () => box.removeEventListener('wheel', turn)
+  }, [])
+  return (
+    <div ref={element} class="waterfall-body">
+      {children}
+    </div>
+  )
+}
+
+function Axis({ window, whole }: { readonly window: TimeWindow; readonly whole: TimeWindow }) {
+  return (
+    <div class="axis" aria-hidden="true">
+      <span />
+      <div class="axis-track">
+        {ticksOf(window, whole).map((at) => (
+          <span key={at} style={{ left: `${placeOf(whole.fromMs + at, window)}%` }}>
+            {tickLabel(at)}
+          </span>
+        ))}
+      </div>
+      <span />
+    </div>
+  )
+}
+
+interface RowProps {
+  readonly span: Span
+  readonly depth: number
+  readonly window: TimeWindow
+  readonly now: number
+  readonly isSelected: boolean
+}
+
+function Row({ span, depth, window, now, isSelected }: RowProps) {
+  const endMs = span.endMs ?? now
+  const from = placeOf(span.startMs, window)
+  const to = placeOf(endMs, window)
+  const left = Math.min(100 - WIDTH_PERCENT_MIN, Math.max(0, from))
+  const width = Math.max(WIDTH_PERCENT_MIN, Math.min(100, to) - left)
+  const isOutside = to < 0 || from > 100
+  const took = duration(endMs - span.startMs)
+  const choose = () => setQuery({ span: isSelected ? null : span.id, event: null })
+  return (
+    <button type="button" class={`span-row ${span.kind}`} aria-pressed={isSelected} onClick={choose}>
+      <span class="span-name" style={{ paddingLeft: `${Math.min(depth, DEPTH_MAX) * 14}px` }}>
+        <Icon name={KIND_ICONS[span.kind]} />
+        <span>
+          <span class="unseen">{KIND_NAMES[span.kind]} </span>
+          {span.name}
+          <span class="unseen"> {words(span.status)}</span>
+        </span>
+      </span>
+      <span class="span-track">
+        {!isOutside && (
+          <span
+            class={`span-bar ${span.kind} ${toneOf(span.status)} ${span.endMs === null ? 'is-open' : ''}`}
+            style={{ left: `${left}%`, width: `${width}%` }}
+          />
+        )}
+      </span>
+      <span class="span-took">{took}</span>
+    </button>
+  )
+}
+
+function extent(run: Run, spans: readonly Span[], now: number | null): TimeWindow {
+  const start = Date.parse(run.started_at ?? run.created_at)
+  const end = now ?? Date.parse(run.completed_at ?? run.last_event_at ?? run.created_at)
+  let fromMs = start
+  let toMs = Math.max(end, start + 1)
+  for (const span of spans) {
+    fromMs = Math.min(fromMs, span.startMs)
+    toMs = Math.max(toMs, span.endMs ?? toMs)
+  }
+  return { fromMs, toMs }
+}
+
+function summaryOf(spans: readonly Span[]): string {
+  const calls = spans.filter(({ kind }) => kind === 'model')
+  const tools = spans.filter(({ kind }) => kind === 'tool')
+  const cost = calls.reduce((sum, { usage }) => sum + (usage?.costUsd ?? 0), 0)
+  const parts = [
+    calls.length > 0 && counted(calls.length, 'model call'),
+    tools.length > 0 && counted(tools.length, 'tool call'),
+    cost > 0 && dollars(cost),
+  ]
+  return parts.filter((part) => part !== false).join(' · ')
+}
+
+function middle({ fromMs, toMs }: TimeWindow): number {
+  return (fromMs + toMs) / 2
+}
+
+function sameAs(a: TimeWindow, b: TimeWindow): boolean {
+  return a.fromMs === b.fromMs && a.toMs === b.toMs
+}

@@ -1,0 +1,129 @@
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { address } from '../app/router.ts'
+import { type Session, useSession } from '../app/session.ts'
+import { counted } from '../parts/format.ts'
+import { noRunsYet } from '../parts/hints.tsx'
+import { isTyping, useKeys } from '../parts/keyboard.ts'
+import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { filterOf, isFiltered, isPlain } from './filters.ts'
+import { RunFilters } from './run-filters.tsx'
+import { RunList } from './run-list.ts'
+import { FOUND_MAX } from './run-search.ts'
+import { RunTable } from './run-table.tsx'
+
+const lists = new WeakMap<Session, RunList>()
+
+/** The list of a session, which stays when the user opens a run and comes back. */
+function listOf(session: Session): RunList {
+  const list = lists.get(session) ?? new RunList(session)
+  lists.set(session, list)
+  return list
+}
+
+/** The runs of the workspace. */
+export function RunsView() {
+  const list = listOf(useSession())
+  const { query } = address.value
+  const filter = filterOf(query, Date.now())
+  const search = useRef<HTMLInputElement>(null)
+  const key = JSON.stringify(query)
+  // The query, as text, determines the filter.
+  useEffect(() => {
+    list.open(filterOf(query, Date.now()))
+    return () => list.close()
+  }, [key, list])
+  useWayBack(list)
+  useListKeys(search)
+  const onOpen = (runId: string) => {
+    list.lastOpened = runId
+  }
+  return (
+    <section class="view runs" aria-label="Runs">
+      <div class="view-head">
+        <h1>Runs</h1>
+        <NewRuns list={list} />
+      </div>
+      <RunFilters filter={filter} search={search} />
+      {list.problem.value !== null && <Problem problem={list.problem.value} retry={() => void list.reload()} />}
+      {list.runs.value.length > 0 && <RunTable runs={list.runs.value} filter={filter} onOpen={onOpen} />}
+      {list.isLoading.value && list.runs.value.length === 0 && <Skeleton lines={8} />}
+      {list.isEmpty.value &&
+        (isFiltered(filter) ? <Empty title="No run matches these filters." icon="filter" /> : noRunsYet())}
+      <ListEnd list={list} isSearch={!isPlain(filter)} />
+    </section>
+  )
+}
+
+function NewRuns({ list }: { readonly list: RunList }) {
+  const number = list.newIds.value.size
+  return (
+    <div role="status" class="new-runs">
+      {number > 0 && (
+        <button type="button" class="small" onClick={() => void list.reload()}>
+          ↑ {counted(number, 'new run')}
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** Reads the next page when the end of the list comes into view. */
+function ListEnd({ list, isSearch }: { readonly list: RunList; readonly isSearch: boolean }) {
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => {
+      if (entry?.isIntersecting) void list.loadMore()
+    })
+    observer.observe(end.current as HTMLElement)
+    return () => observer.disconnect()
+  }, [list])
+  return (
+    <div ref={end} class="list-end">
+      {list.hasMore.value && (
+        <button type="button" class="quiet" onClick={() => void list.loadMore()}>
+          Older runs
+        </button>
+      )}
+      {isSearch && list.isCut && <p class="hint">The first {FOUND_MAX}. Narrow the filters to see others.</p>}
+    </div>
+  )
+}
+
+/** Coming back from a run: the same place, and the focus on that run. */
+function useWayBack(list: RunList): void {
+  useLayoutEffect(() => {
+    const row = document.querySelector<HTMLElement>(`[data-run="${list.lastOpened}"] .row-link`)
+    if (row === null) return
+    scrollTo({ top: list.scrollTop })
+    row.focus({ preventScroll: true })
+    return undefined
+  }, [list])
+  useEffect(() => {
+    const remember = () => {
+      list.scrollTop = scrollY
+    }
+    addEventListener('scroll', remember, { passive: true })
+    return () => removeEventListener('scroll', remember)
+  }, [list])
+}
+
+/** j and k move between runs, Enter opens one, / searches, Escape leaves the search. */
+function useListKeys(search: { readonly current: HTMLInputElement | null }): void {
+  useKeys((event) => {
+    if (event.key === 'Escape' && document.activeElement === search.current) {
+      search.current?.blur()
+      return true
+    }
+    if (isTyping(event)) return false
+    if (event.key === '/') {
+      search.current?.focus()
+      search.current?.select()
+      return true
+    }
+    if (event.key !== 'j' && event.key !== 'k') return false
+    const links = [...document.querySelectorAll<HTMLElement>('.run-list .row-link')]
+    const at = links.indexOf(document.activeElement as HTMLElement)
+    links[Math.max(0, Math.min(links.length - 1, at + (event.key === 'j' ? 1 : -1)))]?.focus()
+    return true
+  })
+}

@@ -1,0 +1,57 @@
+import type { MessageRecord } from '../../../hosted/sessions/schema.ts'
+import { hrefOfRun } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
+import type { Listed } from '../data/api.ts'
+import { useLoad } from '../data/use-load.ts'
+import { Markdown } from '../parts/markdown.tsx'
+import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { ClockTime } from '../parts/time.tsx'
+import { Message } from '../run/conversation.tsx'
+
+const PAGE_LIMIT = 200
+/** A longer conversation is shown in part. */
+const PAGES_MAX = 10
+
+interface SessionMessagesProps {
+  readonly sessionId: string
+  /** Read again when it changes. */
+  readonly version: number
+}
+
+/** The messages of a session, oldest first, each with its run. */
+export function SessionMessages({ sessionId, version }: SessionMessagesProps) {
+  const { api } = useSession()
+  const { data, problem } = useLoad(
+    async (signal) => {
+      const messages: MessageRecord[] = []
+      let cursor: string | null = null
+      for (let page = 0; page < PAGES_MAX; page++) {
+        const answer: Listed<MessageRecord> = await api.get(
+          `/api/v1/sessions/${sessionId}/messages`,
+          { limit: PAGE_LIMIT, cursor },
+          signal,
+        )
+        messages.push(...answer.items)
+        cursor = answer.next_cursor
+        if (cursor === null) break
+      }
+      return messages
+    },
+    [sessionId, version],
+  )
+  if (problem !== undefined) return <Problem problem={problem} />
+  if (data === undefined) return <Skeleton lines={5} />
+  if (data.length === 0) return <Empty title="No messages yet." />
+  return (
+    <ol class="conversation" aria-label="Messages">
+      {data.map(({ position, role, content, run_id, created_at }) => (
+        <Message key={position} from={role}>
+          <Markdown text={content} />
+          <p class="hint message-foot">
+            <ClockTime at={created_at} /> · <a href={hrefOfRun(run_id)}>run …{run_id.slice(-8)}</a>
+          </p>
+        </Message>
+      ))}
+    </ol>
+  )
+}

@@ -1,0 +1,149 @@
+import { useEffect, useState } from 'preact/hooks'
+import { address, hrefOf, hrefOfRun, setQuery } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
+import type { Listed } from '../data/api.ts'
+import { isUuid, type Session } from '../data/records.ts'
+import { type Loaded, useLoad } from '../data/use-load.ts'
+import { Id } from '../parts/copy.tsx'
+import { Select } from '../parts/field.tsx'
+import { counted } from '../parts/format.ts'
+import { Icon } from '../parts/icons.tsx'
+import { Empty, Problem, Skeleton } from '../parts/states.tsx'
+import { Ago } from '../parts/time.tsx'
+import { SessionMessages } from './session-messages.tsx'
+
+const LIST_LIMIT = 100
+const REFRESH_MS = 30_000
+const TYPING_PAUSE_MS = 300
+
+/** Conversations with hosted agents, and beside them the one that the address names. */
+export function SessionsView() {
+  const { api } = useSession()
+  const { path, query } = address.value
+  const [sessionId] = path
+  const where = { agent_id: query.agent, external_user_id: query.user, limit: LIST_LIMIT }
+  const sessions = useLoad((signal) => api.get<Listed<Session>>('/api/v1/sessions', where, signal), [where], {
+    everyMs: REFRESH_MS,
+  })
+  return (
+    <section class={`view sessions ${sessionId === undefined ? '' : 'with-detail'}`} aria-label="Sessions">
+      <div class="view-head">
+        <h1>Sessions</h1>
+      </div>
+      <SessionFilters />
+      {sessions.problem !== undefined && <Problem problem={sessions.problem} />}
+      <div class="split">
+        <SessionList sessions={sessions} selected={sessionId ?? null} />
+        {sessionId !== undefined && isUuid(sessionId) && <SessionPane key={sessionId} sessionId={sessionId} />}
+      </div>
+    </section>
+  )
+}
+
+function SessionFilters() {
+  const { directory } = useSession()
+  const { query } = address.value
+  const given = query.user ?? ''
+  const [user, setUser] = useState(given)
+  useEffect(() => {
+    if (user.trim() === given) return
+    const timer = setTimeout(() => setQuery({ user: user.trim() }), TYPING_PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [user, given])
+  const hosted = directory.agents.value.filter(({ runtime_type }) => runtime_type === 'hosted')
+  return (
+    <div class="filters" role="search" aria-label="Filter sessions">
+      <Select
+        label="Agent"
+        value={query.agent ?? ''}
+        options={[['', 'Any agent'], ...hosted.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)]}
+        onChange={(agent) => setQuery({ agent })}
+      />
+      <div class="search">
+        <Icon name="person" />
+        <input
+          type="search"
+          aria-label="User"
+          placeholder="User (exact id)"
+          value={user}
+          onInput={({ currentTarget }) => setUser(currentTarget.value)}
+        />
+      </div>
+    </div>
+  )
+}
+
+interface SessionListProps {
+  readonly sessions: Loaded<Listed<Session>>
+  readonly selected: string | null
+}
+
+function SessionList({ sessions: { data, problem }, selected }: SessionListProps) {
+  const { directory } = useSession()
+  const { query } = address.value
+  if (data === undefined) return problem === undefined ? <Skeleton lines={6} /> : null
+  if (data.items.length === 0) {
+    return (
+      <Empty title="No sessions." icon="sessions">
+        <p>
+          A session begins when a hosted agent is invoked with <code>start_session</code>.
+        </p>
+      </Empty>
+    )
+  }
+  return (
+    <ul class="cards list-pane">
+      {data.items.map((session) => (
+        <li key={session.session_id}>
+          <a
+            class="card"
+            href={hrefOf('sessions', [session.session_id], query)}
+            aria-current={session.session_id === selected ? 'true' : undefined}
+          >
+            <span class="card-title">{directory.nameOf(session.agent_id)}</span>
+            <span class="hint">
+              {session.external_user_id ?? `…${session.session_id.slice(-8)}`} ·{' '}
+              {counted(session.message_count, 'message')}
+            </span>
+            <Ago at={session.updated_at} />
+          </a>
+        </li>
+      ))}
+      {data.next_cursor !== null && (
+        <li class="hint">Only the newest {LIST_LIMIT} are shown; narrow the filters to see others.</li>
+      )}
+    </ul>
+  )
+}
+
+function SessionPane({ sessionId }: { readonly sessionId: string }) {
+  const { api, directory } = useSession()
+  const { data, problem } = useLoad(
+    (signal) => api.get<Session>(`/api/v1/sessions/${sessionId}`, {}, signal),
+    [sessionId],
+    {
+      everyMs: REFRESH_MS,
+    },
+  )
+  if (problem?.code === 'NOT_FOUND') return <Empty title="No such session" icon="sessions" />
+  return (
+    <section class="panel detail" aria-label="Conversation of the session">
+      <div class="detail-head">
+        <a class="icon-only back" href={hrefOf('sessions', [], address.value.query)} aria-label="All sessions">
+          <Icon name="back" />
+        </a>
+        <h2>{data === undefined ? 'Session' : directory.nameOf(data.agent_id)}</h2>
+        <Id id={sessionId} what="session id" />
+        <a class="button small" href={hrefOf('runs', [], { session: sessionId })}>
+          Its runs
+        </a>
+        {data?.active_run_id && (
+          <a class="button small" href={hrefOfRun(data.active_run_id)}>
+            Running now
+          </a>
+        )}
+      </div>
+      <SessionMessages sessionId={sessionId} version={data?.message_count ?? 0} />
+    </section>
+  )
+}

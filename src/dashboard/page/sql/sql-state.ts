@@ -1,0 +1,79 @@
+import type { Column } from '../data/query.ts'
+
+/** What the address says of the SQL view: the query, and the values of its placeholders. */
+
+const PARAM = 'p.'
+const PLACEHOLDER = /\{\s*(\w+)\s*:\s*([\w(), ]+?)\s*\}/g
+
+export interface Placeholder {
+  readonly name: string
+  readonly type: string
+}
+
+/** The placeholders of a query, each once, in order. */
+export function placeholdersOf(query: string): Placeholder[] {
+  const found = new Map<string, Placeholder>()
+  for (const [, name = '', type = ''] of query.matchAll(PLACEHOLDER))
+    if (!found.has(name)) found.set(name, { name, type })
+  return [...found.values()]
+}
+
+export function valuesOf(query: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(query).flatMap(([name, value]) =>
+      name.startsWith(PARAM) ? [[name.slice(PARAM.length), value]] : [],
+    ),
+  )
+}
+
+/** The values as members of the address. */
+export function addressOf(text: string, values: Readonly<Record<string, string>>): Record<string, string> {
+  const params = Object.entries(values).map(([name, value]) => [`${PARAM}${name}`, value])
+  return { q: text, ...Object.fromEntries(params) }
+}
+
+/**
+ * The values that the placeholders of a query need. The service converts texts to their types; lists are JSON, and an
+ * empty field is null where the type allows it.
+ */
+export function paramsOf(query: string, values: Readonly<Record<string, string>>): Record<string, unknown> {
+  return Object.fromEntries(
+    placeholdersOf(query).map(({ name, type }) => {
+      const value = values[name] ?? ''
+      if (/^Nullable/.test(type) && (value === '' || value === 'null')) return [name, null]
+      return [name, /^Array/.test(type) ? JSON.parse(value) : value]
+    }),
+  )
+}
+
+/** The position in the query that an error names, from 0; null if it names none. */
+export function positionOf(message: string): number | null {
+  const position = Number(/\bposition (\d+)/.exec(message)?.[1])
+  return Number.isFinite(position) ? position - 1 : null
+}
+
+export function isNumeric({ type }: Column): boolean {
+  return /^(Nullable\()?(U?Int|Float|Decimal)/.test(type)
+}
+
+export function isTime({ type }: Column): boolean {
+  return /^(Nullable\()?Date/.test(type)
+}
+
+const STORED = 'sql-history'
+const HISTORY_MAX = 30
+
+/** Queries that were run in this browser, newest first. */
+export function readHistory(): readonly string[] {
+  try {
+    const stored = JSON.parse(localStorage.getItem(STORED) ?? '[]')
+    return Array.isArray(stored) ? stored.filter((each) => typeof each === 'string') : []
+  } catch {
+    return []
+  }
+}
+
+export function remember(query: string): void {
+  const next = [query, ...readHistory().filter((each) => each !== query)].slice(0, HISTORY_MAX)
+  localStorage.setItem(STORED, JSON.stringify(next))
+}

@@ -1,0 +1,147 @@
+import { useEffect, useRef } from 'preact/hooks'
+import { address } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
+import { useLoad } from '../data/use-load.ts'
+import { Icon } from '../parts/icons.tsx'
+import { type Catalogue, textsOf } from './catalogue.ts'
+import type { Editor } from './editor.ts'
+import { QueryMenu } from './query-menu.tsx'
+import { ResultPanel } from './result-panel.tsx'
+import { placeholdersOf, positionOf } from './sql-state.ts'
+import { type SqlState, useSql } from './use-sql.ts'
+
+/** Queries of the workspace in ClickHouse SQL. */
+export function SqlView() {
+  const { api } = useSession()
+  const sql = useSql()
+  const { data: catalogue } = useLoad((signal) => api.get<Catalogue>('/api/v1/query/schema', {}, signal), [])
+  const first = catalogue?.examples[0]
+  // An empty view begins with an example.
+  // Once, when the examples are known.
+  useEffect(() => {
+    if (first !== undefined && sql.text === '' && address.peek().query.q === undefined) {
+      sql.setText(first.query)
+      sql.setValues(textsOf(first.params))
+    }
+  }, [first])
+  return (
+    <section class="view sql" aria-label="SQL">
+      <div class="view-head">
+        <h1>SQL</h1>
+        <QueryMenu sql={sql} examples={catalogue?.examples ?? []} />
+      </div>
+      <div class="panel sql-editor">
+        <QueryEditor sql={sql} catalogue={catalogue} />
+        <Placeholders sql={sql} />
+        <div class="actions">
+          <button type="button" class="primary" disabled={sql.isRunning} onClick={() => void sql.run()}>
+            <Icon name="play" />
+            <span>{sql.isRunning ? 'Running…' : 'Run'}</span>
+          </button>
+          {sql.isRunning && (
+            <button type="button" onClick={sql.stop}>
+              Stop
+            </button>
+          )}
+          <span class="hint">or Ctrl+Enter</span>
+        </div>
+        {sql.problem !== '' && (
+          <p class="problem sql-problem" role="alert">
+            {sql.problem}
+          </p>
+        )}
+      </div>
+      {sql.result !== null && <ResultPanel result={sql.result} sql={sql} />}
+      <Tables catalogue={catalogue} />
+    </section>
+  )
+}
+
+/** The editor is loaded with the view; it follows the state, and the state follows it. */
+function QueryEditor({ sql, catalogue }: { readonly sql: SqlState; readonly catalogue: Catalogue | undefined }) {
+  const host = useRef<HTMLDivElement>(null)
+  const editor = useRef<Editor | null>(null)
+  const current = useRef(sql)
+  const schema = useRef(catalogue)
+  current.current = sql
+  schema.current = catalogue
+  useEffect(() => {
+    let isOpen = true
+    void import('./editor.ts').then(({ createEditor }) => {
+      if (!isOpen) return
+      editor.current = createEditor({
+        parent: host.current as HTMLElement,
+        text: current.current.text,
+        onChange: (text) => current.current.setText(text),
+        onRun: () => void current.current.run(),
+      })
+      if (schema.current !== undefined) editor.current.setSchema(columnsOf(schema.current))
+      ;(host.current as HTMLElement).dataset.ready = 'yes'
+    })
+    return () => {
+      isOpen = false
+      editor.current?.destroy()
+    }
+  }, [])
+  useEffect(() => editor.current?.setText(sql.text), [sql.text])
+  useEffect(() => editor.current?.setProblem(positionOf(sql.problem), sql.problem), [sql.problem])
+  useEffect(() => {
+    if (catalogue !== undefined) editor.current?.setSchema(columnsOf(catalogue))
+  }, [catalogue])
+  return <div ref={host} class="editor" />
+}
+
+function columnsOf({ tables }: Catalogue): Readonly<Record<string, readonly string[]>> {
+  return Object.fromEntries(tables.map(({ name, columns }) => [name, columns.map((column) => column.name)]))
+}
+
+/** A field for each `{name:Type}` of the query. */
+function Placeholders({ sql }: { readonly sql: SqlState }) {
+  const found = placeholdersOf(sql.text)
+  if (found.length === 0) return null
+  return (
+    <div class="placeholders">
+      {found.map(({ name, type }) => (
+        <label key={name}>
+          <span>
+            {name} <small>{type}</small>
+          </span>
+          <input
+            name={name}
+            value={sql.values[name] ?? ''}
+            onInput={({ currentTarget }) => sql.setValues({ ...sql.values, [name]: currentTarget.value })}
+            onKeyDown={({ key }) => key === 'Enter' && void sql.run()}
+            autocomplete="off"
+            spellcheck={false}
+          />
+        </label>
+      ))}
+    </div>
+  )
+}
+
+function Tables({ catalogue }: { readonly catalogue: Catalogue | undefined }) {
+  return (
+    <details class="panel tables-help">
+      <summary>Tables and columns</summary>
+      {catalogue?.tables.map(({ name, description, columns }) => (
+        <section key={name}>
+          <h2>
+            <code>{name}</code>
+          </h2>
+          <p class="hint">{description}</p>
+          <dl>
+            {columns.map((column) => (
+              <div key={column.name}>
+                <dt>
+                  <code>{column.name}</code> <small>{column.type}</small>
+                </dt>
+                <dd>{column.description}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      ))}
+    </details>
+  )
+}

@@ -1,0 +1,46 @@
+import { useEffect } from 'preact/hooks'
+import { address } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
+import { isPauseKind } from '../data/pause.ts'
+import { isUuid } from '../data/records.ts'
+import { Empty, Skeleton } from '../parts/states.tsx'
+import { PauseCard } from './pause-card.tsx'
+
+/** Pending approvals and questions of hosted runs, newest first, each with a form to decide it. */
+export function WaitingView() {
+  const { waiting } = useSession()
+  const [kind, givenId = ''] = address.value.path
+  const id = givenId.toLowerCase()
+  useEffect(() => {
+    void waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
+  }, [waiting, kind, id])
+  const shown = waiting.shown.value
+  const note = waiting.isMissing.value
+    ? 'This link refers to something that is not in this workspace.'
+    : waiting.hasMore.value
+      ? 'Only the newest are shown; more appear as these are decided.'
+      : ''
+  return (
+    <section class="view waiting" aria-label="Waiting">
+      <div class="view-head">
+        <h1>Waiting</h1>
+        <span class="hint" role="status">
+          {note}
+        </span>
+      </div>
+      {!waiting.isLoaded.value && <Skeleton lines={6} />}
+      {waiting.isLoaded.value && shown.length === 0 && (
+        <Empty title="Nothing is waiting for a person." icon="check">
+          <p>Approvals of tool calls, and questions of hosted agents, appear here.</p>
+        </Empty>
+      )}
+      <ol class="pauses">
+        {shown.map((pause) => (
+          <li key={pause.id}>
+            <PauseCard pause={pause} isNamed={pause.id === id} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}

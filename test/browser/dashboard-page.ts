@@ -1,0 +1,95 @@
+import { eventually } from '../support/eventually.ts'
+import { type BrowserPage, findChromium, launch } from './chromium.ts'
+
+export const chromium = await findChromium()
+
+/** Text that would do harm if it were ever parsed as HTML. */
+export const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
+
+/** The dashboard in a real browser, used as people use it. Everything waits until it is so. */
+export interface DashboardPage extends BrowserPage {
+  newTab(url: string): Promise<DashboardPage>
+  /** Waits for an expression to be truthy. */
+  until(condition: string): Promise<unknown>
+  /** Waits until an element contains a text. */
+  shows(selector: string, text: string): Promise<unknown>
+  text(selector: string): Promise<string>
+  count(selector: string): Promise<number>
+  /** Clicks on the first element, or on the one with this text, once it is there. */
+  click(selector: string, text?: string): Promise<void>
+  /** Replaces the value of a field, as typing does. */
+  fill(selector: string, value: string): Promise<void>
+  /** Chooses the option with this text. */
+  choose(selector: string, option: string): Promise<void>
+  press(key: string, modifiers?: number): Promise<void>
+  /** Goes to an address of the page without loading it again. */
+  go(hash: string): Promise<void>
+  signIn(key: string): Promise<void>
+  /** What the page has logged, besides failed requests of the expected statuses. */
+  complaintsBeside(statuses: string): string[]
+}
+
+export async function openDashboard(url: string): Promise<DashboardPage> {
+  const page = dashboardPage(await launch(chromium as string))
+  await page.open(url)
+  return page
+}
+
+export function dashboardPage(browser: BrowserPage): DashboardPage {
+  const { evaluate, send } = browser
+  const quoted = (text: string) => JSON.stringify(text)
+  const all = (selector: string) => `[...document.querySelectorAll(${quoted(selector)})]`
+  const first = (selector: string) => `document.querySelector(${quoted(selector)})`
+  const until = (condition: string) =>
+    eventually(() => evaluate<boolean>(`Boolean(${condition})`).catch(() => false), { intervalMs: 30 })
+
+  async function press(key: string, modifiers = 0): Promise<void> {
+    const code = { Enter: 13, Escape: 27, End: 35 }[key] ?? key.toUpperCase().charCodeAt(0)
+    const event = { key, code: key, windowsVirtualKeyCode: code, modifiers }
+    await send('Input.dispatchKeyEvent', { type: 'keyDown', ...event, ...(key.length === 1 && { text: key }) })
+    await send('Input.dispatchKeyEvent', { type: 'keyUp', ...event })
+  }
+
+  async function fill(selector: string, value: string): Promise<void> {
+    await until(first(selector))
+    await evaluate(
+      `((field) => (field.value = ${quoted(value)}, field.dispatchEvent(new Event('input', { bubbles: true }))))(${first(selector)})`,
+    )
+  }
+
+  return {
+    ...browser,
+    newTab: async (url) => dashboardPage(await browser.newTab(url)),
+    until,
+    press,
+    fill,
+    shows: (selector, text) => until(`${all(selector)}.some((each) => each.textContent.includes(${quoted(text)}))`),
+    text: (selector) => evaluate<string>(`${all(selector)}.map((each) => each.textContent).join(' ')`),
+    count: (selector) => evaluate<number>(`${all(selector)}.length`),
+    async click(selector, text) {
+      const found =
+        text === undefined
+          ? first(selector)
+          : `${all(selector)}.find((each) => each.textContent.trim() === ${quoted(text)})`
+      await until(`${found} && !${found}.disabled`)
+      await evaluate(`void ${found}.click()`)
+    },
+    async choose(selector, option) {
+      const found = `[...(${first(selector)}?.options ?? [])].find((each) => each.textContent === ${quoted(option)})`
+      await until(found)
+      await evaluate(
+        `((field) => (field.value = ${found}.value, field.dispatchEvent(new Event('change', { bubbles: true }))))(${first(selector)})`,
+      )
+    },
+    go: (hash) => evaluate(`void (location.hash = ${quoted(hash)})`),
+    async signIn(key) {
+      await until(first('#key'))
+      await evaluate(`(${first('#key')}.value = '', ${first('#key')}.focus())`)
+      await send('Input.insertText', { text: key })
+      await evaluate(`${first('.prompt button[type=submit]')}.click()`)
+    },
+    // A browser logs each response of status 400 and above.
+    complaintsBeside: (statuses) =>
+      browser.complaints.filter((complaint) => !new RegExp(`status of (${statuses})`).test(complaint)),
+  }
+}

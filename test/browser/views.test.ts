@@ -1,0 +1,109 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { newAgent } from '../support/api.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { chromium, type DashboardPage, openDashboard } from './dashboard-page.ts'
+
+/** All views of the dashboard: accessible, within the screen, and unharmed by a restart of the service. */
+
+const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+const NARROW = { width: 380, height: 800, deviceScaleFactor: 1, mobile: false }
+
+describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)', () => {
+  let service: TestService
+  let page: DashboardPage
+  let views: Readonly<Record<string, string>>
+  let runId: string
+  let agentKey: string
+
+  beforeAll(async () => {
+    service = await startTestService()
+    const agent = await newAgent(service.api, { name: 'reporter' })
+    agentKey = agent.agentKey
+    const { data } = await report('run/start', { agent_id: agent.agentId, tags: ['nightly'] })
+    runId = data.run_id
+    const payload = {
+      'gen_ai.request.model': 'm',
+      latency_ms: 5,
+      messages: [{ role: 'user', content: '# Hi\n\n- `a`' }],
+      completion: 'Hello',
+    }
+    await report('events', { run_id: runId, events: [{ type: 'llm.call', payload }] })
+    page = await openDashboard(service.url)
+    await page.signIn(service.workspaceKey)
+    // What each view shows when it is there.
+    views = {
+      '#/overview': '.tile, .states b',
+      '#/runs': '.run-list .row-link',
+      [`#/runs/${runId}`]: '.span-row',
+      [`#/runs/${runId}?tab=conversation`]: '.message',
+      [`#/runs/${crypto.randomUUID()}`]: '.empty',
+      '#/live': '.tail',
+      '#/waiting': '.waiting .empty',
+      '#/sessions': '.sessions .empty',
+      '#/agents': '.card',
+      [`#/agents/${agent.agentId}?tab=settings`]: '.agent-editor',
+      '#/agents?new=yes': '.agent-editor',
+      '#/keys': '.keys td',
+      '#/sql': '.editor[data-ready]',
+    }
+  })
+
+  for (const theme of ['light', 'dark']) {
+    test(`axe finds nothing in any view, ${theme}`, async () => {
+      await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: theme }] })
+      await page.evaluate(`${AXE};1`)
+      const found: string[] = []
+      for (const [hash, selector] of Object.entries(views)) {
+        await page.go(hash)
+        await page.until(`document.querySelector(${JSON.stringify(selector)})`)
+        const violations = `axe.run({ resultTypes: ['violations'] }).then(({ violations }) =>
+          violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ': ' + target)))`
+        found.push(...(await page.evaluate<string[]>(violations)).map((each) => `${hash} ${each}`))
+      }
+      expect(found).toEqual([])
+    })
+  }
+
+  test('no view is wider than a narrow screen', async () => {
+    await page.send('Emulation.setDeviceMetricsOverride', NARROW)
+    for (const [hash, selector] of Object.entries(views)) {
+      await page.go(hash)
+      await page.until(`document.querySelector(${JSON.stringify(selector)})`)
+      const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+      expect({ hash, overflow: await page.evaluate<number>(overflow) }).toEqual({ hash, overflow: 0 })
+    }
+    await page.send('Emulation.clearDeviceMetricsOverride')
+  })
+
+  test('a restart of the service in mid-tail loses nothing', async () => {
+    await page.go('#/live?type=tick.')
+    await page.shows('.tail-state', 'Live ·')
+    await tick(1)
+    await page.shows('.tail-row', 'tick.1')
+    const { port } = new URL(service.url)
+    const { workspaceKey, dataDir, databaseUrl, clickhouseUrl } = service
+    await service.stop()
+    await page.shows('.tail-state', 'Reconnecting')
+    service = await startTestService({
+      PORT: port,
+      DATA_DIR: dataDir,
+      DATABASE_URL: databaseUrl,
+      CLICKHOUSE_URL: clickhouseUrl,
+      BOOTSTRAP_WORKSPACE_KEY: workspaceKey,
+    })
+    // Reported before the page is connected again, or after: it does not matter.
+    for (const n of [2, 3, 4]) await tick(n)
+    await page.shows('.tail-row', 'tick.4')
+    const types = `[...document.querySelectorAll('.tail-row .event-type')].map((each) => each.textContent)`
+    expect(await page.evaluate<string[]>(types)).toEqual(['tick.1', 'tick.2', 'tick.3', 'tick.4'])
+  })
+
+  const tick = (n: number) => report('events', { run_id: runId, events: [{ type: `tick.${n}` }] })
+
+  async function report(path: string, body: unknown) {
+    const answer = await service.api('POST', `/api/ingest/v1/${path}`, body, { key: agentKey })
+    expect(answer.error).toBeNull()
+    return answer
+  }
+})
