@@ -24,6 +24,7 @@ export class Tail {
   private subscription: Subscription | undefined
   private fresh: TailLine[] = []
   private frame = 0
+  private gaps = 0
   private arrivals: { readonly atMs: number; readonly count: number }[] = []
   private readonly timer = setInterval(() => this.measure(), 500)
   private resumeAfter: string | undefined
@@ -70,7 +71,7 @@ export class Tail {
   private subscribe(): void {
     const handlers = {
       onItems: (items: readonly Activity[], skipped: number) => this.take(items, skipped),
-      onGap: () => this.take([{ cursor: crypto.randomUUID(), gap: true }], 0),
+      onGap: () => this.take([{ cursor: `gap ${++this.gaps}`, gap: true }], 0),
     }
     this.subscription = this.feed.subscribe(this.filter, handlers, {
       after: this.resumeAfter,

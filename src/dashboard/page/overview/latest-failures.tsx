@@ -9,7 +9,7 @@ import { Skeleton } from '../parts/states.tsx'
 import { Status } from '../parts/status.tsx'
 import { Ago } from '../parts/time.tsx'
 
-const SHOWN = 8
+const SHOWN = 6
 const FAILED = ['failed', 'timed_out'] as const
 
 /** The runs that failed last; the feed brings new ones. */

@@ -100,7 +100,7 @@ function chartOptions(
     width: element.clientWidth || 300,
     height,
     legend: { show: false },
-    padding: [8, 4, 0, 0],
+    padding: [8, 16, 0, 0],
     cursor: { sync: { key: 'time' }, points: { size: 6 }, drag: { x: true, y: false, setScale: false }, y: false },
     scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.12 : 1] } },
     axes: [

@@ -22,7 +22,7 @@ export function CopyButton({ text, label, icon = 'copy', isLabelled = false }: C
     return () => clearTimeout(timer)
   }, [state])
   const copy = () =>
-    navigator.clipboard.writeText(text()).then(
+    writeClipboard(text()).then(
       () => setState('done'),
       () => setState('failed'),
     )
@@ -33,6 +33,18 @@ export function CopyButton({ text, label, icon = 'copy', isLabelled = false }: C
       {isLabelled && <span>{said}</span>}
     </button>
   )
+}
+
+/** Without TLS, and not on this machine, browsers have no clipboard API. @throws Error if the browser refuses */
+async function writeClipboard(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text)
+  const field = document.createElement('textarea')
+  field.value = text
+  document.body.append(field)
+  field.select()
+  const isCopied = document.execCommand('copy')
+  field.remove()
+  if (!isCopied) throw new Error('the browser refuses to copy')
 }
 
 /** The end of an identifier, with a button that copies the whole. */
