@@ -15,6 +15,8 @@ export interface ColumnarBackend {
   /** The database of the service's tables. */
   readonly database: string
   readonly state: 'starting' | 'ready' | 'down'
+  /** The embedded engine has ended and is being started again, which takes about a second. */
+  readonly isRestarting: boolean
   /** Resolves once it responds; rejects with the signal's reason if that aborts first. */
   whenReady(signal?: AbortSignal): Promise<void>
   /** Stops the embedded engine; a remote server is not affected. */
@@ -37,6 +39,7 @@ export function remoteClickHouse(clickhouseUrl: string): ColumnarBackend {
     get state() {
       return state
     },
+    isRestarting: false,
     async whenReady(signal) {
       while (!(await answersPing(parsed.origin))) {
         signal?.throwIfAborted()

@@ -156,7 +156,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
   })
 
   const queryText: ColumnarClient['queryText'] = (sql, format, options = {}) =>
-    throughRestarts(options.signal, () =>
+    throughRestarts(backend, options.signal, () =>
       call(options.timeoutMs ?? QUERY_TIMEOUT_MS, options.signal, async (client, signal) => {
         const result = await client.query({ ...buffered(sql, options, signal), format })
         return result.text()
@@ -191,7 +191,7 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
         settings: { ...CLIENT_SETTINGS, ...keyOf(options), ...options.settings },
         parameters: { ...Object.fromEntries(params), ...options.parameters },
       }
-      return throughRestarts(options.signal, () =>
+      return throughRestarts(backend, options.signal, () =>
         piecesOf(() => openAnswer(backend, statement, options.signal), options.signal),
       )
     },
@@ -214,10 +214,15 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
 }
 
 /**
- * Retries a read that was interrupted by a restart of the engine, before any of its result was returned.
+ * Retries a read that met a restart of the engine: one that was interrupted before any of its result was returned, or
+ * that could not begin.
  * @throws the error of `read` after too many restarts, or when one takes too long
  */
-async function throughRestarts<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
+async function throughRestarts<T>(
+  backend: Pick<ColumnarBackend, 'isRestarting'>,
+  signal: AbortSignal | undefined,
+  read: () => Promise<T>,
+): Promise<T> {
   let restarts = 0
   let since = 0
   for (;;) {
@@ -225,12 +230,13 @@ async function throughRestarts<T>(signal: AbortSignal | undefined, read: () => P
       return await read()
     } catch (error) {
       if (!(error instanceof ColumnarUnavailable) || signal?.aborted) throw error
-      if (codeOf(error.cause) === ABORTED) {
-        if (++restarts > RESTARTS_MAX) throw error
-        if (restarts === 1) since = performance.now()
-      }
-      if (restarts === 0 || performance.now() - since > RESTART_PATIENCE_MS) throw error
+      if (codeOf(error.cause) === ABORTED && ++restarts > RESTARTS_MAX) throw error
+      const isRestarting = restarts > 0 || backend.isRestarting
+      if (since === 0) since = performance.now()
+      if (performance.now() - since > RESTART_PATIENCE_MS) throw error
       await Bun.sleep(RESTART_POLL_MS)
+      // A connection may be refused some moments before it is known that the engine has ended.
+      if (!isRestarting && !backend.isRestarting) throw error
     }
   }
 }

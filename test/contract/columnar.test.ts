@@ -50,7 +50,10 @@ describe('embedded ClickHouse', () => {
     await client.insertNative('survivors', [numbersBlock(1000)], 'load-1')
     const { url, pid } = backend
     process.kill(pid!, 'SIGKILL')
-    await eventually(async () => backend.pid !== pid && (await client.query('select 1')).length === 1)
+    await eventually(() => backend.isRestarting, { intervalMs: 5 })
+    // A read that begins during the restart waits for it.
+    expect(await client.query('select 1 as n')).toEqual([{ n: 1 }])
+    expect(backend.pid).not.toBe(pid)
     expect(backend.url).toBe(url)
     await client.insertNative('survivors', [numbersBlock(1000)], 'load-1')
     await client.insertNative('survivors', [numbersBlock(10)], 'load-2')

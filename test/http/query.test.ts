@@ -178,6 +178,7 @@ describe('POST /api/v1/query', () => {
       password: '',
       database: 'x',
       state: 'down',
+      isRestarting: false,
       whenReady: async () => {},
       stop: async () => {},
     })

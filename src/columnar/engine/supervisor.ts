@@ -121,6 +121,9 @@ function supervise(first: Child, start: Start, password: string, log: Log): Embe
     get state() {
       return child === undefined ? (stopping ? 'down' : 'starting') : 'ready'
     },
+    get isRestarting() {
+      return child === undefined && !stopping
+    },
     get pid() {
       return child?.pid
     },
