@@ -1,0 +1,133 @@
+import { signal as state } from '@preact/signals'
+import type { Api } from './api.ts'
+import { parseIntact } from './json.ts'
+import type { Activity } from './records.ts'
+
+export interface FeedHandlers {
+  /** `skipped`: how many the service left out to stay within `maxPerSecond`. */
+  readonly onItems: (items: readonly Activity[], skipped: number) => void
+  /** Activity between the last item and the next is lost. */
+  readonly onGap?: () => void
+}
+
+export interface FeedOptions {
+  /** Resume after this cursor; without it, only new activity. */
+  readonly after?: string
+  readonly maxPerSecond?: number
+}
+
+export interface Subscription {
+  /** Everything up to here has been received; undefined until the service has answered. */
+  cursor(): string | undefined
+  stop(): void
+}
+
+type Message =
+  | { readonly op: 'subscribed'; readonly id: string; readonly cursor: string }
+  | { readonly op: 'activity'; readonly id: string; readonly items: readonly Activity[]; readonly skipped?: number }
+  | { readonly op: 'gap'; readonly id: string }
+  | { readonly op: 'closing'; readonly reconnect_after_ms: number; readonly cursors?: Readonly<Record<string, string>> }
+  | { readonly op: 'error' | 'pong' }
+
+interface Open extends FeedOptions {
+  readonly filter: object
+  readonly handlers: FeedHandlers
+  cursor: string | undefined
+}
+
+const RETRY_MS_MIN = 400
+const RETRY_MS_MAX = 10_000
+/** A connection ends with its token, and resumes with a new one. */
+const TOKEN_SECONDS = 3_600
+
+/**
+ * The workspace's activity: one WebSocket for all subscriptions of the page. It reconnects by itself until `signal` aborts,
+ * and resumes each subscription after the last item that it received, so nothing is lost in between.
+ */
+export class Feed {
+  readonly isConnected = state(false)
+  private readonly open = new Map<string, Open>()
+  private socket: WebSocket | undefined
+  private retryMs = RETRY_MS_MIN
+  private lastId = 0
+
+  constructor(
+    private readonly api: Api,
+    private readonly signal: AbortSignal,
+  ) {
+    signal.addEventListener('abort', () => this.socket?.close())
+    void this.connect()
+  }
+
+  subscribe(filter: object, handlers: FeedHandlers, options: FeedOptions = {}): Subscription {
+    const id = String(++this.lastId)
+    const subscription: Open = { filter, handlers, ...options, cursor: options.after }
+    this.open.set(id, subscription)
+    this.request(id, subscription)
+    return {
+      cursor: () => subscription.cursor,
+      stop: () => {
+        if (this.open.delete(id)) this.say({ op: 'unsubscribe', id })
+      },
+    }
+  }
+
+  private async connect(): Promise<void> {
+    if (this.signal.aborted) return
+    try {
+      // Browsers cannot send headers with a WebSocket.
+      const { token } = await this.api.post<{ token: string }>('/api/v1/feed-tokens', { ttl_seconds: TOKEN_SECONDS })
+      if (this.signal.aborted) return
+      const address = new URL(`/api/v1/live?token=${token}`, location.href)
+      address.protocol = address.protocol.replace('http', 'ws')
+      this.listen(new WebSocket(address))
+    } catch {
+      this.retry()
+    }
+  }
+
+  private listen(socket: WebSocket): void {
+    this.socket = socket
+    socket.addEventListener('open', () => {
+      this.retryMs = RETRY_MS_MIN
+      this.isConnected.value = true
+      for (const [id, subscription] of this.open) this.request(id, subscription)
+    })
+    socket.addEventListener('message', ({ data }) => this.take(parseIntact(data as string) as Message))
+    socket.addEventListener('close', () => this.retry())
+  }
+
+  private retry(): void {
+    this.socket = undefined
+    this.isConnected.value = false
+    if (this.signal.aborted) return
+    setTimeout(() => void this.connect(), this.retryMs)
+    this.retryMs = Math.min(RETRY_MS_MAX, this.retryMs * 2)
+  }
+
+  private request(id: string, { filter, cursor, maxPerSecond }: Open): void {
+    this.say({ op: 'subscribe', id, filter, after: cursor, max_per_second: maxPerSecond })
+  }
+
+  private say(message: object): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message))
+  }
+
+  private take(message: Message): void {
+    if (message.op === 'closing') {
+      this.retryMs = Math.max(RETRY_MS_MIN, message.reconnect_after_ms)
+      for (const [id, cursor] of Object.entries(message.cursors ?? {})) {
+        const subscription = this.open.get(id)
+        if (subscription !== undefined) subscription.cursor = cursor
+      }
+    }
+    if (!('id' in message)) return
+    const subscription = this.open.get(message.id)
+    if (subscription === undefined) return
+    if (message.op === 'subscribed') subscription.cursor ??= message.cursor
+    if (message.op === 'gap') subscription.handlers.onGap?.()
+    if (message.op !== 'activity') return
+    subscription.cursor = message.items.at(-1)?.cursor ?? subscription.cursor
+    subscription.handlers.onItems(message.items, message.skipped ?? 0)
+  }
+}

@@ -1,0 +1,57 @@
+import { type Api, ApiFailure } from './api.ts'
+
+export interface Column {
+  readonly name: string
+  readonly type: string
+}
+
+/** The answer of a query in JSON. */
+export interface Result {
+  readonly columns: readonly Column[]
+  readonly rows: readonly Readonly<Record<string, unknown>>[]
+  readonly row_count: number
+  readonly truncated: boolean
+  readonly statistics: { readonly elapsed_ms: number }
+}
+
+export type Params = Readonly<Record<string, string | number | boolean | null>>
+
+/** The workspace may run few queries at once, and other people's tabs and programs need some of them. */
+const AT_ONCE_MAX = 2
+const ATTEMPTS_MAX = 4
+const RETRY_MS = 700
+
+/** Runs the SQL behind the page's own views: a few at a time, again when the service is at its limit. */
+export class Queries {
+  private running = 0
+  private readonly queue: (() => void)[] = []
+
+  constructor(private readonly api: Api) {}
+
+  /** @throws ApiFailure */
+  async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {
+    await this.slot()
+    try {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.api.post<Result>('/api/v1/query', { query, params }, signal)
+        } catch (error) {
+          if (!(error instanceof ApiFailure) || error.code !== 'RATE_LIMITED' || attempt === ATTEMPTS_MAX) throw error
+          await delay(Math.max(RETRY_MS * attempt, error.retryAfterSeconds * 1_000))
+        }
+      }
+    } finally {
+      this.running--
+      this.queue.shift()?.()
+    }
+  }
+
+  private async slot(): Promise<void> {
+    while (this.running >= AT_ONCE_MAX) await new Promise<void>((resolve) => this.queue.push(resolve))
+    this.running++
+  }
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

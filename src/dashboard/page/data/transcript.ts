@@ -1,0 +1,153 @@
+import { batch, signal } from '@preact/signals'
+import { createParser } from 'eventsource-parser'
+import type { Api } from './api.ts'
+import { parseIntact } from './json.ts'
+import type { NamedPause } from './waiting.ts'
+
+/** A part of what a hosted run says and does. */
+export type TranscriptEntry =
+  | { readonly type: 'text'; readonly key: string; readonly text: string }
+  | ({ readonly type: 'call'; readonly key: string } & ToolFrame)
+
+export interface ToolFrame {
+  readonly tool_call_id: string
+  readonly name: string
+  readonly phase: string
+  readonly input?: unknown
+  readonly output?: unknown
+  readonly duration_ms?: number
+}
+
+export interface Wait extends NamedPause {
+  readonly text: string
+}
+
+/** A frame of the output of a run (docs/specification.md#output-streams). */
+interface Frame {
+  readonly step?: number
+  readonly delta?: string
+  readonly offset?: number
+  readonly approval_id?: string
+  readonly tool?: string
+  readonly request_id?: string
+  readonly question?: string
+  readonly output?: unknown
+  readonly message?: string
+  readonly status?: string
+  readonly run_id: string
+  readonly session_id?: string | null
+}
+
+const EVENTS = ['chunk', 'tool', 'awaiting_approval', 'awaiting_input', 'done', 'error']
+/** For runs that wait longer, the run's own page shows the output. */
+const FOLLOWED_SECONDS_MAX = 3_600
+
+/** The output of a hosted run as it is made: text, tool calls, what it waits for, and how it ends. */
+export class Transcript {
+  readonly entries = signal<readonly TranscriptEntry[]>([])
+  readonly status = signal('queued')
+  readonly wait = signal<Wait | null>(null)
+  readonly output = signal<unknown>(undefined)
+  readonly problem = signal<string | null>(null)
+  readonly runId = signal<string | null>(null)
+  readonly sessionId = signal<string | null>(null)
+
+  get isOver(): boolean {
+    return this.output.value !== undefined || this.problem.value !== null
+  }
+
+  /** The server-sent events of a response; resolves when it ends. */
+  async read(response: Response): Promise<void> {
+    const parser = createParser({ onEvent: ({ event = '', data }) => this.take(event, data) })
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    for (let chunk = await reader?.read(); chunk?.done === false; chunk = await reader?.read()) parser.feed(chunk.value)
+  }
+
+  /**
+   * Follows the output stream of a run from its beginning; the browser reconnects by itself until the run is over or
+   * `signal` aborts. @throws ApiFailure
+   */
+  async follow(api: Api, runId: string, signal: AbortSignal): Promise<void> {
+    this.runId.value = runId
+    // Browsers cannot send headers with an event stream.
+    const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
+    const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', request)
+    if (signal.aborted) return
+    this.entries.value = []
+    const source = new EventSource(`/api/v1/runs/${runId}/output-stream?token=${token}`)
+    signal.addEventListener('abort', () => source.close())
+    for (const name of EVENTS) {
+      source.addEventListener(name, (message) => {
+        // The browser also fires `error` for a broken connection; that event has no data.
+        if (message instanceof MessageEvent) this.take(name, message.data)
+        if (name === 'done' || (name === 'error' && message instanceof MessageEvent)) source.close()
+      })
+    }
+  }
+
+  private take(event: string, data: string): void {
+    const frame = parseIntact(data) as Frame
+    batch(() => {
+      this.runId.value = frame.run_id
+      if (frame.session_id) this.sessionId.value = frame.session_id
+      if (event !== 'awaiting_approval' && event !== 'awaiting_input') this.wait.value = null
+      if (event === 'chunk' || event === 'tool') this.status.value = 'running'
+      if (event === 'chunk') this.write(frame)
+      if (event === 'tool') this.showCall(frame as unknown as ToolFrame)
+      if (event === 'awaiting_approval')
+        this.pause(event, {
+          kind: 'approvals',
+          id: String(frame.approval_id),
+          text: `Approve the call of ${frame.tool}?`,
+        })
+      if (event === 'awaiting_input')
+        this.pause(event, { kind: 'input-requests', id: String(frame.request_id), text: String(frame.question) })
+      if (event === 'done') {
+        this.status.value = 'completed'
+        this.output.value = frame.output ?? null
+      }
+      if (event === 'error') {
+        this.status.value = frame.status ?? 'failed'
+        this.problem.value = String(frame.message)
+      }
+    })
+  }
+
+  private pause(status: string, wait: Wait): void {
+    this.status.value = status
+    this.wait.value = wait
+  }
+
+  /** A smaller offset retracts the text from there on: the model was asked again. */
+  private write({ step = 0, offset, delta = '' }: Frame): void {
+    const key = `text ${step}`
+    const at = this.entries.value.findIndex((entry) => entry.key === key)
+    const known = this.entries.value[at]
+    if (known?.type !== 'text') {
+      this.entries.value = [...this.entries.value, { type: 'text', key, text: delta }]
+      return
+    }
+    const text = known.text.slice(0, offset ?? known.text.length) + delta
+    this.entries.value = this.entries.value.with(at, { ...known, text })
+  }
+
+  private showCall(frame: ToolFrame): void {
+    // Models reuse the ids of calls: `started` always begins another one.
+    const at =
+      frame.phase === 'started'
+        ? -1
+        : this.entries.value.findLastIndex(
+            (entry) => entry.type === 'call' && entry.tool_call_id === frame.tool_call_id,
+          )
+    const known = this.entries.value[at]
+    if (known === undefined) {
+      const key = `call ${this.entries.value.length}`
+      this.entries.value = [...this.entries.value, { ...frame, type: 'call', key }]
+    } else this.entries.value = this.entries.value.with(at, { ...known, ...frame, key: known.key } as TranscriptEntry)
+  }
+}
+
+/** Whether the output repeats the streamed text: that of an agent without an output schema. */
+export function isSaid(output: unknown): boolean {
+  return typeof output === 'object' && output !== null && Object.keys(output).join() === 'text'
+}
