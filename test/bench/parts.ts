@@ -1,3 +1,4 @@
+import { measureClient } from './client.ts'
 import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
 import { measureFreshness } from './fresh.ts'
@@ -43,6 +44,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   queries: measureQueries,
   fresh: measureFreshness,
   invokes: measureInvokes,
+  client: measureClient,
   memory,
 }
 
