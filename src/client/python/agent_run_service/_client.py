@@ -1,0 +1,165 @@
+import logging
+import os
+import time
+from typing import Any, Callable, Dict, Optional, Sequence
+from urllib.parse import urlencode
+
+from ._errors import ReportError
+from ._exit import on_exit
+from ._http import Http
+from ._ids import event_ids, uuidv7
+from ._reporter import Reporter, Stats
+from ._run import Reporting, Run, start_run
+from ._spool import Spool
+
+_WARNING_INTERVAL_SECONDS = 5.0
+
+
+class Client:
+    """A client of the Agent Run Service: docs/client.md describes each option. Times are in seconds."""
+
+    def __init__(
+        self,
+        *,
+        url: Optional[str] = None,
+        key: Optional[str] = None,
+        agent_id: Optional[str] = None,
+        when_full: str = "wait",
+        buffer_bytes: int = 4 * 2**20,
+        flush_interval: float = 0.15,
+        spool: Optional[str] = None,
+        spool_bytes: int = 2**30,
+        compress: Optional[bool] = None,
+        on_error: Optional[Callable[[ReportError], Any]] = None,
+        flush_at_exit: bool = True,
+        close_timeout: float = 5.0,
+        retry_for: float = 30.0,
+    ):
+        url = (url or os.environ.get("AGENT_RUN_URL") or "http://127.0.0.1:3000").strip()
+        key = (key or os.environ.get("AGENT_RUN_KEY") or "").strip()
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f'url must begin with http:// or https://; got "{url}"')
+        if not key:
+            raise ValueError("no key: pass key to the client, or set AGENT_RUN_KEY")
+        if when_full not in ("wait", "drop"):
+            raise ValueError(f'when_full must be "wait" or "drop"; got "{when_full}"')
+        self._agent_id = agent_id or os.environ.get("AGENT_RUN_AGENT_ID")
+        self._close_timeout = close_timeout
+        self._retry_for = retry_for
+        self._http = Http(url, key, compress)
+        self._on_error = _guarded(on_error)
+        opened = None if spool is None else Spool(spool)
+        self._has_spool = opened is not None
+        self._reporter = Reporter(
+            self._http, self._on_error, when_full, buffer_bytes, flush_interval, opened, spool_bytes
+        )
+        self._reporting = Reporting(self._reporter, _per_process(event_ids))
+        self._forget_exit = on_exit(self._finish) if flush_at_exit else lambda: None
+
+    @property
+    def stats(self) -> Stats:
+        return self._reporter.stats
+
+    def run(
+        self,
+        *,
+        agent_id: Optional[str] = None,
+        input: Any = None,
+        tags: Optional[Sequence[str]] = None,
+        metadata: Optional[Dict[str, Any]] = None,
+        external_run_id: Optional[str] = None,
+        parent_run_id: Optional[str] = None,
+        trigger_type: Optional[str] = None,
+        run_id: Optional[str] = None,
+    ) -> Run:
+        """Reports the start of a run; `with` ends it. Otherwise end it with `run.complete` or `run.fail`.
+
+        Raises ValueError without an agent.
+        """
+        fields = {
+            "run_id": run_id,
+            "agent_id": agent_id or self._agent_id,
+            "trigger_type": trigger_type,
+            "tags": None if tags is None else list(tags),
+            "external_run_id": external_run_id,
+            "parent_run_id": parent_run_id,
+            "metadata": metadata,
+            "input": input,
+        }
+        return start_run(self._reporting, fields)
+
+    start = run
+
+    def flush(self, timeout: Optional[float] = None) -> bool:
+        """Sends all reports now. Returns whether all that was reported before is acknowledged or refused."""
+        return self._reporter.flush(timeout)
+
+    def close(self, timeout: Optional[float] = None) -> bool:
+        """Sends what is left, and ends the client. Returns whether everything was sent."""
+        self._forget_exit()
+        return self._reporter.close(self._close_timeout if timeout is None else timeout)
+
+    def request(
+        self, method: str, path: str, *, query: Optional[Dict[str, Any]] = None, body: Any = None
+    ) -> Any:
+        """Calls any operation of the API and returns `data`; repeats it after temporary failures.
+
+        Raises ServiceError, NoResponseError.
+        """
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        target = path + ("?" + urlencode(given, doseq=True) if given else "")
+        headers = {"idempotency-key": uuidv7()} if method == "POST" else {}
+        return self._http.call(method, target, body, headers, self._retry_for)
+
+    def query(
+        self, sql: str, params: Optional[Dict[str, Any]] = None, *, wait_for: Any = None
+    ) -> Dict[str, Any]:
+        """Runs one SELECT. Needs a workspace key. `rows` of the result are dicts. Raises ServiceError, NoResponseError."""
+        body = {"query": sql, "params": params or {}}
+        if wait_for is not None:
+            body["wait_for"] = wait_for
+        return self._http.call("POST", "/api/v1/query", body, {}, self._retry_for)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _finish(self) -> None:
+        if not self._reporter.flush(self._close_timeout) and not self._has_spool:
+            detail = "the program ended before the service took them"
+            self._on_error(ReportError("dropped", self.stats.queued, detail))
+
+
+def _per_process(make: Callable[[], Callable[[], str]]) -> Callable[[], str]:
+    """Ids of a forked process must differ from those of its parent."""
+    state = {"pid": os.getpid(), "next": make()}
+
+    def next_id() -> str:
+        if os.getpid() != state["pid"]:
+            state.update(pid=os.getpid(), next=make())
+        return state["next"]()  # type: ignore[operator]
+
+    return next_id
+
+
+def _guarded(on_error: Optional[Callable[[ReportError], Any]]) -> Callable[[ReportError], None]:
+    """A handler that fails must not stop the reports; what it should have handled is logged instead."""
+    quiet_until = [float("-inf")]
+
+    def warn(error: ReportError) -> None:
+        now = time.monotonic()
+        if now >= quiet_until[0]:
+            quiet_until[0] = now + _WARNING_INTERVAL_SECONDS
+            logging.getLogger("agent_run_service").warning("%s", error)
+
+    def handle(error: ReportError) -> None:
+        if on_error is None:
+            return warn(error)
+        try:
+            on_error(error)
+        except Exception:
+            warn(error)
+
+    return handle

@@ -1,0 +1,40 @@
+from typing import Optional
+
+
+class ServiceError(Exception):
+    """An error response of the service, or a response that is not the service's."""
+
+    def __init__(self, status: int, code: Optional[str], reason: str, retry_after: Optional[float]):
+        super().__init__(f"status {status}, not a response of the service" if code is None else f"{code}: {reason}")
+        self.status = status
+        #: A code of the specification; None when the response is not an error envelope of the service.
+        self.code = code
+        self.reason = reason
+        #: Seconds, from `Retry-After`.
+        self.retry_after = retry_after
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same call may succeed later."""
+        # Without a code, the response is not from the service, but from a proxy while the service restarts, for example.
+        if self.code is None and self.status >= 400:
+            return True
+        return self.status in (429, 500, 503) or (self.status == 409 and self.retry_after is not None)
+
+
+class NoResponseError(Exception):
+    """The service did not respond, or could not serve the call, in time. Whether it had any effect is unknown."""
+
+
+class ReportError(Exception):
+    """Reports that were lost or are late.
+
+    `reason` is `rejected` (the service refused it), `dropped` (no room, or no time left at the end), `invalid` (JSON
+    cannot express it) or `delayed` (the service cannot be reached; nothing is lost yet).
+    """
+
+    def __init__(self, reason: str, reports: int, detail: str, run_id: Optional[str] = None):
+        super().__init__(f"{reports} {'report' if reports == 1 else 'reports'} {reason}: {detail}")
+        self.reason = reason
+        self.reports = reports
+        self.run_id = run_id

@@ -1,0 +1,42 @@
+"""Lets clients send what is left before the process ends."""
+
+import atexit
+import os
+import signal
+import threading
+from typing import Any, Callable, List
+
+_finishers: List[Callable[[], Any]] = []
+_is_listening = False
+
+
+def on_exit(finish: Callable[[], Any]) -> Callable[[], None]:
+    """Calls `finish` at exit and on SIGTERM. Returns a function that undoes it."""
+    _finishers.append(finish)
+    _listen()
+    return lambda: _finishers.remove(finish) if finish in _finishers else None
+
+
+def _listen() -> None:
+    global _is_listening
+    if _is_listening:
+        return
+    _is_listening = True
+    # SIGINT needs nothing: it becomes KeyboardInterrupt, and the interpreter exits.
+    atexit.register(_finish_all)
+    is_main = threading.current_thread() is threading.main_thread()
+    # A program that handles the signal itself decides when it ends.
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _finish_and_end)
+
+
+def _finish_all() -> None:
+    for finish in list(_finishers):
+        finish()
+
+
+def _finish_and_end(number: int, _frame: Any) -> None:
+    """The process ends of the signal, as it would without us; at once when the signal comes a second time."""
+    signal.signal(number, signal.SIG_DFL)
+    _finish_all()
+    os.kill(os.getpid(), number)

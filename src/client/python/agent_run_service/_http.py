@@ -1,0 +1,106 @@
+import gzip
+import http.client
+import json
+import random
+import re
+import threading
+import time
+from typing import Any, Callable, Dict, Optional, Union
+from urllib.parse import urlsplit
+
+from ._errors import NoResponseError, ServiceError
+
+_TIMEOUT_SECONDS = 30.0
+_COMPRESS_BYTES_MIN = 1_024
+_BACKOFF_MIN_SECONDS = 0.05
+_BACKOFF_MAX_SECONDS = 5.0
+
+
+def backoff(failures: int) -> float:
+    """Seconds to wait after consecutive failures. Random, so that clients do not all return at the same moment."""
+    limit = min(_BACKOFF_MAX_SECONDS, _BACKOFF_MIN_SECONDS * 2 ** min(failures, 20))
+    return random.uniform(limit / 2, limit)
+
+
+def is_temporary(error: Exception) -> bool:
+    """Errors other than ServiceError mean that there was no complete response."""
+    return not isinstance(error, ServiceError) or error.is_temporary
+
+
+class Http:
+    """Calls the service with one key; each thread has its own connection. Redirects are not followed."""
+
+    def __init__(self, url: str, key: str, compress: Optional[bool]):
+        parts = urlsplit(url)
+        self._host, self._port, self._path = parts.hostname or "", parts.port, parts.path.rstrip("/")
+        secure = parts.scheme == "https"
+        self._connection_class = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self._key = key
+        is_local = re.fullmatch(r"localhost|127(\.\d+){3}|::1", self._host) is not None
+        self._compress = not is_local if compress is None else compress
+        self._local = threading.local()
+
+    def attempt(self, method: str, path: str, body: Union[bytes, None] = None, headers: Optional[Dict[str, str]] = None) -> Any:
+        """Sends a call once and returns `data`. Raises ServiceError, OSError, http.client.HTTPException, ValueError."""
+        sent = {"authorization": f"Bearer {self._key}", **(headers or {})}
+        if body is not None:
+            sent["content-type"] = "application/json"
+            if self._compress and len(body) >= _COMPRESS_BYTES_MIN:
+                sent["content-encoding"] = "gzip"
+                body = gzip.compress(body, 6)
+        connection = self._connection()
+        try:
+            connection.request(method, self._path + path, body, sent)
+            response = connection.getresponse()
+            text = response.read()
+        except BaseException:
+            # Nothing can be sent on it any more.
+            self.close()
+            raise
+        if 200 <= response.status < 300:
+            return json.loads(text)["data"]
+        raise _service_error(response, text)
+
+    def call(self, method: str, path: str, body: Any, headers: Dict[str, str], retry_for: float) -> Any:
+        """The same, repeated with the same bytes after temporary failures. Raises ServiceError, NoResponseError."""
+        encoded = None if body is None else json.dumps(body).encode()
+        deadline = time.monotonic() + retry_for
+        failures = 0
+        while True:
+            try:
+                return self.attempt(method, path, encoded, headers)
+            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, ServiceError) as error:
+                if not is_temporary(error):
+                    raise
+                failures += 1
+                delay = max(retry_after_of(error), backoff(failures))
+                if time.monotonic() + delay > deadline:
+                    raise NoResponseError(f"the call to {path} failed: {error}") from error
+                time.sleep(delay)
+
+    def close(self) -> None:
+        """Closes the connection of this thread."""
+        connection = self._local.__dict__.pop("connection", None)
+        if connection is not None:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        make: Callable[..., http.client.HTTPConnection] = self._connection_class
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = make(self._host, self._port, timeout=_TIMEOUT_SECONDS)
+        return connection
+
+
+def retry_after_of(error: Exception) -> float:
+    return error.retry_after or 0.0 if isinstance(error, ServiceError) else 0.0
+
+
+def _service_error(response: http.client.HTTPResponse, text: bytes) -> ServiceError:
+    header = response.getheader("retry-after")
+    retry_after = None if header is None else float(header) if header.isdigit() else 0.0
+    try:
+        error = json.loads(text)["error"]
+        return ServiceError(response.status, error["code"], error["message"], retry_after)
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(response.status, None, "", retry_after)

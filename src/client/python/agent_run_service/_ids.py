@@ -1,0 +1,20 @@
+import itertools
+import os
+import time
+from typing import Callable
+
+
+def uuidv7() -> str:
+    """A UUID of version 7: they sort by time."""
+    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def event_ids() -> Callable[[], str]:
+    """Ids of events: random digits that this process shares with no other, and a number."""
+    prefix = os.urandom(8).hex()
+    numbers = itertools.count()
+    return lambda: f"{prefix}-{next(numbers):x}"

@@ -1,0 +1,260 @@
+import os
+import threading
+import time
+from typing import Callable, Dict, NamedTuple, Optional
+
+from ._errors import ReportError
+from ._http import Http
+from ._lane import BATCH_LENGTH_MAX, Lane, Queued, Watermark
+from ._sender import Abandoned, Sender
+from ._spool import Spool
+
+#: Past this multiple of its limit the buffer takes nothing more, even from callers that may not wait.
+_OVERFLOW = 2
+#: Callers that wait continue when the buffer is this full.
+_ROOM_AT = 0.75
+_ENOUGH_LENGTH = BATCH_LENGTH_MAX // 4
+
+
+class Stats(NamedTuple):
+    """What a client has reported so far. A report is the start of a run, an event, a state of a task, or the end of a run."""
+
+    #: Not acknowledged yet.
+    queued: int
+    #: Characters of those that are in memory.
+    queued_bytes: int
+    #: Durable at the service.
+    acknowledged: int
+    #: Refused by the service, or not expressible as JSON.
+    rejected: int
+    #: Lost because the buffer was full or the time at the end was over.
+    dropped: int
+    #: Calls that were sent again.
+    retries: int
+    #: The position of the newest acknowledged event, for `wait_for` of a query; 0 before the first.
+    last_seq: int
+
+
+class Reporter:
+    """Takes reports without waiting for the network; a thread sends them, in order for each run, each exactly once."""
+
+    def __init__(
+        self,
+        http: Http,
+        on_error: Callable[[ReportError], None],
+        when_full: str,
+        buffer_bytes: int,
+        flush_interval: float,
+        spool: Optional[Spool],
+        spool_bytes: int,
+    ):
+        self._http = http
+        self._on_error = on_error
+        self._when_full = when_full
+        self._buffer_bytes = buffer_bytes
+        self._flush_interval = flush_interval
+        self._spool = spool
+        self._spool_bytes = spool_bytes
+        self._begin()
+
+    def _begin(self) -> None:
+        # Reentrant: a signal handler may flush while this thread reports.
+        self._changed = threading.Condition(threading.RLock())
+        self._lanes: Dict[str, Lane] = {}
+        self._marks = Watermark()
+        self._dropped_runs: set = set()
+        self._sender = Sender(self._http, self._on_error, self._settle, self._changed, self._spool is not None)
+        self._thread: Optional[threading.Thread] = None
+        self._pid = os.getpid()
+        self._queued_bytes = 0
+        self._dropped = self._invalid = self._unreported_drops = self._flushes = 0
+        self._due_at: Optional[float] = None
+        self._is_closed = False
+        with self._changed:
+            if self._unread > 0:
+                self._schedule()
+
+    @property
+    def stats(self) -> Stats:
+        sender = self._sender
+        queued = self._marks.end - self._marks.through + self._unread
+        rejected = sender.rejected + self._invalid
+        return Stats(
+            queued, self._queued_bytes, sender.acknowledged, rejected, self._dropped, sender.retries, sender.last_seq
+        )
+
+    def add(self, kind: str, run_id: str, text: str) -> None:
+        """Takes a report. With `when_full="wait"` it returns when there is room for more."""
+        if os.getpid() != self._pid:
+            self._after_fork()
+        with self._changed:
+            if self._is_refused(kind, run_id):
+                return
+            if self._spool is not None:
+                self._spool.append(kind, run_id, text)
+            if self._spool is None or self._fits_in_memory(text):
+                self._enqueue(kind, run_id, text)
+            self._schedule()
+            if self._fill >= 1 and self._when_full == "wait" and threading.current_thread() is not self._thread:
+                self._due_at = 0
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._fill < _ROOM_AT or self._is_closed)
+
+    def reject(self, error: Exception, run_id: str) -> None:
+        """Counts a report that cannot be sent."""
+        self._invalid += 1
+        self._on_error(ReportError("invalid", 1, str(error), run_id))
+
+    def flush(self, timeout: Optional[float] = None) -> bool:
+        """Sends everything at once. Returns whether all that was reported before is acknowledged or refused."""
+        with self._changed:
+            # Unread reports get the next numbers.
+            target = self._marks.end + self._unread
+            self._flushes += 1
+            self._changed.notify_all()
+            self._start_thread()
+            try:
+                return self._changed.wait_for(lambda: self._marks.through >= target, timeout)
+            finally:
+                self._flushes -= 1
+
+    def close(self, timeout: float) -> bool:
+        """Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost."""
+        with self._changed:
+            if self._is_closed or os.getpid() != self._pid:
+                return self.stats.queued == 0
+            self._is_closed = True
+        is_done = self.flush(timeout)
+        self._sender.abandon()
+        if self._thread is not None:
+            self._thread.join(timeout=1)
+        left = self._marks.end - self._marks.through
+        if self._spool is None and left > 0:
+            self._lose(left, "the service did not take them in time")
+        self._report_drops()
+        if self._spool is not None:
+            self._spool.close()
+        return is_done
+
+    def _after_fork(self) -> None:
+        """The thread and what it has yet to send belong to the parent process."""
+        self._spool = None
+        self._begin()
+
+    @property
+    def _unread(self) -> int:
+        return 0 if self._spool is None else self._spool.unread
+
+    @property
+    def _fill(self) -> float:
+        if self._spool is not None:
+            return self._spool.bytes / self._spool_bytes
+        return self._queued_bytes / self._buffer_bytes
+
+    def _is_refused(self, kind: str, run_id: str) -> bool:
+        """Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken."""
+        is_over = kind in "se" and self._fill >= (1 if self._when_full == "drop" else _OVERFLOW)
+        if not (self._is_closed or run_id in self._dropped_runs or is_over):
+            return False
+        if kind == "s":
+            self._dropped_runs.add(run_id)
+        elif kind in "cf":
+            self._dropped_runs.discard(run_id)
+        self._lose(1, "the client is closed" if self._is_closed else "the buffer is full")
+        return True
+
+    def _lose(self, reports: int, detail: str) -> None:
+        self._dropped += reports
+        if self._is_closed:
+            self._on_error(ReportError("dropped", reports, detail))
+        else:
+            self._unreported_drops += reports
+            self._schedule()
+
+    def _report_drops(self) -> None:
+        reports, self._unreported_drops = self._unreported_drops, 0
+        if reports > 0:
+            self._on_error(ReportError("dropped", reports, "the buffer is full"))
+
+    def _fits_in_memory(self, text: str) -> bool:
+        """Reports that follow unread ones in the file must wait for their turn there."""
+        assert self._spool is not None
+        if self._spool.unread > 1 or self._queued_bytes + len(text) > self._buffer_bytes:
+            return False
+        self._spool.skip()
+        return True
+
+    def _enqueue(self, kind: str, run_id: str, text: str) -> None:
+        lane = self._lanes.get(run_id)
+        if lane is None:
+            lane = self._lanes[run_id] = Lane(run_id)
+        lane.add(Queued(kind, text, self._marks.next()))
+        self._queued_bytes += len(text)
+
+    def _schedule(self) -> None:
+        if self._due_at is None:
+            self._due_at = time.monotonic() + self._flush_interval
+            self._changed.notify_all()
+        elif self._queued_bytes >= _ENOUGH_LENGTH:
+            self._due_at = 0
+            self._changed.notify_all()
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="agent-run-service", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            while self._wait_until_due():
+                self._report_drops()
+                with self._changed:
+                    self._read_spool()
+                    lanes = list(self._lanes.values())
+                for lane in lanes:
+                    self._send(lane)
+        except Abandoned:
+            pass
+        finally:
+            self._http.close()
+
+    def _wait_until_due(self) -> bool:
+        with self._changed:
+            while not self._sender.is_abandoned:
+                has_work = bool(self._lanes) or self._unread > 0 or self._unreported_drops > 0
+                now = time.monotonic()
+                if has_work and (self._flushes > 0 or (self._due_at is not None and self._due_at <= now)):
+                    self._due_at = None
+                    return True
+                self._changed.wait(None if self._due_at is None or not has_work else self._due_at - now)
+            return False
+
+    def _send(self, lane: Lane) -> None:
+        with self._changed:
+            batch = lane.take(self._sender.events_max)
+        self._sender.send(batch)
+        with self._changed:
+            if lane.is_empty:
+                self._lanes.pop(lane.run_id, None)
+            elif self._due_at is None:
+                self._due_at = 0
+
+    def _read_spool(self) -> None:
+        """Continues with the reports that are only in the file, once there is room for them in memory."""
+        while self._spool is not None and self._spool.unread > 0 and self._queued_bytes < self._buffer_bytes / 2:
+            for kind, run_id, text in self._spool.read(self._buffer_bytes // 4):
+                self._enqueue(kind, run_id, text)
+
+    def _settle(self, reports: "list[Queued]") -> None:
+        """Called with reports that were acknowledged or refused."""
+        with self._changed:
+            before = self._marks.through
+            for report in reports:
+                self._queued_bytes -= len(report.text)
+                self._marks.settle(report.mark)
+            if self._spool is not None and self._marks.through > before:
+                self._spool.acknowledge(self._marks.through - before)
+            if self._unread > 0 and self._due_at is None:
+                self._due_at = 0
+            self._changed.notify_all()

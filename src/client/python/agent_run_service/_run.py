@@ -1,0 +1,169 @@
+from datetime import datetime, timezone
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+from ._ids import uuidv7
+from ._json import describe_error, encode, to_object
+from ._reporter import Reporter
+
+
+class Reporting(NamedTuple):
+    """What runs and tasks need of their client."""
+
+    reporter: Reporter
+    new_event_id: Callable[[], str]
+
+
+class Run:
+    """A run that this process reports. As a context manager it completes with `output`, or fails with the exception."""
+
+    def __init__(self, reporting: Reporting, run_id: str):
+        self.run_id = run_id
+        #: What the run completes with at the end of its `with` block.
+        self.output: Any = None
+        self._reporting = reporting
+        self._has_ended = False
+
+    def event(
+        self,
+        type: str,
+        payload: Any = None,
+        *,
+        level: str = "info",
+        occurred_at: Optional[datetime] = None,
+        id: Optional[str] = None,
+    ) -> None:
+        """Reports an event. With `when_full="wait"` it returns when there is room for more."""
+        event = {
+            "id": self._reporting.new_event_id() if id is None else id,
+            "type": type,
+            "level": level,
+            "occurred_at": _now() if occurred_at is None else _timestamp(occurred_at),
+            "payload": to_object(payload),
+        }
+        _report(self._reporting, "e", self.run_id, event)
+
+    def task(self, name: str, *, input: Any = None) -> "Task":
+        """Reports that a task has begun; `with` ends it. Otherwise end it with `complete`, `fail` or `skip`."""
+        return Task(self._reporting, self, name, input, None)
+
+    start_task = task
+
+    def complete(self, output: Any = None, *, usage: Optional[Dict[str, Any]] = None) -> None:
+        """Reports that the run is complete. Anything but a dict becomes `{"value": …}`."""
+        self._finish("c", {"run_id": self.run_id, "output": to_object(output)}, usage)
+
+    def fail(self, error: Any, *, usage: Optional[Dict[str, Any]] = None) -> None:
+        """Reports that the run has failed."""
+        message, detail = describe_error(error)
+        self._finish("f", {"run_id": self.run_id, "error_message": message, "error_detail": detail}, usage)
+
+    def _finish(self, kind: str, body: Dict[str, Any], usage: Optional[Dict[str, Any]]) -> None:
+        # The first end counts.
+        if self._has_ended:
+            return
+        self._has_ended = True
+        _report(self._reporting, kind, self.run_id, body if usage is None else {**body, "usage": usage})
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, _type: Any, error: Optional[BaseException], _traceback: Any) -> None:
+        if error is None:
+            self.complete(self.output)
+        else:
+            self.fail(error)
+
+
+class Task:
+    """A task of a run. As a context manager it completes with `output`, or fails with the exception. Tasks can contain tasks."""
+
+    def __init__(self, reporting: Reporting, run: Run, name: str, input: Any, parent_task_id: Optional[str]):
+        self.task_id = uuidv7()
+        self.run = run
+        self.name = name
+        #: What the task completes with at the end of its `with` block.
+        self.output: Any = None
+        self._reporting = reporting
+        self._has_ended = False
+        more: Dict[str, Any] = {"started_at": _now()}
+        if input is not None:
+            more["input"] = to_object(input)
+        if parent_task_id is not None:
+            more["parent_task_id"] = parent_task_id
+        self._report("running", more)
+
+    def event(self, type: str, payload: Any = None, **options: Any) -> None:
+        """Reports an event of the run."""
+        self.run.event(type, payload, **options)
+
+    def task(self, name: str, *, input: Any = None) -> "Task":
+        """Reports that a task has begun that is part of this one."""
+        return Task(self._reporting, self.run, name, input, self.task_id)
+
+    start_task = task
+
+    def complete(self, output: Any = None) -> None:
+        """Reports that the task is complete."""
+        self._finish("completed", {} if output is None else {"output": to_object(output)})
+
+    def fail(self, error: Any) -> None:
+        """Reports that the task has failed."""
+        self._finish("failed", {"error_message": describe_error(error)[0]})
+
+    def skip(self) -> None:
+        """Reports that the task was not carried out."""
+        self._finish("skipped", {})
+
+    def _finish(self, status: str, more: Dict[str, Any]) -> None:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        self._report(status, {**more, "completed_at": _now()})
+
+    def _report(self, status: str, more: Dict[str, Any]) -> None:
+        # The id comes first: reports of the same task are sent as one.
+        task = {"id": self.task_id, "name": self.name, "status": status, **more}
+        _report(self._reporting, "t", self.run.run_id, task)
+
+    def __enter__(self) -> "Task":
+        return self
+
+    def __exit__(self, _type: Any, error: Optional[BaseException], _traceback: Any) -> None:
+        if error is None:
+            self.complete(self.output)
+        else:
+            self.fail(error)
+
+
+def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
+    """Starts a run; `fields` are those of the call, None for what is not given."""
+    if fields["agent_id"] is None:
+        raise ValueError("no agent: pass agent_id to the client or to the run, or set AGENT_RUN_AGENT_ID")
+    run_id = fields["run_id"] or uuidv7()
+    body = {name: value for name, value in fields.items() if value is not None}
+    body.update(run_id=run_id, input=to_object(fields["input"]))
+    run = Run(reporting, run_id)
+    _report(reporting, "s", run_id, body)
+    return run
+
+
+def _report(reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any]) -> None:
+    """Reports that JSON cannot express are counted: they must not make the agent fail."""
+    try:
+        text = encode(report)
+    except (TypeError, ValueError, RecursionError) as error:
+        reporting.reporter.reject(error, run_id)
+        return
+    try:
+        reporting.reporter.add(kind, run_id, text)
+    except OSError as error:
+        # The spool cannot be written.
+        reporting.reporter.reject(error, run_id)
+
+
+def _now() -> str:
+    return _timestamp(datetime.now(timezone.utc))
+
+
+def _timestamp(at: datetime) -> str:
+    return at.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
