@@ -27,6 +27,7 @@ class FileSpool implements Spool {
   /** Where each report ends that was read and is not acknowledged. */
   private ends: number[] = []
   private endsFrom = 0
+  private isClosed = false
 
   constructor(
     private readonly path: string,
@@ -68,6 +69,8 @@ class FileSpool implements Spool {
   }
 
   acknowledge(reports: number): void {
+    // An answer that was on its way when the client was closed.
+    if (this.isClosed) return
     this.endsFrom += reports
     this.acknowledgedTo = this.ends[this.endsFrom - 1] ?? this.acknowledgedTo
     if (this.endsFrom > this.ends.length / 2) {
@@ -84,6 +87,7 @@ class FileSpool implements Spool {
   }
 
   close(): void {
+    this.isClosed = true
     closeSync(this.fd)
     if (this.end === 0) rmSync(this.path, { force: true })
     this.unlock()

@@ -159,6 +159,7 @@ export class Reporter {
     const isDone = await this.flush(timeoutMs)
     this.sender.abandon()
     clearTimeout(this.timer as number)
+    this.roomWaiters?.resolve()
     const { spool } = this.options
     const left = this.marks.end - this.marks.through
     if (spool === undefined && left > 0) this.lose(left, 'the service did not take them in time')
@@ -286,7 +287,8 @@ export class Reporter {
       do await this.sender.send(lane)
       while (lane.hasEnough(this.sender.eventsMax) || (this.flushes > 0 && !lane.isEmpty))
     } catch (error) {
-      if (!(error instanceof Abandoned)) throw error
+      if (error instanceof Abandoned) return
+      throw error
     }
     this.active--
     lane.isActive = false

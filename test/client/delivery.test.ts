@@ -210,6 +210,19 @@ describe('at the bound of the buffer', () => {
     expect(errors.reduce((sum, { reports }) => sum + reports, 0)).toBe(dropped)
   })
 
+  test('close ends the wait of callers', async () => {
+    const { url } = stalled()
+    const { client } = newClient(url, { bufferBytes: 5_000 })
+    const run = client.start()
+    const reporting = (async () => {
+      for (let i = 0; i < 100 && client.stats.dropped === 0; i++) await run.event('step', payload)
+    })()
+    await eventually(() => client.stats.queuedBytes >= 5_000)
+    expect(await client.close(50)).toBe(false)
+    await reporting
+    expect(client.stats.dropped).toBeGreaterThan(0)
+  })
+
   test('close waits for as long as it is told, and reports what is left', async () => {
     const { url } = stalled()
     const { client, errors } = newClient(url)

@@ -128,12 +128,15 @@ class Reporter:
         self._sender.abandon()
         if self._thread is not None:
             self._thread.join(timeout=1)
-        left = self._marks.end - self._marks.through
-        if self._spool is None and left > 0:
-            self._lose(left, "the service did not take them in time")
-        self._report_drops()
-        if self._spool is not None:
-            self._spool.close()
+        with self._changed:
+            left = self._marks.end - self._marks.through
+            if self._spool is None and left > 0:
+                self._lose(left, "the service did not take them in time")
+            self._report_drops()
+            # An answer may still be on its way.
+            spool, self._spool = self._spool, None
+            if spool is not None:
+                spool.close()
         return is_done
 
     def _after_fork(self) -> None:
