@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { hrefOf, parseAddress } from '../../src/dashboard/page/app/router.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
 import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
+import { type Exchange, type SharedMessage, SharedResults } from '../../src/dashboard/page/data/shared-results.ts'
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
@@ -264,6 +265,61 @@ describe('conversations of model calls', () => {
     expect(messagesOf({ latency_ms: 5, model: 'm' })).toEqual([])
     expect(fieldOf({ a: { 'b.c': { d: 1 } } }, 'a.b.c.d')).toBe(1)
     expect(fieldOf({ a: {} }, 'a.constructor')).toBeUndefined()
+  })
+})
+
+describe('results that tabs share', () => {
+  /** Two tabs whose messages arrive at once, with one lock. */
+  function tabs(now: () => number) {
+    const listeners: ((message: SharedMessage) => void)[] = []
+    let last: Promise<unknown> = Promise.resolve()
+    const open = () => {
+      let own: (message: SharedMessage) => void = () => {}
+      const exchange: Exchange = {
+        send: (message) => {
+          for (const take of listeners) if (take !== own) take(message)
+        },
+        listen: (take) => {
+          own = take
+          listeners.push(take)
+        },
+        exclusive: (_name, work) => {
+          const done = last.then(work)
+          last = done.catch(() => {})
+          return done
+        },
+      }
+      return new SharedResults(Promise.resolve(exchange), now)
+    }
+    return [open(), open()] as const
+  }
+
+  test('one tab asks, the others get its result with all digits, until it is too old', async () => {
+    let time = 0
+    let asked = 0
+    const [first, second] = tabs(() => time)
+    const load = async () => parseIntact(`{"n": ${++asked}, "big": 9223372036854775807}`)
+    const [a, b] = await Promise.all([first.get('q', 10, load), second.get('q', 10, load)])
+    expect([textOf(a), textOf(b), asked]).toEqual([textOf(b), '{"n":1,"big":9223372036854775807}', 1])
+    time = 11
+    expect(textOf(await second.get('q', 10, load))).toContain('"n":2')
+    expect(textOf(await first.get('other', 10, load))).toContain('"n":3')
+  })
+
+  test('a failure is not shared: the next tab asks itself', async () => {
+    const [first, second] = tabs(() => 0)
+    const results = await Promise.allSettled([
+      first.get('q', 10, () => Promise.reject(new Error('it failed'))),
+      second.get('q', 10, async () => 'found'),
+    ])
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+  })
+
+  test('without locks, every tab asks', async () => {
+    const alone = new SharedResults(Promise.resolve(null))
+    let asked = 0
+    for (const _ of [1, 2]) await alone.get('q', 10, async () => ++asked)
+    expect(asked).toBe(2)
   })
 })
 

@@ -5,6 +5,7 @@ import { type Api, type ApiFailure, createApi } from '../data/api.ts'
 import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
 import { Queries } from '../data/query.ts'
+import { exchangeOf, SharedResults } from '../data/shared-results.ts'
 import { Waiting } from '../data/waiting.ts'
 
 /** What the page shares while one key is in use. */
@@ -14,7 +15,7 @@ export interface Session {
   readonly directory: Directory
   readonly waiting: Waiting
   readonly queries: Queries
-  /** The service cannot be used at the moment, and why. */
+  /** The service does not respond. */
   readonly trouble: Signal<ApiFailure | null>
   /** Aborted when the key is forgotten, to stop everything. */
   readonly signal: AbortSignal
@@ -36,7 +37,8 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
   const api = createApi(key, signal, (failure) => {
     if (signal.aborted) return
     if (failure?.isKeyRefused) leave(`The service no longer accepts this key: ${failure.message}`)
-    else trouble.value = failure?.isTransient ? failure : null
+    // Other failures are shown where they belong.
+    else trouble.value = failure?.code === 'UNREACHABLE' ? failure : null
   })
   const feed = new Feed(api, signal)
   const directory = new Directory(api)
@@ -50,7 +52,7 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
     feed,
     directory,
     waiting: new Waiting(api, feed, signal),
-    queries: new Queries(api),
+    queries: new Queries(api, new SharedResults(exchangeOf(key, signal))),
     trouble,
     signal,
     leave,

@@ -1,4 +1,5 @@
 import { type Api, ApiFailure } from './api.ts'
+import type { SharedResults } from './shared-results.ts'
 
 export interface Column {
   readonly name: string
@@ -20,13 +21,24 @@ export type Params = Readonly<Record<string, string | number | boolean | null>>
 const AT_ONCE_MAX = 2
 const ATTEMPTS_MAX = 4
 const RETRY_MS = 700
+/** Shorter than the time after which a tab asks again. */
+const SHARED_MS = 12_000
 
 /** Runs the SQL behind the page's own views: a few at a time, again when the service is at its limit. */
 export class Queries {
   private running = 0
   private readonly queue: (() => void)[] = []
 
-  constructor(private readonly api: Api) {}
+  constructor(
+    private readonly api: Api,
+    private readonly results: SharedResults,
+  ) {}
+
+  /** The same, or a result of the last seconds that another tab has. @throws ApiFailure */
+  shared(query: string, params: Params, signal: AbortSignal): Promise<Result> {
+    const name = JSON.stringify([query, params])
+    return this.results.get(name, SHARED_MS, () => this.run(query, params, signal))
+  }
 
   /** @throws ApiFailure */
   async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {

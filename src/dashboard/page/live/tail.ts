@@ -7,7 +7,7 @@ export type TailLine = Activity | { readonly cursor: string; readonly gap: true 
 
 const LINES_MAX = 5_000
 /** More would not be readable; what is left out is counted. */
-const PER_SECOND_MAX = 5_000
+const PER_SECOND_MAX = 10_000
 const RATE_WINDOW_MS = 2_000
 
 /**

@@ -77,7 +77,7 @@ WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input') GRO
 /** @throws ApiFailure */
 export async function readRuns(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<RunMetrics> {
   const before = range.fromMs - (range.toMs - range.fromMs)
-  const { rows } = await queries.run(RUNS_QUERY, { ...paramsOf(range), before }, signal)
+  const { rows } = await queries.shared(RUNS_QUERY, { ...paramsOf(range), before }, signal)
   const figures = rows.map((row) => ({ row, figures: figuresOf(row) }))
   const isTotal = ({ row }: (typeof figures)[number]) => num(row.of_bucket) === 1 && num(row.of_agent) === 1
   const isNow = ({ row }: (typeof figures)[number]) => num(row.is_now) === 1
@@ -99,14 +99,14 @@ export async function readRuns(queries: Queries, range: TimeRange, signal: Abort
 
 /** Events per second, by bucket. @throws ApiFailure */
 export async function readEventRates(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<number[]> {
-  const { rows } = await queries.run(EVENTS_QUERY, paramsOf(range), signal)
+  const { rows } = await queries.shared(EVENTS_QUERY, paramsOf(range), signal)
   const byBucket = new Map(rows.map((row) => [num(row.bucket), num(row.events)]))
   return bucketsOf(range).map((time) => (byBucket.get(time) ?? 0) / range.bucketSeconds)
 }
 
 /** Model calls by model, and tool calls by tool. @throws ApiFailure */
 export async function readCalls(queries: Queries, range: TimeRange, signal: AbortSignal) {
-  const { rows } = await queries.run(CALLS_QUERY, paramsOf(range), signal)
+  const { rows } = await queries.shared(CALLS_QUERY, paramsOf(range), signal)
   const ofType = (type: string) => rows.filter((row) => row.type === type && row.name !== '').map(callOf)
   return {
     models: ofType('llm.call')
@@ -120,7 +120,7 @@ export async function readCalls(queries: Queries, range: TimeRange, signal: Abor
 
 /** Runs that can still change, by status. @throws ApiFailure */
 export async function readStates(queries: Queries, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await queries.run(STATES_QUERY, {}, signal)
+  const { rows } = await queries.shared(STATES_QUERY, {}, signal)
   return new Map(rows.map((row) => [String(row.status), num(row.runs)]))
 }
 
