@@ -83,9 +83,11 @@ export async function launch(executable: string): Promise<BrowserPage> {
     env: existsSync(libraries) ? { ...process.env, LD_LIBRARY_PATH: libraries } : process.env,
     stdout: 'ignore',
     stderr: 'ignore',
+    // A process group of its own: Debian's `chromium` is a script that waits for the browser.
+    detached: true,
   })
   atEnd(async () => {
-    browser.kill('SIGKILL')
+    process.kill(-browser.pid, 'SIGKILL')
     await browser.exited
   })
   const portFile = Bun.file(join(profile, 'DevToolsActivePort'))
