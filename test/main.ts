@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { useRealNode } from './support/node-path.ts'
 import {
   createDataDirTemplate,
   SHARED_CLICKHOUSE,
@@ -37,6 +38,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(HELP)
     return 0
   }
+  useRealNode()
   const parallel = args.some((arg) => arg.startsWith('--parallel'))
     ? []
     : [`--parallel=${workersFor(availableParallelism())}`]

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
+import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
 import { memoryOf } from './memory.ts'
 import { type Bench, PARTS } from './parts.ts'
@@ -21,6 +22,7 @@ const HELP = `Measures the service against simple baselines on this machine.
 
 /** `bun run bench`: prints figures and whether the targets are met; its exit code does not depend on them. */
 async function main(): Promise<void> {
+  useRealNode()
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
