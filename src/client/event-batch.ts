@@ -2,7 +2,7 @@
 const BATCH_BYTES = 512 * 1024
 const SMALLEST_BYTES = 2 * 1024
 /** Buffers of full size that wait to be used again: allocating them anew costs more than filling them. */
-const POOLED_MAX = 8
+const POOLED_MAX = 24
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const BYTES_PER_UNIT_MAX = 3
 const COMMA = 0x2c

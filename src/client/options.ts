@@ -12,7 +12,7 @@ export interface ClientOptions {
   readonly agentId?: string | undefined
   /** What happens when the buffer is full: `wait` (default) makes `await run.event(…)` wait, `drop` drops and counts. */
   readonly whenFull?: 'wait' | 'drop' | undefined
-  /** Bytes of reports that wait in memory. Default: 4 MiB. */
+  /** Bytes of reports that wait in memory. Default: 2 MiB. */
   readonly bufferBytes?: number | undefined
   /** How long reports wait to be sent together. Default: 150 ms. */
   readonly flushIntervalMs?: number | undefined
@@ -45,7 +45,7 @@ export interface Settings extends Required<Omit<ClientOptions, Optional>>, Pick<
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:3000'
-const BUFFER_BYTES = 4 * 2 ** 20
+const BUFFER_BYTES = 2 * 2 ** 20
 const FLUSH_INTERVAL_MS = 150
 const SPOOL_BYTES = 2 ** 30
 const CLOSE_TIMEOUT_MS = 5_000

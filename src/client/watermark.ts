@@ -1,9 +1,11 @@
+const SMALLEST = 1_024
+
 /** Numbers reports in order, and knows up to which number all are settled: acknowledged, refused or dropped. */
 export class Watermark {
   private last = 0
   private settledThrough = 0
-  /** Settled, but after one that is not. */
-  private readonly early = new Set<number>()
+  /** A ring with a flag for each number that is settled although one before it is not. A Set would take much more memory. */
+  private early = new Uint8Array(SMALLEST)
 
   /** The newest number given. */
   get end(): number {
@@ -16,15 +18,25 @@ export class Watermark {
   }
 
   next(): number {
-    return ++this.last
+    this.last++
+    if (this.last - this.settledThrough > this.early.length) this.grow()
+    return this.last
   }
 
   settle(mark: number): void {
-    if (mark !== this.settledThrough + 1) {
-      this.early.add(mark)
-      return
+    const { early } = this
+    early[mark % early.length] = 1
+    for (let next = this.settledThrough + 1; early[next % early.length] === 1; next++) {
+      early[next % early.length] = 0
+      this.settledThrough = next
     }
-    this.settledThrough = mark
-    while (this.early.size > 0 && this.early.delete(this.settledThrough + 1)) this.settledThrough++
+  }
+
+  private grow(): void {
+    const { early } = this
+    const larger = new Uint8Array(early.length * 2)
+    for (let mark = this.settledThrough + 1; mark < this.last; mark++)
+      larger[mark % larger.length] = early[mark % early.length]!
+    this.early = larger
   }
 }

@@ -25,7 +25,7 @@ class Client:
         key: Optional[str] = None,
         agent_id: Optional[str] = None,
         when_full: str = "wait",
-        buffer_bytes: int = 4 * 2**20,
+        buffer_bytes: int = 2 * 2**20,
         flush_interval: float = 0.15,
         spool: Optional[str] = None,
         spool_bytes: int = 2**30,
