@@ -17,7 +17,9 @@ import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
 import {
   addressOf,
   paramsOf,
+  positionOf,
   placeholdersOf as sqlPlaceholders,
+  timeOf,
   valuesOf,
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
@@ -104,6 +106,18 @@ describe('lists', () => {
     })
     expect(feedFilterOf(liveFilterOf({ kind: 'failed' }))).toEqual({ kind: 'run', status: ['failed', 'timed_out'] })
     expect(feedFilterOf(liveFilterOf({}))).toEqual({})
+  })
+
+  test('an error of SQL is marked where it says, or at the name that it quotes', () => {
+    expect(positionOf('query: Syntax error at position 8 (line 1)', 'SELECT FROM')).toBe(7)
+    expect(positionOf('query: Unknown expression identifier `nothing`', 'SELECT nothing FROM runs')).toBe(7)
+    expect(positionOf('query: it took longer than 10 s', 'SELECT 1')).toBeNull()
+  })
+
+  test('reads times of results in UTC, with or without a zone', () => {
+    const times = ['2026-01-31 09:00:00', '2026-01-31T09:00:00.000Z', '2026-01-31T10:00:00+01:00']
+    for (const time of times) expect(timeOf(time)).toBe(Date.parse('2026-01-31T09:00:00Z') / 1_000)
+    expect(timeOf('2026-01-31')).toBe(Date.parse('2026-01-31T00:00:00Z') / 1_000)
   })
 
   test('values of SQL placeholders are kept in the address', () => {
@@ -269,11 +283,11 @@ describe('conversations of model calls', () => {
 })
 
 describe('results that tabs share', () => {
-  /** Two tabs whose messages arrive at once, with one lock. */
+  /** Opens tabs whose messages arrive at once, with one lock. */
   function tabs(now: () => number) {
     const listeners: ((message: SharedMessage) => void)[] = []
     let last: Promise<unknown> = Promise.resolve()
-    const open = () => {
+    return () => {
       let own: (message: SharedMessage) => void = () => {}
       const exchange: Exchange = {
         send: (message) => {
@@ -291,13 +305,13 @@ describe('results that tabs share', () => {
       }
       return new SharedResults(Promise.resolve(exchange), now)
     }
-    return [open(), open()] as const
   }
 
   test('one tab asks, the others get its result with all digits, until it is too old', async () => {
     let time = 0
     let asked = 0
-    const [first, second] = tabs(() => time)
+    const open = tabs(() => time)
+    const [first, second] = [open(), open()]
     const load = async () => parseIntact(`{"n": ${++asked}, "big": 9223372036854775807}`)
     const [a, b] = await Promise.all([first.get('q', 10, load), second.get('q', 10, load)])
     expect([textOf(a), textOf(b), asked]).toEqual([textOf(b), '{"n":1,"big":9223372036854775807}', 1])
@@ -306,8 +320,15 @@ describe('results that tabs share', () => {
     expect(textOf(await first.get('other', 10, load))).toContain('"n":3')
   })
 
+  test('a tab that is opened later asks the others first', async () => {
+    const open = tabs(() => 0)
+    await open().get('q', 10, async () => 'found')
+    expect(await open().get('q', 10, async () => 'asked the service')).toBe('found')
+  })
+
   test('a failure is not shared: the next tab asks itself', async () => {
-    const [first, second] = tabs(() => 0)
+    const open = tabs(() => 0)
+    const [first, second] = [open(), open()]
     const results = await Promise.allSettled([
       first.get('q', 10, () => Promise.reject(new Error('it failed'))),
       second.get('q', 10, async () => 'found'),

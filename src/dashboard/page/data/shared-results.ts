@@ -9,14 +9,18 @@ export interface Exchange {
 
 export interface SharedMessage {
   readonly name: string
-  /** As text: structured cloning would lose the digits of large numbers. */
-  readonly json: string
+  /** A result as text: structured cloning would lose the digits of large numbers. Absent: asks for it. */
+  readonly json?: string
+  readonly ageMs?: number
 }
 
 const KNOWN_MAX = 50
+/** Other tabs answer within a few milliseconds, if they have it. */
+const ANSWER_MS_MAX = 60
 
 /** Results that all open tabs with the same key use, so that many tabs ask the service once. */
 export class SharedResults {
+  private readonly answered = new Map<string, () => void>()
   private readonly known = new Map<string, { readonly atMs: number; readonly value: unknown }>()
 
   /** @param exchange null: nothing is shared */
@@ -24,7 +28,7 @@ export class SharedResults {
     private readonly exchange: Promise<Exchange | null>,
     private readonly now: () => number = () => performance.now(),
   ) {
-    void exchange.then((open) => open?.listen(({ name, json }) => this.keep(name, parseIntact(json))))
+    void exchange.then((open) => open?.listen((message) => this.take(open, message)))
   }
 
   /** A result that is not older than `maxAgeMs`, from any tab; else `load` makes one, in one tab at a time. */
@@ -34,14 +38,37 @@ export class SharedResults {
     const known = this.fresh<T>(name, maxAgeMs)
     if (known !== undefined) return known
     return exchange.exclusive(name, async () => {
-      // Another tab may have made it while this one waited.
+      // Another tab may have made it while this one waited, or before this one was opened.
+      if (this.fresh(name, maxAgeMs) === undefined) await this.ask(exchange, name)
       const made = this.fresh<T>(name, maxAgeMs)
       if (made !== undefined) return made
       const value = await load()
-      this.keep(name, value)
-      exchange.send({ name, json: JSON.stringify(value) })
+      this.keep(name, value, 0)
+      exchange.send({ name, json: JSON.stringify(value), ageMs: 0 })
       return value
     })
+  }
+
+  private take(exchange: Exchange, { name, json, ageMs = 0 }: SharedMessage): void {
+    const known = this.known.get(name)
+    if (json !== undefined) {
+      this.keep(name, parseIntact(json), ageMs)
+      this.answered.get(name)?.()
+    } else if (known !== undefined) {
+      exchange.send({ name, json: JSON.stringify(known.value), ageMs: this.now() - known.atMs })
+    }
+  }
+
+  private async ask(exchange: Exchange, name: string): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ANSWER_MS_MAX)
+      this.answered.set(name, () => {
+        clearTimeout(timer)
+        resolve()
+      })
+      exchange.send({ name })
+    })
+    this.answered.delete(name)
   }
 
   private fresh<T>(name: string, maxAgeMs: number): T | undefined {
@@ -49,9 +76,11 @@ export class SharedResults {
     return found !== undefined && this.now() - found.atMs <= maxAgeMs ? (found.value as T) : undefined
   }
 
-  private keep(name: string, value: unknown): void {
+  private keep(name: string, value: unknown, ageMs: number): void {
+    const atMs = this.now() - ageMs
+    if ((this.known.get(name)?.atMs ?? Number.NEGATIVE_INFINITY) > atMs) return
     this.known.delete(name)
-    this.known.set(name, { atMs: this.now(), value })
+    this.known.set(name, { atMs, value })
     const [oldest] = this.known.keys()
     if (this.known.size > KNOWN_MAX && oldest !== undefined) this.known.delete(oldest)
   }

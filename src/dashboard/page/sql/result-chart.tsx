@@ -3,7 +3,7 @@ import { textOf } from '../data/json.ts'
 import type { Result } from '../data/query.ts'
 import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
 import { compact, count } from '../parts/format.ts'
-import { isNumeric, isTime } from './sql-state.ts'
+import { isNumeric, isTime, timeOf } from './sql-state.ts'
 
 const COLOURS: readonly Colour[] = ['chart-1', 'chart-2', 'chart-3', 'chart-4']
 const BARS_MAX = 50
@@ -11,13 +11,18 @@ const BARS_MAX = 50
 /** A result over its column of time as lines, or as bars by its first column. */
 export function ResultChart({ result }: { readonly result: Result }) {
   const time = result.columns.find(isTime)
-  return time === undefined ? <Bars result={result} /> : <Lines result={result} time={time.name} />
+  // One point makes no line.
+  return time === undefined || result.rows.length < 2 ? (
+    <Bars result={result} />
+  ) : (
+    <Lines result={result} time={time.name} />
+  )
 }
 
 function Lines({ result: { columns, rows }, time }: { readonly result: Result; readonly time: string }) {
   const { times, series } = useMemo(() => {
     const points = rows
-      .map((row) => ({ at: Date.parse(`${String(row[time]).replace(' ', 'T')}Z`) / 1_000, row }))
+      .map((row) => ({ at: timeOf(row[time]), row }))
       .filter(({ at }) => Number.isFinite(at))
       .sort((a, b) => a.at - b.at)
     const numbers = columns.filter(isNumeric).slice(0, COLOURS.length)

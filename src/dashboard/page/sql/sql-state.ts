@@ -46,10 +46,20 @@ export function paramsOf(query: string, values: Readonly<Record<string, string>>
   )
 }
 
-/** The position in the query that an error names, from 0; null if it names none. */
-export function positionOf(message: string): number | null {
+/** The position in the query that an error is about, from 0: the one it names, else that of the name that it quotes. */
+export function positionOf(message: string, query: string): number | null {
   const position = Number(/\bposition (\d+)/.exec(message)?.[1])
-  return Number.isFinite(position) ? position - 1 : null
+  if (Number.isFinite(position)) return position - 1
+  const [, name = ''] = /[`'"]([\w.]+)[`'"]/.exec(message) ?? []
+  const at = name === '' ? -1 : query.indexOf(name)
+  return at === -1 ? null : at
+}
+
+/** A value of a column of time, in Unix seconds; texts without a zone are in UTC. */
+export function timeOf(value: unknown): number {
+  const text = String(value).replace(' ', 'T')
+  const hasZone = /(Z|[+-]\d\d:?\d\d)$/.test(text) || !text.includes('T')
+  return Date.parse(hasZone ? text : `${text}Z`) / 1_000
 }
 
 export function isNumeric({ type }: Column): boolean {

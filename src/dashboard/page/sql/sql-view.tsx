@@ -84,7 +84,7 @@ function QueryEditor({ sql, catalogue }: { readonly sql: SqlState; readonly cata
     }
   }, [])
   useEffect(() => editor.current?.setText(sql.text), [sql.text])
-  useEffect(() => editor.current?.setProblem(positionOf(sql.problem), sql.problem), [sql.problem])
+  useEffect(() => editor.current?.setProblem(positionOf(sql.problem, current.current.text), sql.problem), [sql.problem])
   useEffect(() => {
     if (catalogue !== undefined) editor.current?.setSchema(columnsOf(catalogue))
   }, [catalogue])
