@@ -51,6 +51,8 @@ export class Transcript {
   readonly problem = signal<string | null>(null)
   readonly runId = signal<string | null>(null)
   readonly sessionId = signal<string | null>(null)
+  /** The id of the last frame of a response. */
+  private lastFrame = ''
 
   get isOver(): boolean {
     return this.output.value !== undefined || this.problem.value !== null
@@ -58,14 +60,19 @@ export class Transcript {
 
   /** The server-sent events of a response; resolves when it ends. */
   async read(response: Response): Promise<void> {
-    const parser = createParser({ onEvent: ({ event = '', data }) => this.take(event, data) })
+    const parser = createParser({
+      onEvent: ({ event = '', data, id = '' }) => {
+        if (id !== '') this.lastFrame = id
+        this.take(event, data)
+      },
+    })
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     for (let chunk = await reader?.read(); chunk?.done === false; chunk = await reader?.read()) parser.feed(chunk.value)
   }
 
   /**
-   * Follows the output stream of a run from its beginning; the browser reconnects by itself until the run is over or
-   * `signal` aborts. @throws ApiFailure
+   * Follows the output stream of a run from the last frame that was read, or from its beginning; the browser reconnects by
+   * itself until the run is over or `signal` aborts. @throws ApiFailure
    */
   async follow(api: Api, runId: string, signal: AbortSignal): Promise<void> {
     this.runId.value = runId
@@ -73,8 +80,8 @@ export class Transcript {
     const request = { run_id: runId, ttl_seconds: FOLLOWED_SECONDS_MAX }
     const { token } = await api.post<{ token: string }>('/api/v1/feed-tokens', request)
     if (signal.aborted) return
-    this.entries.value = []
-    const source = new EventSource(`/api/v1/runs/${runId}/output-stream?token=${token}`)
+    const query = new URLSearchParams({ token, ...(this.lastFrame !== '' && { after: this.lastFrame }) })
+    const source = new EventSource(`/api/v1/runs/${runId}/output-stream?${query}`)
     signal.addEventListener('abort', () => source.close())
     for (const name of EVENTS) {
       source.addEventListener(name, (message) => {
