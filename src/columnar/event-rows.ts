@@ -1,8 +1,8 @@
 /**
- * Visits the payloads of all events of one type in a block of events (see `event-block.ts`), without decoding anything
- * else: for consumers that read every block, but few of its rows.
+ * Visits the payloads of all events of one type in a block of events (see `event-block.ts`) without decoding the rest, for
+ * consumers that read every block but need few of its rows.
  *
- * @param type the UTF-8 of the type
+ * @param type the event type in UTF-8
  * @param visit gets the row, and where its payload starts and ends in `block`
  */
 export function visitPayloads(
@@ -28,7 +28,7 @@ export function visitPayloads(
   }
 }
 
-/** Bytes of a value. */
+/** The size of a value, in bytes. */
 function widthOf(columnType: string): number {
   if (columnType === 'UUID') return 16
   if (columnType.startsWith('Enum8')) return 1

@@ -1,7 +1,7 @@
 import type { Model } from './model.ts'
 import type { OpenAiOptions } from './openai.ts'
 
-/** The OpenAI model, with its SDK loaded by the first request: a start without hosted runs does not need it. */
+/** An OpenAI model whose SDK is loaded by the first request, because a process without hosted runs never needs it. */
 export function openAiOnDemand(options: OpenAiOptions): Model {
   let model: Promise<Model> | undefined
   return {

@@ -1,6 +1,6 @@
 /**
- * The names under which instrumentations report what a model call used (docs/specification.md#usage), the preferred one
- * first: OpenTelemetry's names, its older ones, then those of OpenInference, Traceloop and the Vercel AI SDK.
+ * The names under which instrumentations report the usage of a model call (docs/specification.md#usage), in order of
+ * preference: those of this service and OpenTelemetry, then those of OpenInference, Traceloop and the Vercel AI SDK.
  */
 export const USAGE_NAMES = {
   inputTokens: [

@@ -3,12 +3,12 @@ import type { AgentStore } from '../agents/store.ts'
 import { namedAgentId } from './ids.ts'
 
 const AGENTS_CACHED_MAX = 10_000
-/** How long an agent that was archived or renamed may still be taken for the one of its name. */
+/** How long a name may still resolve to an agent that was archived or renamed since. */
 const CACHE_MS = 5_000
 
-/** Finds agents by name for exports with a workspace key, and registers those that are new. */
+/** Finds agents by name for exports with a workspace key, and registers new ones. */
 export interface AgentNames {
-  /** The id of the agent. @throws ApiError FORBIDDEN if it cannot be registered, UNAVAILABLE */
+  /** Returns the id of the agent. @throws ApiError FORBIDDEN if it cannot be registered, UNAVAILABLE */
   find(workspaceId: string, name: string): Promise<string>
 }
 
@@ -20,7 +20,7 @@ export function createAgentNames({
   agentsMax: number
 }): AgentNames {
   const cached = new LRUCache<string, string>({ max: AGENTS_CACHED_MAX, ttl: CACHE_MS })
-  /** Registrations run one after the other, so that concurrent ones cannot pass the limit. */
+  /** Lookups run one after the other, so that concurrent registrations cannot exceed the limit. */
   let last: Promise<unknown> = Promise.resolve()
 
   return {

@@ -1,6 +1,6 @@
 import type { AnyValue, Attributes } from './telemetry.ts'
 
-/** The first of these attributes that is a non-empty text. */
+/** The first of these attributes that is a non-empty string, or a number, as a string. */
 export function firstText(attributes: Attributes, names: readonly string[]): string | null {
   for (const name of names) {
     const value = attributes.get(name)
@@ -10,7 +10,7 @@ export function firstText(attributes: Attributes, names: readonly string[]): str
   return null
 }
 
-/** The first of these attributes that is a number of at least 0, or the text of one. */
+/** The first of these attributes that is a number of at least 0, or a string with one. */
 export function firstNumber(attributes: Attributes, names: readonly string[]): number | null {
   for (const name of names) {
     const value = attributes.get(name)
@@ -20,7 +20,7 @@ export function firstNumber(attributes: Attributes, names: readonly string[]): n
   return null
 }
 
-/** The first of these attributes that is there. */
+/** The first of these attributes that is present and neither null nor empty. */
 export function firstValue(attributes: Attributes, names: readonly string[]): AnyValue | undefined {
   for (const name of names) {
     const value = attributes.get(name)
@@ -29,24 +29,24 @@ export function firstValue(attributes: Attributes, names: readonly string[]): An
   return undefined
 }
 
-/** Quotes, backslashes, control characters, and surrogates, which may be lone. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON escapes them. A class of the others takes ten times as long.
+/** What JSON escapes: quotes, backslashes, control characters and surrogates, which may be lone. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON escapes them. The inverted class takes ten times as long.
 const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/
-/** Without quotes and backslashes, which take just a backslash before them. */
+/** The same without quotes and backslashes, whose escape is just a backslash in front. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
-const ESCAPED_OTHERWISE = /[\u0000-\u001f\ud800-\udfff]/
+const NEEDS_STRINGIFY = /[\u0000-\u001f\ud800-\udfff]/
 
 /**
- * A text as JSON. Contents are often JSON themselves, with many quotes: `JSON.stringify` takes three times as long for
- * those as for a text without any.
+ * Encodes a string as JSON. Contents are often JSON themselves, with many quotes, and `JSON.stringify` takes three times
+ * as long for a string with quotes as for one without.
  */
 function encodeText(text: string): string {
   if (!ESCAPED.test(text)) return `"${text}"`
-  if (ESCAPED_OTHERWISE.test(text)) return JSON.stringify(text)
+  if (NEEDS_STRINGIFY.test(text)) return JSON.stringify(text)
   return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
-/** A value as JSON text, exact. */
+/** Encodes a value as JSON, without loss of precision. */
 export function encodeValue(value: AnyValue): string {
   if (typeof value === 'string') return encodeText(value)
   if (value === null || typeof value !== 'object') return `${value}`

@@ -2,7 +2,7 @@ import { RawJson } from '../http/raw-json.ts'
 import { encodeValue, firstText, firstValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 
-/** What a span was given and what it produced, from its content attributes, as free-form JSON objects. */
+/** The input and output of a span, from its content attributes, as free-form JSON objects. */
 
 const INPUTS = [
   'gen_ai.input.messages',
@@ -26,32 +26,32 @@ const OUTPUTS = [
   'traceloop.entity.output',
   'gen_ai.completion',
 ]
-/** How deep a text may be nested as JSON; deeper ones stay text. */
+/** How deep JSON in a string may be nested; a string with deeper JSON stays a string. */
 const JSON_DEPTH_MAX = 100
 
 export function inputOf(attributes: Attributes, bytesMax: number): RawJson | null {
-  const value = firstValue(attributes, INPUTS) ?? ofMastra(attributes, 'input')
-  return asObject(value ?? numbered(attributes, 'gen_ai.prompt.'), bytesMax)
+  const value = firstValue(attributes, INPUTS) ?? mastraAttribute(attributes, 'input')
+  return asObject(value ?? indexedMessages(attributes, 'gen_ai.prompt.'), bytesMax)
 }
 
 export function outputOf(attributes: Attributes, bytesMax: number): RawJson | null {
-  const value = firstValue(attributes, OUTPUTS) ?? ofMastra(attributes, 'output')
-  return asObject(value ?? numbered(attributes, 'gen_ai.completion.'), bytesMax)
+  const value = firstValue(attributes, OUTPUTS) ?? mastraAttribute(attributes, 'output')
+  return asObject(value ?? indexedMessages(attributes, 'gen_ai.completion.'), bytesMax)
 }
 
-/** The message of an error, from its status or the exception that the span recorded. */
+/** The error message in the attributes of a span or of its exception event. */
 export function exceptionMessage(attributes: Attributes): string | null {
   return firstText(attributes, ['exception.message', 'error.message', 'exception.type', 'error.type'])
 }
 
 /** An attribute such as `mastra.agent_run.input`. */
-function ofMastra(attributes: Attributes, what: 'input' | 'output'): AnyValue | undefined {
+function mastraAttribute(attributes: Attributes, what: 'input' | 'output'): AnyValue | undefined {
   const type = attributes.get('mastra.span.type')
   return type === undefined ? undefined : attributes.get(`mastra.${type}.${what}`)
 }
 
 /** Attributes such as `gen_ai.prompt.0.role` as a list of messages. */
-function numbered(attributes: Attributes, prefix: string): AnyValue | undefined {
+function indexedMessages(attributes: Attributes, prefix: string): AnyValue | undefined {
   const messages: Attributes[] = []
   for (const [name, value] of attributes) {
     if (!name.startsWith(prefix)) continue
@@ -60,31 +60,31 @@ function numbered(attributes: Attributes, prefix: string): AnyValue | undefined 
     messages[Number(index)] ??= new Map()
     messages[Number(index)].set(member, value)
   }
-  const there = messages.filter((message) => message !== undefined)
-  return there.length === 0 ? undefined : there
+  const present = messages.filter((message) => message !== undefined)
+  return present.length === 0 ? undefined : present
 }
 
 /**
- * An object as it is, a list of messages as `messages`, a text as `text`, anything else as `value`. A text that is JSON is
- * taken as what it says.
+ * Keeps an object as it is and wraps anything else: an array of messages as `messages`, a string as `text`, other values
+ * as `value`. A string that contains a JSON object or array is treated as that JSON.
  */
 function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null {
   if (value === undefined) return null
   const text = typeof value === 'string' ? (asJson(value) ?? encodeValue(value)) : encodeValue(value)
-  const object = text[0] === '{' ? text : `{${JSON.stringify(memberOf(text))}:${text}}`
+  const object = text[0] === '{' ? text : `{${JSON.stringify(memberNameOf(text))}:${text}}`
   // A UTF-16 unit takes at most 3 bytes.
   if (object.length * 3 <= bytesMax || Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
-  // Escapes make JSON up to six times as long as its text.
+  // Escaping makes a string up to six times as long.
   const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
   return new RawJson(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
 }
 
-function memberOf(text: string): string {
+function memberNameOf(text: string): string {
   if (text[0] === '"') return 'text'
   return text.startsWith('[{') ? 'messages' : 'value'
 }
 
-/** The text as JSON, trimmed; undefined if it is no JSON object or list. */
+/** The trimmed text if it is a JSON object or array; undefined otherwise. */
 function asJson(text: string): string | undefined {
   const trimmed = text.trim()
   if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined

@@ -3,9 +3,11 @@ import { firstNumber, firstText } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
 
 /**
- * What the attributes of a span mean: OpenTelemetry's `gen_ai.*` first, then those of OpenInference, the Vercel AI SDK
- * and Traceloop.
+ * The semantic conventions: what the attributes of a span mean in OpenTelemetry's `gen_ai.*`, OpenInference, the Vercel
+ * AI SDK, Traceloop and Langfuse.
  */
+
+/** What a span stands for. */
 export type SpanKind = 'model' | 'tool' | 'agent' | 'other'
 
 /** The type of the event that a span of each kind becomes. */
@@ -41,7 +43,7 @@ const MODEL_ATTRIBUTES = [
 export function kindOf(attributes: Attributes): SpanKind {
   const openInference = textAt(attributes, 'openinference.span.kind')
   if (openInference !== '') return OPENINFERENCE_KINDS[openInference.toUpperCase()] ?? 'other'
-  // Before the operation: outer spans of the Vercel AI SDK repeat what their model calls report.
+  // Checked before the operation name, because outer spans of the Vercel AI SDK repeat the usage of their model calls.
   const vercel = textAt(attributes, 'ai.operationId')
   if (vercel !== '') return vercelKind(vercel)
   const operation = textAt(attributes, 'gen_ai.operation.name')
@@ -52,25 +54,25 @@ export function kindOf(attributes: Attributes): SpanKind {
   return MODEL_ATTRIBUTES.some((name) => attributes.has(name)) ? 'model' : 'other'
 }
 
-/** `ai.generateText` is the outer span; `ai.generateText.doGenerate` is the call of the model. */
+/** `ai.generateText` is the outer span; `ai.generateText.doGenerate` is the model call. */
 function vercelKind(operationId: string): SpanKind {
   if (operationId === 'ai.toolCall') return 'tool'
   return /\.do[A-Z]\w*$/.test(operationId) ? 'model' : 'other'
 }
 
 /**
- * What a model call used, under the names that the service sums up (docs/specification.md#events). Only those that the
- * attributes have under another name.
+ * The usage of a model call under the service's standard names (docs/specification.md#usage), for values that the
+ * attributes have only under other names.
  */
 export function usageOf(attributes: Attributes): Attributes {
   const usage: Attributes = new Map()
-  const note = (name: string, value: string | number | null) => {
+  const add = (name: string, value: string | number | null) => {
     if (value !== null && !attributes.has(name)) usage.set(name, value)
   }
-  note('gen_ai.usage.input_tokens', firstNumber(attributes, USAGE_NAMES.inputTokens))
-  note('gen_ai.usage.output_tokens', firstNumber(attributes, USAGE_NAMES.outputTokens))
-  note('cost_usd', firstNumber(attributes, USAGE_NAMES.costUsd))
-  note('gen_ai.response.model', firstText(attributes, USAGE_NAMES.model))
+  add('gen_ai.usage.input_tokens', firstNumber(attributes, USAGE_NAMES.inputTokens))
+  add('gen_ai.usage.output_tokens', firstNumber(attributes, USAGE_NAMES.outputTokens))
+  add('cost_usd', firstNumber(attributes, USAGE_NAMES.costUsd))
+  add('gen_ai.response.model', firstText(attributes, USAGE_NAMES.model))
   return usage
 }
 

@@ -4,8 +4,8 @@ import { LEVELS } from '../events/schema.ts'
 import type { MappedEvent } from './mapping.ts'
 
 /**
- * Lays out events for the journal, as it gets those of `POST /api/ingest/v1/events`. The memory for their text is used
- * again, because allocation is expensive: the columns are valid until the next call.
+ * Lays out events in the columns in which the journal gets those of `POST /api/ingest/v1/events`. The text buffer is
+ * reused, because allocation is expensive, so the columns are valid only until the next call.
  */
 export function createColumns(): (events: readonly MappedEvent[]) => EventColumns {
   const bytes = new Bytes()

@@ -13,11 +13,12 @@ export interface EventWriterDeps {
 }
 
 /**
- * Appends the events of a run that are new to the journal, and in the same commit, before them, the tasks that `tasksOf`
- * gives for them. So a task is stored if the event of its end is. Whoever repeats the events meanwhile waits for this
- * append, and takes over if it fails. Resolves once everything is on stable storage, with the positions of the events, or
- * of the tasks if there are no events; null if all was stored before.
+ * Appends those events of a run that are not stored yet, and before them, in the same commit, the tasks that `tasksOf`
+ * returns. So if the end event of a task is stored, the task is, too. A concurrent call with the same events waits for
+ * this append, and takes over if it fails. Resolves once everything is on stable storage, with the positions of the
+ * events, or of the tasks if there are no new events; with null if nothing was appended.
  *
+ * @param tasksOf gets, for each event, whether it is new
  * @throws ApiError UNAVAILABLE
  */
 export type WriteEvents = (
@@ -34,7 +35,7 @@ export function createEventWriter({ journal, ids, onAccepted }: EventWriterDeps)
     const append = async (): Promise<Appended | null> => {
       const tasks = tasksOf(claim.fresh)
       const rows = claim.fresh.flatMap((isFresh, row) => (isFresh ? row : []))
-      // Without a pause between the two, so that they share a commit.
+      // Both calls in the same tick, so that they share a commit.
       const [appendedTasks, appendedEvents] = await Promise.all([
         tasks.length === 0 ? null : journal.appendTasks(tasks, []),
         rows.length === 0 ? null : journal.appendEvents({ run, scan: toColumns(events), rows, ids: eventIds }),

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Ids of what an export reports, derived from what names it there, so that a repeated export yields the same ids. All are
- * UUIDs of version 8.
+ * Ids for what an export reports, derived from the ids and names in it, so that a repeated export yields the same ids. All
+ * are UUIDs of version 8.
  */
 
-/** A UUID from a hash of the parts. */
+/** A UUID from a cryptographic hash of the parts. */
 export function hashedId(...parts: readonly string[]): string {
   return toUuid(createHash('sha256').update(parts.join('\n')).digest('hex'))
 }
 
 /**
- * A UUID from fast hashes of two texts, half of it from each. Whoever makes two texts of one hash loses one of their own log
- * records, so it need not be a cryptographic one.
+ * A UUID from fast hashes of two texts, half of it from each. The hash need not be cryptographic: a collision only costs
+ * the sender one of its own log records.
  */
 export function contentId(first: string, second: string): string {
   return toUuid(xxHash3(first) + xxHash3(second))
@@ -33,21 +33,20 @@ export function traceRunId(workspaceId: string, traceId: string): string {
   return hashedId('run', workspaceId, traceId)
 }
 
-/** The run of an agent's part in a trace whose run belongs to another agent. */
+/** The run for what one agent reports of a trace whose run belongs to another agent. */
 export function partRunId(workspaceId: string, traceId: string, agentId: string): string {
   return hashedId('part', workspaceId, traceId, agentId)
 }
 
 /**
- * The ids of the spans of a trace. Half of the id is that of the trace's run, the rest is the span's, all 64 bits of it: two
- * bits of it stand before the variant, because that takes their place. So there is one hash a trace, and no two spans of
- * a trace have the same id.
+ * The task ids of the spans of a trace. The first half of an id is a hash of the trace, the second half the 64 bits of the
+ * span id; the first two of these end the first half, because the UUID variant takes their place. So a trace needs just
+ * one hash, and no two of its spans get the same id.
  *
- * @returns the id of the task of a span, which is also that of the event of its end
+ * @returns maps a span id to the id of its task, which is also the id of the span's own event
  */
 export function spanTaskIds(workspaceId: string, traceId: string): (spanId: string) => string {
-  const run = hashedId('span', workspaceId, traceId)
-  const head = run.slice(0, 17)
+  const head = hashedId('span', workspaceId, traceId).slice(0, 17)
   return (spanId) => {
     const first = Number.parseInt(spanId[0], 16)
     return `${head}${(first >> 2).toString(16)}-${'89ab'[first & 3]}${spanId.slice(1, 4)}-${spanId.slice(4)}`
@@ -59,7 +58,7 @@ export function agentSpanRunId(workspaceId: string, traceId: string, spanId: str
   return hashedId('agent', workspaceId, traceId, spanId)
 }
 
-/** The agent that is registered on first sight of its name. */
+/** The agent that is registered when its name is first reported. */
 export function namedAgentId(workspaceId: string, name: string): string {
   return hashedId('name', workspaceId, name)
 }

@@ -3,12 +3,12 @@ import { isObject } from '../http/json-object.ts'
 import {
   type AnyValue,
   type Attributes,
+  DecodeBudget,
   DecodeError,
   fromDouble,
   fromInteger,
   ITEM_PARTS,
   type LogRecord,
-  Parts,
   type Resource,
   SPAN_EVENT_PARTS,
   type Span,
@@ -20,12 +20,12 @@ import {
 } from './telemetry.ts'
 
 /**
- * Decodes OTLP's JSON encoding: names in lowerCamelCase, ids in hex, enums as integers, 64-bit integers as text or
- * number. Unknown fields are ignored. A field of the wrong type counts as absent, so that one bad span does not refuse
- * the others; only a list that is no list refuses the export.
+ * Decodes OTLP's JSON encoding: names in lowerCamelCase, ids in hex, enums as integers, 64-bit integers as strings or
+ * numbers. Unknown fields are ignored. A field of the wrong type counts as absent, so that one invalid span does not fail
+ * the export; only a value that is not an array where OTLP has one does.
  */
 
-/** Objects and lists of a body. An attribute has two, in at least 40 bytes. */
+/** Objects and arrays in a body. An attribute takes two: one for itself, one for its value. */
 const BRACKETS_MAX = 4_000_000
 
 /** @throws DecodeError */
@@ -65,15 +65,15 @@ function readExport(
   readItem: (item: Json, resource: Resource, scope: string) => void,
 ): void {
   const root = parse(body)
-  const parts = new Parts()
+  const budget = new DecodeBudget()
   for (const group of listOf(root, byResource).map(objectOf)) {
-    parts.take(ITEM_PARTS)
+    budget.take(ITEM_PARTS)
     const resource = { attributes: readAttributes(objectOf(group.resource), 0) }
     for (const scoped of listOf(group, byScope).map(objectOf)) {
       const scope = textOf(objectOf(scoped.scope).name)
       for (const item of listOf(scoped, items).map(objectOf)) {
         const nested = listOf(item, 'events').length + listOf(item, 'links').length
-        parts.take(ITEM_PARTS + nested * SPAN_EVENT_PARTS)
+        budget.take(ITEM_PARTS + nested * SPAN_EVENT_PARTS)
         readItem(item, resource, scope)
       }
     }
@@ -94,7 +94,7 @@ function parse(body: Uint8Array): Json {
   return value
 }
 
-/** Before the objects and lists of the body are made. @throws ApiError PAYLOAD_TOO_LARGE */
+/** Limits objects and arrays before `JSON.parse` allocates them. @throws ApiError PAYLOAD_TOO_LARGE */
 function checkBrackets(body: Uint8Array): void {
   if (body.length <= BRACKETS_MAX) return
   let brackets = 0
@@ -188,10 +188,10 @@ function readDouble(value: unknown): AnyValue {
 }
 
 function objectOf(value: unknown): Json {
-  return isObject(value) ? value : NOTHING
+  return isObject(value) ? value : EMPTY
 }
 
-const NOTHING: Json = {}
+const EMPTY: Json = {}
 
 function listOf(of: Json, name: string): readonly unknown[] {
   const list = of[name] ?? []
@@ -207,7 +207,7 @@ function idOf(value: unknown): string {
   return textOf(value).toLowerCase()
 }
 
-/** A number, or the text of one. */
+/** A number, or a string with one; 0 for anything else. */
 function numberOf(value: unknown): number {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : 0

@@ -1,11 +1,11 @@
 import type { Caller } from '../keys/schema.ts'
-import { addTo, inGroups } from './groups.ts'
+import { type ExportResult, ExportTally } from './export-tally.ts'
+import { addTo, inBatches } from './groups.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
 import { isTraceId, type MappingContext } from './mapping.ts'
-import { factsOfLogs, nameOf } from './run-reports.ts'
-import { type ExportResult, Tally } from './tally.ts'
+import { detailsOfLogs, nameOf } from './run-details.ts'
 import type { LogRecord } from './telemetry.ts'
-import { type OtlpIngestDeps, WRITTEN_AT_ONCE } from './trace-ingest.ts'
+import { BATCH_ITEMS_MAX, type OtlpIngestDeps } from './trace-ingest.ts'
 
 /** Stores log records as events of the run of their trace, session or day (docs/opentelemetry.md). */
 export class LogIngest {
@@ -15,7 +15,7 @@ export class LogIngest {
   async store(caller: Caller, records: readonly LogRecord[]): Promise<ExportResult> {
     const { limits, clock, takeBudget } = this.deps
     takeBudget(caller, records.length)
-    const tally = new Tally('log record')
+    const tally = new ExportTally('log record')
     const context = { workspaceId: caller.workspaceId, limits, now: clock.now() }
     const runs = new Map<string, LogRun>()
     const byRun = new Map<string, LogRecord[]>()
@@ -29,11 +29,11 @@ export class LogIngest {
     }
     const copies = new Map<string, number>()
     const store = async (run: LogRun, own: readonly LogRecord[]) => {
-      for (const group of inGroups(own, WRITTEN_AT_ONCE)) {
+      for (const group of inBatches(own, BATCH_ITEMS_MAX)) {
         await this.storeRun(caller, run, { records: group, context, copies, tally })
       }
     }
-    for (const group of inGroups([...runs.values()], WRITTEN_AT_ONCE)) {
+    for (const group of inBatches([...runs.values()], BATCH_ITEMS_MAX)) {
       await Promise.all(
         group.map((run) => {
           const own = byRun.get(run.runId) ?? []
@@ -53,7 +53,7 @@ export class LogIngest {
     const { records, context, copies, tally } = stored
     const named = { runId, externalRunId: externalRunId.slice(0, limits.external_id_length), parentRunId: null }
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
-    const run = await runs.report(caller, named, factsOfLogs(records, startedAt, limits))
+    const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
     const events = records.map((record) => mapLog(record, context, copies))
     tally.stored(await writeEvents(run, events))
   }
@@ -63,5 +63,5 @@ interface StoredRecords {
   readonly records: readonly LogRecord[]
   readonly context: MappingContext
   readonly copies: Map<string, number>
-  readonly tally: Tally
+  readonly tally: ExportTally
 }

@@ -3,17 +3,18 @@ import { encodeAttributes } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
 import { contentId, hashedId, traceRunId } from './ids.ts'
 import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
-import { type Beside, encodePayload } from './payload.ts'
+import { type ExtraMembers, encodePayload } from './payload.ts'
 import type { LogRecord, Resource } from './telemetry.ts'
 
-/** What a log record belongs to: the run of its trace, of its session, or of its resource and day. */
+/** The run that a log record belongs to: that of its trace, else of its session, else of its resource and day. */
 export interface LogRun {
   readonly runId: string
   readonly externalRunId: string
 }
 
 /**
- * @param agentName what the run is told apart by if the record names no trace
+ * Finds the run of a record.
+ * @param agentName or the id of the agent; without a trace, each agent has runs of its own
  */
 export function runOfLog(record: LogRecord, agentName: string, { workspaceId, now }: MappingContext): LogRun {
   const { traceId, attributes, resource } = record
@@ -29,7 +30,7 @@ export function runOfLog(record: LogRecord, agentName: string, { workspaceId, no
   }
 }
 
-/** Attributes as JSON; an export has few resources, and many records of each. */
+/** Resource attributes as JSON, cached because many records of an export share a resource. */
 const resourceTexts = new WeakMap<Resource, string>()
 
 function resourceText(resource: Resource): string {
@@ -39,22 +40,22 @@ function resourceText(resource: Resource): string {
 }
 
 /**
- * Maps a record to an event. Its id derives from all that it says; `copies` counts equal records of an export, because an
- * export may contain the same line twice.
+ * Maps a record to an event, whose id is a hash of the record.
+ * @param copies counts the identical records of an export, so that each gets an id of its own
  */
 export function mapLog(record: LogRecord, { limits, now }: MappingContext, copies: Map<string, number>): MappedEvent {
   const { attributes } = record
-  const beside: Beside = [['body', record.body]]
-  if (isTraceId(record.traceId)) beside.push(['trace_id', record.traceId])
-  if (isSpanId(record.spanId)) beside.push(['span_id', record.spanId])
-  if (record.severityText !== '') beside.push(['severity', record.severityText])
-  if (record.scope !== '') beside.push(['scope', record.scope])
-  const payload = encodePayload(attributes, beside, limits.event_payload_bytes)
+  const extra: ExtraMembers = [['body', record.body]]
+  if (isTraceId(record.traceId)) extra.push(['trace_id', record.traceId])
+  if (isSpanId(record.spanId)) extra.push(['span_id', record.spanId])
+  if (record.severityText !== '') extra.push(['severity', record.severityText])
+  if (record.scope !== '') extra.push(['scope', record.scope])
+  const payload = encodePayload(attributes, extra, limits.event_payload_bytes)
   const named = attributes.get('event.name')
   const name = record.eventName || (typeof named === 'string' ? named : '')
   const { traceId, spanId, timeNano, observedNano, severityNumber } = record
-  const said = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name}`
-  const context = `${said} ${resourceText(record.resource)}`
+  const fields = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name}`
+  const context = `${fields} ${resourceText(record.resource)}`
   const id = contentId(context, payload)
   const copy = copies.get(id) ?? 0
   copies.set(id, copy + 1)

@@ -3,7 +3,7 @@ import { type LEVELS, RESERVED_TYPE_PREFIXES } from '../events/schema.ts'
 import type { RawJson } from '../http/raw-json.ts'
 import { exceptionMessage, inputOf, outputOf } from './content.ts'
 import { EVENT_TYPES, kindOf, type SpanKind, usageOf } from './conventions.ts'
-import { type Beside, encodePayload } from './payload.ts'
+import { type ExtraMembers, encodePayload } from './payload.ts'
 import { type AnyValue, type Attributes, type Span, type SpanEvent, STATUS_ERROR } from './telemetry.ts'
 
 /** An event to be stored. */
@@ -17,7 +17,7 @@ export interface MappedEvent {
   readonly occurredAt: number
 }
 
-/** What a span becomes: a task and, once it has ended, events. */
+/** What a span is stored as: a task and, once it has ended, events. */
 export interface MappedSpan {
   readonly kind: SpanKind
   readonly taskId: string
@@ -29,7 +29,7 @@ export interface MappedSpan {
   readonly errorMessage: string | null
   /** Unix milliseconds. */
   readonly startedAt: number
-  /** Null while the span is under way. */
+  /** Null while the span has not ended. */
   readonly completedAt: number | null
   readonly events: readonly MappedEvent[]
 }
@@ -37,7 +37,7 @@ export interface MappedSpan {
 export interface MappingContext {
   readonly workspaceId: string
   readonly limits: Limits
-  /** Unix milliseconds: for what has no time. */
+  /** Unix milliseconds. Stands in for a missing time. */
   readonly now: number
 }
 
@@ -68,7 +68,7 @@ export function isRoot({ parentSpanId }: Pick<Span, 'parentSpanId'>): boolean {
 
 /**
  * Maps a span whose ids are valid.
- * @param taskIdOf the ids of the spans of its trace
+ * @param taskIdOf maps the span ids of its trace to task ids
  */
 export function mapSpan(span: Span, taskIdOf: (spanId: string) => string, context: MappingContext): MappedSpan {
   const { limits } = context
@@ -97,7 +97,7 @@ interface Times {
   readonly completedAt: number | null
 }
 
-/** A span without an end is under way; one without any times has just ended. */
+/** A span without an end is still running; one without any times counts as just ended. */
 function timesOf({ startNano, endNano }: Span, now: number): Times {
   if (endNano === 0)
     return startNano === 0 ? { startedAt: now, completedAt: now } : { startedAt: toMs(startNano), completedAt: null }
@@ -105,10 +105,10 @@ function timesOf({ startNano, endNano }: Span, now: number): Times {
   return { startedAt, completedAt: Math.max(startedAt, toMs(endNano)) }
 }
 
-/** The years that ClickHouse's `DateTime64(3)` holds; later times are stored as its end. */
+/** The latest time that ClickHouse's `DateTime64(3)` holds; later ones are stored as this. */
 const MS_MAX = Date.UTC(2300, 0, 1) - 1
 
-/** A double cannot hold today's nanoseconds exactly: without this, a whole millisecond may seem to be less. */
+/** A double cannot hold today's nanoseconds exactly: without this, whole milliseconds may be rounded down by one. */
 const ROUNDING_MS = 0.0005
 
 /** Unix nanoseconds to milliseconds. */
@@ -116,15 +116,15 @@ export function toMs(nano: number): number {
   return Math.min(MS_MAX, Math.max(0, Math.floor(nano / 1e6 + ROUNDING_MS)))
 }
 
-/** Every span event, then the event of the span itself. */
+/** The events in the span, then the event for the span itself. */
 function eventsOf(
   span: Span,
   { taskId, kind, completedAt }: { taskId: string; kind: SpanKind; completedAt: number },
   context: MappingContext,
 ): MappedEvent[] {
   const { limits, now } = context
-  const own = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}`, limits, now }))
-  const beside: Beside = [
+  const events = span.events.map((event, index) => mapSpanEvent(event, { span, id: `${taskId}.${index}`, limits, now }))
+  const extra: ExtraMembers = [
     ['name', span.name],
     ['trace_id', span.traceId],
     ['span_id', span.spanId],
@@ -132,18 +132,18 @@ function eventsOf(
     ['status', STATUS_NAMES[span.statusCode] ?? 'unset'],
     ['duration_ms', Math.max(0, Math.round((span.endNano - span.startNano) / 1e3) / 1e3)],
   ]
-  if (span.statusMessage !== '') beside.push(['status_message', span.statusMessage])
-  if (span.scope !== '') beside.push(['scope', span.scope])
-  if (span.links.length > 0) beside.push(['links', span.links.map(linkOf)])
-  if (kind === 'model') beside.push(...usageOf(span.attributes))
-  own.push({
+  if (span.statusMessage !== '') extra.push(['status_message', span.statusMessage])
+  if (span.scope !== '') extra.push(['scope', span.scope])
+  if (span.links.length > 0) extra.push(['links', span.links.map(linkOf)])
+  if (kind === 'model') extra.push(...usageOf(span.attributes))
+  events.push({
     id: taskId,
     type: EVENT_TYPES[kind],
     level: span.statusCode === STATUS_ERROR ? 'error' : 'info',
-    payload: encodePayload(span.attributes, beside, limits.event_payload_bytes),
+    payload: encodePayload(span.attributes, extra, limits.event_payload_bytes),
     occurredAt: completedAt,
   })
-  return own
+  return events
 }
 
 const STATUS_NAMES = ['unset', 'ok', 'error']
@@ -161,7 +161,7 @@ function mapSpanEvent(
   event: SpanEvent,
   { span, id, limits, now }: { span: Span; id: string; limits: Limits; now: number },
 ): MappedEvent {
-  const beside: Beside = [
+  const extra: ExtraMembers = [
     ['trace_id', span.traceId],
     ['span_id', span.spanId],
   ]
@@ -169,12 +169,12 @@ function mapSpanEvent(
     id,
     type: typeOf(event.name, 'span.event', limits),
     level: event.name === 'exception' ? 'error' : 'info',
-    payload: encodePayload(event.attributes, beside, limits.event_payload_bytes),
+    payload: encodePayload(event.attributes, extra, limits.event_payload_bytes),
     occurredAt: event.timeNano === 0 ? now : toMs(event.timeNano),
   }
 }
 
-/** The name as an event type. Names that begin like those of system events get a prefix. */
+/** The name as an event type. Names with a prefix reserved for system events get `otel.` in front. */
 export function typeOf(name: string, otherwise: string, limits: Limits): string {
   const isReserved = RESERVED_TYPE_PREFIXES.some((prefix) => name.startsWith(prefix))
   return cleanText(isReserved ? `otel.${name}` : name, limits.type_length) || otherwise
@@ -192,7 +192,7 @@ function errorMessageOf(span: Span): string {
 
 const ERROR_LENGTH_MAX = 10_000
 
-/** Text that every store takes, at most `lengthMax` characters. */
+/** The text without what a store would reject (NUL, lone surrogates), at most `lengthMax` characters. */
 export function cleanText(text: string, lengthMax: number): string {
   const short = text.length > lengthMax ? text.slice(0, lengthMax) : text
   return short.replaceAll('\0', '\ufffd').toWellFormed()

@@ -2,33 +2,33 @@ import { encodeAttributes, encodeValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 
 const SHARE_MIN = 64
-/** Room for the list of names that says what was cut. */
+/** Room for `truncated`, the list of the names of cut values. */
 const NAMES_BYTES = 2_048
 const NAMES_MAX = 20
 const NAME_LENGTH_MAX = 80
 
-/** What the service knows of an event, beside its attributes: names and values. */
-export type Beside = (readonly [name: string, value: AnyValue])[]
+/** Members of a payload that the service adds to the attributes. */
+export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
 
 /**
- * The payload of an event as JSON: the attributes as sent, and beside them what else is known. An attribute wins over a
- * member of ours with the same name. Above `bytesMax` the largest values are cut and `truncated` lists their names; of an
- * enormous number of attributes, the last ones are left out, which counts as cut.
+ * The payload of an event as JSON: the attributes as sent, and the extra members. An attribute takes precedence over an
+ * extra member of the same name. Above `bytesMax` the largest values are cut, and the last attributes dropped if there
+ * are too many; `truncated` lists the names of both.
  */
-export function encodePayload(attributes: Attributes, beside: Beside, bytesMax: number): string {
+export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytesMax: number): string {
   let text = '{'
   for (const [name, value] of attributes)
     text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
-  for (const [name, value] of beside) {
+  for (const [name, value] of extra) {
     if (!attributes.has(name)) text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
   }
   text += '}'
   // A UTF-16 unit takes at most 3 bytes.
   if (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax) return text
-  return encodeAttributes(cut(new Map([...beside, ...attributes]), bytesMax))
+  return encodeAttributes(cut(new Map([...extra, ...attributes]), bytesMax))
 }
 
-/** Member names as JSON, with the colon; exports repeat the same few. */
+/** Member names as JSON with the colon, cached because exports repeat the same few. */
 const nameTexts = new Map<string, string>()
 const NAME_TEXTS_MAX = 2_000
 
@@ -44,7 +44,7 @@ function nameText(name: string): string {
 interface Member {
   readonly name: string
   readonly value: AnyValue
-  /** Of name and value as JSON. */
+  /** The size of name and value as JSON. */
   readonly bytes: number
 }
 
@@ -73,7 +73,7 @@ function cut(members: Attributes, bytesMax: number): Attributes {
   return kept
 }
 
-/** As much of the text of the value as fits into `share` bytes with its name; undefined if the name leaves no room. */
+/** The start of the value as text, as much as fits into `share` bytes with the name; undefined if the name fills them. */
 function cutValue({ name, value }: Member, share: number): string | undefined {
   const room = share - bytesOf(name, '')
   if (room < 0) return undefined

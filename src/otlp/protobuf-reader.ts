@@ -1,4 +1,4 @@
-import { DecodeError, Parts } from './telemetry.ts'
+import { DecodeBudget, DecodeError } from './telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -14,11 +14,11 @@ const TWO_TO_32 = 0x1_0000_0000
  * Reads the wire format of protobuf from a body, without copying it. A message is read by calling {@link next} until it
  * returns 0; each field is consumed by one of the other methods or by {@link skip}.
  *
- * @throws DecodeError for bytes that are no protobuf message
+ * @throws DecodeError for bytes that are not a protobuf message
  */
 export class ProtobufReader {
-  /** For those who read messages. */
-  readonly parts = new Parts()
+  /** Spent by the callers, which know what they allocate. */
+  readonly budget = new DecodeBudget()
   private readonly text: Buffer
   private readonly view: DataView
   private at = 0
@@ -91,7 +91,7 @@ export class ProtobufReader {
   int64(): bigint {
     if (!this.has(VARINT)) return 0n
     const { bytes, at } = this
-    // Most are short.
+    // Most take one byte.
     if (at < this.end && bytes[at] < 0x80) {
       this.at++
       return BigInt(bytes[at])
@@ -99,7 +99,7 @@ export class ProtobufReader {
     return BigInt.asIntN(64, this.varint64())
   }
 
-  /** As the nearest double. */
+  /** Rounded to the nearest double. */
   fixed64(): number {
     if (!this.has(FIXED64)) return 0
     const at = this.take(8)
@@ -142,7 +142,7 @@ export class ProtobufReader {
     }
   }
 
-  /** A field of an unexpected wire type is an unknown field. */
+  /** Whether the field has this wire type. Otherwise it is skipped, as protobuf treats it as unknown. */
   private has(wireType: number): boolean {
     if (this.wireType === wireType) return true
     this.skip()

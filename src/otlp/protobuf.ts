@@ -16,8 +16,8 @@ import {
 } from './telemetry.ts'
 
 /**
- * Decodes the few messages of OTLP that the service needs. Numbers are those of `opentelemetry/proto`: `trace.proto`,
- * `logs.proto`, `common.proto`. Unknown fields are ignored.
+ * Decodes the OTLP messages that the service needs. Field numbers are those of `opentelemetry/proto`: `trace.proto`,
+ * `logs.proto`, `metrics.proto`, `resource.proto` and `common.proto`. Unknown fields are ignored.
  */
 
 /** @throws DecodeError */
@@ -45,7 +45,7 @@ export function countMetricPoints(body: Uint8Array): number {
 
 type ReadItem = (reader: ProtobufReader, resource: Resource, scope: string) => void
 
-/** `Resource{Spans,Logs,Metrics}` and `Scope{Spans,Logs,Metrics}` have the same numbers. */
+/** `Resource{Spans,Logs,Metrics}` and `Scope{Spans,Logs,Metrics}` have the same field numbers. */
 function readExport(body: Uint8Array, readItem: ReadItem): void {
   const reader = new ProtobufReader(body)
   for (let field = reader.next(); field !== 0; field = reader.next()) {
@@ -55,7 +55,7 @@ function readExport(body: Uint8Array, readItem: ReadItem): void {
 }
 
 function readResourceItems(reader: ProtobufReader, readItem: ReadItem): void {
-  reader.parts.take(ITEM_PARTS)
+  reader.budget.take(ITEM_PARTS)
   const resource: Resource = { attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1 && reader.isDelimited()) inMessage(reader, () => readResource(reader, resource.attributes))
@@ -94,7 +94,7 @@ function readName(reader: ProtobufReader): string {
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Span {
-  reader.parts.take(ITEM_PARTS)
+  reader.budget.take(ITEM_PARTS)
   const events: SpanEvent[] = []
   const links: SpanLink[] = []
   const attributes: Attributes = new Map()
@@ -132,7 +132,7 @@ function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Sp
 }
 
 function readSpanEvent(reader: ProtobufReader): SpanEvent {
-  reader.parts.take(SPAN_EVENT_PARTS)
+  reader.budget.take(SPAN_EVENT_PARTS)
   const event: Writable<SpanEvent> = { timeNano: 0, name: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) event.timeNano = reader.fixed64()
@@ -144,7 +144,7 @@ function readSpanEvent(reader: ProtobufReader): SpanEvent {
 }
 
 function readLink(reader: ProtobufReader): SpanLink {
-  reader.parts.take(SPAN_EVENT_PARTS)
+  reader.budget.take(SPAN_EVENT_PARTS)
   const link: Writable<SpanLink> = { traceId: '', spanId: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) link.traceId = reader.hex()
@@ -164,7 +164,7 @@ function readStatus(reader: ProtobufReader, span: Writable<Span>): void {
 }
 
 function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string): LogRecord {
-  reader.parts.take(ITEM_PARTS)
+  reader.budget.take(ITEM_PARTS)
   const attributes: Attributes = new Map()
   const record: Writable<LogRecord> = {
     resource,
@@ -215,7 +215,7 @@ function readMetric(reader: ProtobufReader): number {
 
 function readKeyValue(reader: ProtobufReader, into: Attributes, depth: number): void {
   if (!reader.isDelimited()) return
-  reader.parts.take(1)
+  reader.budget.take(1)
   const outer = reader.enter()
   let key = ''
   let value: AnyValue = null
@@ -231,10 +231,10 @@ function readKeyValue(reader: ProtobufReader, into: Attributes, depth: number): 
   into.set(key, value)
 }
 
-/** The last member of the `oneof` counts. */
+/** The last field of the `oneof` wins. */
 function readValue(reader: ProtobufReader, depth: number): AnyValue {
-  reader.parts.take(1)
-  // Whoever has entered the value leaves it, wherever its reading ends.
+  reader.budget.take(1)
+  // The caller leaves the message, so it does not have to be read to its end.
   if (depth > VALUE_DEPTH_MAX) return TOO_DEEP
   let value: AnyValue = null
   for (let field = reader.next(); field !== 0; field = reader.next()) {

@@ -1,6 +1,7 @@
 import { type ApiError, type ErrorCode, STATUS_OF } from '../http/errors.ts'
 
-/** Answers of OTLP/HTTP: the export's own message, or a `google.rpc.Status`, in the encoding of the request. */
+/** Responses of OTLP/HTTP: an export response, or a `google.rpc.Status`, in the encoding of the request. */
+
 export type Encoding = 'protobuf' | 'json'
 
 const CONTENT_TYPES: Record<Encoding, string> = { protobuf: 'application/x-protobuf', json: 'application/json' }
@@ -12,7 +13,7 @@ export function encodingOf(contentType: string | null): Encoding | null {
   return type === 'application/json' ? 'json' : null
 }
 
-/** What was not stored, under the name that the signal has for it. */
+/** What was not stored, with the field name of the signal. */
 export interface PartialSuccess {
   readonly field: 'rejectedSpans' | 'rejectedLogRecords' | 'rejectedDataPoints'
   readonly rejected: number

@@ -6,11 +6,11 @@ import { ApiError, invalid } from '../http/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { Caller } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
+import type { ExportResult } from './export-tally.ts'
 import { countMetricPointsJson, decodeLogsJson, decodeTracesJson } from './json.ts'
 import type { LogIngest } from './log-ingest.ts'
 import { countMetricPoints, decodeLogs, decodeTraces } from './protobuf.ts'
 import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
-import type { ExportResult } from './tally.ts'
 import { DecodeError } from './telemetry.ts'
 import type { TraceIngest } from './trace-ingest.ts'
 
@@ -24,7 +24,7 @@ export interface OtlpRoutesDeps {
   readonly unavailableOf: (error: unknown) => ApiError | null
 }
 
-/** What is done with the body of a request, once the key has been checked. */
+/** Stores the body of a request whose key has been checked. */
 type Store = (caller: Caller, body: Uint8Array, encoding: Encoding) => Promise<ExportResult>
 
 interface Context {
@@ -34,8 +34,8 @@ interface Context {
 }
 
 /**
- * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md). No guard plugin and no
- * envelope, because keys arrive in other headers, too, and answers are OTLP's.
+ * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md). These routes have no
+ * guard plugin, because keys may arrive in other headers, and no envelope, because OTLP defines the responses.
  */
 export function otlpRoutes({ guards, reader, traces, logs, unavailableOf }: OtlpRoutesDeps) {
   const receive = async (context: Context, field: PartialSuccess['field'], store: Store): Promise<Response> => {
@@ -108,7 +108,7 @@ function noMetrics(rejected: number): ExportResult {
   return { rejected, message, firstSeq: null, lastSeq: null }
 }
 
-/** The key, from where exporters put it; undefined if the guard should look for a bearer token itself. */
+/** The key from `X-API-Key` or Basic auth; undefined if the guard should read the bearer token itself. */
 function tokenOf(request: Request): string | undefined {
   if (bearerToken(request) !== undefined) return undefined
   const key = request.headers.get('x-api-key')

@@ -4,7 +4,7 @@ import { type Batcher, createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { arrayLiteral, RUN_ROW, RUN_ROW_COLUMNS } from '../runs/rows.ts'
 
-/** What an export says of a run; null for what it does not say. */
+/** What an export says about a run; null or empty for what it does not say. */
 export interface RunReport {
   readonly runId: string
   readonly workspaceId: string
@@ -12,7 +12,7 @@ export interface RunReport {
   readonly externalRunId: string
   readonly parentRunId: string | null
   readonly externalUserId: string | null
-  /** Part of `metadata`, too. */
+  /** Also in `metadata`. */
   readonly sessionId: string | null
   readonly tags: readonly string[]
   readonly metadata: RawJson
@@ -22,13 +22,12 @@ export interface RunReport {
   readonly at: number
 }
 
-/** `missing`: the agent does not exist or is archived. */
+/** `missing`: the agent does not exist, is archived, or is hosted. */
 export type RunUpserted = 'created' | 'changed' | 'unchanged' | 'missing'
 
 /**
- * Starts runs with what the first export says of them, and completes them with what later ones say, in batches. A later
- * export moves the start back and fills in what was not known; it never changes what is. If nothing changes, nothing is
- * written.
+ * Starts runs from the first export that reports them, and adds what later exports say, in batches. A later export may
+ * move the start back and fill in missing values, but never replaces one. If nothing changes, nothing is written.
  */
 export function createRunUpserts(sql: Sql): Batcher<RunReport, RunUpserted> {
   return createBatcher<RunReport, RunUpserted>({
@@ -44,7 +43,7 @@ interface UpsertOutcome {
   readonly created: boolean
 }
 
-/** Inserts in order of workspace and run_id, as every statement on several runs does. */
+/** Locks the rows in order of workspace and run_id, as every statement on several runs does, to avoid deadlocks. */
 async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpserted[]> {
   const outcomes = await sql<UpsertOutcome[]>`
     with item as (
@@ -98,5 +97,5 @@ async function upsert(sql: Sql, reports: readonly RunReport[]): Promise<RunUpser
   )
 }
 
-/** SQL text. `metadata` of these runs is ours, so Postgres can look into it. */
+/** SQL text. Postgres can read `metadata` of these runs, because the service wrote it. */
 const LEARNS_SESSION = `(r.metadata->>'session_id' is null and excluded.metadata->>'session_id' is not null)`

@@ -10,7 +10,7 @@ import type { RunEnded } from '../runs/schema.ts'
 import type { RunTransition } from '../runs/transitions.ts'
 import type { AgentNames } from './agents.ts'
 import { partRunId } from './ids.ts'
-import type { RunEnd, RunFacts } from './run-reports.ts'
+import type { RunDetails, RunEnd } from './run-details.ts'
 import type { RunReport, RunUpserted } from './run-upserts.ts'
 
 export interface OtlpRunsDeps {
@@ -23,7 +23,7 @@ export interface OtlpRunsDeps {
   readonly onChange: () => void
 }
 
-/** Which run an export reports for. */
+/** Identifies the run that an export reports. */
 export interface NamedRun {
   readonly runId: string
   readonly externalRunId: string
@@ -32,51 +32,51 @@ export interface NamedRun {
 
 export type OtlpRuns = ReturnType<typeof createOtlpRuns>
 
-const RUNS_REMEMBERED = 20_000
+const RUNS_CACHED_MAX = 20_000
 
-/** The runs of traces, sessions and days: found or started on first sight, ended with their root span. */
+/** The runs of traces, sessions and days: started when first reported, ended by their root span. */
 export function createOtlpRuns({ directory, upserts, transitions, agents, clock, onChange }: OtlpRunsDeps) {
-  /** What was last written of a run, so that an export that says nothing new needs no statement. */
-  const written = new LRUCache<string, { startedAt: number; said: string }>({ max: RUNS_REMEMBERED })
+  /** What was last written of each run, so that an export that adds nothing needs no statement. */
+  const written = new LRUCache<string, { startedAt: number; reported: string }>({ max: RUNS_CACHED_MAX })
 
   /**
-   * The run, with what the export says of it stored.
+   * Stores what the export says about the run, and returns the run.
    * @throws ApiError FORBIDDEN, NOT_FOUND or CONFLICT for a run that cannot be reported; UNAVAILABLE
    */
-  async function report(caller: Caller, run: NamedRun, facts: RunFacts): Promise<RunRef> {
-    const known = (await directory.find(caller.workspaceId, run.runId)) ?? (await start(caller, run, facts))
+  async function report(caller: Caller, run: NamedRun, details: RunDetails): Promise<RunRef> {
+    const known = (await directory.find(caller.workspaceId, run.runId)) ?? (await start(caller, run, details))
     if (known.runtimeType === 'hosted') throw new ApiError('CONFLICT', 'the run of this trace is hosted')
-    if (caller.agentId === null || caller.agentId === known.agentId) return write(caller, run, known.agentId, facts)
-    // Two agents share a trace, each with its own key: the second one gets a run below that of the first.
+    if (caller.agentId === null || caller.agentId === known.agentId) return write(caller, run, known.agentId, details)
+    // Two agents share a trace, each with its own key: the second one gets a child run of the first one's run.
     const part = {
       ...run,
       runId: partRunId(caller.workspaceId, run.externalRunId, caller.agentId),
       parentRunId: known.runId,
     }
-    return write(caller, part, caller.agentId, facts)
+    return write(caller, part, caller.agentId, details)
   }
 
-  /** The run after its start, which another agent may have preceded. */
-  async function start(caller: Caller, run: NamedRun, facts: RunFacts): Promise<RunRef> {
-    return write(caller, run, caller.agentId ?? (await agents.find(caller.workspaceId, facts.agentName)), facts)
+  /** Starts the run. Returns another agent's run if that agent was faster. */
+  async function start(caller: Caller, run: NamedRun, details: RunDetails): Promise<RunRef> {
+    return write(caller, run, caller.agentId ?? (await agents.find(caller.workspaceId, details.agentName)), details)
   }
 
-  async function write({ workspaceId }: Caller, run: NamedRun, agentId: string, facts: RunFacts): Promise<RunRef> {
+  async function write({ workspaceId }: Caller, run: NamedRun, agentId: string, details: RunDetails): Promise<RunRef> {
     const { runId } = run
     const ref: RunRef = { runId, workspaceId, agentId, runtimeType: 'external' }
     const key = runKey(workspaceId, runId)
-    const { startedAt, externalUserId, sessionId, tags, metadata, input } = facts
-    const said = `${externalUserId !== null} ${sessionId !== null} ${tags.length > 0} ${input !== null}`
+    const { startedAt, externalUserId, sessionId, tags, metadata, input } = details
+    const reported = `${externalUserId !== null} ${sessionId !== null} ${tags.length > 0} ${input !== null}`
     const before = written.get(key)
-    if (before !== undefined && before.startedAt <= startedAt && before.said === said) return ref
-    const { agentName: _, ...columns } = facts
+    if (before !== undefined && before.startedAt <= startedAt && before.reported === reported) return ref
+    const { agentName: _, ...columns } = details
     const outcome = await upserts.submit({ ...run, ...columns, metadata, workspaceId, agentId, at: clock.now() })
     if (outcome === 'missing') {
       throw new ApiError('NOT_FOUND', `agent ${agentId} cannot report: it is archived, or hosted by the service`)
     }
     if (outcome === 'created') directory.started(ref)
     if (outcome !== 'unchanged') onChange()
-    written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), said })
+    written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), reported })
     const stored = outcome === 'unchanged' ? await directory.find(workspaceId, runId) : ref
     return stored ?? ref
   }
@@ -87,7 +87,7 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
       const { already } = await transitions.submit({ runId, workspaceId, ...how, usage: null })
       if (!already) onChange()
     } catch (error) {
-      // It ended otherwise before, for example by `cancel`; that stands.
+      // It has already ended in another way, for example by `cancel`, and stays so.
       if (!(error instanceof ApiError) || error.code !== 'CONFLICT') throw error
     }
   }

@@ -1,19 +1,17 @@
 import { ApiError } from '../http/errors.ts'
 
-/**
- * What an OTLP export says, after decoding. Both encodings, protobuf and JSON, decode to the same values.
- */
+/** A decoded OTLP export. Both encodings, protobuf and JSON, decode to these types. */
 
 /**
  * The value of an attribute or a body. Integers beyond 2^53 are bigints; bytes are base64; NaN and the infinities are
- * text, because JSON has no such numbers.
+ * strings, because JSON has no such numbers.
  */
 export type AnyValue = string | number | bigint | boolean | null | readonly AnyValue[] | Attributes
 
-/** Attributes by name. If a sender repeats a name, the last value counts. */
+/** Attributes by name. If a sender repeats a name, the last value wins. */
 export type Attributes = Map<string, AnyValue>
 
-/** What sends the telemetry, such as a process; shared by all of its spans or log records. */
+/** What sends the telemetry, such as a process; shared by its spans or log records. */
 export interface Resource {
   readonly attributes: Attributes
 }
@@ -33,7 +31,7 @@ export interface SpanLink {
 /** `STATUS_CODE_ERROR` of OTLP. */
 export const STATUS_ERROR = 2
 
-/** A span as sent. Ids are lower-case hex and not checked yet; times are Unix nanoseconds, 0 if not given. */
+/** A span as sent. Ids are lower-case hex, not validated yet; times are Unix nanoseconds, 0 if not given. */
 export interface Span {
   readonly resource: Resource
   /** Name of the instrumentation scope. */
@@ -53,7 +51,7 @@ export interface Span {
   readonly statusMessage: string
 }
 
-/** A log record as sent. Ids are lower-case hex, empty if not given, and not checked yet. */
+/** A log record as sent. Ids are lower-case hex, not validated yet, empty if not given; times as in {@link Span}. */
 export interface LogRecord {
   readonly resource: Resource
   readonly scope: string
@@ -68,26 +66,26 @@ export interface LogRecord {
   readonly spanId: string
 }
 
-/** A body that is no valid export. The message says where, for the client. */
+/** The body is not a valid export. The message is for the client and says where. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }
 
-/** How deep values may be nested, as in the protobuf libraries. */
+/** How deep values may be nested, the same as in protobuf libraries. */
 export const VALUE_DEPTH_MAX = 100
-/** Stands for a value that is nested deeper. */
+/** Replaces a value that is nested deeper. */
 export const TOO_DEEP = `nested more than ${VALUE_DEPTH_MAX} deep`
 
 const PARTS_MAX = 2_000_000
-/** What an item takes in memory, in parts: an attribute or a value is one. */
+/** What a resource, span or log record costs; an attribute or a value costs one. */
 export const ITEM_PARTS = 16
 export const SPAN_EVENT_PARTS = 8
 
 /**
- * Counts the parts of an export, because two bytes of a body can be a span, and take a thousand times as much in memory. An
- * export of 64 MiB with spans of 2 KB has a quarter of the parts allowed.
+ * Limits the memory that decoding an export takes: two bytes of a body can be a span, which takes a thousand times as much
+ * in memory. An export of 64 MiB uses about half of the budget if its spans have 2 KB and six attributes each.
  */
-export class Parts {
+export class DecodeBudget {
   private left = PARTS_MAX
 
   /** @throws ApiError PAYLOAD_TOO_LARGE */
@@ -99,12 +97,12 @@ export class Parts {
 
 export const TOO_MANY = 'too many spans, events, attributes and values for one export; send several'
 
-/** A double as a value: JSON has no number for NaN and the infinities. */
+/** A double as a value: NaN and the infinities become strings. */
 export function fromDouble(value: number): number | string {
   return Number.isFinite(value) ? value : String(value)
 }
 
-/** A 64-bit integer as a value: a number if that is exact. */
+/** A 64-bit integer as a value: a number if that is exact, a bigint otherwise. */
 export function fromInteger(value: bigint): number | bigint {
   const number = Number(value)
   return Number.isSafeInteger(number) ? number : value

@@ -7,18 +7,18 @@ import type { TaskRow } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
-import { addTo, inGroups } from './groups.ts'
+import { type ExportResult, ExportTally } from './export-tally.ts'
+import { addTo, inBatches } from './groups.ts'
 import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
+import { createKeyedMutex } from './keyed-mutex.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
-import { endOf, factsOfSpans } from './run-reports.ts'
+import { detailsOfSpans, endOf } from './run-details.ts'
 import type { OtlpRuns } from './runs.ts'
-import { type ExportResult, Tally } from './tally.ts'
 import type { Span } from './telemetry.ts'
-import { createTurns } from './turns.ts'
 
 export interface OtlpIngestDeps {
   readonly runs: OtlpRuns
-  readonly tasks: Pick<TelemetryTasks, 'among'>
+  readonly tasks: Pick<TelemetryTasks, 'existing'>
   readonly writeEvents: WriteEvents
   readonly limits: Limits
   readonly clock: Clock
@@ -26,9 +26,9 @@ export interface OtlpIngestDeps {
   readonly takeBudget: (caller: Caller, events: number) => void
 }
 
-/** Runs, and spans of a run, that are written together: the queues of the database are bounded. */
-export const WRITTEN_AT_ONCE = 1_000
-const UNDER_WAY_REMEMBERED = 20_000
+/** Runs written concurrently, and items of a run written at once: the queues of the stores are bounded. */
+export const BATCH_ITEMS_MAX = 1_000
+const STARTED_TASKS_CACHED_MAX = 20_000
 
 interface Mapped {
   readonly span: Span
@@ -37,24 +37,24 @@ interface Mapped {
 
 /** Stores traces as runs, and spans as tasks and events (docs/opentelemetry.md). */
 export class TraceIngest {
-  /** The exports of a run are written one after the other: the end of a span must not come before its start. */
-  private readonly turns = createTurns()
-  /** Tasks whose start was written. */
-  private readonly underWay = new LRUCache<string, true>({ max: UNDER_WAY_REMEMBERED })
+  /** Concurrent exports of a run are written one after the other, so that no span is stored as running after its end. */
+  private readonly withRunLock = createKeyedMutex()
+  /** Ids of tasks whose start is known to be stored. */
+  private readonly startedTasks = new LRUCache<string, true>({ max: STARTED_TASKS_CACHED_MAX })
 
   constructor(private readonly deps: OtlpIngestDeps) {}
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
   async store(caller: Caller, spans: readonly Span[]): Promise<ExportResult> {
     this.deps.takeBudget(caller, eventsOf(spans))
-    const tally = new Tally('span')
+    const tally = new ExportTally('span')
     const byTrace = new Map<string, Span[]>()
     for (const span of spans) {
       const problem = problemOf(span)
       if (problem !== null) tally.reject(span.name, problem)
       else addTo(byTrace, span.traceId, span)
     }
-    for (const traces of inGroups([...byTrace.values()], WRITTEN_AT_ONCE)) {
+    for (const traces of inBatches([...byTrace.values()], BATCH_ITEMS_MAX)) {
       const store = (trace: readonly Span[]) => this.storeTrace(caller, trace, tally)
       await Promise.all(
         traces.map((trace) =>
@@ -69,17 +69,17 @@ export class TraceIngest {
     return tally.result()
   }
 
-  private async storeTrace(caller: Caller, spans: readonly Span[], tally: Tally): Promise<void> {
+  private async storeTrace(caller: Caller, spans: readonly Span[], tally: ExportTally): Promise<void> {
     const { runs, limits, clock } = this.deps
     const { workspaceId } = caller
     const { traceId } = spans[0]
     const now = clock.now()
     const named = { runId: traceRunId(workspaceId, traceId), externalRunId: traceId, parentRunId: null }
-    const run = await runs.report(caller, named, factsOfSpans(spans, limits, now))
+    const run = await runs.report(caller, named, detailsOfSpans(spans, limits, now))
     const taskIdOf = spanTaskIds(workspaceId, traceId)
     const ends: Mapped[] = []
-    await this.turns(runKey(workspaceId, run.runId), async () => {
-      for (const group of inGroups(uniqueById(spans), WRITTEN_AT_ONCE)) {
+    await this.withRunLock(runKey(workspaceId, run.runId), async () => {
+      for (const group of inBatches(uniqueById(spans), BATCH_ITEMS_MAX)) {
         const all = group.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) }))
         await this.storeSpans(run, all, tally, now)
         ends.push(...all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent'))
@@ -88,8 +88,8 @@ export class TraceIngest {
     await Promise.all(ends.map((one) => this.storeEnd(caller, run, one)))
   }
 
-  /** A span whose event is stored is complete: a repeat of it changes nothing, nor does a report that it is under way. */
-  private async storeSpans(run: RunRef, spans: readonly Mapped[], tally: Tally, now: number): Promise<void> {
+  /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */
+  private async storeSpans(run: RunRef, spans: readonly Mapped[], tally: ExportTally, now: number): Promise<void> {
     const started = await this.newlyStarted(run, spans)
     const events: MappedEvent[] = []
     const lastRows = spans.map(({ mapped }) => events.push(...mapped.events) - 1)
@@ -99,20 +99,20 @@ export class TraceIngest {
         return isNew ? taskRow(run, mapped, now) : []
       }),
     )
-    for (const taskId of started) this.underWay.set(taskId, true)
+    for (const taskId of started) this.startedTasks.set(taskId, true)
     tally.stored(positions)
   }
 
-  /** The tasks that begin with these spans: those under way that are not stored yet. */
+  /** The tasks of spans that have not ended, without those that are stored already. */
   private async newlyStarted(run: RunRef, spans: readonly Mapped[]): Promise<ReadonlySet<string>> {
     const running = spans.filter(({ mapped }) => mapped.completedAt === null).map(({ mapped }) => mapped.taskId)
-    const unknown = running.filter((taskId) => !this.underWay.has(taskId))
+    const unknown = running.filter((taskId) => !this.startedTasks.has(taskId))
     if (unknown.length === 0) return new Set()
-    const stored = await this.deps.tasks.among(run, unknown)
+    const stored = await this.deps.tasks.existing(run, unknown)
     return new Set(unknown.filter((taskId) => !stored.has(taskId)))
   }
 
-  /** Ends the run with its root span; gives an agent that was called within the trace a run of its own. */
+  /** Ends the run at its root span; stores an agent that was called within the trace as a child run. */
   private async storeEnd(caller: Caller, run: RunRef, { span, mapped }: Mapped): Promise<void> {
     const { runs, limits, clock } = this.deps
     const { completedAt, errorMessage } = mapped
@@ -127,8 +127,8 @@ export class TraceIngest {
         externalRunId: span.traceId,
         parentRunId: run.runId,
       },
-      // It counts as a root, so that the run is named after the agent and has its input.
-      factsOfSpans([{ ...span, parentSpanId: '' }], limits, clock.now()),
+      // As a root span, so that the run gets the agent's name and input.
+      detailsOfSpans([{ ...span, parentSpanId: '' }], limits, clock.now()),
     )
     if (completedAt !== null) await runs.end(child, endOf(span, completedAt, errorMessage, limits))
   }
@@ -153,7 +153,7 @@ function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now:
   }
 }
 
-/** A span that an export has twice counts once: the version that has ended, if there is one. */
+/** Removes repeated spans; keeps the version that has ended, if there is one. */
 function uniqueById(spans: readonly Span[]): Span[] {
   const byId = new Map<string, Span>()
   for (const span of spans) {
@@ -163,7 +163,7 @@ function uniqueById(spans: readonly Span[]): Span[] {
   return [...byId.values()]
 }
 
-/** Spans and the events in them, all of which become events. */
+/** The number of events that the spans become: one each, and one for each span event. */
 function eventsOf(spans: readonly Span[]): number {
   return spans.reduce((sum, { events }) => sum + 1 + events.length, 0)
 }

@@ -4,9 +4,9 @@ import type { Log } from '../log.ts'
 import { createPrices, type Prices } from '../model/prices.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
-import { ModelUseReader } from './model-use.ts'
 import { LIVE_RUN_STATUSES } from './state.ts'
 import { Tallies, type Tally } from './tallies.ts'
+import { UsageReader } from './usage-reader.ts'
 
 export interface RunStatisticsDeps {
   readonly sql: Sql
@@ -35,11 +35,11 @@ const CONSUMER = 'run-statistics'
 const INTERVAL_MS = 500
 /** Frames are read after this time, while they are still in memory; reading them from disk costs far more. */
 const GATHER_MS = 50
-/** Counting uses at most a fifth of the time; under heavy load the counts lag further behind instead. */
-const REST_PER_WORK = 4
+/** The pause after a write, in multiples of its duration: under load the counts lag instead of taking all the time. */
+const PAUSE_PER_WRITE = 4
 const READ_BYTES = 4 << 20
 const RUNS_PER_WRITE_MAX = 5_000
-/** A row in the journal has the whole run, input included, so live runs get one in intervals, not after each call. */
+/** A row in the outbox has the whole run, input included, so live runs get one in intervals, not after each model call. */
 const LIVE_USAGE_INTERVAL_MS = 5_000
 
 /**
@@ -49,7 +49,7 @@ const LIVE_USAGE_INTERVAL_MS = 5_000
  */
 export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunStatistics> {
   const { sql, journal, log, loops = new Loops(log), intervalMs = INTERVAL_MS } = deps
-  const reader = new ModelUseReader(deps.prices ?? createPrices())
+  const reader = new UsageReader(deps.prices ?? createPrices())
   const stopping = new AbortController()
   const { signal } = stopping
   let position = await openPosition(sql, journal)
@@ -61,7 +61,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
   let isUnsure = false
 
   async function run(loop: Loop): Promise<void> {
-    // It is not known whether the failed write was committed.
+    // After a failure it is not known whether the last write was committed.
     if (isUnsure) position = await openPosition(sql, journal)
     isUnsure = true
     /** Events up to here are in `tallies` or written. */
@@ -80,7 +80,7 @@ export async function startRunStatistics(deps: RunStatisticsDeps): Promise<RunSt
       const started = performance.now()
       const { isWritten, hasUsage } = await write(sql, journal.epoch, { from: position, to: seen }, tallies.all())
       if (hasUsage) deps.onUsage?.()
-      dueMs = performance.now() + Math.max(intervalMs, REST_PER_WORK * (performance.now() - started))
+      dueMs = performance.now() + Math.max(intervalMs, PAUSE_PER_WRITE * (performance.now() - started))
       position = isWritten ? seen : await openPosition(sql, journal)
       journal.release(CONSUMER, position)
       loop.succeeded()
@@ -161,9 +161,9 @@ interface Written {
 }
 
 /**
- * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Hosted runs store their usage
- * themselves; what the end of a run reported is not added to. Locks the rows in order of workspace and run_id, as every
- * statement on several runs does, to avoid deadlocks.
+ * Adds the tallies to their runs and advances the position from `from` to `to`, atomically. Usage that the end of a run has
+ * reported stays as it is, as does that of hosted runs, which store it themselves. Locks the rows in order of workspace and
+ * run_id, as every statement on several runs does, to avoid deadlocks.
  */
 async function write(
   sql: Sql,

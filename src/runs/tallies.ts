@@ -1,10 +1,10 @@
 import { visitPayloads } from '../columnar/event-rows.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
 import type { Frame } from '../journal/journal.ts'
-import { MODEL_CALL, type ModelUse, type ModelUseReader, mayReportUse } from './model-use.ts'
+import { MODEL_CALL, mayReportUsage, type UsageReader, type UsageWithCost } from './usage-reader.ts'
 
 /** What the events of a run add to its row. */
-export interface Tally extends RunIdentity, ModelUse {
+export interface Tally extends RunIdentity, UsageWithCost {
   readonly events: number
   /** When the last one was received, Unix milliseconds. */
   readonly lastAt: number
@@ -12,11 +12,11 @@ export interface Tally extends RunIdentity, ModelUse {
 
 const MODEL_CALL_BYTES = new TextEncoder().encode(MODEL_CALL)
 
-/** Sums the events of a range of the journal by run. */
+/** Sums up the events of a range of the journal for each run. */
 export class Tallies {
   private readonly byRun = new Map<string, { -readonly [field in keyof Tally]: Tally[field] }>()
 
-  constructor(private readonly reader: ModelUseReader) {}
+  constructor(private readonly reader: UsageReader) {}
 
   /** Number of runs. */
   get size(): number {
@@ -29,7 +29,7 @@ export class Tallies {
 
   add({ kind, spans, block, receivedAt }: Frame): void {
     if (kind !== 'event') return
-    const counted = spans.map(({ runId, workspaceId, rows }) => {
+    const tallies = spans.map(({ runId, workspaceId, rows }) => {
       const tally = this.of({ runId, workspaceId })
       tally.events += rows
       tally.lastAt = Math.max(tally.lastAt, receivedAt)
@@ -38,15 +38,15 @@ export class Tallies {
     let span = 0
     let spanEnd = spans.length === 0 ? 0 : spans[0].rows
     const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
-    if (!mayReportUse(bytes)) return
+    if (!mayReportUsage(bytes)) return
     visitPayloads(bytes, MODEL_CALL_BYTES, (row, start) => {
       while (row >= spanEnd) spanEnd += spans[++span].rows
-      const use = this.reader.read(bytes, start)
-      if (use === null) return
-      const tally = counted[span]
-      tally.inputTokens += use.inputTokens
-      tally.outputTokens += use.outputTokens
-      tally.costUsd += use.costUsd
+      const usage = this.reader.read(bytes, start)
+      if (usage === null) return
+      const tally = tallies[span]
+      tally.inputTokens += usage.inputTokens
+      tally.outputTokens += usage.outputTokens
+      tally.costUsd += usage.costUsd
     })
   }
 

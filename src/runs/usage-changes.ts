@@ -13,12 +13,12 @@ export interface UsageChangesDeps {
 }
 
 export interface UsageChanges {
-  /** Signals that run statistics have written to `run_usage_changes`. Cheap. */
+  /** Tells that run statistics have written to `run_usage_changes`. Cheap. */
   poke(): void
   stop(): Promise<void>
 }
 
-interface Due {
+interface DueRun {
   readonly run_id: string
   readonly workspace_id: string
 }
@@ -27,8 +27,8 @@ const INTERVAL_MS = 500
 const RUNS_PER_STATEMENT = 500
 
 /**
- * Writes runs whose usage was counted into the outbox, so that feeds and SQL show it: a run that has ended at once, a live
- * one in intervals. What is due is in a table, written together with the counts, so none is forgotten in a crash. Asks
+ * Writes runs whose usage has changed to the outbox, so that feeds and SQL show it: ended runs at once, live ones in
+ * intervals. The changes are kept in a table, written in the same commit as the usage, so a crash loses none. Queries
  * Postgres only after a start and while the table may have rows.
  */
 export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }: UsageChangesDeps): UsageChanges {
@@ -55,11 +55,11 @@ export function startUsageChanges({ sql, log, loops = new Loops(log), onChange }
   }
 }
 
-/** Writes what is due, in pages; what is locked at the moment is left to the next time. */
+/** Writes the runs that are due, in pages; runs that are locked wait for the next sweep. */
 async function writeDue(sql: Sql): Promise<boolean> {
   let hasWritten = false
   for (;;) {
-    const due = await sql<Due[]>`
+    const due = await sql<DueRun[]>`
       select run_id, workspace_id from run_usage_changes where due_at <= now() order by due_at limit ${RUNS_PER_STATEMENT}`
     const written = due.length === 0 ? 0 : await writeRuns(sql, due)
     hasWritten ||= written > 0
@@ -68,11 +68,12 @@ async function writeDue(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Locks the runs in the order of every statement on several runs, so that their outbox rows are in the order of their
- * changes. Skips locked ones: they are being changed. Another process may have been faster, hence the join with `gone`.
- * The runs are parameters: with the table of changes itself, which has no statistics, the plan reads all runs.
+ * Locks the runs in order of workspace and run_id, as every statement on several runs does, so that their outbox rows are
+ * in the order of their changes. Skips runs that another statement is changing. The join with `gone` leaves out runs that
+ * another process has written meanwhile. The runs are parameters because a join with the table itself, which has no
+ * planner statistics, would read all runs.
  */
-async function writeRuns(sql: Sql, due: readonly Due[]): Promise<number> {
+async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {
   const rows = await sql`
     with item as (
       select * from unnest(${due.map(({ run_id }) => run_id)}::uuid[], ${due.map(({ workspace_id }) => workspace_id)}::uuid[])

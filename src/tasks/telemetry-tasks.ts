@@ -15,19 +15,19 @@ export interface TelemetryTasksDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
   readonly sink: Pick<SinkProgress, 'waitFor'>
   readonly journal: Pick<Journal, 'endSeq'>
-  /** Tasks may be reported for these runs through the API, too. */
+  /** Flushed before each read: the API also takes tasks for these runs, which reach the journal through the outbox. */
   readonly relay: Pick<OutboxRelay, 'flush'>
 }
 
-/** As for events: a page ends with the task whose texts exceed this total. */
+/** As for events: a page ends with the task that makes the total of its texts exceed this. */
 const PAGE_BYTES_MAX = 8 << 20
 const LOADED_WAIT_MS = 5_000
 
 const listCursor = cursorCodec(t.Tuple([CursorMs, Uuid]))
 
 /**
- * The tasks of runs that OpenTelemetry reports. There is one for each span, too many for Postgres: they go straight into
- * the journal, and are read from ClickHouse, like events.
+ * The tasks of runs that OpenTelemetry reports. There is one for each span, too many for Postgres, so they are written
+ * straight to the journal and read from ClickHouse, like events.
  */
 export class TelemetryTasks {
   constructor(private readonly deps: TelemetryTasksDeps) {}
@@ -68,8 +68,8 @@ export class TelemetryTasks {
     }
   }
 
-  /** Which of these tasks the run has. @throws ApiError UNAVAILABLE */
-  async among(run: RunRef, taskIds: readonly string[]): Promise<Set<string>> {
+  /** The ids of those of these tasks that are stored. @throws ApiError UNAVAILABLE */
+  async existing(run: RunRef, taskIds: readonly string[]): Promise<Set<string>> {
     const rows = await this.select<{ task_id: string }>(
       run,
       `select distinct task_id from tasks

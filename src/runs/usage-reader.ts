@@ -12,76 +12,75 @@ import {
   skipSpace,
   startsWith,
 } from '../http/json-scan.ts'
+import type { ModelUsage } from '../model/model.ts'
 import type { Prices } from '../model/prices.ts'
 import { USAGE_NAMES } from '../model/usage-names.ts'
 
-/** What one model call used, or several. */
-export interface ModelUse {
-  readonly inputTokens: number
-  readonly outputTokens: number
+/** The tokens and cost of one or more model calls. */
+export interface UsageWithCost extends ModelUsage {
   readonly costUsd: number
 }
 
 /** Type of the events that report model calls. */
 export const MODEL_CALL = 'llm.call'
 
-/** Larger numbers are mistakes; they must not make the sums useless. */
+/** Larger numbers are taken for mistakes and ignored, so that they do not make the sums useless. */
 const TOKENS_MAX = 1e12
 const COST_USD_MAX = 1e9
 
-type Slot = keyof typeof USAGE_NAMES
-type NumberSlot = Exclude<Slot, 'model'>
+type UsageField = keyof typeof USAGE_NAMES
+type NumericField = Exclude<UsageField, 'model'>
 interface Member {
-  readonly word: Uint8Array
-  readonly slot: Slot
+  readonly name: Uint8Array
+  readonly field: UsageField
   /** Lower ones are preferred. */
   readonly rank: number
 }
 
-const SLOTS = Object.keys(USAGE_NAMES) as Slot[]
-const MEMBERS = SLOTS.flatMap((slot): Member[] =>
-  USAGE_NAMES[slot].map((name, rank) => ({ word: new TextEncoder().encode(name), slot, rank })),
+const FIELDS = Object.keys(USAGE_NAMES) as UsageField[]
+const MEMBERS = FIELDS.flatMap((field): Member[] =>
+  USAGE_NAMES[field].map((name, rank) => ({ name: new TextEncoder().encode(name), field, rank })),
 )
-const NAME_BYTES_MAX = Math.max(...MEMBERS.map(({ word }) => word.length))
-/** By the length of the name. */
+const NAME_BYTES_MAX = Math.max(...MEMBERS.map(({ name }) => name.length))
+/** Members by the length of their name. */
 const MEMBERS_OF_LENGTH = Array.from({ length: NAME_BYTES_MAX + 1 }, (_, length) =>
-  MEMBERS.filter(({ word }) => word.length === length),
+  MEMBERS.filter(({ name }) => name.length === length),
 )
-/** `gen_ai` with an object is the nested form of the names that begin so. */
+/** An object under `gen_ai` is the nested form of the names that start with `gen_ai.`. */
 const NESTED = new TextEncoder().encode('gen_ai')
 const PARTS_OF_NAMES = ['usage', 'token_count', 'cost_usd', 'cost.total'].map((part) => Buffer.from(part))
 const NO_RANK = 99
-/** From there on a native search is faster. */
+/** In longer strings a native search for the end is faster. */
 const SHORT_STRING_BYTES = 48
 const MINUS = 0x2d
-/** 1 for the bytes of numbers and of `true`, `false` and `null`. */
-const IN_WORD = new Uint8Array(256)
-for (const char of '+-.0123456789Eaeflnrstu') IN_WORD[char.charCodeAt(0)] = 1
-/** Numbers of so many digits are exact. */
+/** 1 for the bytes of numbers, `true`, `false` and `null`. */
+const IN_LITERAL = new Uint8Array(256)
+for (const char of '+-.0123456789Eaeflnrstu') IN_LITERAL[char.charCodeAt(0)] = 1
+/** Integers with at most this many digits are exact. */
 const DIGITS_MAX = 15
 
 /**
- * Reads what model calls used from the payloads of their events (docs/specification.md#usage), without parsing them: the
- * names of the outermost members are compared, everything else is skipped. Values that are not such numbers are ignored.
+ * Reads usage from the payloads of model calls (docs/specification.md#usage) without parsing them: it compares the names of
+ * the outermost members and skips everything else. Only an object under `gen_ai` is parsed. Implausible values are ignored.
  */
-export class ModelUseReader {
+export class UsageReader {
   private readonly ranks = { inputTokens: NO_RANK, outputTokens: NO_RANK, costUsd: NO_RANK }
   private readonly values = { inputTokens: 0, outputTokens: 0, costUsd: 0 }
-  /** By rank: names of the nested form. Of the others, where they are in the block; 0: nowhere. */
+  /** Model names by rank: from the nested form as strings, from the flat form as positions in the block (end 0: none). */
   private models: (string | undefined)[] = []
   private readonly modelStarts = new Int32Array(USAGE_NAMES.model.length)
   private readonly modelEnds = new Int32Array(USAGE_NAMES.model.length)
-  /** The name decoded last: most calls are of the same few models. */
+  /** The model name decoded last, and its bytes: most calls are of the same few models. */
   private lastModel = ''
-  private lastWord = new Uint8Array()
+  private lastModelBytes = new Uint8Array()
 
   constructor(private readonly prices: Prices) {}
 
   /**
    * @param block holds a payload at `start`: a valid JSON object
-   * @returns null if the payload reports no use. The cost of a model without a price is 0.
+   * @returns null if the payload reports no usage. The cost of a model without a price is 0.
    */
-  read(block: Buffer, start: number): ModelUse | null {
+  read(block: Buffer, start: number): UsageWithCost | null {
     const { ranks, values } = this
     ranks.inputTokens = ranks.outputTokens = ranks.costUsd = NO_RANK
     values.inputTokens = values.outputTokens = values.costUsd = 0
@@ -96,7 +95,7 @@ export class ModelUseReader {
     return { ...values }
   }
 
-  /** The payload is valid JSON, so this only looks for the ends of its parts. */
+  /** Visits the outermost members. The payload is valid JSON, so only the ends of names and values are searched. */
   private scan(block: Buffer, start: number): void {
     let at = start
     do {
@@ -118,10 +117,10 @@ export class ModelUseReader {
       this.nested('gen_ai', JSON.parse(block.toString('utf8', start, end)))
       return
     }
-    for (const { word, slot, rank } of MEMBERS_OF_LENGTH[length]) {
-      if (!startsWith(block, name, word)) continue
-      if (slot !== 'model') this.keep(slot, rank, numberAt(block, start, end))
-      // Decoded only if there is no cost.
+    for (const { name: wanted, field, rank } of MEMBERS_OF_LENGTH[length]) {
+      if (!startsWith(block, name, wanted)) continue
+      if (field !== 'model') this.keep(field, rank, numberAt(block, start, end))
+      // Only the position: the name is decoded only if no cost is reported.
       else if (block[start] === QUOTE) {
         this.modelStarts[rank] = start
         this.modelEnds[rank] = end
@@ -133,23 +132,23 @@ export class ModelUseReader {
     if (!isObject(object)) return
     for (const [name, value] of Object.entries(object)) {
       const full = `${path}.${name}`
-      for (const slot of SLOTS) {
-        const rank = (USAGE_NAMES[slot] as readonly string[]).indexOf(full)
+      for (const field of FIELDS) {
+        const rank = (USAGE_NAMES[field] as readonly string[]).indexOf(full)
         if (rank < 0) continue
-        if (slot !== 'model') this.keep(slot, rank, typeof value === 'number' ? value : Number.NaN)
+        if (field !== 'model') this.keep(field, rank, typeof value === 'number' ? value : Number.NaN)
         else if (typeof value === 'string') this.models[rank] = value
       }
       if (full === 'gen_ai.usage' || full === 'gen_ai.request' || full === 'gen_ai.response') this.nested(full, value)
     }
   }
 
-  private keep(slot: NumberSlot, rank: number, value: number): void {
-    if (rank > this.ranks[slot] || !isPlausible(slot, value)) return
-    this.ranks[slot] = rank
-    this.values[slot] = value
+  private keep(field: NumericField, rank: number, value: number): void {
+    if (rank > this.ranks[field] || !isPlausible(field, value)) return
+    this.ranks[field] = rank
+    this.values[field] = value
   }
 
-  /** By the first of the model's names that has a price. */
+  /** The cost by the price of the first model name that has one; 0 if none has. */
   private price(block: Buffer): number {
     for (let rank = 0; rank < this.modelEnds.length; rank++) {
       const end = this.modelEnds[rank]
@@ -161,21 +160,21 @@ export class ModelUseReader {
   }
 
   private modelAt(block: Buffer, start: number, end: number): string {
-    const { lastWord } = this
-    if (lastWord.length === end - start && startsWith(block, start, lastWord)) return this.lastModel
-    this.lastWord = Uint8Array.prototype.slice.call(block, start, end)
+    const { lastModelBytes } = this
+    if (lastModelBytes.length === end - start && startsWith(block, start, lastModelBytes)) return this.lastModel
+    this.lastModelBytes = Uint8Array.prototype.slice.call(block, start, end)
     this.lastModel = readString(block, start, end)
     return this.lastModel
   }
 }
 
-/** Whether a block of events may report any use: every name that counts has one of these parts. A native search. */
-export function mayReportUse(block: Buffer): boolean {
+/** Whether a block of events may report usage. A native search, because every usage name contains one of a few parts. */
+export function mayReportUsage(block: Buffer): boolean {
   return PARTS_OF_NAMES.some((part) => block.includes(part))
 }
 
-function isPlausible(slot: NumberSlot, value: number): boolean {
-  if (slot === 'costUsd') return value >= 0 && value <= COST_USD_MAX
+function isPlausible(field: NumericField, value: number): boolean {
+  if (field === 'costUsd') return value >= 0 && value <= COST_USD_MAX
   return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX
 }
 
@@ -209,14 +208,14 @@ function skipAny(block: Buffer, at: number): number {
       at++
     }
   } while (depth > 0)
-  // The rest of a number or a word.
-  while (IN_WORD[block[at]] === 1) at++
+  // The rest of a number, `true`, `false` or `null`.
+  while (IN_LITERAL[block[at]] === 1) at++
   return at
 }
 
 /**
- * Skips a valid string from its opening quote. A long one is searched natively, with ever longer stretches in between when
- * that finds escaped quotes only.
+ * Skips a valid string from its opening quote. In a long one, a native search looks for the closing quote. Whenever it
+ * finds an escaped quote instead, a loop reads on for a while, each time twice as far: strings often have many of them.
  */
 function skipText(block: Buffer, at: number): number {
   const short = at + SHORT_STRING_BYTES

@@ -1,7 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import type { Appended } from '../journal/journal.ts'
 
-/** What became of an export. Everything that was not rejected is on stable storage. */
+/** The result of an export. Everything that was not rejected is on stable storage. */
 export interface ExportResult {
   readonly rejected: number
   /** Names the first rejected item and why; empty if nothing was rejected. */
@@ -11,11 +11,11 @@ export interface ExportResult {
   readonly lastSeq: number | null
 }
 
-/** Errors that concern what is reported, not the service: sending it again would not help. */
+/** Errors caused by the content of an export: sending it again would not help. */
 const REJECTIONS = new Set(['VALIDATION_ERROR', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT', 'PAYLOAD_TOO_LARGE'])
 
-/** Counts what is stored and what is rejected. */
-export class Tally {
+/** Collects what an export has stored and what was rejected. */
+export class ExportTally {
   private rejected = 0
   private message = ''
   private firstSeq: number | null = null
@@ -34,7 +34,7 @@ export class Tally {
     this.lastSeq = Math.max(this.lastSeq ?? 0, positions.lastSeq)
   }
 
-  /** Stores items that belong together, and rejects them if they cannot be stored. */
+  /** Stores items that belong to one run; counts all of them as rejected if the run cannot take them. */
   async attempt<T>(items: readonly T[], store: () => Promise<void>, nameOfItem: (item: T) => string): Promise<void> {
     try {
       await store()

@@ -4,12 +4,12 @@ import { firstText } from './attributes.ts'
 import { inputOf, outputOf } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
 import { cleanText, isRoot, toMs } from './mapping.ts'
-import { type Beside, encodePayload } from './payload.ts'
+import { type ExtraMembers, encodePayload } from './payload.ts'
 import type { Attributes, LogRecord, Resource, Span } from './telemetry.ts'
 
-/** What an export says of a run, apart from which it is. */
-export interface RunFacts {
-  /** Who the run belongs to if the export is not sent by an agent's own key. */
+/** What an export says about a run, apart from its ids. */
+export interface RunDetails {
+  /** The agent that the run belongs to, unless the export is sent with an agent key. */
   readonly agentName: string
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -20,13 +20,13 @@ export interface RunFacts {
   readonly input: RawJson | null
 }
 
-/** Who sends if neither the root span nor the resource say so. OpenTelemetry's own default. */
+/** The agent if neither the root span nor the resource names one: OpenTelemetry's own default for `service.name`. */
 const UNKNOWN_SERVICE = 'unknown_service'
 const NAME_LENGTH_MAX = 200
 const METADATA_BYTES_MAX = 65_536
 
 /** @param spans of one trace, at least one */
-export function factsOfSpans(spans: readonly Span[], limits: Limits, now: number): RunFacts {
+export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: number): RunDetails {
   const root = spans.find(isRoot)
   const ordered = root === undefined ? spans : [root, ...spans]
   const first = ordered[0]
@@ -37,23 +37,23 @@ export function factsOfSpans(spans: readonly Span[], limits: Limits, now: number
     agentName: nameOf(root === undefined ? null : agentNameOf(root.attributes), first.resource),
     startedAt: start === Number.POSITIVE_INFINITY ? now : toMs(start),
     input: root === undefined ? null : inputOf(root.attributes, limits.run_input_bytes),
-    ...sharedFacts([...all, first.resource.attributes], first.resource, limits),
+    ...sharedDetails([...all, first.resource.attributes], first.resource, limits),
   }
 }
 
 /** @param records of one run, at least one */
-export function factsOfLogs(records: readonly LogRecord[], startedAt: number, limits: Limits): RunFacts {
+export function detailsOfLogs(records: readonly LogRecord[], startedAt: number, limits: Limits): RunDetails {
   const { resource } = records[0]
   const all = records.map(({ attributes }) => attributes)
   return {
     agentName: nameOf(null, resource),
     startedAt,
     input: null,
-    ...sharedFacts([...all, resource.attributes], resource, limits),
+    ...sharedDetails([...all, resource.attributes], resource, limits),
   }
 }
 
-function sharedFacts(all: readonly Attributes[], resource: Resource, limits: Limits) {
+function sharedDetails(all: readonly Attributes[], resource: Resource, limits: Limits) {
   const sessionId = firstOf(all, sessionOf)
   const user = firstOf(all, userOf)
   const tags = firstOf(all, (attributes) => (tagsOf(attributes).length === 0 ? null : tagsOf(attributes))) ?? []
@@ -77,17 +77,17 @@ export function nameOf(agentName: string | null, { attributes }: Resource): stri
   return cleanText(agentName ?? firstText(attributes, ['service.name']) ?? UNKNOWN_SERVICE, NAME_LENGTH_MAX)
 }
 
-/** Escapes that Postgres refuses when it looks into JSON. */
+/** Escapes that Postgres rejects when it reads JSON: NUL and surrogates. */
 const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
 
 function metadataOf(sessionId: string | null, resource: Resource): RawJson {
-  const members: Beside = [['source', 'opentelemetry']]
+  const members: ExtraMembers = [['source', 'opentelemetry']]
   if (sessionId !== null) members.push(['session_id', sessionId])
   if (resource.attributes.size > 0) members.push(['resource', resource.attributes])
   return new RawJson(encodePayload(new Map(), members, METADATA_BYTES_MAX).replace(REFUSED_ESCAPES, '\\ufffd'))
 }
 
-/** How a run ends: with its root span. */
+/** How a run ends, from its root span. */
 export interface RunEnd {
   readonly to: 'completed' | 'failed'
   readonly output: RawJson | null

@@ -2,11 +2,11 @@ import { expect, test } from 'bun:test'
 import { EventBlock } from '../../src/columnar/event-block.ts'
 import { visitPayloads } from '../../src/columnar/event-rows.ts'
 import { createPrices } from '../../src/model/prices.ts'
-import { ModelUseReader } from '../../src/runs/model-use.ts'
+import { UsageReader } from '../../src/runs/usage-reader.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { seededRandom } from '../support/random.ts'
 
-const reader = new ModelUseReader(createPrices({ m: { input: 1, output: 10 }, dear: { input: 100, output: 100 } }))
+const reader = new UsageReader(createPrices({ m: { input: 1, output: 10 }, dear: { input: 100, output: 100 } }))
 
 /** Reads a payload from the middle of other bytes, as in a block. */
 function read(payload: object | string) {
