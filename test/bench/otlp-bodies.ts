@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { attributesOf } from '../support/otlp.ts'
 import { encodeMessage, LogsData, TracesData } from '../support/otlp-proto.ts'
 
-/** An export, and where its ids stand, so that each sending can have ids of its own: a repeat would store nothing. */
+/** An export and the offsets of its ids, so that each request can have new ids: a repeat would store nothing. */
 export interface OtlpBody {
   readonly bytes: Buffer
-  readonly idsAt: readonly number[]
+  readonly idOffsets: readonly number[]
 }
 
 export type Signal = 'traces' | 'logs'
@@ -33,7 +33,7 @@ export function otlpBody(signal: Signal): OtlpBody {
       ? encodeMessage(TracesData, { resourceSpans: [{ resource, scopeSpans: [{ spans: rows }] }] })
       : encodeMessage(LogsData, { resourceLogs: [{ resource, scopeLogs: [{ logRecords: rows }] }] })
   const bytes = Buffer.from(message)
-  return { bytes, idsAt: [...items.map(({ spanId }) => spanId), ...traceIds].flatMap((id) => placesOf(bytes, id)) }
+  return { bytes, idOffsets: [...items.map(({ spanId }) => spanId), ...traceIds].flatMap((id) => offsetsOf(bytes, id)) }
 }
 
 interface Ids {
@@ -71,9 +71,9 @@ function logRecord(index: number, ids: Ids) {
   }
 }
 
-/** Where the id stands: once as itself, and again where it is the parent. */
-function placesOf(bytes: Buffer, id: Buffer): number[] {
-  const places: number[] = []
-  for (let at = bytes.indexOf(id); at >= 0; at = bytes.indexOf(id, at + id.length)) places.push(at)
-  return places
+/** The offsets of an id: its own span, and the spans that name it as trace or parent. */
+function offsetsOf(bytes: Buffer, id: Buffer): number[] {
+  const offsets: number[] = []
+  for (let at = bytes.indexOf(id); at >= 0; at = bytes.indexOf(id, at + id.length)) offsets.push(at)
+  return offsets
 }

@@ -5,19 +5,19 @@ import type { Load, LoadResult } from './load.ts'
 import { otlpBody, type Signal } from './otlp-bodies.ts'
 
 /*
- * Sends OpenTelemetry exports (a Load on standard input, of whose requests only path and key count), each with ids of its
- * own, and prints a LoadResult.
+ * Reads a Load from standard input, sends OpenTelemetry exports with new ids to the path of its first request, and prints a
+ * LoadResult.
  */
 
 const ID_PREFIX_BYTES = 6
-/** Anything but an empty answer is a rejection. */
+/** Any other response is an error or a partial success. */
 const ACCEPTED = /^HTTP\/1\.1 200 [\s\S]*\r\ncontent-length: 0\r\n/i
 
 async function send(load: Load): Promise<LoadResult> {
   const { path, key } = load.requests[0]!
   const tally = { calls: 0, failures: 0, firstFailure: null as string | null, max: 0 }
   const latency = new LatencyHistogram()
-  const { bytes, idsAt } = otlpBody(path.split('/').at(-1) as Signal)
+  const { bytes, idOffsets } = otlpBody(path.split('/').at(-1) as Signal)
   const startedAt = performance.now()
   const endsAt = startedAt + load.seconds * 1000
 
@@ -25,10 +25,10 @@ async function send(load: Load): Promise<LoadResult> {
     const request = wireRequest(path, key, 'application/x-protobuf', bytes)
     const bodyAt = request.length - bytes.length
     const prefix = Buffer.alloc(ID_PREFIX_BYTES)
-    // The rest of each id stays, so that they differ and parents keep their children.
+    // Each id gets the same new prefix and keeps the rest, so ids stay distinct and spans keep their parents.
     const renew = () => {
       randomFillSync(prefix)
-      for (const at of idsAt) prefix.copy(request, bodyAt + at)
+      for (const at of idOffsets) prefix.copy(request, bodyAt + at)
       return request
     }
     return connect(load.port, renew(), (answer, took) => {

@@ -7,7 +7,7 @@ import { startScript } from './servers.ts'
 const TARGET = 0.6
 const CONNECTIONS = 8
 
-/** OpenTelemetry exports, durable when answered, compared with a server that only decodes them. */
+/** OpenTelemetry exports, durable when acknowledged, compared with a server that only decodes them. */
 export async function measureOtlp({ service, report, rounds, seconds }: Bench): Promise<void> {
   const bare = await startScript('bare-otlp-server.ts', [])
   for (const signal of ['traces', 'logs'] as const) {

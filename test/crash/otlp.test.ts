@@ -15,7 +15,7 @@ interface Exporters {
   stop(): Promise<void>
 }
 
-/** Clients that send each export until it is acknowledged, as exporters of OpenTelemetry do. */
+/** Clients that retry each export until it is acknowledged, as OpenTelemetry's exporters do. */
 function startExporters(url: string, key: string, random: Random): Exporters {
   const runs: RecordedRun[] = []
   let retries = 0
@@ -54,7 +54,7 @@ function startExporters(url: string, key: string, random: Random): Exporters {
   }
 }
 
-test('every acknowledged span is there exactly once, and its tokens, when the service is killed while exports are retried', async () => {
+test('acknowledged spans are stored, and their tokens counted, exactly once while the service is killed and exports are retried', async () => {
   const random = seededRandom('otlp crash')
   const PORT = String(freePort())
   const env = {

@@ -41,7 +41,7 @@ function shuffled<T>(items: readonly T[], random: ReturnType<typeof seededRandom
     .map(({ item }) => item)
 }
 
-test('2,000 recorded runs are answered from SQL with right sums; sent again, they change nothing', async () => {
+test('SQL has the right sums over 2,000 recorded runs; sending them again changes nothing', async () => {
   const random = seededRandom('recorded runs')
   const service = await startTestService({
     RATE_LIMIT_EVENTS_PER_SECOND: '0',
@@ -49,7 +49,7 @@ test('2,000 recorded runs are answered from SQL with right sums; sent again, the
   })
   const runs = Array.from({ length: RUNS }, () => recordedRun(random))
   const spans = runs.flatMap((run) => run.spans)
-  // In any order: the spans of a run are spread over exports, children before parents and after them.
+  // Shuffled: the spans of a run are spread over exports, children before and after their parents.
   const first = await sendAll(service, exportsOf(shuffled(spans, random), SPANS_PER_EXPORT, 'recorded'))
 
   const expected = {
@@ -62,7 +62,7 @@ test('2,000 recorded runs are answered from SQL with right sums; sent again, the
   const sums = `select count() as runs, countIf(status = 'failed') as failed, sum(input_tokens) as input_tokens,
     sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd from runs where status != 'running'`
   const summed = async () => expect(await sql(service, sums)).toMatchObject([expected])
-  // The ends of runs and the sums of their tokens follow the events.
+  // The ends of runs and the sums of their tokens trail the events.
   await eventually(summed, { intervalMs: 200 })
   const stored = `select (select count() from events) as events, (select count() from tasks) as tasks,
     (select sum(toFloat64(payload.gen_ai.usage.input_tokens)) from events where type = 'llm.call') as input_tokens,
@@ -77,7 +77,7 @@ test('2,000 recorded runs are answered from SQL with right sums; sent again, the
   }
   expect(await sql(service, stored)).toEqual(before)
   await summed()
-  // The next thing that feeds show is something else.
+  // Anything that the repeats had written would reach the feed before this span.
   await sendExport(service, 'traces', tracesOf([span({ name: 'other' })], { 'service.name': 'another' }))
   await feed.until(() => feed.items.some(({ kind }) => kind === 'task'))
   expect(feed.items.every(({ task, run }) => task?.name !== 'chat a-model' && run?.agent_name !== 'recorded')).toBe(
@@ -88,7 +88,7 @@ test('2,000 recorded runs are answered from SQL with right sums; sent again, the
   await service.stop()
 })
 
-test('what is under way shows as running, live, and ends in place', async () => {
+test('unfinished spans are running tasks in feeds and the API, and complete when they are sent with an end', async () => {
   const service = await startTestService()
   const feed = await LiveStream.open(service, '/api/v1/stream')
   const traceId = randomHex(16)
@@ -111,7 +111,7 @@ test('what is under way shows as running, live, and ends in place', async () => 
 
   const ended = tracesOf([root, tool])
   await sendExport(service, 'traces', ended)
-  // A late report of the start changes nothing any more.
+  // A late report of the start changes nothing.
   await sendExport(service, 'traces', underWay)
   await sendExport(service, 'traces', ended)
   const completed = { status: 'completed', completed_at: new Date(START_MS + 250).toISOString() }

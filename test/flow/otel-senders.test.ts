@@ -35,7 +35,7 @@ interface Ended {
   readonly usage: { readonly total_tokens: number }
 }
 
-/** The run of the newest trace of an agent, with its tasks and events, once it has ended and its tokens are counted. */
+/** Waits until the newest run of an agent has ended and its tokens are counted; returns it with its tasks and events. */
 async function seenOf(agentName: string) {
   const { data } = await service.api('GET', '/api/v1/agents?limit=200')
   const agent = data.items.find(({ name }: { name: string }) => name === agentName)
@@ -56,7 +56,7 @@ interface Named {
   readonly status: string
 }
 
-/** Each task below the name of its parent. */
+/** Each task as `parent > name`. */
 function tree(tasks: readonly Named[]): string[] {
   const names = new Map(tasks.map(({ id, name }) => [id, name]))
   return tasks.map(({ name, parent_task_id: parent }) => `${parent && (names.get(parent) ?? '?')} > ${name}`).sort()
@@ -111,7 +111,7 @@ describe('@opentelemetry/sdk-node', () => {
   }
 })
 
-test('the Vercel AI SDK: model calls count once, beside the tool call', async () => {
+test('the Vercel AI SDK: a tree of model and tool calls, with the tokens counted once', async () => {
   await send('vercel')
   const { run, tasks, events } = await seenOf('vercel')
   expect(run).toMatchObject({
@@ -154,7 +154,7 @@ for (const name of ['openinference', 'traceloop']) {
   })
 }
 
-test('LangChain: the chain with its model call and a tool that failed', async () => {
+test('LangChain: the chain with its model call and a failed tool', async () => {
   await send('langchain')
   const { run, tasks, events } = await seenOf('langchain')
   expect(run).toMatchObject({
@@ -172,7 +172,7 @@ test('LangChain: the chain with its model call and a tool that failed', async ()
 })
 
 for (const name of ['logs-protobuf', 'logs-json']) {
-  test(`an exporter of log records alone, ${name}: events of the run of their session`, async () => {
+  test(`log records without traces, ${name}: events of the run of their session`, async () => {
     await send(name)
     const runs = await service.api('GET', `/api/v1/runs?external_run_id=${name}`)
     expect(runs.data.items).toMatchObject([{ status: 'running', metadata: { session_id: name } }])

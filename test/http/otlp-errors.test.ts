@@ -40,7 +40,7 @@ describe('keys', () => {
     }
   })
 
-  test('that are missing or wrong are refused with a Status in the encoding of the request', async () => {
+  test('that are missing or invalid are rejected with a Status in the encoding of the request', async () => {
     for (const [data, type] of [
       [tracesOf([span()]), 'application/json'],
       [inProtobuf(tracesOf([span()])), 'application/x-protobuf'],
@@ -56,13 +56,13 @@ describe('keys', () => {
 })
 
 describe('a body', () => {
-  test('of another content type is refused', async () => {
+  test('of another content type is rejected', async () => {
     const sent = await sendExport(service, 'traces', 'spans', { headers: { 'content-type': 'text/plain' } })
     expect([sent.status, sent.body.code]).toEqual([400, INVALID_ARGUMENT])
     expect(sent.body.message).toContain('Content-Type')
   })
 
-  test('that is half a protobuf, no JSON, or broken gzip is refused, and nothing of it is stored', async () => {
+  test('that is truncated protobuf, invalid JSON or corrupt gzip is rejected, and nothing of it is stored', async () => {
     const root = span()
     const whole = inProtobuf(tracesOf([root, span()]))
     const sent = [
@@ -77,7 +77,7 @@ describe('a body', () => {
     expect(await runOf(root.traceId)).toBeUndefined()
   })
 
-  test('that is empty is a success', async () => {
+  test('that is empty is accepted', async () => {
     for (const signal of ['traces', 'logs', 'metrics'] as const) {
       for (const data of [new Uint8Array(0), '', '{}']) {
         const sent = await sendExport(service, signal, data)
@@ -86,7 +86,7 @@ describe('a body', () => {
     }
   })
 
-  test('past LIMIT_OTLP_BYTES is refused with 413, also after decompression', async () => {
+  test('above LIMIT_OTLP_BYTES is rejected with 413, also after decompression', async () => {
     const small = await startTestService({ LIMIT_OTLP_BYTES: '20000' })
     const data = inProtobuf(tracesOf([span({ attributes: attributesOf({ big: 'x'.repeat(30_000) }) })]))
     const sent = [
@@ -99,14 +99,14 @@ describe('a body', () => {
     await small.stop()
   })
 
-  test('may be larger than other bodies', async () => {
+  test('may be larger than LIMIT_BODY_BYTES', async () => {
     const small = await startTestService({ LIMIT_BODY_BYTES: '20000' })
     const spans = Array.from({ length: 300 }, () => span({ attributes: attributesOf({ text: 'x'.repeat(200) }) }))
     expect((await sendExport(small, 'traces', tracesOf(spans))).body).toEqual({})
     await small.stop()
   })
 
-  test('past the budget of the key is refused with 429 and Retry-After', async () => {
+  test('above the rate limit of the key is rejected with 429 and Retry-After', async () => {
     const slow = await startTestService({ RATE_LIMIT_EVENTS_PER_SECOND: '2' })
     const send = () => sendExport(slow, 'traces', inProtobuf(tracesOf([span(), span(), span()])))
     const sent = [await send(), await send()]
@@ -118,7 +118,7 @@ describe('a body', () => {
 })
 
 describe('spans', () => {
-  test('with invalid ids are rejected one by one; the good ones are stored', async () => {
+  test('with invalid ids are rejected, and the others are stored', async () => {
     const good = span()
     const spans = [span({ name: 'bad one', traceId: '00' }), good, span({ spanId: '0'.repeat(16) }), null, 7]
     const { status, body } = await sendExport(service, 'traces', tracesOf(spans as object[]))
@@ -134,7 +134,7 @@ describe('spans', () => {
     expect(sent.body).toMatchObject({ partialSuccess: { rejected: '1' } })
   })
 
-  test('from the future, without times, and with an end before the start are stored', async () => {
+  test('from the future, without times, or with an end before the start are stored', async () => {
     const traceId = randomHex(16)
     const spans = [
       span({
@@ -156,7 +156,7 @@ describe('spans', () => {
     expect(statuses).toEqual(['completed', 'completed', 'completed'])
   })
 
-  test('with 100,000 attributes, deep values and hostile text are stored', async () => {
+  test('with 100,000 attributes, deeply nested values or hostile text are stored', async () => {
     const traceId = randomHex(16)
     const many = Array.from({ length: 100_000 }, (_, i) => ({ key: `key ${i}`, value: { intValue: i } }))
     let deep: object = { stringValue: 'end' }
@@ -190,7 +190,7 @@ describe('spans', () => {
     expect(await runOf(traceId)).toMatchObject({ status: 'running' })
   })
 
-  test('of a run that was cancelled are stored, and it stays cancelled', async () => {
+  test('of a cancelled run are stored, and it stays cancelled', async () => {
     const traceId = randomHex(16)
     const child = span({ traceId, parentSpanId: randomHex(8) })
     await sendExport(service, 'traces', tracesOf([child]))
@@ -219,7 +219,7 @@ describe('spans', () => {
 })
 
 describe('logs', () => {
-  test('become events of the run of their trace, of their session, or of their day; once', async () => {
+  test('become events of the run of their trace, session or day, once when repeated', async () => {
     const traceId = randomHex(16)
     const session = randomHex(4)
     const records = [

@@ -3,7 +3,7 @@ import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf
 import { seededRandom } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Exports that are valid in part, or hold what no sender should send: what is good in them is stored, whatever else is there. */
+/** Exports that are valid only in part, or contain what no sender should send: their valid items are stored all the same. */
 
 const MUTATIONS = 200
 const RESOURCE_EXHAUSTED = 8
@@ -20,7 +20,7 @@ async function payloadsOf(traceId: unknown): Promise<Record<string, unknown>[]> 
   return data.items.map(({ payload }: { payload: Record<string, unknown> }) => payload)
 }
 
-/** A value of `levels` lists in each other. */
+/** A value of `levels` nested arrays. */
 function nested(levels: number): object {
   let value: object = { stringValue: 'end' }
   for (let i = 0; i < levels; i++) value = { arrayValue: { values: [value] } }
@@ -34,14 +34,14 @@ const ENCODINGS = [
 
 for (const [encoding, encode] of ENCODINGS) {
   describe(`in ${encoding}`, () => {
-    test('of an attribute that is there twice, the last value counts', async () => {
+    test('the last value of a repeated attribute wins', async () => {
       const traceId = randomHex(16)
       const attributes = [...attributesOf({ twice: 1 }), ...attributesOf({ twice: 'again', once: 2 })]
       await sendExport(service, 'traces', encode(tracesOf([span({ traceId, attributes })])))
       expect(await payloadsOf(traceId)).toMatchObject([{ twice: 'again', once: 2 }])
     })
 
-    test('a huge text is cut, and the payload names it', async () => {
+    test('a huge string is cut, and the payload names it as truncated', async () => {
       const traceId = randomHex(16)
       const attributes = attributesOf({ huge: 'é"'.repeat(2_000_000), 'session.id': 's'.repeat(200_000), kept: 1 })
       const sent = await sendExport(service, 'traces', encode(tracesOf([span({ traceId, attributes })])))
@@ -51,7 +51,7 @@ for (const [encoding, encode] of ENCODINGS) {
       expect(payload.huge).toStartWith('é"é"')
     })
 
-    test('more parts than an export may have are refused, before they fill the memory', async () => {
+    test('too many spans or span events are rejected before they fill the memory', async () => {
       const spans = new Array(300_000).fill({})
       const events = [span({ events: new Array(300_000).fill({}) })]
       for (const data of [tracesOf(spans), tracesOf(events)]) {
@@ -63,7 +63,7 @@ for (const [encoding, encode] of ENCODINGS) {
   })
 }
 
-test('a value nested too deep is replaced; its span and the others are stored', async () => {
+test('a value nested too deeply is replaced; its span and the others are stored', async () => {
   for (const levels of [300, 5_000]) {
     const traceId = randomHex(16)
     const other = span({ traceId, attributes: attributesOf({ other: true }) })
@@ -83,7 +83,7 @@ test('a value nested too deep is replaced; its span and the others are stored', 
   }
 })
 
-/** A good span, then one with a deeper value than protobufjs encodes. */
+/** A valid span, then one with a value nested more deeply than protobufjs can encode. */
 function deepExport(traceId: string, levels: number, good: object): Uint8Array {
   let value: Buffer = delimited(1, Buffer.from('end'))
   for (let i = 0; i < levels; i++) value = delimited(5, delimited(1, value))
@@ -94,7 +94,7 @@ function deepExport(traceId: string, levels: number, good: object): Uint8Array {
   return Buffer.concat([inProtobuf(tracesOf([good])), delimited(1, delimited(2, delimited(2, spanBytes)))])
 }
 
-/** A field of protobuf with bytes. */
+/** A length-delimited field of protobuf. */
 function delimited(field: number, bytes: Uint8Array): Buffer {
   const head = [(field << 3) | 2]
   let length = bytes.length
@@ -102,7 +102,7 @@ function delimited(field: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from([...head, length]), bytes])
 }
 
-test('text that is no UTF-8 is replaced in protobuf, and refused in JSON', async () => {
+test('invalid UTF-8 is replaced in protobuf, and rejected in JSON', async () => {
   const traceId = randomHex(16)
   const bytes = Buffer.from(inProtobuf(tracesOf([span({ traceId, attributes: attributesOf({ word: 'a~~b' }) })])))
   bytes.fill(0xff, bytes.indexOf('~~'), bytes.indexOf('~~') + 2)
@@ -133,7 +133,7 @@ describe('mutated exports', () => {
       : logsOf([{ traceId, severityNumber: 9, body: { stringValue: 'line' }, attributes }, { eventName: 'e' }])
   }
 
-  /** Bytes changed, removed, inserted or repeated, in one to four places. */
+  /** Changes, removes, inserts or repeats bytes in one to four places. */
   function mutated(bytes: Uint8Array): Uint8Array {
     let mutant = Buffer.from(bytes)
     for (let i = random.int(1, 4); i > 0; i--) {
@@ -151,7 +151,7 @@ describe('mutated exports', () => {
   }
 
   for (const encoding of ['application/json', 'application/x-protobuf']) {
-    test(`in ${encoding} are stored or refused as OTLP says, never with a 500`, async () => {
+    test(`in ${encoding} are stored, or rejected with 400, and never cause a 500`, async () => {
       for (let i = 0; i < MUTATIONS; i++) {
         const data = valid()
         const bytes = encoding === 'application/json' ? Buffer.from(JSON.stringify(data)) : inProtobuf(data)

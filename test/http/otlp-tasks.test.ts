@@ -3,7 +3,7 @@ import { newAgent } from '../support/api.ts'
 import { attributesOf, inProtobuf, randomHex, START_MS, sendExport, span, tracesOf } from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** `GET /api/v1/runs/:runId/tasks` of runs that OpenTelemetry reports, which are read from ClickHouse. */
+/** `GET /api/v1/runs/:runId/tasks` of runs that OpenTelemetry reports: these tasks are read from ClickHouse. */
 
 const SPANS = 450
 
@@ -36,7 +36,7 @@ async function pagesOf(runId: string, query: string): Promise<Task[][]> {
   return pages
 }
 
-test('pages have all tasks once, newest first', async () => {
+test('pages list each task once, newest first', async () => {
   const traceId = randomHex(16)
   const spans = Array.from({ length: SPANS }, (_, i) => span({ traceId, name: `span ${i}` }))
   for (const part of [spans.slice(0, 200), spans.slice(200)]) {
@@ -62,14 +62,14 @@ test('a page ends early when its tasks are large', async () => {
   expect(pages.flat().map(({ name }) => name)).toEqual(['4', '3', '2', '1', '0'])
 })
 
-test('an invalid cursor is refused', async () => {
+test('an invalid cursor is rejected', async () => {
   const traceId = randomHex(16)
   await sendExport(service, 'traces', tracesOf([span({ traceId })]))
   const { status, error } = await service.api('GET', `/api/v1/runs/${await runIdOf(traceId)}/tasks?cursor=nonsense`)
   expect([status, error?.code]).toEqual([400, 'VALIDATION_ERROR'])
 })
 
-test('a task that is reported through the API is there, too', async () => {
+test('a task reported through the API is listed, too', async () => {
   const { agentKey } = await newAgent(service.api)
   const traceId = randomHex(16)
   await sendExport(service, 'traces', tracesOf([span({ traceId, name: 'a span' })]), { key: agentKey })
@@ -87,7 +87,7 @@ test('a task that is reported through the API is there, too', async () => {
   })
 })
 
-test('an agent key does not read the tasks of another agent', async () => {
+test('an agent key cannot read the tasks of another agent', async () => {
   const { agentKey } = await newAgent(service.api)
   const traceId = randomHex(16)
   await sendExport(service, 'traces', tracesOf([span({ traceId })]))

@@ -20,7 +20,7 @@ async function runOf(traceId: string) {
   return (await service.api('GET', `/api/v1/runs/${run_id}`)).data
 }
 
-/** The run once all four events of an `agentTrace` are counted. */
+/** Waits until all four events of an `agentTrace` are counted. */
 function countedRun(traceId: string) {
   return eventually(async () => {
     const run = await runOf(traceId)
@@ -81,7 +81,7 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
     sendExport(service, 'traces', encoding === 'JSON' ? data : inProtobuf(data), options)
 
   describe(`traces in ${encoding}`, () => {
-    test('become a run with tasks and events, of an agent that is registered by its name', async () => {
+    test('become a run with tasks and events, of an agent registered by its name', async () => {
       const trace = agentTrace()
       const sent = await send(tracesOf(trace.spans))
       expect([sent.status, sent.body]).toEqual([200, {}])
@@ -126,7 +126,7 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       expect(events[0].payload).toMatchObject({ 'gen_ai.usage.input_tokens': 10, duration_ms: 250, cost_usd: 0.25 })
     })
 
-    test('have receipts: SQL shows the events once it has X-Last-Seq', async () => {
+    test('are visible in SQL once it has reached X-Last-Seq', async () => {
       const trace = agentTrace()
       const { lastSeq, headers } = await send(tracesOf(trace.spans))
       expect(lastSeq! - Number(headers.get('x-first-seq'))).toBe(3)
@@ -138,7 +138,7 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       expect(Number(data.rows[0].n)).toBe(4)
     })
 
-    test('that are sent three times change nothing', async () => {
+    test('change nothing when they are sent again', async () => {
       const trace = agentTrace()
       const first = await send(tracesOf(trace.spans))
       const run = await countedRun(trace.traceId)
@@ -151,14 +151,14 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       expect(first.lastSeq).not.toBeNull()
       expect(await tasksOf(run.run_id)).toEqual(tasks)
       expect(await eventsOf(run.run_id)).toHaveLength(4)
-      // Events are counted in their order: after these, the repeats would have been.
+      // Events are counted in order: once these are, the repeats would have been.
       const later = agentTrace()
       await send(tracesOf(later.spans))
       await countedRun(later.traceId)
       expect(await runOf(trace.traceId)).toEqual(run)
     })
 
-    test('whose children come first are running until the root has come', async () => {
+    test('whose child spans arrive first are running until the root span arrives', async () => {
       const { traceId, root, model, tool } = agentTrace()
       await send(tracesOf([model]))
       expect(await runOf(traceId)).toMatchObject({ status: 'running', completed_at: null })
@@ -170,13 +170,13 @@ for (const encoding of ['protobuf', 'JSON'] as const) {
       expect(await tasksOf(run.run_id)).toHaveLength(3)
     })
 
-    test('with a failed root fail the run', async () => {
+    test('with a failed root span fail the run', async () => {
       const root = span({ status: { code: 2, message: 'broke' } })
       await send(tracesOf([root]))
       expect(await runOf(root.traceId as string)).toMatchObject({ status: 'failed', error_message: 'broke' })
     })
 
-    test('gzip is accepted', async () => {
+    test('are accepted in gzip', async () => {
       const root = span()
       const data = tracesOf([root])
       const body = encoding === 'JSON' ? Buffer.from(JSON.stringify(data)) : inProtobuf(data)
@@ -207,21 +207,21 @@ describe('agents', () => {
     expect((await service.api('GET', `/api/v1/agents/${data.items[0].agent_id}`)).data.name).toBe('sub')
   })
 
-  test('an existing external agent of the name is taken, not made again', async () => {
+  test('an existing external agent of that name is used, not registered again', async () => {
     const created = await service.api('POST', '/api/v1/agents', { name: 'made by hand' })
     const root = span()
     await sendExport(service, 'traces', tracesOf([root], { 'service.name': 'made by hand' }))
     expect((await runOf(root.traceId as string)).agent_id).toBe(created.data.agent_id)
   })
 
-  test('with an agent key the run is of that agent, whatever the names', async () => {
+  test('an agent key reports for its agent, whatever names the spans have', async () => {
     const { agentId, agentKey } = await newAgent(service.api)
     const trace = agentTrace()
     await sendExport(service, 'traces', tracesOf(trace.spans), { key: agentKey })
     expect((await runOf(trace.traceId)).agent_id).toBe(agentId)
   })
 
-  test('that share a trace with a key each have a run each, over two days', async () => {
+  test('that share a trace, each with its own key, get a run each, also across days', async () => {
     const [first, second] = [await newAgent(service.api), await newAgent(service.api)]
     const { traceId, root, model, tool } = agentTrace()
     const nextDay = {
@@ -240,7 +240,7 @@ describe('agents', () => {
     expect(counts.sort()).toEqual([1, 2])
   })
 
-  test('beyond the limit are rejected with the reason; those that exist still report', async () => {
+  test('above the limit are rejected with the reason, while existing ones still report', async () => {
     const small = await startTestService({ LIMIT_OTLP_AGENTS: '1' })
     const send = (name: string) => sendExport(small, 'traces', tracesOf([span()], { 'service.name': name }))
     expect((await send('one')).body).toEqual({})

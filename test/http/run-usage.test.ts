@@ -58,7 +58,7 @@ async function runRowsInFeed(runId: string): Promise<Record<string, unknown>[]> 
 }
 
 describe('the usage of an external run', () => {
-  test('is the sum of its llm.call events: reported costs, else the price of the model', async () => {
+  test('is the sum of its llm.call events, by their cost or else the price of the model', async () => {
     const runId = await agent.start()
     await agent.events(runId, [
       call(100, 20, { cost_usd: 0.5 }),
@@ -70,7 +70,7 @@ describe('the usage of an external run', () => {
     expect(await counted(runId, 5)).toEqual(shown(1_000_107, 100_023, 2.5))
   })
 
-  test('is the same in the API, feeds and SQL, while the run is live and when it has ended', async () => {
+  test('is the same in the API, feeds and SQL, while the run is live and after it has ended', async () => {
     const runId = await agent.start()
     await agent.events(runId, [call(10, 5, { cost_usd: 0.25 })])
     await eventually(async () => (await inSql(runId))?.input_tokens === 10)
@@ -86,7 +86,7 @@ describe('the usage of an external run', () => {
     expect(data.items.find((run: { run_id: string }) => run.run_id === runId)).toMatchObject(shown(20, 10, 0.75))
   })
 
-  test('counts an event once that is repeated: by its id, and by the Idempotency-Key of the call', async () => {
+  test('counts a repeated event once, with an event id or with an Idempotency-Key', async () => {
     const runId = await agent.start()
     const named = { run_id: runId, events: [{ id: 'a', ...call(1, 1, { cost_usd: 1 }) }] }
     for (let i = 0; i < 3; i++) await ingest('events', named)
@@ -95,7 +95,7 @@ describe('the usage of an external run', () => {
     expect(await counted(runId, 2)).toEqual(shown(11, 11, 11))
   })
 
-  test('includes calls that are reported after its end, also in SQL', async () => {
+  test('includes model calls reported after its end, also in SQL', async () => {
     const runId = await agent.start()
     await agent.end(runId)
     await agent.events(runId, [call(3, 4, { cost_usd: 5 })])
@@ -108,7 +108,7 @@ describe('the usage of an external run', () => {
 describe('the usage reported with the end of a run', () => {
   const usage = { input_tokens: 1_000, output_tokens: 200, cost_usd: 0.125 }
 
-  test('replaces the sum, of earlier and of later events', async () => {
+  test('replaces the sums of earlier and later events', async () => {
     for (const [path, more] of [
       ['run/complete', { output: { a: 1 } }],
       ['run/fail', { error_message: 'no' }],
@@ -120,14 +120,14 @@ describe('the usage reported with the end of a run', () => {
       expect(await counted(runId, 2)).toEqual(shown(1_000, 200, 0.125))
       await eventually(async () => (await inSql(runId))?.input_tokens === 1_000)
       expect(await inSql(runId)).toMatchObject({ input_tokens: 1_000, output_tokens: 200, cost_usd: 0.125 })
-      // The same call once more, and another usage for a run that has ended.
+      // A repeat of the call, and one with another usage: the run has already ended.
       for (const again of [usage, { input_tokens: 1, output_tokens: 1 }])
         expect((await ingest(path, { run_id: runId, ...more, usage: again })).data.already).toBe(true)
       expect(await usageOf(runId)).toEqual(shown(1_000, 200, 0.125))
     }
   })
 
-  test('without a cost leaves the sum of the costs', async () => {
+  test('leaves the sum of the costs if it has none', async () => {
     const runId = await agent.start()
     await agent.events(runId, [call(1, 1, { cost_usd: 1 })])
     await ingest('run/complete', { run_id: runId, usage: { input_tokens: 5, output_tokens: 6 } })
@@ -135,7 +135,7 @@ describe('the usage reported with the end of a run', () => {
     expect(await counted(runId, 2)).toEqual(shown(5, 6, 3))
   })
 
-  const refused: [string, object, string][] = [
+  const invalid: [string, object, string][] = [
     ['negative tokens', { input_tokens: -1, output_tokens: 0 }, 'usage.input_tokens: expected an integer from 0 to'],
     ['tokens that are text', { input_tokens: 1, output_tokens: '2' }, 'usage.output_tokens: expected an integer from'],
     [
@@ -147,20 +147,20 @@ describe('the usage reported with the end of a run', () => {
     ['missing tokens', { cost_usd: 1 }, 'usage.input_tokens: required'],
     ['an unknown field', { input_tokens: 1, output_tokens: 2, total: 3 }, 'usage.total: unknown field'],
   ]
-  test.each(refused)('rejects %s with a VALIDATION_ERROR that names the field', async (_, usage, message) => {
+  test.each(invalid)('rejects %s with a VALIDATION_ERROR that names the field', async (_, usage, message) => {
     const runId = await agent.start()
     const answer = await ingest('run/complete', { run_id: runId, usage })
     expect(answer.error).toEqual({ code: 'VALIDATION_ERROR', message: expect.stringContaining(message) })
   })
 })
 
-test('a hosted run counts its own calls, and its events add nothing', async () => {
+test('a hosted run counts its own model calls, and its events add nothing', async () => {
   const hosted = await newHostedAgent(tenant)
   const { data } = await hosted.invoke()
   await untilStatus(tenant, data.run_id, 'completed')
   const { usage } = await usageOf(data.run_id)
   expect(usage.input_tokens).toBeGreaterThan(0)
-  // Its system events come through the outbox; they are all there with the one that says how it ended.
+  // Its system events come through the outbox in order; the last one is `run.completed`.
   const events = await eventually(async () => {
     const { data: page } = await tenant.api('GET', `/api/v1/runs/${data.run_id}/events?limit=200`)
     return page.items.some(({ type }: { type: string }) => type === 'run.completed') && page.items

@@ -134,12 +134,12 @@ describe('a span', () => {
     })
   })
 
-  test('that ends before it starts, or far in the future, has times that the stores take', () => {
+  test('that ends before it starts, or far in the future, has times that the stores accept', () => {
     expect(mapSpan(span({ endNano: (START - 5) * 1e6 }), taskIdOf, context)).toMatchObject({ completedAt: START })
     expect(mapSpan(span({ endNano: 2 ** 64 }), taskIdOf, context).completedAt).toBe(Date.UTC(2300, 0, 1) - 1)
   })
 
-  test('with a NUL, a lone surrogate or no name has a name that the stores take', () => {
+  test('with a NUL, a lone surrogate or no name has a name that the stores accept', () => {
     expect(mapSpan(span({ name: 'a\0b\ud800' }), taskIdOf, context).name).toBe('a\ufffdb\ufffd')
     expect(mapSpan(span({ name: '' }), taskIdOf, context).name).toBe('span')
   })
@@ -149,7 +149,7 @@ describe('a span', () => {
     expect(mapSpan(span({ events }), taskIdOf, context).events[0].type).toBe('otel.run.completed')
   })
 
-  test('is rejected for ids that are too short, zero or no hex', () => {
+  test('is rejected for ids that are too short, zero or not hex', () => {
     expect(problemOf(span())).toBeNull()
     expect(problemOf(span({ parentSpanId: '0000000000000000' }))).toBeNull()
     expect(problemOf(span({ traceId: '00' }))).toContain('trace_id')
@@ -183,7 +183,7 @@ describe('a span', () => {
 })
 
 describe('usage', () => {
-  test('is noted under the common names if the attributes have it under others', () => {
+  test('is added under the standard names if the attributes have it under others', () => {
     expect(
       Object.fromEntries(
         usageOf(attributes({ 'llm.token_count.prompt': 5, 'llm.token_count.completion': '6', 'llm.model_name': 'm' })),
@@ -194,7 +194,7 @@ describe('usage', () => {
   })
 })
 
-test('tags are a list or one text', () => {
+test('tags are an array or one string', () => {
   expect(tagsOf(attributes({ 'langfuse.trace.tags': ['a', '', 'b'] }))).toEqual(['a', 'b'])
   expect(tagsOf(attributes({ 'tag.tags': 'a' }))).toEqual(['a'])
 })
@@ -216,7 +216,7 @@ describe('a payload above the limit', () => {
     expect(payload.truncated.at(-1)).toMatch(/^and \d+ more$/)
   })
 
-  test('keeps what the service notes beside the attributes', () => {
+  test('keeps the members that the service adds', () => {
     const text = encodePayload(attributes({ big: 'x'.repeat(9_000) }), [['trace_id', TRACE]], 8_192)
     expect(JSON.parse(text)).toMatchObject({ trace_id: TRACE, truncated: ['big'] })
   })

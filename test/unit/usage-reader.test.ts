@@ -48,7 +48,7 @@ test('the older names of OpenTelemetry, and those of OpenInference and the Verce
   expect(read(both)).toEqual(use(1, 0, 0))
 })
 
-test('values that are no such numbers are ignored', () => {
+test('values that are not plausible numbers are ignored', () => {
   for (const value of [-1, 1.5, '12', null, true, [1], { a: 1 }, 1e300])
     expect(read({ 'gen_ai.usage.input_tokens': value })).toBeNull()
   for (const value of [-0.1, '1', null, 1e300]) expect(read({ cost_usd: value })).toBeNull()
