@@ -7,7 +7,7 @@ import type { Attributes } from './telemetry.ts'
  * AI SDK, Traceloop and Langfuse.
  */
 
-/** What a span stands for. */
+/** What a span records: a model call, a tool call, the run of an agent, or anything else. */
 export type SpanKind = 'model' | 'tool' | 'agent' | 'other'
 
 /** The type of the event that a span of each kind becomes. */

@@ -6,7 +6,7 @@ export interface ExportResult {
   readonly rejected: number
   /** Names the first rejected item and why; empty if nothing was rejected. */
   readonly message: string
-  /** Positions of the first and last event stored; null when there was nothing new. */
+  /** Positions of the first and last event stored, or task if no span has ended; null if nothing was new. */
   readonly firstSeq: number | null
   readonly lastSeq: number | null
 }

@@ -40,7 +40,7 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
   const written = new LRUCache<string, { startedAt: number; reported: string }>({ max: RUNS_CACHED_MAX })
 
   /**
-   * Stores what the export says about the run, and returns the run.
+   * Stores what an export reports about a run, and returns the run.
    * @throws ApiError FORBIDDEN, NOT_FOUND or CONFLICT for a run that cannot be reported; UNAVAILABLE
    */
   async function report(caller: Caller, run: NamedRun, details: RunDetails): Promise<RunRef> {

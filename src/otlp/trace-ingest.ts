@@ -85,7 +85,7 @@ export class TraceIngest {
         ends.push(...all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent'))
       }
     })
-    await Promise.all(ends.map((one) => this.storeEnd(caller, run, one)))
+    await Promise.all(ends.map((end) => this.storeEnd(caller, run, end)))
   }
 
   /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */

@@ -70,7 +70,7 @@ async function writeDue(sql: Sql): Promise<boolean> {
 /**
  * Locks the runs in order of workspace and run_id, as every statement on several runs does, so that their outbox rows are
  * in the order of their changes. Skips runs that another statement is changing. The join with `gone` leaves out runs that
- * another process has written meanwhile. The runs are parameters because a join with the table itself, which has no
+ * another process has already written. The runs are parameters because a join with the table itself, which has no
  * planner statistics, would read all runs.
  */
 async function writeRuns(sql: Sql, due: readonly DueRun[]): Promise<number> {

@@ -3,7 +3,7 @@ import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf
 import { seededRandom } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Exports that are valid only in part, or contain what no sender should send: their valid items are stored all the same. */
+/** Exports that are valid only in part, or contain what no sender should send: their valid items are still stored. */
 
 const MUTATIONS = 200
 const RESOURCE_EXHAUSTED = 8
