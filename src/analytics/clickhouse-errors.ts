@@ -38,7 +38,9 @@ export function refusalOf(error: ApiError | ClickHouseFailure, query = ''): Refu
   if (error.retryAfterSeconds !== undefined)
     headers['Retry-After'] = `${Math.max(1, Math.ceil(error.retryAfterSeconds))}`
   if (error.code === 'UNAUTHENTICATED') headers['WWW-Authenticate'] = 'Basic realm="workspace key as the password"'
-  return { failure, status: error.code === 'VALIDATION_ERROR' ? failure.status : error.status, headers }
+  // ClickHouse itself answers some mistakes of the caller with 500, such as a query that is nested too deep.
+  const isEngineStatus = error.code === 'VALIDATION_ERROR' && failure.status < 500
+  return { failure, status: isEngineStatus ? failure.status : error.status, headers }
 }
 
 function failureOf(error: ApiError, message: string, query: string): ClickHouseFailure {
