@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Invalid bodies at `/clickhouse/` are client errors, never a 500. */
+/** Invalid bodies and queries at `/clickhouse/` are client errors, never a 500. */
 
 const LIMIT = 64 * 1024
 const QUERY = 'select 1 as one'
@@ -76,4 +76,11 @@ test.each([
 test('an invalid key is rejected before the body is read', async () => {
   const answer = await ask('not gzip', { 'content-encoding': 'gzip', 'x-clickhouse-key': 'wrong' })
   expect(answer.status).toBe(401)
+})
+
+test.each([
+  ['nested too deep', `select ${'['.repeat(1_500)}`, 'TOO_DEEP_RECURSION'],
+  ['in need of too much memory', 'select length(range(400000000))', 'MEMORY_LIMIT_EXCEEDED'],
+])('rejects a query that is %s', async (_, query, error) => {
+  expect(await ask(query, {})).toEqual({ status: 400, text: expect.stringContaining(error) })
 })

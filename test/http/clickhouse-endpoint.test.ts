@@ -203,14 +203,6 @@ describe('with the official client', () => {
     expect(error.message).not.toMatch(/workspace_id|_scope|PREWHERE|test_/)
   })
 
-  test.each([
-    ['a query that is nested too deep', `select ${'['.repeat(1_500)}`],
-    ['one that needs too much memory', 'select length(range(400000000))'],
-  ])('%s is a mistake of the caller: never a 500', async (_, query) => {
-    const response = await ask({ query })
-    expect(response.status).toBe(400)
-  })
-
   test('rejects insert and command like a read-only server', async () => {
     const insert = client.insert({ table: 'events', values: [{ seq: 1 }], format: 'JSONEachRow' })
     expect(await failure(insert)).toMatchObject({ code: '164', type: 'READONLY' })

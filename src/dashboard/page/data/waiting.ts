@@ -33,6 +33,7 @@ export class Waiting {
   })
   private readonly watched = signal<ReadonlyMap<string, Pause | NamedPause>>(new Map())
   private timer: ReturnType<typeof setTimeout> | undefined
+  private refreshes = 0
   /** The last refresh that the feed has caused. */
   private noticedAtMs = Number.NEGATIVE_INFINITY
 
@@ -65,8 +66,11 @@ export class Waiting {
 
   async refresh(): Promise<void> {
     clearTimeout(this.timer)
+    const own = ++this.refreshes
     try {
       const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' })
+      // A later refresh knows better: what this one lists may have been decided.
+      if (own !== this.refreshes) return
       this.pending.value = pauses.filter(({ id }) => !isDecided(this.watched.value.get(id)))
       this.hasMore.value = hasMore
       this.isLoaded.value = true
@@ -80,11 +84,12 @@ export class Waiting {
   /** Reads watched items that are not pending: they were decided, are older, or do not exist. */
   private async readWatched(): Promise<void> {
     const listed = new Map(this.pending.value.map((pause) => [pause.id, pause]))
+    // Decided by the user, or no longer watched, in the meantime.
+    const isOpen = (id: string) => this.watched.value.has(id) && !isDecided(this.watched.value.get(id))
     for (const [id, { kind }] of this.watched.value) {
-      if (isDecided(this.watched.value.get(id))) continue
+      if (!isOpen(id)) continue
       const pause = listed.get(id) ?? (await readPause(this.api, kind, id))
-      // Decided by the user in the meantime.
-      if (isDecided(this.watched.value.get(id))) continue
+      if (!isOpen(id)) continue
       const next = new Map(this.watched.value)
       if (pause !== null) next.set(id, pause)
       else this.isMissing.value = next.delete(id)
