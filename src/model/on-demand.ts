@@ -6,8 +6,17 @@ export function openAiOnDemand(options: OpenAiOptions): Model {
   let model: Promise<Model> | undefined
   return {
     async ask(request, signal) {
-      model ??= import('./openai.ts').then(({ createOpenAiModel }) => createOpenAiModel(options))
+      model ??= load(options).catch((error) => {
+        // The next request tries again.
+        model = undefined
+        throw error
+      })
       return (await model).ask(request, signal)
     },
   }
+}
+
+async function load(options: OpenAiOptions): Promise<Model> {
+  const { createOpenAiModel } = await import('./openai.ts')
+  return createOpenAiModel(options)
 }

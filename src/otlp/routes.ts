@@ -129,9 +129,9 @@ function detailOf(operationId: string, signal: string, what: string) {
   return {
     tags: ['OpenTelemetry'],
     operationId,
-    summary: `Export ${signal} by OTLP`,
+    summary: `Export ${signal} over OTLP`,
     description:
-      `OTLP/HTTP in protobuf or JSON, also gzip. ${what} A repeated export changes nothing. ` +
+      `OTLP/HTTP in protobuf or JSON, optionally compressed with gzip or zstd. ${what} A repeated export changes nothing. ` +
       'A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the ' +
       'positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.',
     requestBody: { required: true, content: content(`An export request of OTLP for ${signal}.`) },

@@ -231,8 +231,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Export traces by OTLP
-         * @description OTLP/HTTP in protobuf or JSON, also gzip. A trace is a run; a span is a task and an event. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
+         * Export traces over OTLP
+         * @description OTLP/HTTP in protobuf or JSON, optionally compressed with gzip or zstd. A trace is a run; a span is a task and an event. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
          */
         post: operations["exportTraces"];
         delete?: never;
@@ -251,8 +251,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Export logs by OTLP
-         * @description OTLP/HTTP in protobuf or JSON, also gzip. A log record is an event of the run of its trace. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
+         * Export logs over OTLP
+         * @description OTLP/HTTP in protobuf or JSON, optionally compressed with gzip or zstd. A log record is an event of the run of its trace. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
          */
         post: operations["exportLogs"];
         delete?: never;
@@ -271,8 +271,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Export metrics by OTLP
-         * @description OTLP/HTTP in protobuf or JSON, also gzip. Not stored: all data points are rejected. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
+         * Export metrics over OTLP
+         * @description OTLP/HTTP in protobuf or JSON, optionally compressed with gzip or zstd. Not stored: all data points are rejected. A repeated export changes nothing. A 200 says that everything that was not rejected is on stable storage; X-First-Seq and X-Last-Seq are the positions of the events. The key is a bearer token, X-API-Key or the password of Basic auth.
          */
         post: operations["exportMetrics"];
         delete?: never;
