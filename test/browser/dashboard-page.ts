@@ -41,7 +41,12 @@ export function dashboardPage(browser: BrowserPage): DashboardPage {
   const all = (selector: string) => `[...document.querySelectorAll(${quoted(selector)})]`
   const first = (selector: string) => `document.querySelector(${quoted(selector)})`
   const until = (condition: string) =>
-    eventually(() => evaluate<boolean>(`Boolean(${condition})`).catch(() => false), { intervalMs: 30 })
+    eventually(() => evaluate<boolean>(`Boolean(${condition})`).catch(() => false), { intervalMs: 30 }).catch(
+      async (error) => {
+        const shown = await evaluate<string>('location.hash + ": " + document.body.innerText').catch(String)
+        throw new Error(`the page does not fulfil ${condition}; it shows ${shown.slice(0, 2_000)}`, { cause: error })
+      },
+    )
 
   async function press(key: string, modifiers = 0): Promise<void> {
     const code = { Enter: 13, Escape: 27, End: 35 }[key] ?? key.toUpperCase().charCodeAt(0)

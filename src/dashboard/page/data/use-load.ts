@@ -53,6 +53,8 @@ export function useLoad<T>(
         const problem = failureOf(error)
         setState(({ data }) => ({ data, problem, isLoading: false }))
         if (problem.isTransient) later(Math.max(RETRY_MS, problem.retryAfterSeconds * 1_000))
+        // A query that took too long may be faster the next time.
+        else if (everyMs > 0) later(everyMs)
       })
     return () => {
       aborting.abort()
