@@ -3,6 +3,7 @@ import { address, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { TimeChart } from '../parts/chart.tsx'
+import { Facts } from '../parts/facts.tsx'
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
 import { bucketsOf, rangeOf } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
@@ -44,13 +45,15 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
         <Empty title="No runs in this range." />
       ) : (
         <>
-          <dl class="facts">
-            <Fact name="Runs" value={count(total.runs ?? 0)} />
-            <Fact name="Failure rate" value={percent((total.failed ?? 0) / (total.ended || 1))} />
-            <Fact name="p50" value={duration(total.p50 ?? 0)} />
-            <Fact name="p95" value={duration(total.p95 ?? 0)} />
-            <Fact name="Cost" value={dollars(total.cost ?? 0)} />
-          </dl>
+          <Facts
+            facts={[
+              ['Runs', count(total.runs ?? 0)],
+              ['Failure rate', percent((total.failed ?? 0) / (total.ended || 1))],
+              ['p50', duration(total.p50 ?? 0)],
+              ['p95', duration(total.p95 ?? 0)],
+              ['Cost', dollars(total.cost ?? 0)],
+            ]}
+          />
           <TimeChart
             title="Runs of the agent over time"
             times={times}
@@ -73,15 +76,6 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
           />
         </>
       )}
-    </div>
-  )
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
     </div>
   )
 }

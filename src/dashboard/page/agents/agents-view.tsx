@@ -5,6 +5,7 @@ import type { Agent } from '../data/records.ts'
 import { counted } from '../parts/format.ts'
 import { noAgentsYet } from '../parts/hints.tsx'
 import { Icon } from '../parts/icons.tsx'
+import { SearchField } from '../parts/search-field.tsx'
 import { Skeleton } from '../parts/states.tsx'
 import { Status } from '../parts/status.tsx'
 import { AgentEditor } from './agent-editor.tsx'
@@ -56,16 +57,7 @@ function AgentList({ selected }: { readonly selected: string | null }) {
   )
   return (
     <div class="list-pane">
-      <div class="search">
-        <Icon name="search" />
-        <input
-          type="search"
-          aria-label="Search agents"
-          placeholder="Name, model, id"
-          value={text}
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
-        />
-      </div>
+      <SearchField icon="search" label="Search agents" placeholder="Name, model, id" value={text} onType={setText} />
       <ul class="cards">
         {shown.map((agent) => (
           <AgentCard key={agent.agent_id} agent={agent} isSelected={agent.agent_id === selected} />

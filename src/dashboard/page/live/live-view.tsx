@@ -7,6 +7,7 @@ import { timeOfDay } from '../parts/clock.ts'
 import { Select } from '../parts/field.tsx'
 import { count, words } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
+import { SearchField } from '../parts/search-field.tsx'
 import { Empty } from '../parts/states.tsx'
 import { Level, Status } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
@@ -116,18 +117,15 @@ function LiveFilters({ tail, children }: { readonly tail: Tail; readonly childre
         ]}
         onChange={(to) => setQuery({ agent: to })}
       />
-      <div class="search">
-        <Icon name="filter" />
-        <input
-          type="search"
-          aria-label="Event types"
-          placeholder="Event types: llm.call, tool.*"
-          value={typed}
-          onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-          autocomplete="off"
-          spellcheck={false}
-        />
-      </div>
+      <SearchField
+        icon="filter"
+        label="Event types"
+        placeholder="Event types: llm.call, tool.*"
+        value={typed}
+        onType={setTyped}
+        autocomplete="off"
+        spellcheck={false}
+      />
       {children}
     </div>
   )

@@ -8,6 +8,7 @@ import { Json } from '../parts/code.tsx'
 import { Select } from '../parts/field.tsx'
 import { count, counted } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
+import { SearchField } from '../parts/search-field.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
@@ -105,19 +106,16 @@ function EventFilters({ level, text, children }: EventFiltersProps) {
   }, [typed, text])
   return (
     <div class="filters" role="search" aria-label="Filter events">
-      <div class="search">
-        <Icon name="search" />
-        <input
-          type="search"
-          class="run-search"
-          aria-label="Search events"
-          placeholder="Type or text of a payload"
-          value={typed}
-          onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-          autocomplete="off"
-          spellcheck={false}
-        />
-      </div>
+      <SearchField
+        icon="search"
+        class="run-search"
+        label="Search events"
+        placeholder="Type or text of a payload"
+        value={typed}
+        onType={setTyped}
+        autocomplete="off"
+        spellcheck={false}
+      />
       <Select
         label="Level"
         value={level}

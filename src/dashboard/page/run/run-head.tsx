@@ -3,6 +3,7 @@ import { hrefOf, hrefOfRun, runsHref } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { durationMs, isLive, type Run } from '../data/records.ts'
 import { Id } from '../parts/copy.tsx'
+import { Facts } from '../parts/facts.tsx'
 import { compact, count, dollars, duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
@@ -55,19 +56,7 @@ function RunFacts({ run }: { readonly run: Run }) {
     ['Parent', run.parent_run_id && <a href={hrefOfRun(run.parent_run_id)}>run …{run.parent_run_id.slice(-8)}</a>],
     ['Tags', run.tags.length > 0 && run.tags.map((tag) => <Tag key={tag} tag={tag} />)],
   ]
-  return (
-    <dl class="facts">
-      {facts.map(
-        ([name, value]) =>
-          value && (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }
 
 function Took({ run }: { readonly run: Run }) {

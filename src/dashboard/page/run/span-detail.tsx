@@ -1,6 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import { hrefOfRun, setQuery } from '../app/router.ts'
 import { Json } from '../parts/code.tsx'
+import { Facts } from '../parts/facts.tsx'
 import { count, dollars, duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
@@ -59,19 +60,7 @@ function SpanFacts({ span }: { readonly span: Span }) {
     ],
     ['Cost', usage && usage.costUsd > 0 ? dollars(usage.costUsd) : null],
   ]
-  return (
-    <dl class="facts">
-      {facts.map(
-        ([name, value]) =>
-          value && (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }
 
 function SpanBody({ span }: { readonly span: Span }) {

@@ -7,6 +7,7 @@ import { Select } from '../parts/field.tsx'
 import { words } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { PRESETS } from '../parts/range.ts'
+import { SearchField } from '../parts/search-field.tsx'
 import { COLUMNS, shownColumns, toggleColumn } from './columns.tsx'
 import { isFiltered, type RunFilter } from './filters.ts'
 
@@ -28,7 +29,7 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
   const known = agents.some(({ agent_id }) => agent_id === filter.agent) || filter.agent === ''
   return (
     <div class="filters" role="search" aria-label="Filter runs">
-      <SearchField field={search} />
+      <RunSearch field={search} />
       <Select
         label="Status"
         value={filter.status}
@@ -74,7 +75,7 @@ function clearFilters(): void {
 }
 
 /** Free text over ids, external ids, tags, errors and agents. */
-function SearchField({ field }: { readonly field: RefObject<HTMLInputElement | null> }) {
+function RunSearch({ field }: { readonly field: RefObject<HTMLInputElement | null> }) {
   const given = address.value.query.q ?? ''
   const [text, setText] = useState(given)
   useEffect(() => setText(given), [given])
@@ -84,20 +85,18 @@ function SearchField({ field }: { readonly field: RefObject<HTMLInputElement | n
     return () => clearTimeout(timer)
   }, [text, given])
   return (
-    <div class="search">
-      <Icon name="search" />
-      <input
-        ref={field}
-        type="search"
-        aria-label="Search runs"
-        placeholder="Id, external id, tag, error…"
-        value={text}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
-        spellcheck={false}
-        autocomplete="off"
-      />
+    <SearchField
+      icon="search"
+      field={field}
+      label="Search runs"
+      placeholder="Id, external id, tag, error…"
+      value={text}
+      onType={setText}
+      spellcheck={false}
+      autocomplete="off"
+    >
       <kbd>/</kbd>
-    </div>
+    </SearchField>
   )
 }
 

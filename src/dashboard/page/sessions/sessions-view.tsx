@@ -8,6 +8,7 @@ import { Id } from '../parts/copy.tsx'
 import { Select } from '../parts/field.tsx'
 import { counted } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
+import { SearchField } from '../parts/search-field.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 import { SessionMessages } from './session-messages.tsx'
@@ -59,16 +60,7 @@ function SessionFilters() {
         options={[['', 'Any agent'], ...hosted.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)]}
         onChange={(agent) => setQuery({ agent })}
       />
-      <div class="search">
-        <Icon name="person" />
-        <input
-          type="search"
-          aria-label="User"
-          placeholder="User (exact id)"
-          value={user}
-          onInput={({ currentTarget }) => setUser(currentTarget.value)}
-        />
-      </div>
+      <SearchField icon="person" label="User" placeholder="User (exact id)" value={user} onType={setUser} />
     </div>
   )
 }
