@@ -2,12 +2,12 @@ import type { EventBatch } from '../events/batch.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /**
- * The journal: one ordered, durable log of everything that agents report. Feeds, SQL and run statistics are consumers
- * that may lag or be rebuilt. An append that has resolved is never lost and never duplicated.
+ * A journal as its consumers see it: one ordered, durable log of everything that agents report. Feeds, SQL and run
+ * statistics are consumers that may lag or be rebuilt.
  *
  * A position (`seq`) is a positive integer. Each row has its own; they rise in the order of acceptance within an `epoch`.
  */
-export interface Journal {
+export interface JournalReader {
   /** Identifies this log. Positions of different epochs cannot be compared. */
   readonly epoch: string
   /** Every epoch whose rows {@link read} may give, in order; the last one is {@link epoch}. */
@@ -23,23 +23,6 @@ export interface Journal {
   readonly gaps: readonly Gap[]
   /** The epoch that a position belongs to. */
   epochAt(seq: number): string
-
-  /**
-   * Appends the events of one call. Resolves once they are on stable storage.
-   * @throws ApiError UNAVAILABLE when the journal is full, its disk fails, or it is closing.
-   */
-  appendEvents(batch: EventBatch): Promise<Appended>
-
-  /**
-   * Appends records from the outbox, in the given order. The frame stores `outboxIds` (UUIDs), so that after a crash
-   * the relay knows whether this append happened before the outbox rows were deleted ({@link lastOutboxIds}). Tasks of a
-   * workspace that are not from the outbox have none.
-   */
-  appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
-  appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
-  appendSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
-  /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
-  lastOutboxIds(): readonly string[]
 
   /**
    * Returns the durable frames that hold rows after `afterSeq`, in order, up to about `maxBytes`. Empty when there are
@@ -60,6 +43,27 @@ export interface Journal {
    * The reader pulls, so a slow reader delays only itself.
    */
   follow(afterSeq: number, signal: AbortSignal): AsyncIterable<Frame>
+}
+
+/** A journal as its only writer sees it. An append that has resolved is never lost and never duplicated. */
+export interface Journal extends JournalReader {
+  /**
+   * Appends the events of one call. Resolves once they are on stable storage.
+   * @throws ApiError UNAVAILABLE when the journal is full, its disk fails, or it is closing.
+   */
+  appendEvents(batch: EventBatch): Promise<Appended>
+
+  /**
+   * Appends records from the outbox, in the given order. The frame stores `outboxIds` (UUIDs), so that after a crash
+   * the relay knows whether this append happened before the outbox rows were deleted ({@link lastOutboxIds}). Tasks of a
+   * workspace that are not from the outbox have none.
+   */
+  appendRuns(rows: readonly RunRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendTasks(rows: readonly TaskRow[], outboxIds: readonly string[]): Promise<Appended>
+  appendSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): Promise<Appended>
+  /** The outbox ids of the newest durable frame of each kind: those rows must not be appended again. */
+  lastOutboxIds(): readonly string[]
+
   /**
    * Records that `consumer` has processed everything up to `seq`. The journal keeps what a registered consumer still
    * needs, and refuses appends when that exceeds its size limit.
@@ -82,6 +86,12 @@ export interface Journal {
   drop(throughSeq: number): Promise<boolean>
   /** {@link drop} for rows accepted on days (UTC) before that of `beforeMs`, Unix milliseconds. */
   expire(beforeMs: number): Promise<void>
+
+  /**
+   * Pauses commits until the returned function is called; resolves once none is running. Appends wait meanwhile.
+   * @throws ApiError UNAVAILABLE when the journal is closing
+   */
+  hold(): Promise<() => void>
 
   /**
    * Resolves when an append would be accepted.

@@ -212,7 +212,6 @@ export class LocalJournal implements Journal {
     return cut.promise
   }
 
-  /** Pauses commits until the returned function is called; resolves once none is running. Appends wait meanwhile. */
   hold(): Promise<() => void> {
     if (this.closed) return Promise.reject(shuttingDown())
     const hold = this.holds.request()
