@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { uuidFromWords } from '../../src/columnar/bytes.ts'
-import { frameBytes, writeFrame } from '../../src/journal/local/frame.ts'
-import { type FrameSeal, NO_CHECK } from '../../src/journal/local/seal.ts'
+import { frameBytes, writeFrame } from '../../src/journal/log/frame.ts'
+import { type FrameSeal, NO_CHECK } from '../../src/journal/log/seal.ts'
 import { runRef } from './events.ts'
 
 /** A frame of the current format written by an attacker with another key, or one of the old format, which needs none. */

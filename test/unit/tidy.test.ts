@@ -141,7 +141,7 @@ test('the client library imports nothing but itself and Node, and that only from
 })
 
 test('only the composition imports a backend', () => {
-  const backends = /^src\/(postgres\/embedded|columnar\/engine|journal\/(local|jetstream))/
+  const backends = /^src\/(postgres\/embedded|columnar\/engine|journal\/(local|nats))/
   const bad = product.flatMap(({ path, imports }) =>
     imports
       .filter(({ target, isTypeOnly }) => backends.test(target) && !isTypeOnly)

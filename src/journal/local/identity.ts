@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StartError } from '../../ops/start-error.ts'
 import type { Epoch } from '../journal.ts'
+import { FrameSeal } from '../log/seal.ts'
 import { replaceFile } from './files.ts'
-import { FrameSeal } from './seal.ts'
 
 const OLD_CONTENT = /^[\da-f]{12}$/
 

@@ -2,11 +2,12 @@ import fs from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
+import type { AppendPoint, StoredFrame } from '../log/frame.ts'
+import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
+import { dayOf } from '../log/storage.ts'
 import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
-import type { AppendPoint, StoredFrame } from './frame.ts'
 import { isOldSegment } from './old-frame.ts'
 import { PAGE_BYTES } from './pages.ts'
-import { type FrameSeal, NO_CHECK } from './seal.ts'
 import { type FrameFormat, OLD_FORMAT, type ResumePoint, resume, sealedFormat, startOf, walk } from './walk.ts'
 
 const SEGMENT_NAME = /^\d{16}\.segment$/
@@ -41,11 +42,6 @@ export interface SegmentsOptions {
   /** Positions up to here have been acknowledged. */
   readonly acknowledgedSeq: number
   readonly log: Log
-}
-
-/** The UTC day of a time in Unix milliseconds, as days since 1970. */
-export function dayOf(ms: number): number {
-  return Math.floor(ms / 86_400_000)
 }
 
 /** The names of the segments in `dir`, in order. */

@@ -1,6 +1,6 @@
-import { type FrameRead, readFrame, type StoredFrame } from './frame.ts'
+import { type FrameRead, readFrame, type StoredFrame } from '../log/frame.ts'
+import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
 import { type OldFrameRead, readOldFrame } from './old-frame.ts'
-import { type FrameSeal, NO_CHECK } from './seal.ts'
 
 /** Where reading of a segment can resume. */
 export interface ResumePoint {

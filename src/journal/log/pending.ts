@@ -2,9 +2,8 @@ import { EventBlock } from '../../columnar/event-block.ts'
 import { RecordBlock } from '../../columnar/record-block.ts'
 import type { Frame } from '../journal.ts'
 import { type AppendPoint, type FrameDraft, frameBytes, writeFrame } from './frame.ts'
-import type { PagePool } from './pages.ts'
 
-/** The frames of one commit, as they are written to disk. */
+/** The frames of one commit, as they are stored. */
 export interface Commit {
   readonly buffer: Buffer
   readonly frames: readonly Frame[]
@@ -14,6 +13,14 @@ export interface Commit {
   readonly first: Record<Frame['kind'], number>
   readonly endSeq: number
   readonly outboxIds: ReadonlyMap<Frame['kind'], readonly string[]>
+}
+
+/** Reuses the memory of commits, because allocation is expensive. */
+export interface BufferPool {
+  /** A buffer for `bytes` bytes; what it has beyond them is zero. */
+  take(bytes: number): Buffer
+  /** Returns a buffer to the pool. It must not be used any more. */
+  give(buffer: Buffer): void
 }
 
 /** Rows waiting for the next commit. */
@@ -27,7 +34,7 @@ export class PendingRows {
   }
 
   /** Lays out the collected rows and empties the collection. Records precede events: a run's start precedes its events. */
-  build(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: PagePool): Commit {
+  build(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: BufferPool): Commit {
     const first = { run: firstSeq, task: firstSeq + this.runs.rows, event: firstSeq + this.runs.rows + this.tasks.rows }
     const endSeq = first.event + this.events.rows - 1
     const drafts = this.drafts(first, receivedAt, epoch)

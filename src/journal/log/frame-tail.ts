@@ -1,31 +1,21 @@
 import { type Frame, lastSeqOf } from '../journal.ts'
-import type { Segment, Segments } from './segments.ts'
-import { type ResumePoint, startOf } from './walk.ts'
 
 const COMMITS_MAX = 4_000
-const READ_BYTES_MIN = 256 * 1024
-const POINT_DISTANCE_BYTES = 128 * 1024
 
-/**
- * Serves reads: the newest frames from memory, older ones from the segment files. Consumers that keep up never read from
- * disk.
- */
+/** The newest frames of a log, in memory. Consumers that keep up read nothing else. */
 export class FrameTail {
   /** Entries before `first` are evicted already. */
   private frames: Frame[] = []
   private first = 0
-  private commits: Commit[] = []
+  private commits: StoredCommit[] = []
   private bytes = 0
   private wakers: (() => void)[] = []
-  /** Points in a segment where reading can resume, in rising order, so that lagging readers need not start over. */
-  private readonly resumePoints = new WeakMap<Segment, ResumePoint[]>()
 
   /**
    * @param bytesMax how much to keep in memory; the latest commit is always kept
    * @param drop called with the memory of each evicted commit and the position of its last row
    */
   constructor(
-    private readonly segments: Segments,
     private readonly bytesMax: number,
     private readonly drop: (memory: Buffer, lastSeq: number) => void,
   ) {}
@@ -84,10 +74,6 @@ export class FrameTail {
     })
   }
 
-  async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
-    return this.recent(afterSeq, maxBytes) ?? this.readSegments(afterSeq, maxBytes)
-  }
-
   /** The frames in memory with rows after `afterSeq`; null when memory does not reach back that far. */
   recent(afterSeq: number, maxBytes: number): Frame[] | null {
     const oldest = this.frames[this.first]
@@ -113,33 +99,9 @@ export class FrameTail {
     }
     return low
   }
-
-  private async readSegments(afterSeq: number, maxBytes: number): Promise<Frame[]> {
-    for (const segment of [...this.segments.all]) {
-      if (segment.lastSeq <= afterSeq) continue
-      let point =
-        this.resumePoints.get(segment)?.findLast(({ nextSeq }) => nextSeq - 1 <= afterSeq) ?? startOf(segment.firstSeq)
-      while (point.at < segment.bytes) {
-        const read = await this.segments.read(segment, point, Math.max(maxBytes, READ_BYTES_MIN))
-        point = read.point
-        this.remember(segment, point)
-        const found = read.frames.filter((frame) => lastSeqOf(frame) > afterSeq)
-        if (found.length > 0) return found
-      }
-    }
-    return []
-  }
-
-  private remember(segment: Segment, point: ResumePoint): void {
-    const points = this.resumePoints.get(segment) ?? []
-    const below = points.findLastIndex(({ nextSeq }) => nextSeq <= point.nextSeq)
-    if (point.at - (points[below]?.at ?? 0) < POINT_DISTANCE_BYTES) return
-    points.splice(below + 1, 0, point)
-    this.resumePoints.set(segment, points)
-  }
 }
 
-interface Commit {
+interface StoredCommit {
   readonly memory: Buffer
   readonly frames: number
 }

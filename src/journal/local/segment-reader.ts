@@ -1,0 +1,38 @@
+import { type Frame, lastSeqOf } from '../journal.ts'
+import type { Segment, Segments } from './segments.ts'
+import { type ResumePoint, startOf } from './walk.ts'
+
+const READ_BYTES_MIN = 256 * 1024
+const POINT_DISTANCE_BYTES = 128 * 1024
+
+/** Reads frames by position from the segment files. */
+export class SegmentReader {
+  /** Points in a segment where reading can resume, in rising order, so that lagging readers need not start over. */
+  private readonly resumePoints = new WeakMap<Segment, ResumePoint[]>()
+
+  constructor(private readonly segments: Segments) {}
+
+  async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    for (const segment of [...this.segments.all]) {
+      if (segment.lastSeq <= afterSeq) continue
+      let point =
+        this.resumePoints.get(segment)?.findLast(({ nextSeq }) => nextSeq - 1 <= afterSeq) ?? startOf(segment.firstSeq)
+      while (point.at < segment.bytes) {
+        const read = await this.segments.read(segment, point, Math.max(maxBytes, READ_BYTES_MIN))
+        point = read.point
+        this.remember(segment, point)
+        const found = read.frames.filter((frame) => lastSeqOf(frame) > afterSeq)
+        if (found.length > 0) return found
+      }
+    }
+    return []
+  }
+
+  private remember(segment: Segment, point: ResumePoint): void {
+    const points = this.resumePoints.get(segment) ?? []
+    const below = points.findLastIndex(({ nextSeq }) => nextSeq <= point.nextSeq)
+    if (point.at - (points[below]?.at ?? 0) < POINT_DISTANCE_BYTES) return
+    points.splice(below + 1, 0, point)
+    this.resumePoints.set(segment, points)
+  }
+}

@@ -1,0 +1,172 @@
+import type { Clock } from '../../clock.ts'
+import { ApiError } from '../../http/errors.ts'
+import type { Log } from '../../log.ts'
+import { Holds } from '../../ops/holds.ts'
+import type { Appended, Frame } from '../journal.ts'
+import { type Commit, PendingRows } from './pending.ts'
+import type { LogStorage } from './storage.ts'
+
+const EARLY_COMMIT_BYTES = 256 * 1024
+
+export interface GroupCommitOptions {
+  readonly storage: LogStorage
+  readonly clock: Clock
+  readonly log: Log
+  /** Called with the duration of each write, in milliseconds. */
+  readonly onCommit?: (milliseconds: number, bytes: number) => void
+}
+
+/** The journal whose rows are committed. */
+export interface Committed {
+  readonly epoch: string
+  readonly endSeq: number
+  /** How long to wait before the next commit, in milliseconds. */
+  restMs(): number
+  /** Makes a durable commit visible to consumers, before its calls resolve. */
+  publish(commit: Commit): void
+}
+
+/** Group commit: one write serves all waiting appends. */
+export class GroupCommit {
+  /** Rows waiting for the next commit. Each call adds rows here, then calls {@link committed}. */
+  readonly pending = new PendingRows()
+  private waiting: Waiter[] = []
+  private committing: Promise<void> | undefined
+  /** Starts the scheduled commits; undefined once they have started. */
+  private startCommits: (() => void) | undefined
+  private cuts: PromiseWithResolvers<number>[] = []
+  private readonly holds = new Holds()
+
+  constructor(
+    private readonly journal: Committed,
+    private readonly options: GroupCommitOptions,
+  ) {}
+
+  /**
+   * Resolves once the rows of a call are durable.
+   * @param first index of its first row among the pending rows of its kind
+   */
+  committed(kind: Frame['kind'], first: number, rows: number): Promise<Appended> {
+    const { promise, resolve, reject } = Promise.withResolvers<Appended>()
+    this.waiting.push({ kind, first, rows, resolve, reject })
+    if (this.committing === undefined) this.schedule()
+    // A large commit starts immediately, so that the storage works while the rest of this tick's requests are read.
+    if (this.startCommits !== undefined && this.pending.bytes > EARLY_COMMIT_BYTES) this.startCommits()
+    return promise
+  }
+
+  /** Ends the storage's current unit after everything added so far. Returns the position of the last row before the end. */
+  cut(): Promise<number> {
+    const cut = Promise.withResolvers<number>()
+    this.cuts.push(cut)
+    if (this.committing === undefined) this.schedule()
+    return cut.promise
+  }
+
+  /** Pauses commits until the returned function is called; resolves once none is running. */
+  hold(): Promise<() => void> {
+    const hold = this.holds.request()
+    if (this.committing === undefined) this.schedule()
+    return hold
+  }
+
+  /** Resolves once nothing waits for a commit. */
+  async drained(): Promise<void> {
+    while (this.committing !== undefined) await this.committing
+  }
+
+  /** Commits after this tick's other requests have been read, so that they share the write. */
+  private schedule(): void {
+    const started = Promise.withResolvers<void>()
+    this.committing = started.promise
+    this.startCommits = () => {
+      this.startCommits = undefined
+      started.resolve(this.commitAll())
+    }
+    setImmediate(() => this.startCommits?.())
+  }
+
+  private async commitAll(): Promise<void> {
+    while (this.waiting.length > 0 || this.cuts.length > 0 || this.holds.arePending) {
+      await this.holds.grant()
+      const cuts = this.cuts
+      this.cuts = []
+      const restMs = this.journal.restMs()
+      if (restMs > 0) await Bun.sleep(restMs)
+      if (this.waiting.length > 0) await this.commit()
+      if (cuts.length > 0) await this.serve(cuts)
+      // Wait a tick for requests that have arrived meanwhile: fewer, larger commits.
+      if (this.waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    this.committing = undefined
+  }
+
+  /** Serves cuts that were requested before the last commit began. */
+  private async serve(cuts: readonly PromiseWithResolvers<number>[]): Promise<void> {
+    const { endSeq } = this.journal
+    try {
+      await this.options.storage.begin(endSeq + 1)
+      for (const cut of cuts) cut.resolve(endSeq)
+    } catch (cause) {
+      for (const cut of cuts) cut.reject(refusalOf(cause))
+    }
+  }
+
+  /** Writes everything collected so far. */
+  private async commit(): Promise<void> {
+    const { journal, pending } = this
+    const { storage, clock, onCommit } = this.options
+    const receivedAt = clock.now()
+    const firstSeq = journal.endSeq + 1
+    let waiting: readonly Waiter[] = []
+    let { bytes } = pending
+    try {
+      const point = storage.appendPoint(firstSeq, receivedAt)
+      const known = point instanceof Promise ? await point : point
+      waiting = this.takeWaiting()
+      const commit = pending.build(firstSeq, receivedAt, journal.epoch, known, storage.pool)
+      bytes = commit.buffer.length
+      const started = performance.now()
+      await storage.write(commit, receivedAt)
+      onCommit?.(performance.now() - started, bytes)
+      journal.publish(commit)
+      for (const { kind, first, rows, resolve } of waiting) {
+        resolve({ firstSeq: commit.first[kind] + first, lastSeq: commit.first[kind] + first + rows - 1 })
+      }
+    } catch (error) {
+      // The commit failed before it was built: refuse its rows as well, none is written.
+      if (waiting.length === 0) {
+        waiting = this.takeWaiting()
+        pending.clear()
+      }
+      this.refuse(waiting, bytes, error)
+    }
+  }
+
+  private takeWaiting(): Waiter[] {
+    const { waiting } = this
+    this.waiting = []
+    return waiting
+  }
+
+  private refuse(waiting: readonly Waiter[], bytes: number, error: unknown): void {
+    this.options.storage.failed(bytes)
+    this.options.log.error('journal: a write failed; its calls are refused', { error })
+    const refusal = refusalOf(error)
+    for (const waiter of waiting) waiter.reject(refusal)
+  }
+}
+
+function refusalOf(cause: unknown): ApiError {
+  if (cause instanceof ApiError) return cause
+  return new ApiError('UNAVAILABLE', 'the journal cannot be written; try again', { cause })
+}
+
+interface Waiter {
+  readonly kind: Frame['kind']
+  /** Index of the call's first row among the rows of its kind in this commit. */
+  readonly first: number
+  readonly rows: number
+  readonly resolve: (appended: Appended) => void
+  readonly reject: (error: ApiError) => void
+}

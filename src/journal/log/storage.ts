@@ -1,0 +1,62 @@
+import type { ApiError } from '../../http/errors.ts'
+import type { Epoch, Frame, Gap } from '../journal.ts'
+import type { AppendPoint } from './frame.ts'
+import type { BufferPool, Commit } from './pending.ts'
+
+/** Reads what a log has stored. */
+export interface StoredLog {
+  /** See `Journal.epochs`. */
+  readonly epochs: readonly Epoch[]
+  /** See `Journal.gaps`. */
+  readonly gaps: readonly Gap[]
+  /** The position of the oldest stored row; undefined when there are no rows. */
+  readonly startSeq: number | undefined
+  /** Stored frames with rows after `afterSeq`, like `Journal.read`. */
+  read(afterSeq: number, maxBytes: number): Promise<Frame[]>
+}
+
+/**
+ * Stores the commits of a journal, one at a time. It deletes rows in units that it chooses, such as files, and counts
+ * bytes in the same units.
+ */
+export interface LogStorage extends StoredLog {
+  /** The memory of the commits. */
+  readonly pool: BufferPool
+  /** Stored bytes. Read on every append. */
+  readonly bytes: number
+  /** Bytes of the units that hold rows after `seq`. */
+  bytesAfter(seq: number): number
+  /** Why commits are impossible at the moment, if they are known to be. Read on every append. */
+  refusal(): ApiError | undefined
+
+  /**
+   * Where to write the frames with the rows from `firstSeq` on, accepted at `receivedAt`. {@link write} must follow
+   * before the next call.
+   */
+  appendPoint(firstSeq: number, receivedAt: number): AppendPoint | Promise<AppendPoint>
+  /**
+   * Writes a commit at {@link appendPoint}; resolves once it is on stable storage.
+   * @throws ApiError for a refusal that callers should see, or any error
+   */
+  write(commit: Commit, receivedAt: number): Promise<void>
+  /** Called when a commit of about `bytes` bytes could not be written. */
+  failed(bytes: number): void
+  /** Ends the current unit: rows from `firstSeq` on go to the next one. Must not be called during a write. */
+  begin(firstSeq: number): Promise<void>
+
+  /** Deletes units without rows past `seq`, as long as at least `keepBytes` remain. Returns before they are deleted. */
+  trim(seq: number, keepBytes: number): void
+  /** Permanently deletes all units without rows past `seq`, except the current one. */
+  dropThrough(seq: number): Promise<void>
+  /** The last position that was accepted on a day (UTC) before that of `beforeMs`; undefined when no stored row was. */
+  lastSeqBefore(beforeMs: number): Promise<number | undefined>
+
+  /** @throws ApiError UNAVAILABLE when a write would fail */
+  check(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The UTC day of a time in Unix milliseconds, as days since 1970. */
+export function dayOf(ms: number): number {
+  return Math.floor(ms / 86_400_000)
+}
