@@ -11,20 +11,25 @@ import { clientAddress } from './http/client-address.ts'
 import { FailureLimit } from './http/failure-limit.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { RateLimiter } from './http/rate-limit.ts'
+import { outboxLag } from './journal/outbox-relay.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { Caller } from './keys/schema.ts'
 import { KeyStore } from './keys/store.ts'
+import type { Connections } from './live/connections.ts'
 import { FeedTokens } from './live/feed-tokens.ts'
+import { feedLag } from './ops/service-metrics.ts'
 import { createAgentNames } from './otlp/agents.ts'
 import { createEventWriter } from './otlp/event-writer.ts'
 import { LogIngest } from './otlp/log-ingest.ts'
 import { createRunUpserts } from './otlp/run-upserts.ts'
 import { createOtlpRuns } from './otlp/runs.ts'
 import { type OtlpIngestDeps, TraceIngest } from './otlp/trace-ingest.ts'
-import type { Consumers, Feeds, Indexes, OpenedJournal, ServiceContext } from './pipeline.ts'
+import type { OwnedPartition, Partitions } from './partitions/partition.ts'
+import type { Pipeline, ServiceContext } from './pipeline.ts'
 import { unavailableOf } from './postgres/connect.ts'
 import type { Erasure } from './retention/erasure.ts'
 import type { RetentionClock } from './retention/retention-clock.ts'
+import type { RunDirectory } from './runs/directory.ts'
 import { createEventReader } from './runs/events.ts'
 import { RunStore, type RunStoreDeps } from './runs/store.ts'
 import { createRunTransitions } from './runs/transitions.ts'
@@ -34,15 +39,16 @@ import { TelemetryTasks } from './tasks/telemetry-tasks.ts'
 import { WorkspaceStore } from './workspaces/store.ts'
 
 /** The started parts of the service. */
-export interface AppParts extends OpenedJournal, Consumers, Indexes, Feeds {
+export interface AppParts {
   readonly context: ServiceContext
   readonly ring: KeyRing
+  readonly pipeline: Pipeline
+  readonly directory: RunDirectory
+  readonly connections: Connections
   readonly retentionClock: RetentionClock
   readonly erasure: Erasure
   readonly secrets: SecretStore
   readonly hosted: Hosted
-  /** Called after each commit that wrote to the outbox. */
-  readonly onChange: () => void
   readonly isStopping: () => boolean
   /** The remote address of a request's connection. */
   readonly peerOf: (request: Request) => string | undefined
@@ -53,18 +59,19 @@ const OPERATOR_ADDRESSES = 10
 
 /** Creates the dependencies of the HTTP routes from the started parts. */
 export function appDeps(parts: AppParts): AppDeps {
-  const { context, ring, journal, sink, relay, directory, ids, secrets, hosted, onChange, erasure } = parts
+  const { context, ring, directory, secrets, hosted, erasure } = parts
+  const { partitions, onChange } = parts.pipeline
   const { config, sql, columnar, clock, metrics, penalties } = context
   const { limits } = config
   const limiter = new RateLimiter(config.rateLimits, { clock })
   const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
-  const telemetry = new TelemetryTasks({ columnar, sink, journal, relay })
+  const telemetry = new TelemetryTasks({ columnar, partitions })
   const tasks = new TaskStore({ sql, clock, limits, directory, telemetry, onChange })
   const agents = new AgentStore({ sql, ring, clock })
   const guards = guardsDeps(parts, limiter)
   const takeBudget = (caller: Caller, events: number) => limiter.take(caller.keyId, 'events', events)
-  const analytics = createAnalytics({ client: columnar, sink, caps: config.queries, penalties })
+  const analytics = createAnalytics({ client: columnar, partitions, caps: config.queries, penalties })
   return {
     envelope: envelopeDeps(context),
     guards,
@@ -77,8 +84,7 @@ export function appDeps(parts: AppParts): AppDeps {
     agents,
     ingest: createEventIngest({
       runs: directory,
-      journal,
-      ids,
+      partitions,
       limits,
       takeBudget,
       onAccepted: metrics.eventsTaken,
@@ -86,7 +92,7 @@ export function appDeps(parts: AppParts): AppDeps {
     hosted,
     secrets,
     runs,
-    events: createEventReader({ columnar, sink, journal }),
+    events: createEventReader({ columnar, partitions }),
     analytics,
     savedQueries: new SavedQueries({ sql, clock, analytics }),
     tasks,
@@ -102,7 +108,8 @@ interface OtlpParts extends Pick<OtlpIngestDeps, 'takeBudget'> {
 }
 
 function otlpDeps(parts: AppParts, { agents, tasks, takeBudget, reader }: OtlpParts): AppDeps['otlp'] {
-  const { context, directory, onChange, journal, ids } = parts
+  const { context, directory, pipeline } = parts
+  const { partitions, onChange } = pipeline
   const { config, sql, clock, metrics } = context
   const { limits } = config
   const runs = createOtlpRuns({
@@ -113,7 +120,7 @@ function otlpDeps(parts: AppParts, { agents, tasks, takeBudget, reader }: OtlpPa
     clock,
     onChange,
   })
-  const writeEvents = createEventWriter({ journal, ids, onAccepted: metrics.eventsTaken })
+  const writeEvents = createEventWriter({ partitions, onAccepted: metrics.eventsTaken })
   const deps = { runs, tasks, writeEvents, limits, clock, takeBudget }
   return {
     reader: reader.withLimit(limits.otlp_bytes),
@@ -154,7 +161,8 @@ function guardsDeps({ context, ring, retentionClock, peerOf }: AppParts, limiter
 }
 
 function opsDeps(parts: AppParts): AppDeps['ops'] {
-  const { context, journal, watermarks, sink, statistics, relay, hub, isStopping } = parts
+  const { context, isStopping } = parts
+  const { partitions, incidents } = parts.pipeline
   const { config, sql, columnar, loops, metrics } = context
   return {
     config,
@@ -163,17 +171,17 @@ function opsDeps(parts: AppParts): AppDeps['ops'] {
     health: {
       dependencies: [
         { name: 'postgres', essential: true, check: () => sql`select 1` },
-        { name: 'journal', essential: true, check: () => journal.check() },
-        ...columnarHealth({ client: columnar, journal, sink }),
+        { name: 'journal', essential: true, check: () => checkJournals(partitions) },
+        ...columnarHealth({ client: columnar, owned: () => partitions.owned() }),
       ],
       consumers: [
-        { name: 'clickhouse', lag: () => journal.endSeq - sink.loadedSeq() },
-        { name: 'run_statistics', lag: () => statistics.lag() },
-        { name: 'outbox', lag: () => relay.lag() },
-        { name: 'live_feeds', lag: () => hub.lag() },
+        { name: 'clickhouse', lag: () => sumOf(partitions, ({ journal, sink }) => journal.endSeq - sink.loadedSeq()) },
+        { name: 'run_statistics', lag: () => sumOf(partitions, ({ statistics }) => statistics.lag()) },
+        { name: 'outbox', lag: () => outboxLag(sql) },
+        { name: 'live_feeds', lag: () => feedLag(partitions) },
       ],
-      journal,
-      setBack: () => watermarks.incidents,
+      owned: () => partitions.owned(),
+      setBack: incidents,
       loops,
       isStopping,
     },
@@ -181,16 +189,22 @@ function opsDeps(parts: AppParts): AppDeps['ops'] {
 }
 
 function liveDeps(parts: AppParts, limiter: RateLimiter): Omit<AppDeps['live'], 'runs'> {
-  const { context, journal, relay, hub, connections, retentionWatermarks } = parts
+  const { context, connections, pipeline } = parts
   const { slowConsumerMs, heartbeatMs } = context.config.feeds
   return {
-    hub,
-    journal,
+    partitions: pipeline.partitions,
     connections,
-    retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId),
-    flushChanges: () => relay.flush(),
     takeBudget: (caller) => limiter.take(caller.keyId, 'reads', 1),
     slowConsumerMs,
     heartbeatMs,
   }
+}
+
+/** @throws ApiError UNAVAILABLE when some log that this process writes does not take appends */
+async function checkJournals(partitions: Partitions): Promise<void> {
+  await Promise.all(partitions.owned().map(({ journal }) => journal.check()))
+}
+
+function sumOf(partitions: Partitions, measure: (owned: OwnedPartition) => number): number {
+  return partitions.owned().reduce((sum, owned) => sum + measure(owned), 0)
 }

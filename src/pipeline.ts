@@ -2,33 +2,33 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Penalties } from './analytics/caps.ts'
 import type { Clock } from './clock.ts'
-import { type Sink, startSink } from './columnar/sink.ts'
+import { Sink } from './columnar/sink.ts'
+import { SinkPositionFile, type SinkPositionStore } from './columnar/sink-position.ts'
 import type { Config } from './config.ts'
 import { EventIdIndex } from './events/id-index.ts'
-import { createEventIdSource } from './events/id-source.ts'
+import { createEventIdSource, type KnownMark } from './events/id-source.ts'
+import type { Journal, JournalReader } from './journal/journal.ts'
 import { type LocalJournal, openLocalJournal } from './journal/local/journal.ts'
 import { startOutboxRelay } from './journal/outbox-relay.ts'
 import { decideStart } from './journal/start.ts'
-import type { KeyRing } from './keys/key-ring.ts'
-import { Connections } from './live/connections.ts'
 import { withGaps } from './live/gaps.ts'
 import { createHistory } from './live/history.ts'
 import { Hub } from './live/hub.ts'
 import type { Log } from './log.ts'
 import { createPrices } from './model/prices.ts'
 import type { DataDir } from './ops/data-dir.ts'
-import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import type { Progress } from './ops/progress.ts'
 import type { ServiceMetrics } from './ops/service-metrics.ts'
 import type { Loops } from './ops/supervise.ts'
 import type { Teardown } from './ops/teardown.ts'
+import type { FeedSource, OwnedPartition, Partitions } from './partitions/partition.ts'
+import { onePartition } from './partitions/single.ts'
 import { RetentionWatermarks, withinRetention } from './retention/retention-watermarks.ts'
-import { createRunDirectory, type RunDirectory } from './runs/directory.ts'
 import { startRunStatistics } from './runs/statistics.ts'
 import { startUsageChanges } from './runs/usage-changes.ts'
 import type { Stores } from './stores.ts'
 import { clearRows } from './watermarks/columnar-marks.ts'
-import { Watermarks } from './watermarks/watermarks.ts'
+import { type Incident, Watermarks } from './watermarks/watermarks.ts'
 
 /** The configuration and resources that all parts of the service share. */
 export interface ServiceContext extends Stores {
@@ -44,32 +44,70 @@ export interface ServiceContext extends Stores {
   readonly penalties: Penalties
 }
 
-/** The journal, and its comparison with the other stores. */
-export interface OpenedJournal {
-  readonly dir: string
-  readonly journal: LocalJournal
-  readonly watermarks: Watermarks
+/** The journal with everything that reads it. */
+export interface Pipeline {
+  readonly partitions: Partitions
+  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
+  /** Call after each commit that wrote to the outbox. Cheap. */
+  readonly onChange: () => void
+  /** Stores that have gone back to an earlier state. */
+  readonly incidents: () => readonly Incident[]
+  /** Resolves when Postgres has gone back: memory then holds a later state. */
+  readonly outdated: Promise<void>
+  /** What a backup stops while it takes a snapshot; undefined where this process cannot stop everything. */
+  readonly snapshot?: { readonly journal: LocalJournal; readonly sink: Sink }
 }
 
 /** How long a stop waits for the last rows to be loaded; the rest is loaded after the next start. */
 const LAST_LOAD_MS = 1_500
 
+/** Starts a journal in local files, which is one partition, and its consumers. */
+export async function startLocalPipeline(context: ServiceContext, intervalMs: number | undefined): Promise<Pipeline> {
+  const { sql, teardown } = context
+  const dir = join(context.config.dataDir, 'journal')
+  const { journal, watermarks } = await openJournal(context, dir, intervalMs)
+  teardown.add('journal', () => journal.close())
+  const usage = startUsage(context, () => owned.relay.poke())
+  const owned = await startConsumers(context, {
+    id: 0,
+    journal,
+    position: await SinkPositionFile.open(dir),
+    columnarMark: () => watermarks.columnarMark(),
+    onUsage: usage,
+  })
+  teardown.add('consumers of the journal', () => owned.stop())
+  const outdated = Promise.withResolvers<void>()
+  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
+  await retentionWatermarks.load()
+  await watermarks.start({
+    journal,
+    sink: owned.sink,
+    retentionWatermarks,
+    forgetColumnar: () => owned.ids.forgetFetched(),
+    onPostgresBack: outdated.resolve,
+  })
+  teardown.add('watermarks', () => watermarks.stop())
+  const feeds = openFeedSource(context, journal, retentionWatermarks, () => () => {})
+  teardown.add('live feeds', () => feeds.hub.stop())
+  return {
+    partitions: onePartition(owned, feeds),
+    retentionWatermarks,
+    onChange: () => owned.relay.poke(),
+    incidents: () => watermarks.incidents,
+    outdated: outdated.promise,
+    snapshot: { journal, sink: owned.sink },
+  }
+}
+
 /** Compares the stores, then opens the journal, whose positions continue after every position that a store has seen. */
-export async function openJournal(context: ServiceContext, intervalMs: number | undefined): Promise<OpenedJournal> {
-  const { config, sql, columnar, clock, log, loops, metrics, progress, teardown } = context
+async function openJournal(context: ServiceContext, dir: string, intervalMs: number | undefined) {
+  const { config, sql, columnar, clock, log, loops, metrics, progress } = context
   const { dataDir, journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = config
-  const dir = join(dataDir, 'journal')
   await mkdir(dir, { recursive: true, mode: 0o700 })
+  const onSetBack = metrics.storeSetBack
+  const journalDir = dir
   const watermarks = await Watermarks.open({
-    sql,
-    columnar,
-    dataDir,
-    journalDir: dir,
-    intervalMs,
-    clock,
-    log,
-    loops,
-    onSetBack: metrics.storeSetBack,
+    ...{ sql, columnar, dataDir, journalDir, intervalMs, clock, log, loops, onSetBack },
   })
   const journal = await progress.during('opening the journal', () =>
     openLocalJournal({
@@ -82,73 +120,66 @@ export async function openJournal(context: ServiceContext, intervalMs: number | 
       onCommit: metrics.journalCommitted,
     }),
   )
-  teardown.add('journal', () => journal.close())
-  return { dir, journal, watermarks }
+  return { journal, watermarks }
 }
 
-export type Consumers = Awaited<ReturnType<typeof startConsumers>>
+/** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */
+function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
+  const usage = startUsageChanges({ sql, log, loops, onChange })
+  teardown.add('run usage', () => usage.stop())
+  return usage.poke
+}
 
-/** Starts the sink and the run statistics, which consume the journal, and the outbox relay, which appends to it. */
-export async function startConsumers(context: ServiceContext, { dir, journal }: OpenedJournal) {
-  const { config, sql, columnar, log, loops, metrics, teardown } = context
-  const sink = await startSink({
+/** What {@link startConsumers} needs of a log that this process writes. */
+export interface OwnedLog {
+  readonly id: number
+  readonly journal: Journal
+  readonly position: SinkPositionStore
+  readonly columnarMark: () => KnownMark
+  readonly onUsage: () => void
+}
+
+export interface StartedConsumers extends OwnedPartition {
+  readonly sink: Sink
+  stop(): Promise<void>
+}
+
+/** Starts the sink and the run statistics, which consume a log, and the outbox relay, which appends to it. */
+export async function startConsumers(context: ServiceContext, owned: OwnedLog): Promise<StartedConsumers> {
+  const { config, sql, columnar, log, loops, metrics } = context
+  const { id, journal, position, columnarMark, onUsage } = owned
+  const sink = new Sink({
     journal,
     client: columnar,
     clear: (afterSeq, throughSeq, signal) => clearRows(columnar, journal, { afterSeq, throughSeq }, signal),
-    dir,
+    position,
     log,
     loops,
     onLoaded: metrics.sinkLoaded,
   })
-  teardown.add('sink', () => sink.stop(LAST_LOAD_MS))
   const relay = startOutboxRelay({ sql, journal, log, loops })
-  teardown.add('outbox relay', () => relay.stop())
-  const usage = startUsageChanges({ sql, log, loops, onChange: relay.poke })
-  teardown.add('run usage', () => usage.stop())
   const prices = createPrices(config.hosted.modelPrices)
-  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage: usage.poke })
-  teardown.add('run statistics', () => statistics.stop())
-  return { sink, statistics, relay }
+  const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage })
+  const ids = new EventIdIndex(createEventIdSource({ loading: sink, client: columnar, columnarMark }))
+  return {
+    ...{ id, journal, sink, relay, statistics, ids },
+    async stop() {
+      await statistics.stop()
+      await relay.stop()
+      await sink.stop(LAST_LOAD_MS)
+    },
+  }
 }
 
-/** Indexes in memory of what the stores hold. */
-export interface Indexes {
-  readonly directory: RunDirectory
-  readonly ids: EventIdIndex
-  readonly retentionWatermarks: RetentionWatermarks
-}
-
-/** Creates the indexes and starts the comparison of the stores: a store that goes back makes indexes outdated. */
-export async function startIndexes(
-  { sql, columnar, teardown }: ServiceContext,
-  { journal, watermarks }: OpenedJournal,
-  sink: Sink,
-  onPostgresBack: () => void,
-): Promise<Indexes> {
-  const directory = createRunDirectory({ sql })
-  const ids = new EventIdIndex(createEventIdSource({ journal, progress: sink, client: columnar, watermarks }))
-  directory.onRunStarted((run) => ids.runStarted(run))
-  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
-  await retentionWatermarks.load()
-  const forgetColumnar = () => ids.forgetFetched()
-  await watermarks.start({ journal, sink, retentionWatermarks, forgetColumnar, onPostgresBack })
-  teardown.add('watermarks', () => watermarks.stop())
-  return { directory, ids, retentionWatermarks }
-}
-
-export type Feeds = ReturnType<typeof startFeeds>
-
-/** Starts the hub, which delivers the journal to open feeds. */
-export function startFeeds(
-  { config, columnar, log, loops, teardown }: ServiceContext,
-  { journal }: OpenedJournal,
+/** Starts the hub, which delivers a log to open feeds. */
+export function openFeedSource(
+  { config, columnar, log, loops }: ServiceContext,
+  journal: JournalReader,
   retentionWatermarks: RetentionWatermarks,
-  ring: KeyRing,
-) {
+  retain: FeedSource['retain'],
+): FeedSource {
   const stored = createHistory({ columnar, epoch: journal.epoch })
   const history = withinRetention(withGaps(stored, journal), retentionWatermarks)
   const hub = new Hub({ journal, history, log, loops, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
-  teardown.add('live feeds', () => hub.stop())
-  const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
-  return { hub, connections: new Connections({ ring, limits, log, loops }) }
+  return { journal, hub, retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId), retain }
 }

@@ -12,29 +12,23 @@ import { FailureLimit } from './http/failure-limit.ts'
 import { sweepIdempotencyKeys } from './http/idempotency.ts'
 import { mint } from './ids.ts'
 import { KeyRing } from './keys/key-ring.ts'
+import { Connections } from './live/connections.ts'
 import { sweepFeedTokens } from './live/feed-tokens.ts'
 import type { Log } from './log.ts'
 import { openAiOnDemand } from './model/on-demand.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
+import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import type { Progress } from './ops/progress.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
 import { Loops } from './ops/supervise.ts'
 import { Teardown } from './ops/teardown.ts'
-import {
-  type Consumers,
-  type Feeds,
-  type OpenedJournal,
-  openJournal,
-  type ServiceContext,
-  startConsumers,
-  startFeeds,
-  startIndexes,
-} from './pipeline.ts'
+import { type Pipeline, type ServiceContext, startLocalPipeline } from './pipeline.ts'
 import { startErasure } from './retention/erasure.ts'
 import { startRetention } from './retention/retention.ts'
 import { RetentionClock } from './retention/retention-clock.ts'
+import { createRunDirectory } from './runs/directory.ts'
 import { startStaleRuns } from './runs/stale.ts'
 import { SecretStore } from './secrets/store.ts'
 import { createVault } from './secrets/vault.ts'
@@ -88,62 +82,44 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 
 async function start(config: Config, options: ServiceOptions, teardown: Teardown): Promise<Service> {
   const context = await openContext(config, options, teardown)
-  const { sql, columnar, clock, log, loops, metrics } = context
+  const { sql, clock, log, loops, metrics } = context
   const first = await bootstrapWorkspace({ sql, clock, mint, key: config.bootstrapWorkspaceKey })
   if (first.keyIgnored)
     log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it')
 
   const ring = await startKeyRing(context)
-  const opened = await openJournal(context, options.watermarkIntervalMs)
-  const { journal } = opened
-  const consumers = await startConsumers(context, opened)
-  const { sink, statistics, relay } = consumers
-  const onChange = () => relay.poke()
-  const maintenance = await startMaintenance(context, opened, consumers, ring, onChange)
-  const outdated = Promise.withResolvers<void>()
-  const indexes = await startIndexes(context, opened, sink, outdated.resolve)
-  const { retentionWatermarks } = indexes
-  const feeds = startFeeds(context, opened, retentionWatermarks, ring)
-  const endRetention = startRetention({
-    sql,
-    columnar,
-    journal,
-    sink,
-    retentionWatermarks,
-    days: config.eventRetentionDays,
-    clock: maintenance.retentionClock,
-    log,
-    loops,
-    metrics: metrics.registry,
-  })
-  teardown.add('retention', endRetention)
-  metrics.observe({ journal, loops, sink, statistics, ...feeds })
+  const pipeline = await startLocalPipeline(context, options.watermarkIntervalMs)
+  const { partitions, onChange } = pipeline
+  const maintenance = await startMaintenance(context, pipeline, ring)
+  const directory = createRunDirectory({ sql })
+  directory.onRunStarted((caller, run) => partitions.of(caller).owned?.ids.runStarted(run))
+  const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
+  const connections = new Connections({ ring, limits, log, loops })
+  metrics.observe({ partitions, loops, connections })
   const vault = createVault({ key: config.hosted.secretsKey, dataDir: config.dataDir })
   const secrets = new SecretStore({ sql, clock, vault })
-  const hosted = startHostedRuns(context, { ring, feeds, secrets, onChange })
+  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange })
 
   let isStopping = false
   const app: App = createApp(
     appDeps({
       context,
       ring,
-      ...opened,
-      ...consumers,
+      pipeline,
       ...maintenance,
-      ...indexes,
-      ...feeds,
+      directory,
+      connections,
       secrets,
       hosted,
-      onChange,
       isStopping: () => isStopping,
       peerOf: (request) => app.server?.requestIP(request)?.address,
     }),
   )
-  allowBackups(context, opened, consumers)
+  allowBackups(context, pipeline)
   const listener = listen(app, config)
   teardown.add('requests', () => listener.drain())
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
-  teardown.add('open feeds', async () => feeds.connections.stop())
+  teardown.add('open feeds', async () => connections.stop())
   teardown.add('readiness', () => {
     isStopping = true
   })
@@ -152,7 +128,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     isFirstStart: first.workspaceId !== null,
     freshKey: first.freshKey,
     isKeyIgnored: first.keyIgnored,
-    outdated: outdated.promise,
+    outdated: pipeline.outdated,
     stop: () => teardown.run(),
   }
 }
@@ -196,35 +172,42 @@ async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
   return ring
 }
 
-/** Starts the loops that end stale runs, delete expired keys and tokens, and erase workspaces. */
-async function startMaintenance(
-  context: ServiceContext,
-  { journal }: OpenedJournal,
-  { sink, statistics, relay }: Consumers,
-  ring: KeyRing,
-  onChange: () => void,
-) {
-  const { sql, columnar, clock, log, loops, metrics, dataDir, teardown } = context
+/** Starts the loops that end stale runs, delete expired keys, tokens and events, and erase workspaces. */
+async function startMaintenance(context: ServiceContext, pipeline: Pipeline, ring: KeyRing) {
+  const { config, sql, columnar, clock, log, loops, metrics, dataDir, teardown } = context
+  const { partitions, retentionWatermarks, onChange } = pipeline
   const { instanceId } = dataDir
-  const stale = startStaleRuns({ sql, statistics, clock, log, loops, onChange })
+  const stale = startStaleRuns({ sql, partitions, clock, log, loops, onChange })
   teardown.add('stale runs', () => stale.stop())
   const retentionClock = await RetentionClock.open({ sql, clock, log, metrics: metrics.registry })
   const sweep = () => sweepIdempotencyKeys(sql, retentionClock).then(() => sweepFeedTokens(sql, clock))
   const endSweep = loops.repeat('sweep of idempotency keys and feed tokens', SWEEP_INTERVAL_MS, sweep)
   teardown.add('sweep of idempotency keys and feed tokens', endSweep)
-  const erasure = startErasure({ sql, ring, journal, relay, sink, statistics, columnar, instanceId, clock, log, loops })
+  const erasure = startErasure({ sql, ring, partitions, columnar, instanceId, clock, log, loops })
   teardown.add('erasure', () => erasure.stop())
+  const endRetention = startRetention({
+    sql,
+    columnar,
+    partitions,
+    retentionWatermarks,
+    days: config.eventRetentionDays,
+    clock: retentionClock,
+    log,
+    loops,
+    metrics: metrics.registry,
+  })
+  teardown.add('retention', endRetention)
   return { retentionClock, erasure }
 }
 
 interface HostedParts {
   readonly ring: KeyRing
-  readonly feeds: Feeds
+  readonly connections: Connections
   readonly secrets: SecretStore
   readonly onChange: () => void
 }
 
-function startHostedRuns(context: ServiceContext, { ring, feeds, secrets, onChange }: HostedParts) {
+function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange }: HostedParts) {
   const { config, sql, clock, log, loops, dataDir, teardown } = context
   const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl, egressAllow: allow } = config.hosted
   const hosted = startHosted({
@@ -235,7 +218,7 @@ function startHostedRuns(context: ServiceContext, { ring, feeds, secrets, onChan
     config: config.hosted,
     instanceId: dataDir.instanceId,
     ring,
-    connections: feeds.connections,
+    connections,
     slowConsumerMs: config.feeds.slowConsumerMs,
     heartbeatMs: config.feeds.heartbeatMs,
     model: openAiOnDemand({ apiKey, baseUrl, log }),
@@ -249,9 +232,10 @@ function startHostedRuns(context: ServiceContext, { ring, feeds, secrets, onChan
 }
 
 /** Accepts requests of the backup command, if both stores are embedded. */
-function allowBackups(context: ServiceContext, { journal }: OpenedJournal, { sink }: Consumers): void {
+function allowBackups(context: ServiceContext, { snapshot }: Pipeline): void {
   const { config, postgresUrl, columnar, log, teardown } = context
-  if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined) return
+  if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined || snapshot === undefined) return
+  const { journal, sink } = snapshot
   const { dataDir } = config
   const { version } = packageJson
   const holdSink = (signal: AbortSignal) => sink.hold(signal)

@@ -1,8 +1,8 @@
 import { type ColumnarClient, ColumnarError, RESTART_PATIENCE_MS } from '../columnar/client.ts'
-import type { SinkProgress } from '../columnar/sink.ts'
 import { DEFAULT_QUERY_CAPS, type QueryCaps } from '../config.ts'
 import { encodeCursor } from '../journal/cursor.ts'
 import type { Caller } from '../keys/schema.ts'
+import type { Partitions } from '../partitions/partition.ts'
 import { EngineTime, Penalties, QuerySlots } from './caps.ts'
 import type { AnswerCaps } from './catalogue.ts'
 import { refuseTypes } from './guard.ts'
@@ -69,8 +69,7 @@ export interface StreamedAnswer {
 
 export interface AnalyticsDeps {
   readonly client: ColumnarClient
-  /** The progress of loading the journal into ClickHouse. */
-  readonly sink: SinkProgress
+  readonly partitions: Partitions
   /** Defaults to the configuration's defaults. */
   readonly caps?: QueryCaps
   /** Tracks workspaces whose queries are refused for a while. */
@@ -84,7 +83,7 @@ const IDLE_SECONDS_MAX = 255
 const MORE_ROWS = 'more rows than a document may have'
 
 export function createAnalytics(deps: AnalyticsDeps): Analytics {
-  const { client, sink, caps = DEFAULT_QUERY_CAPS, penalties = new Penalties(caps.penaltySeconds) } = deps
+  const { client, partitions, caps = DEFAULT_QUERY_CAPS, penalties = new Penalties(caps.penaltySeconds) } = deps
   const parser = createQueryParser(client, caps)
   const slots = new QuerySlots(caps.atOnce)
   // Twice the time, because a query is repeated after a restart of the engine.
@@ -96,11 +95,12 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
 
   /** Checks a query and builds its statement. @throws ApiError */
   const prepare = async (caller: Caller, request: JsonQuery & Pick<StreamQuery, 'parameters'>, signal: AbortSignal) => {
-    if (request.wait_for !== undefined) await waitUntilReadable(sink, request.wait_for, signal)
+    const { loading } = partitions.of(caller)
+    if (request.wait_for !== undefined) await waitUntilReadable(loading, request.wait_for, signal)
     const query = await parser.check(request.query, signal)
     refuseTypes(query.typeParameters, request)
     return {
-      completeThrough: encodeCursor(sink.epoch, sink.loadedSeq()),
+      completeThrough: encodeCursor(loading.epoch, loading.loadedSeq()),
       statement: (rows?: number) => scopedStatement(query, client.database, caller.workspaceId, rows),
     }
   }

@@ -3,10 +3,16 @@ import { type Dependency, HealthProblem } from '../ops/health.ts'
 import { sessionSettings } from './session-settings.ts'
 import { scopeDatabase, scopedStatement } from './views.ts'
 
-export interface ColumnarHealthDeps {
-  readonly client: ColumnarClient
+/** A log and how far it has been loaded. */
+export interface LoadedLog {
+  readonly id: number
   readonly journal: { readonly endSeq: number }
   readonly sink: { loadedSeq(): number }
+}
+
+export interface ColumnarHealthDeps {
+  readonly client: ColumnarClient
+  readonly owned: () => readonly LoadedLog[]
   /** Milliseconds, monotonic. */
   readonly now?: () => number
 }
@@ -62,13 +68,21 @@ function cached(ask: () => Promise<unknown>, now: () => number): () => Promise<u
 }
 
 /** @returns a function that throws HealthProblem when rows have waited for too long and nothing was loaded */
-function watchStandstill({ journal, sink }: ColumnarHealthDeps, now: () => number): () => void {
-  let seen = { loaded: -1, end: -1, at: now() }
+function watchStandstill({ owned }: ColumnarHealthDeps, now: () => number): () => void {
+  let seen = new Map<number, { loaded: number; end: number; at: number }>()
   return () => {
-    const loaded = sink.loadedSeq()
-    if (loaded !== seen.loaded || loaded >= seen.end) seen = { loaded, end: journal.endSeq, at: now() }
-    else if (now() - seen.at > STANDSTILL_MAX_MS) {
-      throw new HealthProblem(`nothing has been loaded for ${Math.round((now() - seen.at) / 1000)} s`)
+    const logs = owned()
+    seen = new Map(
+      logs.map(({ id, journal, sink }) => {
+        const before = seen.get(id)
+        const loaded = sink.loadedSeq()
+        const isMoving = before === undefined || loaded !== before.loaded || loaded >= before.end
+        return [id, isMoving ? { loaded, end: journal.endSeq, at: now() } : before]
+      }),
+    )
+    const standingMs = Math.max(0, ...[...seen.values()].map(({ at }) => now() - at))
+    if (standingMs > STANDSTILL_MAX_MS) {
+      throw new HealthProblem(`nothing has been loaded for ${Math.round(standingMs / 1000)} s`)
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { SinkProgress } from '../columnar/sink.ts'
+import type { LoadProgress } from '../columnar/sink.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
 
@@ -10,17 +10,17 @@ export const WAIT_MAX_MS = 10_000
  *   `signal` once the client has disconnected
  */
 export async function waitUntilReadable(
-  sink: SinkProgress,
+  loading: LoadProgress,
   waitFor: string | number,
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted()
-  const seq = typeof waitFor === 'number' ? waitFor : decodePosition(sink.epoch, waitFor)
+  const seq = typeof waitFor === 'number' ? waitFor : decodePosition(loading.epoch, waitFor)
   const left = Promise.withResolvers<never>()
   const leave = () => left.reject(signal.reason)
   signal.addEventListener('abort', leave, { once: true })
   try {
-    if (await Promise.race([sink.waitFor(seq, WAIT_MAX_MS), left.promise])) return
+    if (await Promise.race([loading.waitFor(seq, WAIT_MAX_MS), left.promise])) return
   } finally {
     signal.removeEventListener('abort', leave)
   }

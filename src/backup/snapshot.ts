@@ -1,7 +1,6 @@
 import { copyFile, link, mkdir, readdir, readlink, rm, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { ColumnarClient } from '../columnar/client.ts'
-import { readSinkPosition } from '../columnar/sink.ts'
 import { SinkPositionFile } from '../columnar/sink-position.ts'
 import type { Log } from '../log.ts'
 import { connectPostgres } from '../postgres/connect.ts'
@@ -145,9 +144,9 @@ async function holdJournal(
 
 /** Writes the sink's position as of the freeze. Rows after it that ClickHouse may already have must be deleted before loading. */
 async function writeSinkPosition(journalDir: string, work: string) {
-  const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = await readSinkPosition(journalDir)
+  const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = await SinkPositionFile.read(journalDir)
   const from = join(work, 'sink.position')
-  const file = await SinkPositionFile.open(from)
+  const file = await SinkPositionFile.open(work)
   const mayHaveMore = inFlightSeq > loadedSeq || clearThroughSeq > 0
   await file.set({
     loadedSeq,

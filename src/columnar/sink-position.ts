@@ -1,5 +1,6 @@
 import fs from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 
 const SLOT_BYTES = 64
@@ -18,19 +19,28 @@ export interface SinkPosition {
   readonly clearThroughSeq: number
 }
 
+/** The sink's position on stable storage. */
+export interface SinkPositionStore {
+  get(): SinkPosition
+  /** Updates the given fields; durable when it resolves. One call at a time. */
+  set(changes: Partial<SinkPosition>): Promise<void>
+  close(): Promise<void>
+}
+
 /**
- * The sink's position on stable storage. Two slots are written alternately, so that a torn write leaves the previous one
+ * The sink's position in a local file. Two slots are written alternately, so that a torn write leaves the previous one
  * readable.
  */
-export class SinkPositionFile {
+export class SinkPositionFile implements SinkPositionStore {
   private constructor(
     private readonly file: FileHandle,
     private last: SinkPosition,
     private generation: number,
   ) {}
 
-  /** Opens the file; a new one starts at position 0. */
-  static async open(path: string): Promise<SinkPositionFile> {
+  /** Opens the file in the journal's directory; a new one starts at position 0. */
+  static async open(dir: string): Promise<SinkPositionFile> {
+    const path = join(dir, 'sink.position')
     const file = await open(path, fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_DSYNC ?? 0), 0o600)
     const bytes = Buffer.alloc(SLOT_BYTES * 2)
     await file.read(bytes, 0, bytes.length, 0)
@@ -41,8 +51,8 @@ export class SinkPositionFile {
   }
 
   /** Reads the position without keeping the file open. */
-  static async read(path: string): Promise<SinkPosition> {
-    const file = await SinkPositionFile.open(path)
+  static async read(dir: string): Promise<SinkPosition> {
+    const file = await SinkPositionFile.open(dir)
     await file.close()
     return file.get()
   }
@@ -51,7 +61,6 @@ export class SinkPositionFile {
     return this.last
   }
 
-  /** Updates the given fields; durable when it resolves. One call at a time. */
   async set(changes: Partial<SinkPosition>): Promise<void> {
     const position = { ...this.last, ...changes }
     // After a failed write the same slot is written again: the other slot holds the only valid position.

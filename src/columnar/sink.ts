@@ -1,9 +1,8 @@
-import { join } from 'node:path'
 import { type ActivityKind, type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { Holds } from '../ops/holds.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
-import { type SinkPosition, SinkPositionFile } from './sink-position.ts'
+import { SinkPositionFile, type SinkPositionStore } from './sink-position.ts'
 
 /**
  * The tables to load, in this order: events before runs, so that a run that appears as completed has all its earlier
@@ -35,8 +34,7 @@ export interface SinkOptions {
   readonly client: NativeInserter
   /** Deletes the journal's rows after `afterSeq` up to `throughSeq` from ClickHouse. Required for {@link Sink.reload}. */
   readonly clear?: (afterSeq: number, throughSeq: number, signal: AbortSignal) => Promise<void>
-  /** Directory of the sink's position file. */
-  readonly dir: string
+  readonly position: SinkPositionStore
   readonly log: Log
   /** Supervises the sink together with other loops. */
   readonly loops?: Loops
@@ -47,22 +45,25 @@ export interface SinkOptions {
 }
 
 /** How far ClickHouse has been loaded, for its readers. */
-export interface SinkProgress {
+export interface LoadProgress {
   readonly epoch: string
   /** Every row up to this position is in ClickHouse. */
   loadedSeq(): number
   /** Waits until the row at `seq` is in ClickHouse. False after `timeoutMs`. */
   waitFor(seq: number, timeoutMs: number): Promise<boolean>
+  /** Waits until ClickHouse has every row that was acknowledged before the call. False after `timeoutMs`. */
+  waitForAll(timeoutMs: number): Promise<boolean>
 }
 
 /**
- * Loads the journal into ClickHouse, exactly once. Before a batch is sent, its bounds are written to stable storage. After
+ * Loads the journal into ClickHouse, exactly once, beginning with the batch that a previous process left unfinished. Before a batch is sent, its bounds are written to stable storage. After
  * a crash the same batch is sent again with the same deduplication token, so it is stored once in any case. While
  * ClickHouse is unavailable the sink retries, and the journal keeps the rows.
  *
  * When ClickHouse has gone back to an earlier state, rows are loaded again, after deleting those that still exist.
  */
-export class Sink implements SinkProgress {
+export class Sink implements LoadProgress {
+  private readonly position: SinkPositionStore
   private readonly stopping = new AbortController()
   private readonly finished: Promise<void>
   private waiters: { seq: number; resolve: () => void }[] = []
@@ -73,11 +74,9 @@ export class Sink implements SinkProgress {
   /** Aborted when the sink must stop waiting for rows. */
   private waiting = new AbortController()
 
-  constructor(
-    private readonly options: SinkOptions,
-    private readonly position: SinkPositionFile,
-  ) {
-    options.journal.release('sink', position.get().loadedSeq)
+  constructor(private readonly options: SinkOptions) {
+    this.position = options.position
+    options.journal.release('sink', this.position.get().loadedSeq)
     const loops = options.loops ?? new Loops(options.log)
     this.finished = loops.run('sink', this.stopping.signal, (loop) => this.run(loop))
   }
@@ -101,6 +100,10 @@ export class Sink implements SinkProgress {
       resolve(false)
     }, timeoutMs)
     return promise.finally(() => clearTimeout(timer))
+  }
+
+  waitForAll(timeoutMs: number): Promise<boolean> {
+    return this.waitFor(this.options.journal.endSeq, timeoutMs)
   }
 
   /**
@@ -304,16 +307,10 @@ interface Reload {
   readonly stored: PromiseWithResolvers<void>
 }
 
-/** Starts loading, beginning with the batch that a previous process left unfinished. */
-export async function startSink(options: SinkOptions): Promise<Sink> {
-  return new Sink(options, await SinkPositionFile.open(positionPath(options.dir)))
-}
-
-/** The stored position of the sink of the journal in `dir`. */
-export function readSinkPosition(dir: string): Promise<SinkPosition> {
-  return SinkPositionFile.read(positionPath(dir))
-}
-
-function positionPath(dir: string): string {
-  return join(dir, 'sink.position')
+/** Starts a sink whose position is in a file in `dir`. */
+export async function startSink({
+  dir,
+  ...options
+}: Omit<SinkOptions, 'position'> & { readonly dir: string }): Promise<Sink> {
+  return new Sink({ ...options, position: await SinkPositionFile.open(dir) })
 }

@@ -1,12 +1,16 @@
 import type { ColumnarClient } from '../columnar/client.ts'
-import type { SinkProgress } from '../columnar/sink.ts'
+import type { LoadProgress } from '../columnar/sink.ts'
 import { ApiError } from '../http/errors.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { Watermarks } from '../watermarks/watermarks.ts'
 import type { EventIdSource } from './id-index.ts'
 import type { RunRef } from './schema.ts'
 
 const CATCH_UP_MS = 5_000
+
+/** Identifies the newest progress that ClickHouse is known to have stored, see `watermarks/`. */
+export interface KnownMark {
+  readonly journal: string
+  readonly beat: number
+}
 
 /** Fails when ClickHouse has been set back to an earlier state, where a missing id is not necessarily new. */
 const HAS_IT_ALL = `(
@@ -19,13 +23,12 @@ const HAS_IT_ALL = `(
  * caller-chosen ids for runs that are not in memory are refused, because they might store an event twice.
  */
 export function createEventIdSource(deps: {
-  journal: Journal
-  progress: SinkProgress
+  loading: LoadProgress
   client: ColumnarClient
-  watermarks: Pick<Watermarks, 'columnarMark'>
+  columnarMark: () => KnownMark
 }): EventIdSource {
   async function select(run: RunRef, tail: string, params: Record<string, unknown>): Promise<string[]> {
-    if (!(await deps.progress.waitFor(deps.journal.endSeq, CATCH_UP_MS))) throw behind()
+    if (!(await deps.loading.waitForAll(CATCH_UP_MS))) throw behind()
     try {
       const rows = await deps.client.query<{ event_id: string }>(
         `select distinct event_id from events
@@ -35,7 +38,7 @@ export function createEventIdSource(deps: {
             workspace: run.workspaceId,
             agent: run.agentId,
             run: run.runId,
-            ...deps.watermarks.columnarMark(),
+            ...deps.columnarMark(),
             ...params,
           },
         },

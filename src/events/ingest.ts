@@ -1,18 +1,18 @@
 import type { Limits } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Mint } from '../ids.ts'
-import type { Appended, Journal } from '../journal/journal.ts'
+import type { Appended } from '../journal/journal.ts'
 import type { Caller } from '../keys/schema.ts'
+import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import type { EventBatch } from './batch.ts'
-import type { Claim, EventIdIndex } from './id-index.ts'
+import type { Claim } from './id-index.ts'
 import { acquireScan, type EventScan, releaseScan } from './scan.ts'
 import type { EventsAccepted, RunRef } from './schema.ts'
 
 export interface EventIngestDeps {
   readonly runs: RunDirectory
-  readonly journal: Journal
-  readonly ids: EventIdIndex
+  readonly partitions: Partitions
   readonly limits: Limits
   /** Deducts the events from the key's budget. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller, events: number) => void
@@ -48,9 +48,10 @@ export function createEventIngest(deps: EventIngestDeps) {
       deps.takeBudget(caller, scan.count)
       const found = deps.runs.find(caller.workspaceId, scan.runId)
       const run = checkAccess(caller, found instanceof Promise ? await found : found)
-      if (scan.hasIds || options.mint !== undefined) claim = await deps.ids.claim(run, idsOf(scan, options.mint))
+      const { journal, ids } = writerOf(deps.partitions, caller)
+      if (scan.hasIds || options.mint !== undefined) claim = await ids.claim(run, idsOf(scan, options.mint))
       accepted = scan.count - (claim?.duplicates ?? 0)
-      if (accepted > 0) appended = deps.journal.appendEvents(batchOf(run, scan, claim))
+      if (accepted > 0) appended = journal.appendEvents(batchOf(run, scan, claim))
       claim?.appended(appended ?? Promise.resolve())
     } finally {
       // The journal has copied the rows; nothing refers to the scan's bytes any more.

@@ -69,6 +69,10 @@ export interface Journal extends JournalReader {
    * needs, and refuses appends when that exceeds its size limit.
    */
   release(consumer: string, seq: number): void
+  /** Bytes of the stored frames. */
+  readonly bytes: number
+  /** Those that some registered consumer has not released. */
+  readonly backlogBytes: number
 
   /** Refuses further events, and tasks that are not from the outbox, of a workspace until this process ends. Accepted events stay. */
   refuse(workspaceId: string): void

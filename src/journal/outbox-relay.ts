@@ -40,8 +40,6 @@ export interface OutboxRelay {
   flush(): Promise<void>
   /** Stops after the current append. Remaining rows wait for the next start. */
   stop(): Promise<void>
-  /** Rows waiting to be appended; at most {@link LAG_ROWS_MAX}. */
-  lag(): Promise<number>
 }
 
 /**
@@ -127,12 +125,14 @@ export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(lo
       await finished
       await sql.end({ timeout: END_TIMEOUT_SECONDS })
     },
-    async lag() {
-      const [{ rows }] = await sql<{ rows: number }[]>`
-        select count(*) as rows from (select from outbox limit ${LAG_ROWS_MAX}) as waiting`
-      return rows
-    },
   }
+}
+
+/** Rows waiting to be appended, of all partitions; at most {@link LAG_ROWS_MAX}. */
+export async function outboxLag(sql: Sql): Promise<number> {
+  const [{ rows }] = await sql<{ rows: number }[]>`
+    select count(*) as rows from (select from outbox limit ${LAG_ROWS_MAX}) as waiting`
+  return rows
 }
 
 /** `elsewhere`: another process holds the lock. */

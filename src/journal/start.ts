@@ -1,5 +1,5 @@
 import type { ColumnarClient } from '../columnar/client.ts'
-import { readSinkPosition } from '../columnar/sink.ts'
+import { SinkPositionFile } from '../columnar/sink-position.ts'
 import type { Sql } from '../postgres/connect.ts'
 
 /** The state of a journal's directory before anything is appended. */
@@ -44,7 +44,7 @@ export async function decideStart(found: FoundJournal, deps: StartDeps): Promise
   const { epoch, endSeq, acknowledgedSeq } = found
   // An empty journal has a new epoch already.
   if (back !== undefined) return { ...back, newEpoch: Math.max(endSeq, acknowledgedSeq) > 0 }
-  const { loadedSeq, inFlightSeq } = await readSinkPosition(deps.dir)
+  const { loadedSeq, inFlightSeq } = await SinkPositionFile.read(deps.dir)
   const countedSeq = await lastCountedSeq(deps.sql, epoch)
   if (endSeq > 0) return { afterSeq: Math.max(loadedSeq, inFlightSeq, countedSeq), loadedSeq, newEpoch: false }
   const storedSeq = await lastStoredSeq(deps.columnar)

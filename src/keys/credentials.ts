@@ -20,6 +20,7 @@ interface CredentialRow {
   readonly key_id: string
   readonly type: Caller['type']
   readonly workspace_id: string
+  readonly partition: number
   readonly agent_id: string | null
   readonly run_id: string | null
   readonly is_feed_token: boolean
@@ -41,12 +42,12 @@ export async function readCredentials(sql: Sql, hashes: readonly string[]): Prom
     with wanted as (
       select decode(text, 'base64') as hash from unnest(string_to_array(${hashes.join(' ')}, ' ')) as text
     )
-    select encode(hash, 'base64') as hash, key_id, type, workspace_id, agent_id, null::uuid as run_id,
+    select encode(hash, 'base64') as hash, key_id, type, workspace_id, partition, agent_id, null::uuid as run_id,
       false as is_feed_token, revoked_at is not null as revoked, workspaces.status = 'suspended' as suspended, expires_at
     from api_keys join workspaces using (workspace_id)
     where hash in (select hash from wanted)
     union all
-    select encode(token.hash, 'base64'), key_id, key.type, token.workspace_id, token.agent_id, token.run_id,
+    select encode(token.hash, 'base64'), key_id, key.type, token.workspace_id, partition, token.agent_id, token.run_id,
       true, key.revoked_at is not null or agents.status is not distinct from 'archived',
       workspaces.status = 'suspended', least(token.expires_at, key.expires_at)
     from feed_tokens token
@@ -71,6 +72,7 @@ function toCredential(row: CredentialRow): Credential {
       keyId: row.key_id,
       type: row.type,
       workspaceId: row.workspace_id,
+      partition: row.partition,
       agentId: row.agent_id,
     }),
     isFeedToken: row.is_feed_token,

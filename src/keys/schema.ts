@@ -18,6 +18,8 @@ export interface Caller {
   readonly keyId: string
   readonly type: 'agent' | 'workspace'
   readonly workspaceId: string
+  /** The partition of the journal that the workspace belongs to. */
+  readonly partition: number
   /** The agent of an agent key, or the agent that a feed token is limited to; null for a workspace key. */
   readonly agentId: string | null
 }

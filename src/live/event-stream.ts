@@ -1,19 +1,17 @@
 import type { ApiError } from '../http/errors.ts'
 import { BoundedEventStream, type EventStreamLimits } from '../http/event-stream.ts'
 import { encodeCursor } from '../journal/cursor.ts'
-import type { Journal } from '../journal/journal.ts'
 import type { FeedCaller } from '../keys/schema.ts'
+import type { FeedSource } from '../partitions/partition.ts'
 import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
 import type { Filter } from './filter.ts'
-import type { Hub } from './hub.ts'
 import type { Outlet } from './outlet.ts'
 import type { Packet } from './packet.ts'
 import type { Start } from './start.ts'
 
 export interface EventStreamDeps extends EventStreamLimits {
-  readonly hub: Hub
-  readonly journal: Pick<Journal, 'epoch' | 'endSeq'>
+  readonly source: FeedSource
   readonly connections: Connections
 }
 
@@ -38,6 +36,7 @@ export class EventStream implements Connection, Outlet {
   private readonly settleContent: (hasContent: boolean) => void
   private readonly stream: BoundedEventStream
   private subscription: Subscription | undefined
+  private releaseSource: (() => void) | undefined
 
   constructor(
     private readonly deps: EventStreamDeps,
@@ -49,7 +48,7 @@ export class EventStream implements Connection, Outlet {
     this.settleContent = content.resolve
     const owner = {
       drained: () => {
-        if (this.subscription !== undefined) deps.hub.resume(this.subscription)
+        if (this.subscription !== undefined) deps.source.hub.resume(this.subscription)
       },
       ended: () => this.release(),
       heartbeat: () => this.positionFrame('heartbeat'),
@@ -76,7 +75,7 @@ export class EventStream implements Connection, Outlet {
   }
 
   gap(afterSeq: number, resumedSeq: number): void {
-    const { epoch } = this.deps.journal
+    const { epoch } = this.deps.source.journal
     this.sendGap(encodeCursor(epoch, afterSeq), encodeCursor(epoch, resumedSeq))
   }
 
@@ -101,23 +100,25 @@ export class EventStream implements Connection, Outlet {
   }
 
   private begin(): void {
-    const { hub, journal, connections } = this.deps
+    const { source, connections } = this.deps
+    const { hub, journal } = source
     const { caller, filter, start, after } = this.options
     const { afterSeq } = start
     // This also sends the headers.
     this.stream.write(`retry: ${RETRY_MS}\n${this.positionFrame('connected', afterSeq)}`)
     if (start.isLost) this.sendGap(after ?? '0', encodeCursor(journal.epoch, afterSeq))
     this.subscription = hub.subscribe({ workspaceId: caller.caller.workspaceId, filter, afterSeq, outlet: this })
+    this.releaseSource = source.retain()
     connections.add(this)
   }
 
   /** A browser that is disconnected now resumes here instead of after the last activity, which may be long ago. */
   private positionFrame(comment: string, seq = this.position): string {
-    return `id: ${encodeCursor(this.deps.journal.epoch, seq)}\n: ${comment}\n\n`
+    return `id: ${encodeCursor(this.deps.source.journal.epoch, seq)}\n: ${comment}\n\n`
   }
 
   private get position(): number {
-    return this.subscription === undefined ? 0 : this.deps.hub.positionOf(this.subscription)
+    return this.subscription === undefined ? 0 : this.deps.source.hub.positionOf(this.subscription)
   }
 
   private sendGap(after: string, resumedAt: string): void {
@@ -128,7 +129,8 @@ export class EventStream implements Connection, Outlet {
 
   private release(): void {
     this.settleContent(true)
-    if (this.subscription !== undefined) this.deps.hub.unsubscribe(this.subscription)
+    if (this.subscription !== undefined) this.deps.source.hub.unsubscribe(this.subscription)
+    this.releaseSource?.()
     this.deps.connections.remove(this)
   }
 }

@@ -1,8 +1,8 @@
-import type { Journal } from '../journal/journal.ts'
+import type { JournalReader } from '../journal/journal.ts'
 import type { History } from './history.ts'
 
 /** History that reports positions whose rows never reached ClickHouse, because the journal lost them first (docs/specification.md#cursors). */
-export function withGaps(history: History, journal: Pick<Journal, 'gaps' | 'epochs'>): History {
+export function withGaps(history: History, journal: Pick<JournalReader, 'gaps' | 'epochs'>): History {
   return {
     async read(query) {
       const { afterSeq, untilSeq } = query

@@ -1,4 +1,4 @@
-import type { Frame, Journal } from '../journal/journal.ts'
+import type { Frame, JournalReader } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { ChannelSet, Subscription } from './channel.ts'
@@ -11,7 +11,7 @@ import { Replay, type ReplayDeps } from './replay.ts'
 import { TimeSlice } from './time-slice.ts'
 
 export interface HubDeps extends Pick<ReplayDeps, 'history'> {
-  readonly journal: Journal
+  readonly journal: JournalReader
   readonly log: Log
   /** Distinct filters that a workspace may have at the same time. */
   readonly filtersPerWorkspace: number

@@ -1,5 +1,5 @@
 import { ApiError } from '../http/errors.ts'
-import { type Frame, type Journal, lastSeqOf } from '../journal/journal.ts'
+import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Loop } from '../ops/supervise.ts'
 import type { Activity } from './activity.ts'
@@ -11,7 +11,7 @@ import { type Packet, PacketCache, packetsOf } from './packet.ts'
 import { TimeSlice } from './time-slice.ts'
 
 export interface ReplayDeps {
-  readonly journal: Journal
+  readonly journal: JournalReader
   readonly history: History
   readonly log: Log
   readonly channels: Channels

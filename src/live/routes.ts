@@ -4,6 +4,7 @@ import { eventStreamResponse } from '../http/event-stream.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { FeedCaller } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
+import type { Partitions } from '../partitions/partition.ts'
 import { RunParams } from '../runs/schema.ts'
 import { isTerminal } from '../runs/state.ts'
 import type { RunStore } from '../runs/store.ts'
@@ -14,10 +15,9 @@ import { ACTIVITY_STREAM, LiveQuery, RunStreamQuery, StreamQuery } from './schem
 import { startOf } from './start.ts'
 import { WebSocketConnection, type WebSocketDeps } from './websocket.ts'
 
-export interface LiveDeps extends EventStreamDeps, WebSocketDeps {
+export interface LiveDeps extends Omit<EventStreamDeps & WebSocketDeps, 'source'> {
+  readonly partitions: Partitions
   readonly runs: Pick<RunStore, 'status'>
-  /** Resolves once every state change that was committed before the call is in the journal. */
-  readonly flushChanges: () => Promise<void>
 }
 
 export interface LiveRoutesDeps {
@@ -84,7 +84,8 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
         if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket')
           throw new ApiError('VALIDATION_ERROR', 'connect to this URL with a WebSocket client')
         if (server === null) throw new Error('no server')
-        const data = new WebSocketConnection(live, feed, server)
+        const source = await live.partitions.of(feed.caller).feeds()
+        const data = new WebSocketConnection({ ...live, source }, feed, server)
         // Bun opens the connection before `upgrade` returns.
         if (await live.connections.admit(feed, () => server.upgrade(request, { data: data as never }))) return
         throw new ApiError('VALIDATION_ERROR', 'the WebSocket handshake is incomplete: Sec-WebSocket-Key, version 13')
@@ -98,8 +99,9 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
 async function streamAll(live: LiveDeps, feed: FeedCaller, request: Request, keepOpen: () => void): Promise<Response> {
   const { fields, after, path } = readQuery(request, FILTER_FIELDS)
   const filter = parseFilter(fields, 'query', feed)
-  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, path)
-  return respond(live, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
+  const source = await live.partitions.of(feed.caller).feeds()
+  const start = startOf(source, feed.caller.workspaceId, after, path)
+  return respond({ ...live, source }, { caller: feed, filter, after, start, until: 'closed' }, keepOpen)
 }
 
 async function streamRun(
@@ -110,17 +112,19 @@ async function streamRun(
   keepOpen: () => void,
 ): Promise<Response> {
   const { after, path } = readQuery(request, [])
+  const partition = live.partitions.of(feed.caller)
+  const source = await partition.feeds()
   // Taken before the status is read: a run that ends later does so after this position.
-  const start = startOf(live.journal, live.retentionWatermarkOf(feed.caller.workspaceId), after, path)
+  const start = startOf(source, feed.caller.workspaceId, after, path)
   const isOver = isTerminal(await live.runs.status(feed.caller, runId))
   const filter = parseFilter({ run_id: runId }, 'path', feed)
-  if (isOver) await live.flushChanges()
+  if (isOver) await partition.flushChanges()
   const options = { caller: feed, filter, after, start, until: isOver ? 'caught-up' : 'run-end' } as const
-  return respond(live, options, keepOpen)
+  return respond({ ...live, source }, options, keepOpen)
 }
 
-async function respond(live: LiveDeps, asked: EventStreamOptions, keepOpen: () => void): Promise<Response> {
-  const stream = await live.connections.admit(asked.caller, () => new EventStream(live, asked))
+async function respond(deps: EventStreamDeps, asked: EventStreamOptions, keepOpen: () => void): Promise<Response> {
+  const stream = await deps.connections.admit(asked.caller, () => new EventStream(deps, asked))
   // Without a 204, an EventSource that has received everything would reconnect forever.
   const isDone = asked.until === 'caught-up' && asked.after !== undefined && !(await stream.hasContent)
   if (isDone) return new Response(null, { status: 204, headers: ANY_ORIGIN })

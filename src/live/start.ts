@@ -1,6 +1,6 @@
 import { invalid } from '../http/errors.ts'
 import { parseCursor } from '../journal/cursor.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { FeedSource } from '../partitions/partition.ts'
 
 /** Where a feed starts. */
 export interface Start {
@@ -15,16 +15,16 @@ export interface Start {
  * A cursor of another epoch belongs to a journal that no longer exists. What followed it there is unknown, so the feed
  * starts with everything in this journal and reports a gap.
  *
- * @param retentionWatermark retention may have deleted activity up to this position
  * @throws ApiError VALIDATION_ERROR for text that is not a cursor
  */
 export function startOf(
-  journal: Pick<Journal, 'epoch' | 'endSeq'>,
-  retentionWatermark: number,
+  { journal, retentionWatermarkOf }: Pick<FeedSource, 'journal' | 'retentionWatermarkOf'>,
+  workspaceId: string,
   cursor: string | undefined,
   path: string,
 ): Start {
   if (cursor === undefined) return { afterSeq: journal.endSeq, isLost: false }
+  const retentionWatermark = retentionWatermarkOf(workspaceId)
   const parsed = parseCursor(cursor)
   if (parsed === null) throw invalid(path, 'expected the cursor of an activity, or 0 for the oldest retained activity')
   if (parsed.epoch !== null && parsed.epoch !== journal.epoch) return { afterSeq: retentionWatermark, isLost: true }

@@ -1,12 +1,11 @@
 import type { Server, ServerWebSocket } from 'bun'
 import { ApiError } from '../http/errors.ts'
 import { encodeCursor } from '../journal/cursor.ts'
-import type { Journal } from '../journal/journal.ts'
 import type { Caller, FeedCaller } from '../keys/schema.ts'
+import type { FeedSource } from '../partitions/partition.ts'
 import type { Subscription } from './channel.ts'
 import type { CloseReason, Connection, Connections } from './connections.ts'
 import { parseFilter } from './filter.ts'
-import type { Hub } from './hub.ts'
 import { idOf, parseClientMessage, type ServerMessage, type Subscribe } from './messages.ts'
 import type { Outlet, Sharing } from './outlet.ts'
 import type { Packet } from './packet.ts'
@@ -14,11 +13,8 @@ import { startOf } from './start.ts'
 import { Throttle } from './throttle.ts'
 
 export interface WebSocketDeps {
-  readonly hub: Hub
-  readonly journal: Pick<Journal, 'epoch' | 'endSeq'>
+  readonly source: FeedSource
   readonly connections: Connections
-  /** The position up to which retention may have deleted activity of a workspace. */
-  readonly retentionWatermarkOf: (workspaceId: string) => number
   /** Counts one request against the key's rate limit. @throws ApiError RATE_LIMITED */
   readonly takeBudget: (caller: Caller) => void
   /** A connection is closed when its queue has been full for this long. */
@@ -53,6 +49,7 @@ const CLOSE_CODE: Record<CloseReason, number> = {
  */
 export class WebSocketConnection implements Connection {
   private socket: ServerWebSocket<unknown> | undefined
+  private releaseSource: (() => void) | undefined
   private readonly subscriptions = new Map<string, SocketSubscription>()
   /** When the queue became full, on the monotonic clock; 0 while there is room. */
   private fullSinceMs = 0
@@ -67,6 +64,7 @@ export class WebSocketConnection implements Connection {
 
   open(socket: ServerWebSocket<unknown>): void {
     this.socket = socket
+    this.releaseSource = this.deps.source.retain()
     this.deps.connections.add(this)
   }
 
@@ -87,7 +85,7 @@ export class WebSocketConnection implements Connection {
   drain(): void {
     if (this.fullSinceMs === 0 || this.queuedBytes > QUEUE_BYTES_LOW) return
     this.fullSinceMs = 0
-    for (const { subscription } of this.subscriptions.values()) this.deps.hub.resume(subscription)
+    for (const { subscription } of this.subscriptions.values()) this.deps.source.hub.resume(subscription)
   }
 
   close(): void {
@@ -137,7 +135,7 @@ export class WebSocketConnection implements Connection {
 
   unsubscribe(subscription: SocketSubscription): void {
     this.subscriptions.delete(subscription.id)
-    this.deps.hub.unsubscribe(subscription.subscription)
+    this.deps.source.hub.unsubscribe(subscription.subscription)
   }
 
   get queuedBytes(): number {
@@ -156,11 +154,12 @@ export class WebSocketConnection implements Connection {
   }
 
   private subscribe({ id, filter: input, after, maxPerSecond }: Subscribe): void {
-    const { hub, journal, retentionWatermarkOf, takeBudget } = this.deps
+    const { source, takeBudget } = this.deps
+    const { hub, journal } = source
     const { caller } = this.caller
     takeBudget(caller)
     const filter = parseFilter(input, 'filter', this.caller)
-    const start = startOf(journal, retentionWatermarkOf(caller.workspaceId), after, 'after')
+    const start = startOf(source, caller.workspaceId, after, 'after')
     if (this.subscriptions.has(id)) throw new ApiError('CONFLICT', 'id: a subscription with this id already exists')
     if (this.subscriptions.size >= SUBSCRIPTIONS_MAX)
       throw new ApiError(
@@ -177,7 +176,7 @@ export class WebSocketConnection implements Connection {
   }
 
   private closing(reason: CloseReason): ServerMessage {
-    const { hub, journal } = this.deps
+    const { hub, journal } = this.deps.source
     const all = [...this.subscriptions.values()]
     const positions = all.map(({ subscription }) => hub.positionOf(subscription))
     return {
@@ -193,8 +192,9 @@ export class WebSocketConnection implements Connection {
 
   private release(): void {
     this.isEnded = true
-    for (const { subscription } of this.subscriptions.values()) this.deps.hub.unsubscribe(subscription)
+    for (const { subscription } of this.subscriptions.values()) this.deps.source.hub.unsubscribe(subscription)
     this.subscriptions.clear()
+    this.releaseSource?.()
     this.deps.connections.remove(this)
   }
 }

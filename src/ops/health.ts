@@ -1,5 +1,5 @@
 import { ApiError } from '../http/errors.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { OwnedPartition } from '../partitions/partition.ts'
 import { FAILING_MS, type LoopState, type Loops } from './supervise.ts'
 
 const CHECK_TIMEOUT_MS = 2_000
@@ -35,7 +35,10 @@ export interface SetBack {
 export interface Health {
   readonly status: 'ready' | 'degraded' | 'unavailable'
   readonly dependencies: Record<string, { ok: boolean; latency_ms: number; problem: string | null }>
-  readonly journal: { epoch: string; end_seq: number; gaps: { after_seq: number; through_seq: number }[] }
+  /** The log of the first partition that this process owns; null when it owns none. */
+  readonly journal: { epoch: string; end_seq: number; gaps: { after_seq: number; through_seq: number }[] } | null
+  /** The partitions that this process owns. */
+  readonly partitions: { partition: number; epoch: string; end_seq: number; loaded_seq: number }[]
   /** Background loops. One that has been failing for some seconds makes the service `degraded`. */
   readonly loops: Record<string, { ok: boolean; failing_ms: number; failures: number; problem: string | null }>
   /** `lag` is null while it is unknown. */
@@ -47,7 +50,7 @@ export interface Health {
 export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   readonly consumers: readonly Consumer[]
-  readonly journal: Pick<Journal, 'epoch' | 'endSeq' | 'gaps'>
+  readonly owned: () => readonly Pick<OwnedPartition, 'id' | 'journal' | 'sink'>[]
   readonly loops: Pick<Loops, 'states'>
   readonly setBack: () => readonly SetBack[]
   /** Whether the service has begun to stop. */
@@ -58,7 +61,7 @@ export interface HealthDeps {
 export async function checkHealth({
   dependencies,
   consumers,
-  journal,
+  owned,
   setBack,
   loops,
   isStopping,
@@ -68,19 +71,20 @@ export async function checkHealth({
     Promise.all(consumers.map(async (each) => [each.name, { lag: await lagOf(each) }] as const)),
   ])
   const failed = checks.filter(({ result }) => !result.ok)
+  const partitions = owned()
   const states = Object.fromEntries(loops.states().map((state) => [state.name, healthOf(state)]))
   const isFailing = failed.length > 0 || Object.values(states).some(({ ok }) => !ok)
   const unavailable = isStopping() || failed.some(({ essential }) => essential)
   return {
     status: unavailable ? 'unavailable' : isFailing || setBack().length > 0 ? 'degraded' : 'ready',
     dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),
-    journal: {
+    journal: partitions.length === 0 ? null : journalOf(partitions[0]),
+    partitions: partitions.map(({ id, journal, sink }) => ({
+      partition: id,
       epoch: journal.epoch,
       end_seq: journal.endSeq,
-      gaps: journal.gaps
-        .slice(-GAPS_SHOWN)
-        .map(({ afterSeq, throughSeq }) => ({ after_seq: afterSeq, through_seq: throughSeq })),
-    },
+      loaded_seq: sink.loadedSeq(),
+    })),
     loops: states,
     consumers: Object.fromEntries(lags),
     set_back: setBack().map(({ store, noticedAt, detail }) => ({
@@ -88,6 +92,16 @@ export async function checkHealth({
       noticed_at: new Date(noticedAt).toISOString(),
       detail,
     })),
+  }
+}
+
+function journalOf({ journal }: Pick<OwnedPartition, 'journal'>) {
+  return {
+    epoch: journal.epoch,
+    end_seq: journal.endSeq,
+    gaps: journal.gaps
+      .slice(-GAPS_SHOWN)
+      .map(({ afterSeq, throughSeq }) => ({ after_seq: afterSeq, through_seq: throughSeq })),
   }
 }
 

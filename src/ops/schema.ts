@@ -12,6 +12,11 @@ export const Alive = Named(
   }),
 )
 
+const Epoch = t.String({
+  description:
+    'Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state.',
+})
+const EndSeq = Count('The last assigned position.')
 const Problem = Described(Nullable(t.String()), 'Why it does not work; null when it does.')
 
 /** Answer of `GET /readyz` while requests can be served; otherwise an UNAVAILABLE error names the reasons. */
@@ -31,22 +36,30 @@ export const Ready = Named(
       }),
       { description: 'The stores, by name.' },
     ),
-    journal: t.Object(
-      {
-        epoch: t.String({
-          description:
-            'Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state.',
+    journal: Described(
+      Nullable(
+        t.Object({
+          epoch: Epoch,
+          end_seq: EndSeq,
+          gaps: t.Array(
+            t.Object({
+              after_seq: Count('The last position before the gap.'),
+              through_seq: Count('The last position of the gap.'),
+            }),
+            { description: 'Positions whose rows were lost.' },
+          ),
         }),
-        end_seq: Count('The last assigned position.'),
-        gaps: t.Array(
-          t.Object({
-            after_seq: Count('The last position before the gap.'),
-            through_seq: Count('The last position of the gap.'),
-          }),
-          { description: 'Positions whose rows were lost.' },
-        ),
-      },
-      { description: 'The log of all accepted activity.' },
+      ),
+      'The log of all accepted activity, or of the first of its partitions that this node owns; null when it owns none.',
+    ),
+    partitions: t.Array(
+      t.Object({
+        partition: Count('The number of the partition.'),
+        epoch: Epoch,
+        end_seq: EndSeq,
+        loaded_seq: Count('ClickHouse has everything up to this position.'),
+      }),
+      { description: 'The partitions of the journal that this node owns.' },
     ),
     loops: t.Record(
       t.String(),

@@ -1,13 +1,12 @@
-import type { EventIdIndex } from '../events/id-index.ts'
 import type { RunRef } from '../events/schema.ts'
-import type { Appended, Journal } from '../journal/journal.ts'
+import type { Appended } from '../journal/journal.ts'
 import type { TaskRow } from '../journal/rows.ts'
+import { type PartitionRef, type Partitions, writerOf } from '../partitions/partition.ts'
 import { createColumns } from './event-columns.ts'
 import type { MappedEvent } from './mapping.ts'
 
 export interface EventWriterDeps {
-  readonly journal: Journal
-  readonly ids: EventIdIndex
+  readonly partitions: Partitions
   /** Called with the result of each append, for the metrics. */
   readonly onAccepted: (accepted: number, duplicates: number) => void
 }
@@ -22,14 +21,16 @@ export interface EventWriterDeps {
  * @throws ApiError UNAVAILABLE
  */
 export type WriteEvents = (
+  caller: PartitionRef,
   run: RunRef,
   events: readonly MappedEvent[],
   tasksOf?: (fresh: readonly boolean[]) => readonly TaskRow[],
 ) => Promise<Appended | null>
 
-export function createEventWriter({ journal, ids, onAccepted }: EventWriterDeps): WriteEvents {
+export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): WriteEvents {
   const toColumns = createColumns()
-  return async (run, events, tasksOf = () => []) => {
+  return async (caller, run, events, tasksOf = () => []) => {
+    const { journal, ids } = writerOf(partitions, caller)
     const eventIds = events.map(({ id }) => id)
     const claim = await ids.claim(run, eventIds)
     const append = async (): Promise<Appended | null> => {

@@ -55,7 +55,7 @@ export class LogIngest {
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
     const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
     const events = records.map((record) => mapLog(record, context, copies))
-    tally.stored(await writeEvents(run, events))
+    tally.stored(await writeEvents(caller, run, events))
   }
 }
 

@@ -61,7 +61,8 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
     return write(caller, run, caller.agentId ?? (await agents.find(caller.workspaceId, details.agentName)), details)
   }
 
-  async function write({ workspaceId }: Caller, run: NamedRun, agentId: string, details: RunDetails): Promise<RunRef> {
+  async function write(caller: Caller, run: NamedRun, agentId: string, details: RunDetails): Promise<RunRef> {
+    const { workspaceId } = caller
     const { runId } = run
     const ref: RunRef = { runId, workspaceId, agentId, runtimeType: 'external' }
     const key = runKey(workspaceId, runId)
@@ -74,7 +75,7 @@ export function createOtlpRuns({ directory, upserts, transitions, agents, clock,
     if (outcome === 'missing') {
       throw new ApiError('NOT_FOUND', `agent ${agentId} cannot report: it is archived, or hosted by the service`)
     }
-    if (outcome === 'created') directory.started(ref)
+    if (outcome === 'created') directory.started(caller, ref)
     if (outcome !== 'unchanged') onChange()
     written.set(key, { startedAt: Math.min(startedAt, before?.startedAt ?? startedAt), reported })
     const stored = outcome === 'unchanged' ? await directory.find(workspaceId, runId) : ref

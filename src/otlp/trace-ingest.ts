@@ -81,7 +81,7 @@ export class TraceIngest {
     await this.withRunLock(runKey(workspaceId, run.runId), async () => {
       for (const group of inBatches(uniqueById(spans), BATCH_ITEMS_MAX)) {
         const all = group.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) }))
-        await this.storeSpans(run, all, tally, now)
+        await this.storeSpans(caller, run, all, tally)
         ends.push(...all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent'))
       }
     })
@@ -89,11 +89,12 @@ export class TraceIngest {
   }
 
   /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */
-  private async storeSpans(run: RunRef, spans: readonly Mapped[], tally: ExportTally, now: number): Promise<void> {
-    const started = await this.newlyStarted(run, spans)
+  private async storeSpans(caller: Caller, run: RunRef, spans: readonly Mapped[], tally: ExportTally): Promise<void> {
+    const now = this.deps.clock.now()
+    const started = await this.newlyStarted(caller, run, spans)
     const events: MappedEvent[] = []
     const lastRows = spans.map(({ mapped }) => events.push(...mapped.events) - 1)
-    const positions = await this.deps.writeEvents(run, events, (fresh) =>
+    const positions = await this.deps.writeEvents(caller, run, events, (fresh) =>
       spans.flatMap(({ mapped }, index) => {
         const isNew = mapped.completedAt === null ? started.has(mapped.taskId) : fresh[lastRows[index]]
         return isNew ? taskRow(run, mapped, now) : []
@@ -104,11 +105,11 @@ export class TraceIngest {
   }
 
   /** The tasks of spans that have not ended, without those that are stored already. */
-  private async newlyStarted(run: RunRef, spans: readonly Mapped[]): Promise<ReadonlySet<string>> {
+  private async newlyStarted(caller: Caller, run: RunRef, spans: readonly Mapped[]): Promise<ReadonlySet<string>> {
     const running = spans.filter(({ mapped }) => mapped.completedAt === null).map(({ mapped }) => mapped.taskId)
     const unknown = running.filter((taskId) => !this.startedTasks.has(taskId))
     if (unknown.length === 0) return new Set()
-    const stored = await this.deps.tasks.existing(run, unknown)
+    const stored = await this.deps.tasks.existing(caller, run, unknown)
     return new Set(unknown.filter((taskId) => !stored.has(taskId)))
   }
 

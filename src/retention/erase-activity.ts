@@ -1,18 +1,12 @@
 import type { ColumnarClient } from '../columnar/client.ts'
-import type { SinkProgress } from '../columnar/sink.ts'
 import { ApiError } from '../http/errors.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { OutboxRelay } from '../journal/outbox-relay.ts'
+import type { OwnedPartition, Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
-import type { RunStatistics } from '../runs/statistics.ts'
 import { countRows, eraseRows } from './erase-rows.ts'
 
 export interface EraseActivityDeps {
   readonly sql: Sql
-  readonly journal: Journal
-  readonly relay: Pick<OutboxRelay, 'flush'>
-  readonly sink: Pick<SinkProgress, 'waitFor'>
-  readonly statistics: Pick<RunStatistics, 'flush'>
+  readonly partitions: Pick<Partitions, 'owned'>
   readonly columnar: ColumnarClient
   /** This process in the table `instances`. */
   readonly instanceId: string
@@ -23,20 +17,26 @@ const SINK_PATIENCE_MS = 30_000
 const SINK_WAIT_MS = 500
 
 /**
- * Deletes the activity of workspaces whose rows are already deleted from Postgres, from this process's journal and from
- * ClickHouse. Every process that shares the database does this for its own journal; a process that was down does it after
+ * Deletes the activity of workspaces whose rows are already deleted from Postgres, from the logs that this process owns and
+ * from ClickHouse. Every process that shares the database does this for its own logs; a process that was down does it after
  * its next start. May be interrupted and called again; one call at a time.
  *
  * @throws ApiError UNAVAILABLE when ClickHouse is behind; what the stores throw
  */
 export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal): Promise<void> {
-  const { sql, journal, relay, instanceId } = deps
+  for (const owned of deps.partitions.owned()) await eraseFromPartition(deps, owned, signal)
+}
+
+async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition, signal: AbortSignal): Promise<void> {
+  const { sql, instanceId } = deps
+  const { id: partition, journal, relay } = owned
   const { epoch } = journal
   const due = await sql<{ workspace_id: string }[]>`
     with known as (
       update instances set epoch = ${epoch} where instance_id = ${instanceId} and epoch is distinct from ${epoch}
     )
-    select workspace_id from erasures where state_gone_at is not null and not ${epoch} = any(let_go)`
+    select workspace_id from erasures
+    where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(let_go)`
   if (due.length === 0) return
   const workspaceIds = due.map((row) => row.workspace_id)
   for (const id of workspaceIds) journal.refuse(id)
@@ -45,7 +45,7 @@ export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal
   const seq = await journal.cut()
   // Deletes outbox rows whose frames lie before the cut: after a crash the relay would append them again.
   await relay.flush()
-  await allConsumed(deps, seq, signal)
+  await allConsumed(owned, seq, signal)
   for (const id of workspaceIds) await eraseFromColumnar(deps, id, signal)
   if (!(await journal.drop(seq))) throw new ApiError('UNAVAILABLE', 'the journal is still being read; try again')
   await sql`
@@ -54,7 +54,7 @@ export async function eraseActivity(deps: EraseActivityDeps, signal: AbortSignal
 }
 
 /** Waits until every consumer has processed everything up to `seq`. */
-async function allConsumed({ sink, statistics }: EraseActivityDeps, seq: number, signal: AbortSignal): Promise<void> {
+async function allConsumed({ sink, statistics }: OwnedPartition, seq: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + SINK_PATIENCE_MS
   while (!(await sink.waitFor(seq, SINK_WAIT_MS))) {
     signal.throwIfAborted()

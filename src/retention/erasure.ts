@@ -118,7 +118,8 @@ async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise
       where workspace_id = ${workspaceId} returning workspace_id`
     if (workspace === undefined) throw new ApiError('NOT_FOUND', 'workspace does not exist')
     await tx`
-      insert into erasures (workspace_id, requested_at) values (${workspaceId}, ${now})
+      insert into erasures (workspace_id, requested_at, partition)
+      select workspace_id, ${now}, partition from workspaces where workspace_id = ${workspaceId}
       on conflict (workspace_id) do nothing`
   })
 }

@@ -1,9 +1,8 @@
 import type { ColumnarClient } from '../columnar/client.ts'
-import type { SinkProgress } from '../columnar/sink.ts'
-import type { Journal } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { Loops } from '../ops/supervise.ts'
+import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RETENTION_DAYS_MAX } from '../workspaces/schema.ts'
 import { deleteRows, dropPartition, oldPartitions, oldRowsOf, partitionOf, watermarksBefore } from './expired.ts'
@@ -13,9 +12,8 @@ import type { RetentionWatermarks } from './retention-watermarks.ts'
 export interface RetentionDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
-  readonly journal: Journal
-  readonly sink: Pick<SinkProgress, 'loadedSeq'>
-  readonly retentionWatermarks: RetentionWatermarks
+  readonly partitions: Pick<Partitions, 'owned' | 'oldestUnloaded'>
+  readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
   readonly clock: Pick<RetentionClock, 'advance'>
   readonly log: Log
   readonly metrics: Metrics
@@ -74,7 +72,7 @@ interface Deleted {
 }
 
 async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Deleted> {
-  const { journal, clock, days, log } = deps
+  const { partitions: all, clock, days, log } = deps
   // Advances even without any limit: a limit that is set later must not trust a clock that has jumped.
   const now = await clock.advance()
   const shorter = await readShorterLimits(deps)
@@ -91,7 +89,7 @@ async function enforce(deps: RetentionDeps, signal: AbortSignal): Promise<Delete
     rows += await deleteOf(deps, workspaceIds, partitionOf(endOf(limit)), signal)
   }
   // ClickHouse has all rows, so the journal need not keep them, even those of workspaces with a longer retention.
-  await journal.expire(endOf(shortest))
+  for (const { journal } of all.owned()) await journal.expire(endOf(shortest))
   return { partitions, rows }
 }
 
@@ -105,9 +103,9 @@ async function readShorterLimits({ sql, days }: RetentionDeps): Promise<Map<numb
 }
 
 /** Expired rows that are not loaded yet would reach ClickHouse after the watermark was stored. */
-async function hasUnloadedBefore({ journal, sink }: RetentionDeps, ms: number): Promise<boolean> {
-  const [next] = await journal.read(sink.loadedSeq(), 1)
-  return next !== undefined && partitionOf(next.receivedAt) < partitionOf(ms)
+async function hasUnloadedBefore({ partitions }: RetentionDeps, ms: number): Promise<boolean> {
+  const oldest = await partitions.oldestUnloaded()
+  return oldest !== null && partitionOf(oldest) < partitionOf(ms)
 }
 
 async function dropDays(

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { RunRef } from '../events/schema.ts'
 import { type RunIdentity, runKey } from '../ids.ts'
+import type { PartitionRef } from '../partitions/partition.ts'
 import { createBatcher } from '../postgres/batcher.ts'
 import type { Sql } from '../postgres/connect.ts'
 
@@ -11,9 +12,9 @@ export interface RunDirectory {
    */
   find(workspaceId: string, runId: string): RunRef | Promise<RunRef | null>
   /** Adds a run that this process has just created, and calls the listeners. */
-  started(ref: RunRef): void
+  started(caller: PartitionRef, ref: RunRef): void
   /** Calls `listener` for each run that this process creates, before the response is sent. */
-  onRunStarted(listener: (ref: RunRef) => void): void
+  onRunStarted(listener: (caller: PartitionRef, ref: RunRef) => void): void
 }
 
 const RUNS_CACHED_MAX = 50_000
@@ -32,7 +33,7 @@ export function createRunDirectory({
 }): RunDirectory {
   const cached = new LRUCache<string, RunRef>({ max: runsCachedMax })
   const pending = new Map<string, Promise<RunRef | null>>()
-  const listeners: ((ref: RunRef) => void)[] = []
+  const listeners: ((caller: PartitionRef, ref: RunRef) => void)[] = []
   const lookups = createBatcher<RunIdentity, RunRef | null>({
     run: (runs) => lookUp(sql, runs),
     keyOf: ({ workspaceId, runId }) => runKey(workspaceId, runId),
@@ -62,9 +63,9 @@ export function createRunDirectory({
       const key = runKey(workspaceId, runId)
       return cached.get(key) ?? miss(key, { workspaceId, runId })
     },
-    started(ref) {
+    started(caller, ref) {
       cached.set(runKey(ref.workspaceId, ref.runId), ref)
-      for (const listener of listeners) listener(ref)
+      for (const listener of listeners) listener(caller, ref)
     },
     onRunStarted: (listener) => void listeners.push(listener),
   }

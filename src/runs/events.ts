@@ -1,16 +1,14 @@
 import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
-import type { SinkProgress } from '../columnar/sink.ts'
 import { LEVELS, type RunRef } from '../events/schema.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { RawJson } from '../http/raw-json.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import type { EventPage, EventRecord, ListEvents } from './schema.ts'
 
 export interface EventReaderDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
-  readonly sink: Pick<SinkProgress, 'waitFor'>
-  readonly journal: Pick<Journal, 'endSeq'>
+  readonly partitions: Partitions
 }
 
 export interface EventReader {
@@ -18,7 +16,7 @@ export interface EventReader {
    * Events of a run, oldest first, including all that were acknowledged before the request.
    * @throws ApiError VALIDATION_ERROR for an invalid cursor, UNAVAILABLE while ClickHouse is unavailable or far behind
    */
-  list(run: RunRef, query: ListEvents): Promise<EventPage>
+  list(caller: PartitionRef, run: RunRef, query: ListEvents): Promise<EventPage>
 }
 
 /** A page ends with the event whose payload exceeds this total: 200 events may have 100 MiB. */
@@ -26,11 +24,11 @@ const PAGE_BYTES_MAX = 8 << 20
 const LOADED_WAIT_MS = 5_000
 
 /** The events of a run from ClickHouse, where one run is one range of the primary key. */
-export function createEventReader({ columnar, sink, journal }: EventReaderDeps): EventReader {
-  async function list(run: RunRef, query: ListEvents): Promise<EventPage> {
+export function createEventReader({ columnar, partitions }: EventReaderDeps): EventReader {
+  async function list(caller: PartitionRef, run: RunRef, query: ListEvents): Promise<EventPage> {
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const { conditions, params } = filter(query)
-    if (!(await sink.waitFor(journal.endSeq, LOADED_WAIT_MS))) throw unavailable()
+    if (!(await partitions.of(caller).loading.waitForAll(LOADED_WAIT_MS))) throw unavailable()
     const sql = `
       select * from (
         select *, count() over () as found,

@@ -96,7 +96,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
     })
     .get(
       '/runs/:runId/events',
-      async ({ caller, params, query }) => events.list(await runs.find(caller, params.runId), query),
+      async ({ caller, params, query }) => events.list(caller, await runs.find(caller, params.runId), query),
       {
         params: RunParams,
         query: ListEvents,

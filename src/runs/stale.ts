@@ -1,14 +1,14 @@
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import { Loops } from '../ops/supervise.ts'
+import type { Partitions } from '../partitions/partition.ts'
 import type { Sql } from '../postgres/connect.ts'
 import { RUN_ROW, RUN_ROW_COLUMNS } from './rows.ts'
 import { LIVE_RUN_STATUSES, RUN_TRANSITIONS } from './state.ts'
-import type { RunStatistics } from './statistics.ts'
 
 export interface StaleRunsDeps {
   readonly sql: Sql
-  readonly statistics: Pick<RunStatistics, 'flush'>
+  readonly partitions: Pick<Partitions, 'owned'>
   readonly clock: Clock
   readonly log: Log
   /** Supervises the sweep. */
@@ -32,12 +32,13 @@ const RUNS_PER_STATEMENT = 500
  * Times out runs of external agents that have been silent for longer than their agent's `stale_after_seconds`
  * (docs/specification.md#agents): no event, no task, no change of state.
  *
+ * Each process does this for the partitions that it owns, because it knows which of their events are not counted yet.
  * This needs no job queue: it is one guarded UPDATE, any number of processes may run it at any time, and the next sweep
  * makes up for one that failed.
  */
 export function startStaleRuns({
   sql,
-  statistics,
+  partitions,
   clock,
   log,
   loops = new Loops(log),
@@ -47,10 +48,12 @@ export function startStaleRuns({
   async function sweep(): Promise<number> {
     const now = clock.now()
     // Events that were acknowledged before `now` but not counted yet must be considered.
-    await statistics.flush()
+    const owned = partitions.owned()
+    await Promise.all(owned.map(({ statistics }) => statistics.flush()))
+    const ids = owned.map(({ id }) => id)
     let total = 0
     for (;;) {
-      const runs = await timeOut(sql, now)
+      const runs = await timeOut(sql, now, ids)
       total += runs
       if (runs > 0) onChange()
       if (runs < RUNS_PER_STATEMENT) return total
@@ -65,11 +68,12 @@ export function startStaleRuns({
 }
 
 /** Skips locked runs: they are being changed, so they are not silent. The next sweep checks them again. */
-async function timeOut(sql: Sql, now: number): Promise<number> {
+async function timeOut(sql: Sql, now: number, partitions: readonly number[]): Promise<number> {
   const rows = await sql`
     with silent as materialized (
       select r.workspace_id, r.run_id, a.stale_after_seconds
       from agents a
+      join workspaces w on w.workspace_id = a.workspace_id and w.partition = any(${partitions as number[]}::int[])
       cross join lateral (
         select ${new Date(now)}::timestamptz - make_interval(secs => a.stale_after_seconds) as silent_since
       ) d

@@ -82,7 +82,7 @@ export class RunStore {
       at: clock.now(),
     })
     if (created) {
-      directory.started(ref)
+      directory.started(caller, ref)
       onChange()
     }
     return { run_id: ref.runId }

@@ -74,7 +74,7 @@ export class TaskStore {
   async list(caller: Caller, runId: string, query: ListTasks): Promise<TaskPage> {
     const { sql, directory, telemetry } = this.deps
     const run = readable(caller, await directory.find(caller.workspaceId, runId.toLowerCase()))
-    if (isDerivedId(run.runId)) return telemetry.list(run, query)
+    if (isDerivedId(run.runId)) return telemetry.list(caller, run, query)
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
     // `bytes_before` and `found` belong to the page before it is cut by size.

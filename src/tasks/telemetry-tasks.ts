@@ -1,22 +1,17 @@
 import { t } from 'elysia'
 import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
-import type { SinkProgress } from '../columnar/sink.ts'
 import type { RunRef } from '../events/schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { RawJson } from '../http/raw-json.ts'
 import { CursorMs, Uuid } from '../http/schema.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { OutboxRelay } from '../journal/outbox-relay.ts'
+import type { PartitionRef, Partitions } from '../partitions/partition.ts'
 import { isoOrNull } from '../runs/rows.ts'
 import type { ListTasks, TaskPage, TaskRecord } from './schema.ts'
 
 export interface TelemetryTasksDeps {
   readonly columnar: Pick<ColumnarClient, 'query'>
-  readonly sink: Pick<SinkProgress, 'waitFor'>
-  readonly journal: Pick<Journal, 'endSeq'>
-  /** Flushed before each read: the API also takes tasks for these runs, which reach the journal through the outbox. */
-  readonly relay: Pick<OutboxRelay, 'flush'>
+  readonly partitions: Partitions
 }
 
 /** As for events: a page ends with the task that makes the total of its texts exceed this. */
@@ -36,11 +31,12 @@ export class TelemetryTasks {
    * The tasks of a run, newest first, including all that were acknowledged before the request.
    * @throws ApiError VALIDATION_ERROR for an invalid cursor, UNAVAILABLE while ClickHouse is unavailable or far behind
    */
-  async list(run: RunRef, query: ListTasks): Promise<TaskPage> {
+  async list(caller: PartitionRef, run: RunRef, query: ListTasks): Promise<TaskPage> {
     const limit = query.limit ?? PAGE_LIMIT_DEFAULT
     const [createdAt, taskId] = query.cursor === undefined ? [null, null] : listCursor.decode(query.cursor)
     const order = 'order by created_ms desc, task_id desc'
     const rows = await this.select<TaskRow>(
+      caller,
       run,
       `select * except (bytes_before) from (
         select *, count() over () as found,
@@ -69,8 +65,9 @@ export class TelemetryTasks {
   }
 
   /** The ids of those of these tasks that are stored. @throws ApiError UNAVAILABLE */
-  async existing(run: RunRef, taskIds: readonly string[]): Promise<Set<string>> {
+  async existing(caller: PartitionRef, run: RunRef, taskIds: readonly string[]): Promise<Set<string>> {
     const rows = await this.select<{ task_id: string }>(
+      caller,
       run,
       `select distinct task_id from tasks
        where workspace_id = {workspace:UUID} and run_id = {run:UUID} and task_id in {tasks:Array(UUID)}`,
@@ -79,10 +76,17 @@ export class TelemetryTasks {
     return new Set(rows.map(({ task_id }) => task_id))
   }
 
-  private async select<Row>(run: RunRef, sql: string, more: Record<string, unknown>): Promise<Row[]> {
-    const { columnar, sink, journal, relay } = this.deps
-    await relay.flush()
-    if (!(await sink.waitFor(journal.endSeq, LOADED_WAIT_MS))) throw unavailable()
+  private async select<Row>(
+    caller: PartitionRef,
+    run: RunRef,
+    sql: string,
+    more: Record<string, unknown>,
+  ): Promise<Row[]> {
+    const { columnar, partitions } = this.deps
+    const partition = partitions.of(caller)
+    // The API also takes tasks for these runs, which reach the journal through the outbox.
+    await partition.flushChanges()
+    if (!(await partition.loading.waitForAll(LOADED_WAIT_MS))) throw unavailable()
     const params = { ...more, workspace: run.workspaceId, run: run.runId }
     return columnar.query<Row>(sql, { params }).catch((error) => {
       throw error instanceof ColumnarUnavailable ? unavailable(error) : error

@@ -42,7 +42,7 @@ async function feedApp(options: Parameters<typeof authApp>[0] = {}) {
     },
     feed: (token: string) => api('GET', `/feed?token=${encodeURIComponent(token)}`, undefined, { key: null }),
     async newRun(agentId: string, workspaceId = owner.workspaceId): Promise<string> {
-      const caller = { keyId: mint.uuid(), type: 'agent', workspaceId, agentId } as const
+      const caller = { keyId: mint.uuid(), type: 'agent', workspaceId, partition: 0, agentId } as const
       return (await runs.start(caller, { agent_id: agentId }, mint)).run_id
     },
   }

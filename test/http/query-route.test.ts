@@ -5,6 +5,7 @@ import { createEnvelope } from '../../src/http/envelope.ts'
 import { createLog } from '../../src/log.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LIMITS } from '../support/events.ts'
+import { partitionWith } from '../support/partitions.ts'
 import { atEnd } from '../support/teardown.ts'
 import { authApp } from './auth-app.ts'
 
@@ -16,9 +17,9 @@ let base: string
 beforeAll(async () => {
   auth = await authApp()
   const { client } = await freshColumnarDatabase()
-  const sink = { epoch: 'e', loadedSeq: () => 3, waitFor: async () => true }
+  const partitions = partitionWith({ sink: { epoch: 'e', loadedSeq: () => 3, waitFor: async () => true } })
   const app = createEnvelope({ log: createLog('silent'), limits: LIMITS })
-    .use(queryRoutes({ guards: auth.guards, analytics: createAnalytics({ client, sink }) }))
+    .use(queryRoutes({ guards: auth.guards, analytics: createAnalytics({ client, partitions }) }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   atEnd(() => app.stop(true))
   base = `http://127.0.0.1:${app.server!.port}/api/v1/query`

@@ -16,7 +16,7 @@ import { inParallel } from '../support/in-parallel.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 import { BOMBS, FORBIDDEN_PARTS, HARMLESS, PLACEHOLDER_ATTACKS, POSITIONS } from './query-attack-parts.ts'
 import { attacks, namesUnknownInScope, ORACLES } from './query-attacks.ts'
-import { caller, fill, NEW, OURS, sinkAt, THEIRS } from './query-tenants.ts'
+import { caller, fill, loadedThrough, NEW, OURS, THEIRS } from './query-tenants.ts'
 
 /** Tenant SQL reads only its own rows: through the endpoint, and with each layer of protection alone. */
 
@@ -135,7 +135,7 @@ describe('tenant isolation', () => {
 
   test('stops expensive queries at their limit, names the limit, and does not affect other queries', async () => {
     const caps = { ...DEFAULT_QUERY_CAPS, seconds: 1, memoryBytes: 2 ** 28 }
-    const bombed = createAnalytics({ client, sink: sinkAt(7), caps })
+    const bombed = createAnalytics({ client, partitions: loadedThrough(7), caps })
     const bombs = inParallel(
       BOMBS,
       async ([query, expected]) => {
@@ -289,7 +289,7 @@ function alone(statement: string): Promise<void> {
 }
 
 function run(request: Pick<RunQuery, 'query' | 'params'>, workspaceId = OURS) {
-  return createAnalytics({ client, sink: sinkAt(7) }).run(caller(workspaceId), request, NEVER)
+  return createAnalytics({ client, partitions: loadedThrough(7) }).run(caller(workspaceId), request, NEVER)
 }
 
 async function failure(promise: Promise<unknown>): Promise<unknown> {

@@ -1,6 +1,7 @@
 import type { ColumnarClient } from '../../src/columnar/client.ts'
-import type { SinkProgress } from '../../src/columnar/sink.ts'
 import type { Caller } from '../../src/keys/schema.ts'
+import type { Partitions } from '../../src/partitions/partition.ts'
+import { partitionWith } from '../support/partitions.ts'
 
 /** Two tenants in one database, with their rows next to each other. */
 
@@ -11,12 +12,13 @@ export const THEIRS = 'b0000000-0000-7000-8000-000000000002'
 export const NEW = 'c0000000-0000-7000-8000-000000000003'
 
 export function caller(workspaceId: string): Caller {
-  return { keyId: 'k', type: 'workspace', workspaceId, agentId: null } as Caller
+  return { keyId: 'k', type: 'workspace', workspaceId, partition: 0, agentId: null }
 }
 
-/** A sink that has loaded everything up to this position. */
-export function sinkAt(loaded: number): SinkProgress {
-  return { epoch: 'epoch-1', loadedSeq: () => loaded, waitFor: async (seq: number) => seq <= loaded } as SinkProgress
+/** A partition of which ClickHouse has everything up to this position. */
+export function loadedThrough(loaded: number): Partitions {
+  const waitFor = async (seq: number) => seq <= loaded
+  return partitionWith({ sink: { epoch: 'epoch-1', loadedSeq: () => loaded, waitFor } })
 }
 
 /** Twenty events, one run in two states and one task in two states. */

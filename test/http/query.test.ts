@@ -8,10 +8,10 @@ import type { ApiError } from '../../src/http/errors.ts'
 import { encodeJson } from '../../src/http/raw-json.ts'
 import { freshColumnarDatabase, runningStatements } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
-import { caller, fill, OURS, sinkAt, THEIRS } from './query-tenants.ts'
+import { caller, fill, loadedThrough, OURS, THEIRS } from './query-tenants.ts'
 
 let client: ColumnarClient
-const sink = sinkAt(7)
+const partitions = loadedThrough(7)
 
 beforeAll(async () => {
   ;({ client } = await freshColumnarDatabase())
@@ -131,7 +131,7 @@ describe('POST /api/v1/query', () => {
   test('runs three queries per workspace concurrently, and rejects a fourth without affecting other workspaces', async () => {
     const slow = 'select count() from numbers(10000000003) where sipHash64(number) = 1'
     const gone = new AbortController()
-    const analytics = createAnalytics({ client, sink, caps: { ...DEFAULT_QUERY_CAPS, seconds: 200 } })
+    const analytics = createAnalytics({ client, partitions, caps: { ...DEFAULT_QUERY_CAPS, seconds: 200 } })
     const running = Array.from({ length: 3 }, () => failure(analytics.run(caller(OURS), { query: slow }, gone.signal)))
     expect(await failure(analytics.run(caller(OURS), { query: 'select 1' }, NEVER))).toMatchObject({
       code: 'RATE_LIMITED',
@@ -182,7 +182,9 @@ describe('POST /api/v1/query', () => {
       whenReady: async () => {},
       stop: async () => {},
     })
-    const error = await failure(createAnalytics({ client: away, sink }).run(caller(OURS), { query: 'select 1' }, NEVER))
+    const error = await failure(
+      createAnalytics({ client: away, partitions }).run(caller(OURS), { query: 'select 1' }, NEVER),
+    )
     expect(error).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
     await away.close()
   })
@@ -191,7 +193,7 @@ describe('POST /api/v1/query', () => {
 const NEVER = new AbortController().signal
 
 function run(query: string, request: Partial<RunQuery> = {}, workspaceId = OURS) {
-  return createAnalytics({ client, sink }).run(caller(workspaceId), { query, ...request }, NEVER)
+  return createAnalytics({ client, partitions }).run(caller(workspaceId), { query, ...request }, NEVER)
 }
 
 /** The result as a client parses it. */

@@ -260,7 +260,7 @@ describe('when a process cannot reach Postgres', () => {
     expect(await reads(b, key)).toBe('200')
     let closed = 0
     b.ring.onKeysInvalidated((isDead) => {
-      if (isDead({ keyId, type: 'workspace', workspaceId: a.owner.workspaceId, agentId: null })) closed++
+      if (isDead({ keyId, type: 'workspace', workspaceId: a.owner.workspaceId, partition: 0, agentId: null })) closed++
     })
     await a.sql`delete from instances`
     await eventually(() => closed > 0)

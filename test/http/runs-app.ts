@@ -26,6 +26,7 @@ import { TaskStore } from '../../src/tasks/store.ts'
 import { TelemetryTasks } from '../../src/tasks/telemetry-tasks.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
 import { LIMITS } from '../support/events.ts'
+import { partitionWith } from '../support/partitions.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { type Answer, type CallOptions, MovableClock } from './auth-app.ts'
@@ -55,7 +56,8 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   // Updates only on flush, so that tests detect a missing flush.
   const statistics = await startRunStatistics({ sql, journal, log, intervalMs: 3_600_000 })
   // Tests run the sweep themselves.
-  const stale = startStaleRuns({ sql, statistics, clock, log, onChange: relay.poke, intervalMs: 3_600_000 })
+  const partitions = partitionWith({ journal, sink, relay, statistics })
+  const stale = startStaleRuns({ sql, partitions, clock, log, onChange: relay.poke, intervalMs: 3_600_000 })
   const ring = new KeyRing({ sql, heartbeat, clock, log, instanceId, exclusive: false })
   await ring.start()
   const guards = createGuards({
@@ -71,10 +73,10 @@ export async function runsApp(limits: Partial<Limits> = {}) {
   const directory = createRunDirectory({ sql })
   const stores = { sql, clock, limits: allLimits, directory, cancelHosted: async () => false, onChange: relay.poke }
   const runs = new RunStore(stores)
-  const telemetry = new TelemetryTasks({ columnar: client, sink, journal, relay })
+  const telemetry = new TelemetryTasks({ columnar: client, partitions })
   const tasks = new TaskStore({ ...stores, telemetry })
   const app = createEnvelope({ log, limits: allLimits, unavailableOf })
-    .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, sink, journal }) }))
+    .use(runRoutes({ guards, runs, events: createEventReader({ columnar: client, partitions }) }))
     .use(taskRoutes({ guards, tasks }))
     .listen({ port: 0, hostname: '127.0.0.1' })
   const base = `http://127.0.0.1:${app.server!.port}`

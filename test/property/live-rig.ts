@@ -52,12 +52,10 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const history = createHistory({ columnar, epoch: journal.epoch, bytesMax: sizes.pageBytes })
   const hub = new Hub({ journal, history, log, filtersPerWorkspace: 10_000 })
   const connections = new Connections({ ring: KEYS, limits: LIMITS, log })
-  const retentionWatermarkOf = () => 0
+  const source = { hub, journal, retentionWatermarkOf: () => 0, retain: () => () => {} }
   const deps = {
-    hub,
-    journal,
+    source,
     connections,
-    retentionWatermarkOf,
     takeBudget: () => {},
     slowConsumerMs: SLOW_CONSUMER_MS,
     heartbeatMs: 8_000,
@@ -98,7 +96,7 @@ function answer(deps: Deps, request: Request, server: Server<WebSocketConnection
   server.timeout(request, 0)
   const workspaceId = request.headers.get('workspace') ?? ''
   const caller = {
-    caller: { keyId: workspaceId, type: 'workspace', workspaceId, agentId: null },
+    caller: { keyId: workspaceId, type: 'workspace', workspaceId, partition: 0, agentId: null },
     agentId: null,
     runId: null,
     credential: workspaceId,
@@ -111,7 +109,7 @@ function answer(deps: Deps, request: Request, server: Server<WebSocketConnection
   const fields = [...new Set(searchParams.keys())].filter((name) => name !== 'after')
   const wanted = Object.fromEntries(fields.map((name) => [name, searchParams.getAll(name)]))
   const filter = parseFilter(wanted, 'query', caller)
-  const start = startOf(deps.journal, 0, after, 'after')
+  const start = startOf(deps.source, workspaceId, after, 'after')
   const stream = new EventStream(deps, { caller, filter, after, start, until: 'closed' })
   return new Response(stream.body, { headers: { 'content-type': 'text/event-stream' } })
 }

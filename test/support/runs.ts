@@ -17,7 +17,7 @@ export async function newCaller(sql: Sql): Promise<Caller & { agentId: string }>
   await sql`
     insert into agents (agent_id, workspace_id, name, runtime_type, metadata, created_at, updated_at)
     values (${agentId}, ${workspaceId}, 'an agent', 'external', ${new RawJson('{}')}, now(), now())`
-  return { keyId: crypto.randomUUID(), type: 'agent', workspaceId, agentId }
+  return { keyId: crypto.randomUUID(), type: 'agent', workspaceId, partition: 0, agentId }
 }
 
 /** The stores of runs and tasks, as in one process. */

@@ -14,12 +14,7 @@ function rig() {
   } as unknown as ColumnarClient
   const dependencies = columnarHealth({
     client,
-    journal: {
-      get endSeq() {
-        return state.end
-      },
-    },
-    sink: { loadedSeq: () => state.loaded },
+    owned: () => [{ id: 0, journal: { endSeq: state.end }, sink: { loadedSeq: () => state.loaded } }],
     now: () => state.nowMs,
   })
   const check = async (name: string, afterMs: number) => {

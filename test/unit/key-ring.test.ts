@@ -40,6 +40,7 @@ async function ringOnDatabase(options: Partial<KeyRingDeps> = {}) {
     keyId: crypto.randomUUID(),
     type: 'workspace',
     workspaceId: first.workspaceId!,
+    partition: 0,
     agentId: null,
   }
   const store = new KeyStore({ sql: real, ring, clock })

@@ -63,7 +63,7 @@ test('the sink survives an unreadable file and loads it once it is readable', as
 test('the sink survives a failed write of its position and resends the same batch with the same token', async () => {
   const { dir, journal } = await openJournal()
   await append(journal)
-  const position = await SinkPositionFile.open(join(dir, 'sink.position'))
+  const position = await SinkPositionFile.open(dir)
   const set = position.set.bind(position)
   let calls = 0
   // Before the batch, and after it.
@@ -74,13 +74,13 @@ test('the sink survives a failed write of its position and resends the same batc
   const loops = new Loops(log)
   const sent: string[] = []
   const client: NativeInserter = { insertNative: async (_table, _blocks, token) => void sent.push(token) }
-  const sink = new Sink({ journal, client, dir, log, loops, intervalMs: 1 }, position)
+  const sink = new Sink({ journal, client, position, log, loops, intervalMs: 1 })
   expect(await sink.waitFor(2, 20_000)).toBe(true)
   expect(sent).toEqual([`${journal.epoch}-0-2`, `${journal.epoch}-0-2`])
   expect(loops.states()[0].restarts).toBe(2)
   failing.mockRestore()
   await sink.stop(0)
-  expect((await SinkPositionFile.read(join(dir, 'sink.position'))).loadedSeq).toBe(2)
+  expect((await SinkPositionFile.read(dir)).loadedSeq).toBe(2)
 })
 
 test('run statistics survive an unreadable file and count each event once', async () => {

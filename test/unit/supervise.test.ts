@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import type { Journal } from '../../src/journal/journal.ts'
 import { createLog } from '../../src/log.ts'
 import { checkHealth, type HealthDeps } from '../../src/ops/health.ts'
 import { FAILING_MS, type LoopState, Loops } from '../../src/ops/supervise.ts'
 import { eventually } from '../support/eventually.ts'
+import { partitionWith } from '../support/partitions.ts'
 
 const log = createLog('silent')
 
@@ -55,11 +57,13 @@ test('repeated work continues after a failure, never overlaps, and is awaited on
   expect(loops.states()[0].failures).toBeGreaterThanOrEqual(2)
 })
 
+const journal = { epoch: 'e', endSeq: 9, gaps: [{ afterSeq: 3, throughSeq: 5, loadedSeq: 0 }] } as unknown as Journal
+
 function healthWith(states: LoopState[], check: () => Promise<unknown> = async () => {}) {
   const deps: HealthDeps = {
     dependencies: [{ name: 'journal', essential: true, check }],
     consumers: [],
-    journal: { epoch: 'e', endSeq: 9, gaps: [{ afterSeq: 3, throughSeq: 5, loadedSeq: 0 }] },
+    owned: () => partitionWith({ journal, sink: { loadedSeq: () => 7 } }).owned(),
     loops: { states: () => states },
     setBack: () => [],
     isStopping: () => false,
@@ -76,7 +80,8 @@ test('readiness reports a loop that has been failing for some seconds, and gaps,
     'degraded',
     { ok: false, failing_ms: FAILING_MS + 1, failures: 4, problem: 'not working' },
   ])
-  expect(long.journal.gaps).toEqual([{ after_seq: 3, through_seq: 5 }])
+  expect(long.partitions).toEqual([{ partition: 0, epoch: 'e', end_seq: 9, loaded_seq: 7 }])
+  expect(long.journal?.gaps).toEqual([{ after_seq: 3, through_seq: 5 }])
   const unable = await healthWith([], () => Promise.reject(Object.assign(new Error('x'), { code: 'EIO' })))
   expect(unable.status).toBe('unavailable')
 })

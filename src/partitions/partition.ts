@@ -1,0 +1,88 @@
+import type { LoadProgress } from '../columnar/sink.ts'
+import type { EventIdIndex } from '../events/id-index.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Journal, JournalReader } from '../journal/journal.ts'
+import type { OutboxRelay } from '../journal/outbox-relay.ts'
+import type { Hub } from '../live/hub.ts'
+import type { RunStatistics } from '../runs/statistics.ts'
+
+/**
+ * A partition of the journal: one ordered log with one writer. A workspace belongs to one partition, so it has one order of
+ * activity and one kind of cursor. The partition's owner is the process that writes its log and runs its consumers; every
+ * process can read it. An embedded service has one partition, which it always owns.
+ */
+export interface Partition {
+  readonly id: number
+  /** What only the owner has; undefined while another process owns the partition. */
+  readonly owned: OwnedPartition | undefined
+  /** How far ClickHouse has the partition's rows. */
+  readonly loading: LoadProgress
+  /** Resolves once every state change that was committed before the call is in the log. */
+  flushChanges(): Promise<void>
+  /** What feeds of the partition's workspaces are read from. @throws ApiError UNAVAILABLE */
+  feeds(): Promise<FeedSource>
+}
+
+/** The parts of a partition that exist in its owner's process only. */
+export interface OwnedPartition {
+  readonly id: number
+  readonly journal: Journal
+  readonly sink: LoadProgress
+  readonly relay: OutboxRelay
+  readonly statistics: RunStatistics
+  /** Detects duplicate events. */
+  readonly ids: EventIdIndex
+}
+
+/** What feeds need of a partition's log. */
+export interface FeedSource {
+  readonly journal: JournalReader
+  readonly hub: Hub
+  /** The position up to which retention may have deleted activity of a workspace. */
+  retentionWatermarkOf(workspaceId: string): number
+  /** Keeps the source open until the returned function is called. */
+  retain(): () => void
+}
+
+/** Names a partition: every caller belongs to one, that of its workspace. */
+export interface PartitionRef {
+  readonly partition: number
+}
+
+/** All partitions of the journal. */
+export interface Partitions {
+  /** The partition of a caller's workspace. */
+  of(ref: PartitionRef): Partition
+  /** The partitions that this process owns at the moment, in order. */
+  owned(): readonly OwnedPartition[]
+  /** What open feeds of this process are read from. */
+  openFeeds(): readonly FeedSource[]
+  /**
+   * When the oldest row of any partition was accepted that ClickHouse lacks, Unix milliseconds; null when it has all; 0 while
+   * that is unknown.
+   */
+  oldestUnloaded(): Promise<number | null>
+}
+
+/**
+ * The parts of a partition that appends need.
+ * @throws ApiError UNAVAILABLE when this process does not own the partition
+ */
+export function writerOf(partitions: Partitions, ref: PartitionRef): OwnedPartition {
+  const { owned } = partitions.of(ref)
+  if (owned === undefined) throw notOwned()
+  return owned
+}
+
+/** The error for an append in a process that does not own the partition. */
+export function notOwned(): ApiError {
+  return new ApiError('UNAVAILABLE', 'this workspace is being moved to another node; try again', {
+    retryAfterSeconds: 1,
+  })
+}
+
+/** When the oldest row was accepted that ClickHouse lacks, Unix milliseconds; null when it has all. */
+export async function oldestUnloadedOf({ journal, sink }: OwnedPartition): Promise<number | null> {
+  const [next] = await journal.read(sink.loadedSeq(), 1)
+  return next?.receivedAt ?? null
+}

@@ -1,0 +1,18 @@
+import type { LoadProgress } from '../../src/columnar/sink.ts'
+import type { OwnedPartition, Partitions } from '../../src/partitions/partition.ts'
+import { onePartition } from '../../src/partitions/single.ts'
+
+/** One partition that has only the parts that a test needs. */
+export function partitionWith(
+  parts: Partial<Omit<OwnedPartition, 'sink'>> & { sink?: Partial<LoadProgress> },
+): Partitions {
+  const none = new Error('the test has no feeds')
+  return onePartition(
+    { id: 0, ...parts } as OwnedPartition,
+    {
+      retain: () => {
+        throw none
+      },
+    } as never,
+  )
+}
