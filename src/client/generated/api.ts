@@ -2561,7 +2561,7 @@ export interface components {
                     problem: string | null;
                 };
             };
-            /** @description The log of all accepted activity. */
+            /** @description The log of all accepted activity, or of the first of its partitions that this node owns; null when it owns none. */
             journal: {
                 /** @description Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state. */
                 epoch: string;
@@ -2574,7 +2574,18 @@ export interface components {
                     /** @description The last position of the gap. */
                     through_seq: number;
                 }[];
-            };
+            } | null;
+            /** @description The partitions of the journal that this node owns. */
+            partitions: {
+                /** @description The number of the partition. */
+                partition: number;
+                /** @description Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state. */
+                epoch: string;
+                /** @description The last assigned position. */
+                end_seq: number;
+                /** @description ClickHouse has everything up to this position. */
+                loaded_seq: number;
+            }[];
             /** @description The background loops, by name. */
             loops: {
                 [key: string]: {
