@@ -101,6 +101,23 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     expect(await page.evaluate<string>('location.hash')).toContain('nowhere')
   })
 
+  test('the list is filtered by exact values that are typed; an id that is none is pointed out and selects nothing', async () => {
+    const { run_id: child } = await report('run/start', { agent_id: agentId, parent_run_id: runId })
+    await page.go('#/runs')
+    await page.click('summary[aria-label="More filters"]')
+    await page.fill('.menu-body input[name=parent]', 'no id')
+    await page.shows('.field-problem', 'Not an id')
+    expect(await page.count('.chip')).toBe(0)
+    await page.fill('.menu-body input[name=parent]', runId)
+    await page.shows('.chip', 'Parent run: …')
+    await page.until(`document.querySelectorAll('.run-list tbody tr').length === 1`)
+    expect(await page.evaluate<string>(`document.querySelector('.run-list tbody tr').dataset.run`)).toBe(child)
+    await page.press('Escape')
+    await page.click('button', 'Clear')
+    await page.until(`document.querySelectorAll('.run-list tbody tr').length > 1`)
+    expect(await page.evaluate<string>(`document.querySelector('.menu-body input[name=parent]').value`)).toBe('')
+  })
+
   test('the live view shows filtered events as they happen, as text, and a pause loses nothing', async () => {
     await page.go('#/live')
     await page.shows('.tail-state', 'Live ·')

@@ -92,6 +92,17 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     )
   })
 
+  test('a model call of a hosted run shows its facts, and leads to the conversation of the run', async () => {
+    const { data } = await parent.invoke({ input: { message: 'go' } })
+    await page.go(`#/runs/${data.run_id}`)
+    await page.click('.span-row.model')
+    await page.shows('.detail .facts', 'Finish reason')
+    await page.click('.detail button', 'Open the conversation')
+    await page.shows('.message.user', 'go')
+    expect(await page.evaluate<string>('location.hash')).toContain('tab=conversation')
+    await rig.service.api('POST', `/api/v1/runs/${data.run_id}/cancel`, {})
+  })
+
   test('reports an unknown approval in the URL, and shows that nothing else waits', async () => {
     await page.go(`#/waiting/approvals/${crypto.randomUUID()}`)
     await page.shows('.waiting [role=status]', 'not in this workspace')

@@ -6,7 +6,7 @@ import { type Exchange, type SharedMessage, SharedResults } from '../../src/dash
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
-import { bucketsOf, rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { bucketsOf, completeBuckets, rangeOf } from '../../src/dashboard/page/parts/range.ts'
 import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
 import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
 import { treeOrder } from '../../src/dashboard/page/run/span-tree.ts'
@@ -36,6 +36,24 @@ describe('JSON', () => {
     expect(textOf(value)).toBe(text.replaceAll(/([:,]) /g, '$1'))
     expect(pretty(value)).toContain('"big": 9223372036854775807,\n')
     expect((value as { plain: unknown }).plain).toBe(42)
+  })
+
+  test('shows any number with its digits, alone and among others', () => {
+    const random = seededRandom('digits of numbers')
+    const digits = (max: number) => Array.from({ length: random.int(1, max) }, () => random.int(0, 9)).join('')
+    for (let round = 0; round < 2_000; round++) {
+      const whole = random.bool(0.3) ? '0' : digits(20).replace(/^0+(?=.)/, '')
+      const exponent = `${random.pick(['e', 'E'])}${random.pick(['', '+', '-'])}${digits(2)}`
+      const number = [
+        random.bool() ? '-' : '',
+        whole,
+        random.bool() ? `.${random.bool(0.2) ? '000000' : ''}${digits(18)}` : '',
+        random.bool(0.2) ? exponent : '',
+      ].join('')
+      const text = `{"n":${number},"list":[1,${number}],"at":"11:00:17.550Z","last":${number}}`
+      expect(textOf(parseIntact(text))).toBe(text)
+      expect(textOf(parseIntact(number))).toBe(number)
+    }
   })
 
   test('keeps strings of digits as strings and __proto__ as a plain key', () => {
@@ -85,6 +103,14 @@ describe('the address', () => {
     expect(fixed.isMoving).toBe(false)
     expect(fixed.toMs - fixed.fromMs).toBe(86_400_000)
     expect(rangeOf({ from: 'rubbish', to: '2026-01-02T00:00:00Z' }, now).isMoving).toBe(true)
+  })
+
+  test('the bucket of now, and later ones, are not over', () => {
+    const now = Date.parse('2026-01-31T09:30:20Z')
+    const hour = rangeOf({ range: '1h' }, now)
+    expect(completeBuckets(hour, now)).toBe(bucketsOf(hour).length - 1)
+    expect(completeBuckets(hour, now + 60_000)).toBe(bucketsOf(hour).length)
+    expect(completeBuckets(hour, hour.fromMs)).toBe(0)
   })
 })
 

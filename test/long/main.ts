@@ -3,11 +3,12 @@ import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
 import type { Campaign } from './campaign.ts'
 import { corruption } from './corruption.ts'
+import { dashboard } from './dashboard.ts'
 import { kills } from './kills.ts'
 import { requests } from './requests.ts'
 import { soak } from './soak.ts'
 
-const CAMPAIGNS: Record<string, Campaign> = { kills, corruption, requests, soak }
+const CAMPAIGNS: Record<string, Campaign> = { kills, corruption, requests, soak, dashboard }
 
 const HELP = `Long campaigns against the whole service, with their own stores.
 
@@ -18,7 +19,7 @@ ${Object.entries(CAMPAIGNS)
   .join('\n')}
 
   --rounds <n>     repetitions, instead of each campaign's own number
-  --minutes <n>    how long soak lasts
+  --minutes <n>    how long soak, and the tail of dashboard, last
   --seed <n>       repeats the same random choices
   --short          the short form that the gate runs
   --help           this text

@@ -1,11 +1,11 @@
-import { useMemo } from 'preact/hooks'
 import { address, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { TimeChart } from '../parts/chart.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
-import { bucketsOf, rangeOf } from '../parts/range.ts'
+import { useMovingRange } from '../parts/moving-range.ts'
+import { bucketsOf, completeBuckets } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 
@@ -24,9 +24,11 @@ GROUP BY GROUPING SETS ((bucket), ())`
 export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const { queries } = useSession()
   const { query } = address.value
-  const range = useMemo(() => rangeOf({ range: '24h', ...query }, Date.now()), [query.range, query.from, query.to])
+  const range = useMovingRange({ range: '24h', ...query })
   const params = { agent: agentId, from: range.fromMs, to: range.toMs, step: range.bucketSeconds }
-  const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params], { everyMs: 60_000 })
+  const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params], {
+    subject: `${agentId} ${query.range} ${query.from} ${query.to}`,
+  })
   if (problem !== undefined) return <Problem problem={problem} />
   if (data === undefined) return <Skeleton lines={5} />
   const rows = data.rows.map((row) =>
@@ -34,10 +36,10 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   )
   const byBucket = new Map(rows.filter(({ bucket }) => bucket !== 0).map((row) => [row.bucket, row]))
   const total = rows.find(({ bucket }) => bucket === 0)
-  const times = bucketsOf(range)
-  const series = (name: string) => times.map((time) => byBucket.get(time)?.[name] ?? null)
   const zoom = (fromMs: number, toMs: number) =>
     setQuery({ range: null, from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() })
+  const common = { times: bucketsOf(range), complete: completeBuckets(range, Date.now()), onZoom: zoom }
+  const series = (name: string) => common.times.map((time) => byBucket.get(time)?.[name] ?? null)
   return (
     <div class="agent-metrics">
       <RangePicker />
@@ -55,20 +57,18 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
             ]}
           />
           <TimeChart
+            {...common}
             title="Runs of the agent over time"
-            times={times}
             format={compact}
-            onZoom={zoom}
             series={[
               { label: 'runs', colour: 'chart-1', kind: 'bars', values: series('runs') },
               { label: 'failed', colour: 'bad', kind: 'bars', values: series('failed') },
             ]}
           />
           <TimeChart
+            {...common}
             title="Latency of the agent over time"
-            times={times}
             format={duration}
-            onZoom={zoom}
             series={[
               { label: 'p50', colour: 'chart-2', values: series('p50') },
               { label: 'p95', colour: 'chart-1', values: series('p95') },

@@ -1,9 +1,10 @@
-import { type Signal, signal as state } from '@preact/signals'
+import { computed, type ReadonlySignal, signal as state } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import { type Api, type ApiFailure, createApi } from '../data/api.ts'
 import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
+import { Patience } from '../data/patience.ts'
 import { Queries } from '../data/query.ts'
 import { exchangeOf, SharedResults } from '../data/shared-results.ts'
 import { Waiting } from '../data/waiting.ts'
@@ -15,8 +16,8 @@ export interface Session {
   readonly directory: Directory
   readonly waiting: Waiting
   readonly queries: Queries
-  /** The service does not respond. */
-  readonly trouble: Signal<ApiFailure | null>
+  /** Why the page has to wait for the service. */
+  readonly trouble: ReadonlySignal<ApiFailure | null>
   /** Aborted when the key is forgotten, to stop everything. */
   readonly signal: AbortSignal
   /** Forgets the key in all tabs. `problem` says why, unless the user requested it. */
@@ -33,13 +34,15 @@ export function useSession(): Session {
 }
 
 export function createSession(key: string, signal: AbortSignal, leave: Session['leave']): Session {
-  const trouble = state<ApiFailure | null>(null)
-  const api = createApi(key, signal, (failure) => {
+  const unreachable = state<ApiFailure | null>(null)
+  const patience = new Patience(signal)
+  const plainApi = createApi(key, signal, (failure) => {
     if (signal.aborted) return
     if (failure?.isKeyRefused) leave(`The service no longer accepts this key: ${failure.message}`)
     // Other failures are shown where they belong.
-    else trouble.value = failure?.code === 'UNREACHABLE' ? failure : null
+    else unreachable.value = failure?.code === 'UNREACHABLE' ? failure : null
   })
+  const api = patience.applyTo(plainApi)
   const feed = new Feed(api, signal)
   const directory = new Directory(api)
   const stopRefreshing = feed.isConnected.subscribe((isConnected) => {
@@ -52,8 +55,8 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
     feed,
     directory,
     waiting: new Waiting(api, feed, signal),
-    queries: new Queries(api, new SharedResults(exchangeOf(key, signal))),
-    trouble,
+    queries: new Queries(api, patience, new SharedResults(exchangeOf(key, signal))),
+    trouble: computed(() => unreachable.value ?? patience.waiting.value),
     signal,
     leave,
   }

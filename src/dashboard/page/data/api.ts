@@ -54,42 +54,41 @@ export type Observe = (failure: ApiFailure | null) => void
 
 /** @param signal ends all calls in flight: nothing may be shown for a key that was forgotten */
 export function createApi(key: string, signal: AbortSignal, observe: Observe = () => {}): Api {
-  async function send(path: string, init: RequestInit): Promise<Response> {
+  function send(path: string, init: RequestInit): Promise<Response> {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    const either = init.signal ? AbortSignal.any([signal, init.signal]) : signal
-    const request = { ...init, headers, signal: either, cache: 'no-store', credentials: 'omit' } as const
-    return fetch(path, request).catch((error: unknown) => unreachable(error, either))
+    return fetch(path, { ...init, headers, cache: 'no-store', credentials: 'omit' })
   }
 
-  async function dataOf<T>(response: Response): Promise<T> {
-    const text = await response.text().catch((error: unknown) => unreachable(error, signal))
+  async function dataOf(response: Response): Promise<unknown> {
+    const text = await response.text()
     const { data, error } = envelopeOf(text)
-    if (error === null) return data as T
+    if (error === null) return data
     throw new ApiFailure(error.code, error.message, Number(response.headers.get('retry-after') ?? 0))
   }
 
-  async function observed<T>(answer: Promise<T>): Promise<T> {
+  async function call<T>(path: string, init: RequestInit, read: (response: Response) => Promise<unknown>): Promise<T> {
+    const either = init.signal ? AbortSignal.any([signal, init.signal]) : signal
     try {
-      const value = await answer
+      const value = await read(await send(path, { ...init, signal: either }))
       observe(null)
-      return value
+      return value as T
     } catch (error) {
-      if (error instanceof ApiFailure) observe(error)
-      throw error
+      // Nobody waits for it any more.
+      if (either.aborted) throw error
+      const failure = error instanceof ApiFailure ? error : unreachable()
+      observe(failure)
+      throw failure
     }
   }
 
-  const call = <T>(path: string, init: RequestInit) => observed(send(path, init).then(dataOf<T>))
   return {
-    get: (path, query = {}, aborted) => call(path + searchOf(query), { method: 'GET', signal: aborted }),
-    post: (path, body, aborted) => call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }),
-    patch: (path, body) => call(path, { method: 'PATCH', body: JSON.stringify(body) }),
-    delete: (path) => call(path, { method: 'DELETE' }),
+    get: (path, query = {}, aborted) => call(path + searchOf(query), { method: 'GET', signal: aborted }, dataOf),
+    post: (path, body, aborted) => call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, dataOf),
+    patch: (path, body) => call(path, { method: 'PATCH', body: JSON.stringify(body) }, dataOf),
+    delete: (path) => call(path, { method: 'DELETE' }, dataOf),
     raw: (path, body, aborted) =>
-      observed(
-        send(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }).then((response) =>
-          response.ok ? response : dataOf<Response>(response),
-        ),
+      call(path, { method: 'POST', body: JSON.stringify(body), signal: aborted }, async (response) =>
+        response.ok ? response : dataOf(response),
       ),
   }
 }
@@ -104,13 +103,12 @@ function envelopeOf(text: string): Envelope {
     return parseIntact(text) as Envelope
   } catch {
     // A proxy between the browser and the service has answered.
-    throw new ApiFailure('UNREACHABLE', 'The service does not respond.', 0)
+    throw unreachable()
   }
 }
 
-function unreachable(error: unknown, signal: AbortSignal): never {
-  if (signal.aborted) throw error
-  throw new ApiFailure('UNREACHABLE', 'The service does not respond.', 0)
+function unreachable(): ApiFailure {
+  return new ApiFailure('UNREACHABLE', 'The service does not respond.', 0)
 }
 
 function searchOf(query: Query): string {

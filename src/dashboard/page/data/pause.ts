@@ -19,8 +19,10 @@ const LISTED_MAX = 50
 export async function listPauses(
   api: Api,
   where: { readonly status?: string; readonly run_id?: string },
+  signal?: AbortSignal,
 ): Promise<{ readonly pauses: readonly Pause[]; readonly hasMore: boolean }> {
-  const list = (kind: PauseKind) => api.get<Listed<PauseRecord>>(`/api/v1/${kind}`, { ...where, limit: LISTED_MAX })
+  const query = { ...where, limit: LISTED_MAX }
+  const list = (kind: PauseKind) => api.get<Listed<PauseRecord>>(`/api/v1/${kind}`, query, signal)
   const [approvals, requests] = await Promise.all([list('approvals'), list('input-requests')])
   return {
     pauses: [...approvals.items, ...requests.items].map(pauseOf).sort(newestFirst),

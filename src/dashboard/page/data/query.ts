@@ -1,4 +1,5 @@
-import { type Api, ApiFailure } from './api.ts'
+import type { Api } from './api.ts'
+import type { Patience } from './patience.ts'
 import type { SharedResults } from './shared-results.ts'
 
 export interface Column {
@@ -19,8 +20,6 @@ export type Params = Readonly<Record<string, string | number | boolean | null>>
 
 /** The workspace may run few queries at once, and other people's tabs and programs need some of them. */
 const AT_ONCE_MAX = 2
-const ATTEMPTS_MAX = 4
-const RETRY_MS = 700
 /** Shorter than the time after which a tab asks again. */
 const SHARED_MS = 12_000
 
@@ -31,6 +30,7 @@ export class Queries {
 
   constructor(
     private readonly api: Api,
+    private readonly patience: Patience,
     private readonly results: SharedResults,
   ) {}
 
@@ -44,14 +44,11 @@ export class Queries {
   async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {
     await this.slot()
     try {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await this.api.post<Result>('/api/v1/query', { query, params }, signal)
-        } catch (error) {
-          if (!(error instanceof ApiFailure) || error.code !== 'RATE_LIMITED' || attempt === ATTEMPTS_MAX) throw error
-          await delay(Math.max(RETRY_MS * attempt, error.retryAfterSeconds * 1_000))
-        }
-      }
+      return await this.patience.retry(
+        () => this.api.post<Result>('/api/v1/query', { query, params }, signal),
+        ({ code }) => code === 'RATE_LIMITED',
+        signal,
+      )
     } finally {
       this.running--
       this.queue.shift()?.()
@@ -62,8 +59,4 @@ export class Queries {
     while (this.running >= AT_ONCE_MAX) await new Promise<void>((resolve) => this.queue.push(resolve))
     this.running++
   }
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -14,6 +14,8 @@ export interface Loaded<T> {
 export interface LoadOptions {
   /** Reads again after this time, while the page is visible; 0: only when asked. */
   readonly everyMs?: number
+  /** What the data is about: an earlier answer about the same stays until the next one. By default, the inputs. */
+  readonly subject?: string
 }
 
 const RETRY_MS = 3_000
@@ -25,7 +27,7 @@ const RETRY_MS = 3_000
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   inputs: readonly unknown[],
-  { everyMs = 0 }: LoadOptions = {},
+  { everyMs = 0, subject }: LoadOptions = {},
 ): Loaded<T> {
   const [state, setState] = useState<{ data?: T; problem?: ApiFailure; isLoading: boolean }>({ isLoading: true })
   const [round, setRound] = useState(0)
@@ -39,8 +41,8 @@ export function useLoad<T>(
     const later = (ms: number) => {
       timer = setTimeout(() => (document.hidden ? later(ms) : setRound((n) => n + 1)), ms)
     }
-    const isNew = shown.current !== key
-    shown.current = key
+    const isNew = shown.current !== (subject ?? key)
+    shown.current = subject ?? key
     setState(({ data }) => ({ data: isNew ? undefined : data, isLoading: true }))
     load(signal)
       .then((data) => {

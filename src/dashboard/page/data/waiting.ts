@@ -33,7 +33,7 @@ export class Waiting {
   })
   private readonly watched = signal<ReadonlyMap<string, Pause | NamedPause>>(new Map())
   private timer: ReturnType<typeof setTimeout> | undefined
-  private refreshes = 0
+  private refreshing = new AbortController()
   /** The last refresh that the feed has caused. */
   private noticedAtMs = Number.NEGATIVE_INFINITY
 
@@ -66,11 +66,12 @@ export class Waiting {
 
   async refresh(): Promise<void> {
     clearTimeout(this.timer)
-    const own = ++this.refreshes
+    // A later refresh knows better: what an earlier one lists may have been decided.
+    this.refreshing.abort()
+    this.refreshing = new AbortController()
+    const { signal } = this.refreshing
     try {
-      const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' })
-      // A later refresh knows better: what this one lists may have been decided.
-      if (own !== this.refreshes) return
+      const { pauses, hasMore } = await listPauses(this.api, { status: 'pending' }, signal)
       this.pending.value = pauses.filter(({ id }) => !isDecided(this.watched.value.get(id)))
       this.hasMore.value = hasMore
       this.isLoaded.value = true
@@ -78,6 +79,7 @@ export class Waiting {
     } catch {
       // The session shows what is wrong; the next refresh tries again.
     }
+    if (signal.aborted) return
     this.timer = setTimeout(() => void this.refresh(), REFRESH_MS)
   }
 

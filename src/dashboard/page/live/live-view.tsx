@@ -7,7 +7,7 @@ import { timeOfDay } from '../parts/clock.ts'
 import { Select } from '../parts/field.tsx'
 import { count, words } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
-import { SearchField } from '../parts/search-field.tsx'
+import { FilterField } from '../parts/search-field.tsx'
 import { Empty } from '../parts/states.tsx'
 import { Level, Status } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
@@ -16,7 +16,6 @@ import { Tail, type TailLine } from './tail.ts'
 
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 240
-const TYPING_PAUSE_MS = 250
 const LEVELS = ['info', 'warn', 'error']
 
 /** Activity of the workspace as it happens, newest at the end. */
@@ -35,7 +34,7 @@ export function LiveView() {
         <h1>Live</h1>
         <TailState tail={tail} />
       </div>
-      <LiveFilters tail={tail}>
+      <LiveFilters>
         <button
           type="button"
           class="small"
@@ -90,15 +89,9 @@ function TailState({ tail }: { readonly tail: Tail }) {
   )
 }
 
-function LiveFilters({ tail, children }: { readonly tail: Tail; readonly children: preact.ComponentChildren }) {
+function LiveFilters({ children }: { readonly children: preact.ComponentChildren }) {
   const { directory } = useSession()
   const { kind, level, agent, type } = liveFilterOf(address.value.query)
-  const [typed, setTyped] = useState(type)
-  useEffect(() => {
-    if (typed.trim() === type) return
-    const timer = setTimeout(() => setQuery({ type: typed.trim() }), TYPING_PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [typed, type, tail])
   return (
     <div class="filters" role="search" aria-label="Filter activity">
       <Select label="Show" value={kind} options={LIVE_CHOICES} onChange={(to) => setQuery({ kind: to })} />
@@ -117,14 +110,12 @@ function LiveFilters({ tail, children }: { readonly tail: Tail; readonly childre
         ]}
         onChange={(to) => setQuery({ agent: to })}
       />
-      <SearchField
+      <FilterField
         icon="filter"
         label="Event types"
         placeholder="Event types: llm.call, tool.*"
-        value={typed}
-        onType={setTyped}
-        autocomplete="off"
-        spellcheck={false}
+        value={type}
+        onChange={(to) => setQuery({ type: to })}
       />
       {children}
     </div>

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { batch, signal } from '@preact/signals'
 import type { Feed, Subscription } from '../data/feed.ts'
 import type { Activity } from '../data/records.ts'
 
@@ -9,9 +9,11 @@ const LINES_MAX = 5_000
 /** More would not be readable; what is left out is counted. */
 const PER_SECOND_MAX = 10_000
 const RATE_WINDOW_MS = 2_000
+/** Between two renderings: faster ones cannot be read, and would take the time of scrolling and clicks. */
+const DRAW_MS = 50
 
 /**
- * The newest activity that a filter selects, drawn at most once a frame. A pause ends the subscription, and the end of the
+ * The newest activity that a filter selects. A pause ends the subscription, and the end of the
  * pause resumes it at the same position, so that a pause loses nothing and costs no memory.
  */
 export class Tail {
@@ -22,8 +24,11 @@ export class Tail {
   readonly rate = signal(0)
   readonly isPaused = signal(false)
   private subscription: Subscription | undefined
+  /** Not drawn yet. */
   private fresh: TailLine[] = []
-  private frame = 0
+  private freshCount = 0
+  private freshSkipped = 0
+  private drawing: ReturnType<typeof setTimeout> | undefined
   private gaps = 0
   private arrivals: { readonly atMs: number; readonly count: number }[] = []
   private readonly timer = setInterval(() => this.measure(), 500)
@@ -41,7 +46,7 @@ export class Tail {
   close(): void {
     this.subscription?.stop()
     clearInterval(this.timer)
-    cancelAnimationFrame(this.frame)
+    clearTimeout(this.drawing)
   }
 
   /** Starts over with new activity that another filter selects. */
@@ -50,7 +55,7 @@ export class Tail {
     this.filter = filter
     this.subscription?.stop()
     this.resumeAfter = undefined
-    this.fresh = []
+    this.forget()
     this.lines.value = []
     this.seen.value = 0
     this.skipped.value = 0
@@ -82,17 +87,27 @@ export class Tail {
   private take(items: readonly TailLine[], skipped: number): void {
     for (const item of items) this.fresh.push(item)
     if (this.fresh.length > LINES_MAX) this.fresh.splice(0, this.fresh.length - LINES_MAX)
-    this.seen.value += items.length + skipped
-    this.skipped.value += skipped
+    this.freshCount += items.length + skipped
+    this.freshSkipped += skipped
     this.arrivals.push({ atMs: performance.now(), count: items.length + skipped })
-    this.frame ||= requestAnimationFrame(() => this.draw())
+    this.drawing ??= setTimeout(() => this.draw(), DRAW_MS)
   }
 
   private draw(): void {
-    this.frame = 0
+    this.drawing = undefined
     const kept = Math.max(0, LINES_MAX - this.fresh.length)
-    this.lines.value = [...(kept === 0 ? [] : this.lines.value.slice(-kept)), ...this.fresh]
+    batch(() => {
+      this.lines.value = [...(kept === 0 ? [] : this.lines.value.slice(-kept)), ...this.fresh]
+      this.seen.value += this.freshCount
+      this.skipped.value += this.freshSkipped
+    })
+    this.forget()
+  }
+
+  private forget(): void {
     this.fresh = []
+    this.freshCount = 0
+    this.freshSkipped = 0
   }
 
   private measure(): void {

@@ -9,8 +9,8 @@ interface ChartsProps {
 }
 
 /** The figures over time. Dragging over a chart selects a shorter range. */
-export function Charts({ metrics: { times, series }, rates, zoom }: ChartsProps) {
-  const common = { times, onZoom: zoom }
+export function Charts({ metrics: { times, complete, series }, rates, zoom }: ChartsProps) {
+  const common = { times, complete, onZoom: zoom }
   return (
     <div class="charts">
       <ChartPanel title="Runs">

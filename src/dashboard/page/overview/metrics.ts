@@ -1,5 +1,5 @@
 import type { Params, Queries, Result } from '../data/query.ts'
-import { bucketsOf, type TimeRange } from '../parts/range.ts'
+import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.ts'
 
 /** The figures of the overview, by a few SQL queries of the public API. */
 
@@ -24,6 +24,8 @@ export interface RunMetrics {
   readonly previous: RunFigures
   /** In Unix seconds. */
   readonly times: readonly number[]
+  /** How many of the times are over. */
+  readonly complete: number
   readonly series: readonly RunFigures[]
   readonly agents: readonly AgentFigures[]
 }
@@ -89,6 +91,7 @@ export async function readRuns(queries: Queries, range: TimeRange, signal: Abort
     total: figures.find((each) => isTotal(each) && isNow(each))?.figures ?? NO_RUNS,
     previous: figures.find((each) => isTotal(each) && !isNow(each))?.figures ?? NO_RUNS,
     times,
+    complete: completeBuckets(range, Date.now()),
     series: times.map((time) => byBucket.get(time) ?? NO_RUNS),
     agents: figures
       .filter(({ row }) => num(row.of_agent) === 0)

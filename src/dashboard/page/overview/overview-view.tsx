@@ -1,10 +1,10 @@
-import { useEffect, useState } from 'preact/hooks'
 import { address, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { noRunsYet } from '../parts/hints.tsx'
 import { Icon } from '../parts/icons.tsx'
-import { rangeOf, type TimeRange } from '../parts/range.ts'
+import { useMovingRange } from '../parts/moving-range.ts'
+import type { TimeRange } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
 import { Charts } from './charts.tsx'
@@ -14,34 +14,18 @@ import { StatesNow, WaitingNow } from './now-panels.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
 
-const REFRESH_MS_MIN = 15_000
-/** Figures of a long range change slowly, and cost more. */
-const REFRESH_PER_BUCKET = 0.25
-const REFRESH_MS_MAX = 120_000
-
 /** The workspace at a glance. */
 export function OverviewView() {
   const { queries } = useSession()
   const { query } = address.value
   const isStopped = query.live === 'off'
-  const range = useRange(isStopped)
+  const range = useMovingRange(query, isStopped)
   const inputs = [range.fromMs, range.toMs]
-  const runs = useStale(
-    useLoad((signal) => readRuns(queries, range, signal), inputs),
-    query,
-  )
-  const rates = useStale(
-    useLoad((signal) => readEventRates(queries, range, signal), inputs),
-    query,
-  )
-  const calls = useStale(
-    useLoad((signal) => readCalls(queries, range, signal), inputs),
-    query,
-  )
-  const states = useStale(
-    useLoad((signal) => readStates(queries, signal), inputs),
-    query,
-  )
+  const options = { subject: `${query.range} ${query.from} ${query.to}` }
+  const runs = useLoad((signal) => readRuns(queries, range, signal), inputs, options)
+  const rates = useLoad((signal) => readEventRates(queries, range, signal), inputs, options)
+  const calls = useLoad((signal) => readCalls(queries, range, signal), inputs, options)
+  const states = useLoad((signal) => readStates(queries, signal), inputs, options)
   const problem = runs.problem ?? rates.problem ?? calls.problem ?? states.problem
   const zoom = (fromMs: number, toMs: number) =>
     setQuery({ range: null, from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() })
@@ -100,34 +84,4 @@ function Figures({ metrics, rates, range, zoom }: FiguresProps) {
       <Charts metrics={metrics} rates={rates ?? []} zoom={zoom} />
     </>
   )
-}
-
-/** The range of the address; a moving one moves on by itself, less often the longer it is. */
-function useRange(isStopped: boolean): TimeRange {
-  const { query } = address.value
-  const [now, setNow] = useState(Date.now())
-  const range = rangeOf(query, now)
-  const everyMs = Math.min(REFRESH_MS_MAX, Math.max(REFRESH_MS_MIN, range.bucketSeconds * 1_000 * REFRESH_PER_BUCKET))
-  useEffect(() => {
-    if (!range.isMoving || isStopped) return
-    const timer = setInterval(() => {
-      if (!document.hidden) setNow(Date.now())
-    }, everyMs)
-    return () => clearInterval(timer)
-  }, [range.isMoving, isStopped, everyMs])
-  return range
-}
-
-/** Keeps the figures of a moving range while newer ones are read; those of another range are dropped. */
-function useStale<T>(
-  loaded: { readonly data: T | undefined; readonly problem: unknown },
-  query: Readonly<Record<string, string>>,
-) {
-  const key = `${query.range} ${query.from} ${query.to}`
-  const [kept, setKept] = useState<{ readonly key: string; readonly data: T }>()
-  useEffect(() => {
-    if (loaded.data !== undefined) setKept({ key, data: loaded.data })
-  }, [loaded.data, key])
-  const data = loaded.data ?? (kept?.key === key ? kept.data : undefined)
-  return { ...(loaded as { readonly problem: import('../data/api.ts').ApiFailure | undefined }), data }
 }

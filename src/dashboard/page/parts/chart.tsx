@@ -20,6 +20,8 @@ interface TimeChartProps {
   readonly series: readonly Series[]
   readonly format: (value: number) => string
   readonly height?: number
+  /** How many of the times are over: values of later ones still change, so bars are faded and lines end there. */
+  readonly complete?: number
   /** The user has selected a part of the time axis, in Unix milliseconds. */
   readonly onZoom?: (fromMs: number, toMs: number) => void
 }
@@ -29,23 +31,33 @@ const SHORT_SPAN_SECONDS = 300
 const DAY_SECONDS = 86_400
 /** A shorter drag is a click. */
 const ZOOM_PX_MIN = 8
+/** Opacities of the fill of areas, and of bars whose time is not over. */
+const AREA = 0.14
+const FADED = 0.45
+/** uPlot's number for colours of bars. */
+const COLOUR_UNIT = 3
 const FONT = '11px Inter, system-ui, sans-serif'
 
 /** Values over time, with the values under the pointer in its legend. */
 export function TimeChart(props: TimeChartProps) {
-  const { times, series, format, title, height = HEIGHT } = props
+  const { times, format, title, height = HEIGHT, complete = times.length } = props
+  const series = props.series.map((each) => (each.kind === 'bars' ? each : { ...each, values: ended(each, complete) }))
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const zoom = useRef(props.onZoom)
+  const latest = useRef({ onZoom: props.onZoom, complete })
   const [index, setIndex] = useState<number | null>(null)
-  zoom.current = props.onZoom
+  latest.current = { onZoom: props.onZoom, complete }
   const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData
   const shape = `${series.map(({ label, colour, kind }) => `${label} ${colour} ${kind}`)} ${isDark.value} ${zone.value} ${height}`
 
   // New data goes into the same chart, below.
   useEffect(() => {
     const element = host.current as HTMLDivElement
-    const options = chartOptions({ ...props, height }, element, setIndex, (from, to) => zoom.current?.(from, to))
+    const options = chartOptions({ ...props, height }, element, {
+      onIndex: setIndex,
+      onZoom: (fromMs, toMs) => latest.current.onZoom?.(fromMs, toMs),
+      isComplete: (at) => at < latest.current.complete,
+    })
     const drawn = new uPlot(options, data, element)
     plot.current = drawn
     const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }))
@@ -55,7 +67,7 @@ export function TimeChart(props: TimeChartProps) {
       drawn.destroy()
     }
   }, [shape])
-  useEffect(() => plot.current?.setData(data), [times, series])
+  useEffect(() => plot.current?.setData(data), [times, props.series, complete])
 
   const at = index ?? null
   return (
@@ -66,9 +78,20 @@ export function TimeChart(props: TimeChartProps) {
             {label} <b>{at === null ? '' : shownValue(values[at], format)}</b>
           </span>
         ))}
-        {at !== null && times[at] !== undefined && <span class="chart-time">{dateAndTime(times[at] * 1_000)}</span>}
+        {at !== null && times[at] !== undefined && (
+          <span class="chart-time">
+            {dateAndTime(times[at] * 1_000)}
+            {at >= complete && ', so far'}
+          </span>
+        )}
       </figcaption>
-      <div ref={host} class="chart-canvas" style={{ height: `${height}px` }} role="img" aria-label={summary(props)} />
+      <div
+        ref={host}
+        class="chart-canvas"
+        style={{ height: `${height}px` }}
+        role="img"
+        aria-label={summary({ ...props, series })}
+      />
     </figure>
   )
 }
@@ -87,11 +110,21 @@ function summary({ title, series, format }: TimeChartProps): string {
   return `${title}. ${parts.join('; ')}`
 }
 
+/** The values of a line up to the first time that is not over. */
+function ended({ values }: Series, complete: number): readonly (number | null)[] {
+  return values.map((value, at) => (at < complete ? value : null))
+}
+
+interface Behaviour {
+  readonly onIndex: (index: number | null) => void
+  readonly onZoom: (fromMs: number, toMs: number) => void
+  readonly isComplete: (index: number) => boolean
+}
+
 function chartOptions(
   { series, format, height = HEIGHT, times }: TimeChartProps,
   element: HTMLElement,
-  onIndex: (index: number | null) => void,
-  onZoom: (fromMs: number, toMs: number) => void,
+  { onIndex, onZoom, isComplete }: Behaviour,
 ): uPlot.Options {
   const colourOf = colours(element)
   const axis = { stroke: colourOf('soft'), font: FONT, ticks: { show: false } }
@@ -107,7 +140,7 @@ function chartOptions(
       { ...axis, grid: { show: false }, size: 26, values: (_plot, splits) => splits.map((at) => timeLabel(at, times)) },
       { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => splits.map(format) },
     ],
-    series: [{}, ...series.map((each) => seriesOptions(each, colourOf))],
+    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, isComplete))],
     hooks: {
       setCursor: [({ cursor }) => onIndex(cursor.idx ?? null)],
       setSelect: [
@@ -122,12 +155,20 @@ function chartOptions(
   }
 }
 
-function seriesOptions({ label, colour, kind = 'line' }: Series, colourOf: (name: string) => string): uPlot.Series {
+function seriesOptions(
+  { label, colour, kind = 'line' }: Series,
+  colourOf: (name: string) => string,
+  isComplete: (index: number) => boolean,
+): uPlot.Series {
   const stroke = colourOf(colour)
-  const bars = uPlot.paths.bars?.({ size: [0.72, 28], radius: 0.15 })
-  if (kind === 'bars') return { label, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
+  if (kind === 'bars') {
+    const faded = translucent(stroke, FADED)
+    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete(at) ? stroke : faded))
+    const bars = uPlot.paths.bars?.({ size: [0.72, 28], radius: 0.15, disp: { fill: { unit: COLOUR_UNIT, values } } })
+    return { label, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
+  }
   const line = { label, stroke, width: 1.75, points: { show: false }, spanGaps: true }
-  return kind === 'area' ? { ...line, fill: translucent(stroke) } : line
+  return kind === 'area' ? { ...line, fill: translucent(stroke, AREA) } : line
 }
 
 /** Canvas cannot use the tokens of the style sheet, so their values are read from an element. */
@@ -141,8 +182,8 @@ function colours(element: HTMLElement): (name: string) => string {
   }
 }
 
-function translucent(colour: string): string {
-  return colour.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.14)')
+function translucent(colour: string, opacity: number): string {
+  return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
 }
 
 function timeLabel(at: number, times: readonly number[]): string {

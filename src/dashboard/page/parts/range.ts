@@ -52,6 +52,11 @@ function aligned(from: number, to: number, isMoving: boolean): TimeRange {
   }
 }
 
+/** How many of the buckets are over; values of the others still change. */
+export function completeBuckets({ fromMs, toMs, bucketSeconds }: TimeRange, nowMs: number): number {
+  return Math.max(0, Math.floor((Math.min(toMs, nowMs) - fromMs) / 1_000 / bucketSeconds))
+}
+
 /** The start of each bucket, in Unix seconds. */
 export function bucketsOf({ fromMs, toMs, bucketSeconds }: TimeRange): number[] {
   const first = fromMs / 1_000

@@ -8,7 +8,7 @@ import { Json } from '../parts/code.tsx'
 import { Select } from '../parts/field.tsx'
 import { count, counted } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
-import { SearchField } from '../parts/search-field.tsx'
+import { FilterField } from '../parts/search-field.tsx'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
@@ -18,7 +18,6 @@ import type { RunModel } from './run-model.ts'
 const ROW_HEIGHT = 30
 const PREVIEW_LENGTH_MAX = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
-const TYPING_PAUSE_MS = 250
 
 /** The events of a run in their order: filtered by level, searched by type and payload, and one of them in full. */
 export function EventsPanel({ model, run }: { readonly model: RunModel; readonly run: Run }) {
@@ -98,23 +97,15 @@ interface EventFiltersProps {
 }
 
 function EventFilters({ level, text, children }: EventFiltersProps) {
-  const [typed, setTyped] = useState(text)
-  useEffect(() => {
-    if (typed === text) return
-    const timer = setTimeout(() => setQuery({ find: typed.trim(), event: null }), TYPING_PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [typed, text])
   return (
     <div class="filters" role="search" aria-label="Filter events">
-      <SearchField
+      <FilterField
         icon="search"
         class="run-search"
         label="Search events"
         placeholder="Type or text of a payload"
-        value={typed}
-        onType={setTyped}
-        autocomplete="off"
-        spellcheck={false}
+        value={text}
+        onChange={(find) => setQuery({ find, event: null })}
       />
       <Select
         label="Level"

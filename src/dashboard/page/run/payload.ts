@@ -1,3 +1,5 @@
+import { words } from '../parts/format.ts'
+
 /**
  * What payloads of events say, in the conventions of OpenTelemetry (`gen_ai.*`), OpenInference (`llm.*`), the Vercel AI SDK
  * (`ai.*`) and Traceloop (`gen_ai.prompt.N`), with flat or nested keys.
@@ -50,6 +52,19 @@ export function usageOf(payload: unknown): CallUsage {
     outputTokens: numberOf(fieldOf(payload, 'gen_ai.usage.output_tokens')),
     costUsd: numberOf(fieldOf(payload, 'cost_usd')),
   }
+}
+
+/** Why a model stopped: `stop`, `length`, `tool_calls`, … */
+export function finishReasonOf(payload: unknown): string | null {
+  const reasons = firstOf(payload, [
+    'gen_ai.response.finish_reasons',
+    'ai.response.finishReason',
+    'gen_ai.completion.0.finish_reason',
+    'finish_reason',
+    'stop_reason',
+  ])
+  const [first] = Array.isArray(reasons) ? reasons : [reasons]
+  return typeof first === 'string' && first !== '' ? words(first) : null
 }
 
 /** In milliseconds; 0 if unknown. */

@@ -67,9 +67,7 @@ export class RunModel {
         this.isMissing.value = true
         return
       }
-      const problem = failureOf(error)
-      this.problem.value = problem
-      if (problem.isTransient) this.reloadSoon(Math.max(3_000, problem.retryAfterSeconds * 1_000))
+      this.problem.value = failureOf(error)
     }
   }
 

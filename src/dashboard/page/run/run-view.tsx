@@ -44,7 +44,9 @@ export function RunView({ runId }: { readonly runId: string }) {
       <PendingCard run={run} />
       <div class="run-columns">
         <Waterfall model={model} run={run} selected={selected} />
-        <div class="run-side">{span === undefined ? <Side model={model} run={run} /> : <SpanDetail span={span} />}</div>
+        <div class="run-side">
+          {span === undefined ? <Side model={model} run={run} /> : <SpanDetail span={span} agentId={run.agent_id} />}
+        </div>
       </div>
     </section>
   )

@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { hrefOfRun, setQuery } from '../app/router.ts'
+import { useSession } from '../app/session.ts'
 import { Json } from '../parts/code.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { count, dollars, duration } from '../parts/format.ts'
@@ -9,12 +10,14 @@ import { Status } from '../parts/status.tsx'
 import { ClockTime } from '../parts/time.tsx'
 import { Conversation } from './conversation.tsx'
 import { messagesOf } from './messages.ts'
-import { fieldOf } from './payload.ts'
+import { fieldOf, finishReasonOf } from './payload.ts'
 import type { Span } from './spans.ts'
 import { KIND_ICONS } from './waterfall.tsx'
 
 /** What is known of one step: a model call as a conversation, a tool call with arguments and result, a task, a wait. */
-export function SpanDetail({ span }: { readonly span: Span }) {
+export function SpanDetail({ span, agentId }: { readonly span: Span; readonly agentId: string }) {
+  const { directory } = useSession()
+  const isHosted = directory.find(agentId)?.runtime_type === 'hosted'
   return (
     <section class="panel detail" aria-label="Selected step">
       <div class="detail-head">
@@ -40,7 +43,7 @@ export function SpanDetail({ span }: { readonly span: Span }) {
           </a>
         </p>
       )}
-      <SpanBody span={span} />
+      <SpanBody span={span} isHosted={isHosted} />
     </section>
   )
 }
@@ -59,21 +62,33 @@ function SpanFacts({ span }: { readonly span: Span }) {
         : null,
     ],
     ['Cost', usage && usage.costUsd > 0 ? dollars(usage.costUsd) : null],
+    ['Finish reason', span.kind === 'model' ? finishReasonOf(span.events.at(-1)?.payload) : null],
   ]
   return <Facts facts={facts} />
 }
 
-function SpanBody({ span }: { readonly span: Span }) {
+function SpanBody({ span, isHosted }: { readonly span: Span; readonly isHosted: boolean }) {
   const payload = span.events.at(-1)?.payload
   const messages = useMemo(() => (span.kind === 'model' ? messagesOf(payload) : []), [span.kind, payload])
   if (messages.length > 0) {
     return (
       <>
         <Conversation messages={messages} />
-        <details>
-          <summary>Everything reported</summary>
-          <Json title="Payload" value={payload} />
-        </details>
+        <Reported payload={payload} />
+      </>
+    )
+  }
+  if (span.kind === 'model' && isHosted) {
+    return (
+      <>
+        <p class="hint">The events of hosted runs have no messages; the conversation of the run does.</p>
+        <p>
+          <button type="button" class="small" onClick={() => setQuery({ span: null, tab: 'conversation' })}>
+            <Icon name="sessions" />
+            <span>Open the conversation</span>
+          </button>
+        </p>
+        <Reported payload={payload} />
       </>
     )
   }
@@ -90,6 +105,15 @@ function SpanBody({ span }: { readonly span: Span }) {
         <Json key={event.seq} title={event.type} value={event.payload} />
       ))}
     </>
+  )
+}
+
+function Reported({ payload }: { readonly payload: unknown }) {
+  return (
+    <details>
+      <summary>Everything reported</summary>
+      <Json title="Payload" value={payload} />
+    </details>
   )
 }
 

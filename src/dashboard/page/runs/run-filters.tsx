@@ -1,20 +1,20 @@
 import type { RefObject } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 import { RUN_STATUSES } from '../../../runs/state.ts'
 import { address, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
-import { Select } from '../parts/field.tsx'
+import { isUuid } from '../data/records.ts'
+import { Field, Select } from '../parts/field.tsx'
 import { words } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { PRESETS } from '../parts/range.ts'
-import { SearchField } from '../parts/search-field.tsx'
+import { FilterField, useTyped } from '../parts/search-field.tsx'
 import { COLUMNS, shownColumns, toggleColumn } from './columns.tsx'
 import { isFiltered, type RunFilter } from './filters.ts'
 
 const TRIGGERS = ['manual', 'scheduled', 'webhook', 'sdk']
-const TYPING_PAUSE_MS = 300
-/** Filters that have no control of their own: they come from links. */
-const LINKED = ['tag', 'external', 'session', 'parent', 'from'] as const
+/** A chip shows the end of a longer value. */
+const VALUE_LENGTH_MAX = 24
 
 interface RunFiltersProps {
   readonly filter: RunFilter
@@ -29,7 +29,16 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
   const known = agents.some(({ agent_id }) => agent_id === filter.agent) || filter.agent === ''
   return (
     <div class="filters" role="search" aria-label="Filter runs">
-      <RunSearch field={search} />
+      <FilterField
+        icon="search"
+        field={search}
+        label="Search runs"
+        placeholder="Id, external id, tag, error…"
+        value={query.q ?? ''}
+        onChange={(q) => setQuery({ q })}
+      >
+        <kbd>/</kbd>
+      </FilterField>
       <Select
         label="Status"
         value={filter.status}
@@ -58,7 +67,18 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         options={[['', 'Any time'], ...Object.entries(PRESETS).map(([name, { title }]) => [name, title] as const)]}
         onChange={(range) => setQuery({ range, from: null, to: null })}
       />
-      {LINKED.map((name) => query[name] !== undefined && <Chip key={name} name={name} value={query[name]} />)}
+      <MoreFilters />
+      {EXACT_FIELDS.map(
+        ({ name, title }) =>
+          filter[name] !== '' && (
+            <Chip
+              key={name}
+              text={`${title}: ${shortened(filter[name])}`}
+              onRemove={() => setQuery({ [name]: null })}
+            />
+          ),
+      )}
+      {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
       {isFiltered(filter) && (
         <button type="button" class="quiet small" onClick={clearFilters}>
           Clear
@@ -74,38 +94,57 @@ function clearFilters(): void {
   setQuery({ ...Object.fromEntries(Object.keys(address.value.query).map((name) => [name, null])), sort: sort ?? null })
 }
 
-/** Free text over ids, external ids, tags, errors and agents. */
-function RunSearch({ field }: { readonly field: RefObject<HTMLInputElement | null> }) {
-  const given = address.value.query.q ?? ''
-  const [text, setText] = useState(given)
-  useEffect(() => setText(given), [given])
-  useEffect(() => {
-    if (text === given) return
-    const timer = setTimeout(() => setQuery({ q: text.trim() }), TYPING_PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [text, given])
+interface ExactField {
+  readonly name: 'tag' | 'external' | 'session' | 'parent'
+  readonly title: string
+  readonly isId?: boolean
+}
+
+/** Filters for one exact value. */
+const EXACT_FIELDS: readonly ExactField[] = [
+  { name: 'external', title: 'External id' },
+  { name: 'session', title: 'Session', isId: true },
+  { name: 'parent', title: 'Parent run', isId: true },
+  { name: 'tag', title: 'Tag' },
+]
+
+function MoreFilters() {
   return (
-    <SearchField
-      icon="search"
-      field={field}
-      label="Search runs"
-      placeholder="Id, external id, tag, error…"
-      value={text}
-      onType={setText}
-      spellcheck={false}
-      autocomplete="off"
-    >
-      <kbd>/</kbd>
-    </SearchField>
+    <Menu label="More filters" icon="filter" title="Exact values">
+      {EXACT_FIELDS.map((field) => (
+        <ExactFilter key={field.name} {...field} />
+      ))}
+    </Menu>
   )
 }
 
-function Chip({ name, value }: { readonly name: string; readonly value: string }) {
-  const remove = () => setQuery(name === 'from' ? { from: null, to: null } : { [name]: null })
+function ExactFilter({ name, title, isId = false }: ExactField) {
+  const value = address.value.query[name] ?? ''
+  const [text, setText] = useTyped(value, (to) => setQuery({ [name]: to }))
+  const isWrong = isId && value !== '' && !isUuid(value)
+  return (
+    <Field label={title} problem={isWrong ? 'Not an id: it has 32 hexadecimal digits.' : undefined}>
+      <input
+        name={name}
+        value={text}
+        aria-invalid={isWrong}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+    </Field>
+  )
+}
+
+function shortened(value: string): string {
+  return value.length > VALUE_LENGTH_MAX ? `…${value.slice(-8)}` : value
+}
+
+function Chip({ text, onRemove }: { readonly text: string; readonly onRemove: () => void }) {
   return (
     <span class="chip">
-      {name === 'from' ? 'chosen time' : `${name}: ${value.length > 24 ? `…${value.slice(-8)}` : value}`}
-      <button type="button" class="icon-only" aria-label={`Remove the filter ${name}`} onClick={remove}>
+      {text}
+      <button type="button" class="icon-only" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
         <Icon name="close" />
       </button>
     </span>
@@ -114,20 +153,13 @@ function Chip({ name, value }: { readonly name: string; readonly value: string }
 
 function ColumnMenu() {
   return (
-    <details class="menu">
-      <summary class="button small" aria-label="Columns">
-        <Icon name="columns" />
-        <span>Columns</span>
-      </summary>
-      <fieldset class="menu-body">
-        <legend>Columns</legend>
-        {COLUMNS.map(({ name, title }) => (
-          <label key={name} class="check">
-            <input type="checkbox" checked={shownColumns.value.includes(name)} onChange={() => toggleColumn(name)} />
-            {title}
-          </label>
-        ))}
-      </fieldset>
-    </details>
+    <Menu label="Columns" icon="columns" title="Columns">
+      {COLUMNS.map(({ name, title }) => (
+        <label key={name} class="check">
+          <input type="checkbox" checked={shownColumns.value.includes(name)} onChange={() => toggleColumn(name)} />
+          {title}
+        </label>
+      ))}
+    </Menu>
   )
 }

@@ -1,4 +1,3 @@
-import { useEffect, useState } from 'preact/hooks'
 import { address, hrefOf, hrefOfRun, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import type { Listed } from '../data/api.ts'
@@ -8,14 +7,13 @@ import { Id } from '../parts/copy.tsx'
 import { Select } from '../parts/field.tsx'
 import { counted } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
-import { SearchField } from '../parts/search-field.tsx'
+import { FilterField } from '../parts/search-field.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 import { Ago } from '../parts/time.tsx'
 import { SessionMessages } from './session-messages.tsx'
 
 const LIST_LIMIT = 100
 const REFRESH_MS = 30_000
-const TYPING_PAUSE_MS = 300
 
 /** Conversations with hosted agents, and beside them the one that the address names. */
 export function SessionsView() {
@@ -44,13 +42,6 @@ export function SessionsView() {
 function SessionFilters() {
   const { directory } = useSession()
   const { query } = address.value
-  const given = query.user ?? ''
-  const [user, setUser] = useState(given)
-  useEffect(() => {
-    if (user.trim() === given) return
-    const timer = setTimeout(() => setQuery({ user: user.trim() }), TYPING_PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [user, given])
   const hosted = directory.agents.value.filter(({ runtime_type }) => runtime_type === 'hosted')
   return (
     <div class="filters" role="search" aria-label="Filter sessions">
@@ -60,7 +51,13 @@ function SessionFilters() {
         options={[['', 'Any agent'], ...hosted.map(({ agent_id: id }) => [id, directory.nameOf(id)] as const)]}
         onChange={(agent) => setQuery({ agent })}
       />
-      <SearchField icon="person" label="User" placeholder="User (exact id)" value={user} onType={setUser} />
+      <FilterField
+        icon="person"
+        label="User"
+        placeholder="User (exact id)"
+        value={query.user ?? ''}
+        onChange={(user) => setQuery({ user })}
+      />
     </div>
   )
 }

@@ -1,0 +1,77 @@
+import { signal as state } from '@preact/signals'
+import { type Api, ApiFailure } from './api.ts'
+
+/** A read that could not be answered, unless the service says how long to wait. */
+const RETRY_MS = 3_000
+/** Nobody needs to know of a single wait up to this. */
+const SHORT_MS = 1_000
+
+/**
+ * Reads wait until the service can answer: when it cannot be reached, is not ready, or a budget of the key is spent, they
+ * are tried again. So no view has to start over, and the page can say in one place why it waits.
+ */
+export class Patience {
+  /** Why reads are waiting; null: none is. */
+  readonly waiting = state<ApiFailure | null>(null)
+  private readonly reasons = new Map<symbol, ApiFailure>()
+
+  /** @param signal ends all waiting */
+  constructor(private readonly signal: AbortSignal) {}
+
+  /** The same API, whose `get` waits. */
+  applyTo(api: Api): Api {
+    const get: Api['get'] = (path, query, signal) =>
+      this.retry(
+        () => api.get(path, query, signal),
+        ({ isTransient }) => isTransient,
+        signal,
+      )
+    return { ...api, get }
+  }
+
+  /** The result of `read`, repeated while its failure is one to wait for. */
+  async retry<T>(
+    read: () => Promise<T>,
+    isAwaited: (failure: ApiFailure) => boolean,
+    aborted?: AbortSignal,
+  ): Promise<T> {
+    const signal = aborted === undefined ? this.signal : AbortSignal.any([this.signal, aborted])
+    const own = Symbol('read')
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        try {
+          return await read()
+        } catch (error) {
+          if (!(error instanceof ApiFailure) || !isAwaited(error)) throw error
+          const ms = error.retryAfterSeconds * 1_000 || RETRY_MS
+          if (!isFirst || ms > SHORT_MS) this.tell(own, error)
+          await pause(ms, signal)
+        }
+      }
+    } finally {
+      this.tell(own, null)
+    }
+  }
+
+  private tell(read: symbol, reason: ApiFailure | null): void {
+    this.reasons.delete(read)
+    if (reason !== null) this.reasons.set(read, reason)
+    this.waiting.value = [...this.reasons.values()].at(-1) ?? null
+  }
+}
+
+/** @throws the reason of `signal` if it aborts before */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
+}
