@@ -115,6 +115,8 @@ export interface Config {
   readonly databaseUrl: string | undefined
   /** Undefined: embedded ClickHouse in `dataDir`. */
   readonly clickhouseUrl: string | undefined
+  /** The cluster on whose servers tables are replicated; undefined: a single server, or a managed service. */
+  readonly clickhouseCluster: string | undefined
   readonly operatorToken: string | undefined
   readonly guessing: GuessingLimits
   /** Proxies whose `X-Forwarded-For` is trusted. */
@@ -175,6 +177,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     dataDir: resolve(cwd, read.text('DATA_DIR') ?? './data'),
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
     clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
+    clickhouseCluster: readClickHouseCluster(read),
     operatorToken: read.matching(
       'OPERATOR_TOKEN',
       /^(?!svc_)[!-~]{16,}$/,
@@ -235,6 +238,17 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
   }
   read.finish()
   return Object.freeze(config)
+}
+
+function readClickHouseCluster(read: Reader): string | undefined {
+  const name = read.matching(
+    'CLICKHOUSE_CLUSTER',
+    /^([\w.-]+|\{\w+\})$/,
+    'the name of a cluster, or a macro such as {cluster}',
+  )
+  if (name !== undefined && read.text('CLICKHOUSE_URL') === undefined)
+    read.problem('CLICKHOUSE_CLUSTER', 'needs CLICKHOUSE_URL: the embedded ClickHouse is a single server')
+  return name
 }
 
 /** @throws Error whose message continues after the name of the variable */

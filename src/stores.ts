@@ -11,7 +11,7 @@ import { StartError } from './ops/start-error.ts'
 import type { Teardown } from './ops/teardown.ts'
 import { connectPostgres, isUnavailable, type Sql } from './postgres/connect.ts'
 import { embeddedPostgresBeside, hasEmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded.ts'
-import { migratePostgres } from './postgres/migrate.ts'
+import { migratePostgres, withMigrationLock } from './postgres/migrate.ts'
 
 export interface StoresDeps {
   readonly log: Log
@@ -47,9 +47,10 @@ export async function startStores(config: Config, deps: StoresDeps): Promise<Sto
     failing.abort(error)
     throw error
   }
+  const starting = startPostgres(config, deps, failing.signal)
   const results = await Promise.allSettled([
-    startPostgres(config, deps, failing.signal).catch(orFail),
-    startClickHouse(config, deps, failing.signal).catch(orFail),
+    starting.catch(orFail),
+    startClickHouse(config, deps, failing.signal, async () => (await starting).clients.postgresUrl).catch(orFail),
   ] as const)
   // A store that has started must be stopped, even if the other one fails. Both stop at the same time.
   deps.teardown.add('stores', () =>
@@ -168,7 +169,13 @@ async function reachable(sql: Sql, failing: AbortSignal, what = 'DATABASE_URL'):
   }
 }
 
-async function startClickHouse(config: Config, deps: StoresDeps, failing: AbortSignal) {
+/** @param postgresUrl resolves once Postgres has started */
+async function startClickHouse(
+  config: Config,
+  deps: StoresDeps,
+  failing: AbortSignal,
+  postgresUrl: () => Promise<string>,
+) {
   const { log, progress } = deps
   const backend = await progress.during('starting ClickHouse', () => clickHouse(config, deps, failing))
   const client = createColumnarClient(backend)
@@ -177,7 +184,11 @@ async function startClickHouse(config: Config, deps: StoresDeps, failing: AbortS
     await backend.stop()
   }
   try {
-    await progress.during('migrating ClickHouse', () => migrateClickHouse(client, log))
+    const migrate = () => migrateClickHouse(client, log)
+    await progress.during('migrating ClickHouse', async () =>
+      // Other processes may be starting on the same server.
+      config.clickhouseUrl === undefined ? migrate() : withMigrationLock(await postgresUrl(), log, migrate),
+    )
     return { client, stop }
   } catch (error) {
     await stop()
@@ -186,7 +197,7 @@ async function startClickHouse(config: Config, deps: StoresDeps, failing: AbortS
 }
 
 async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {
-  const { clickhouseUrl, dataDir, logLevel, queries } = config
+  const { clickhouseCluster, clickhouseUrl, dataDir, logLevel, queries } = config
   const { log, metrics, onStuckQuery } = deps
   if (clickhouseUrl === undefined) {
     const restarts = metrics.counter('clickhouse_stuck_total', 'Restarts of ClickHouse to stop a query.').at()
@@ -196,7 +207,7 @@ async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal
     }
     return startEmbeddedClickHouse({ dataDir, log, logLevel, statementsPerKey: queries.atOnce, onStuck })
   }
-  const backend = remoteClickHouse(clickhouseUrl)
+  const backend = remoteClickHouse(clickhouseUrl, clickhouseCluster)
   try {
     await backend.whenReady(AbortSignal.any([failing, AbortSignal.timeout(REMOTE_PATIENCE_MS)]))
   } catch (cause) {

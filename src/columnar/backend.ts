@@ -14,6 +14,8 @@ export interface ColumnarBackend {
   readonly password: string
   /** The database of the service's tables. */
   readonly database: string
+  /** The cluster of ClickHouse servers on which tables are replicated; undefined: a single server. */
+  readonly cluster?: string | undefined
   readonly state: 'starting' | 'ready' | 'down'
   /** The embedded engine has ended and is being started again, which takes about a second. */
   readonly isRestarting: boolean
@@ -27,8 +29,9 @@ export interface ColumnarBackend {
  * A ClickHouse server that the operator runs.
  *
  * @param clickhouseUrl `http(s)://user:password@host:port/database`; user, password and database may be missing
+ * @param cluster the name of its cluster, if it is one of several replicas
  */
-export function remoteClickHouse(clickhouseUrl: string): ColumnarBackend {
+export function remoteClickHouse(clickhouseUrl: string, cluster?: string): ColumnarBackend {
   const parsed = new URL(clickhouseUrl)
   let state: ColumnarBackend['state'] = 'starting'
   return {
@@ -36,6 +39,7 @@ export function remoteClickHouse(clickhouseUrl: string): ColumnarBackend {
     username: decodeURIComponent(parsed.username) || 'default',
     password: decodeURIComponent(parsed.password),
     database: decodeURIComponent(parsed.pathname.slice(1)) || DEFAULT_DATABASE,
+    cluster,
     get state() {
       return state
     },

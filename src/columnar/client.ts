@@ -36,6 +36,18 @@ const INSERT_SETTINGS = {
   min_insert_block_size_bytes: '268435456',
 } as const
 
+/**
+ * Settings of all statements on a cluster. An insert is acknowledged once a majority of the replicas has it, because the
+ * journal then drops the rows. Quorums of concurrent inserts are independent: every partition has a sink, and with
+ * `insert_quorum_parallel = 0` each table would refuse all inserts but one at a time.
+ */
+const CLUSTER_SETTINGS = {
+  insert_quorum: 'auto',
+  insert_quorum_parallel: 1,
+  // Shorter than the client's deadline, so that the server names the reason.
+  insert_quorum_timeout: 60_000,
+} as const
+
 /** Settings of every query. */
 const CLIENT_SETTINGS = { output_format_json_quote_64bit_integers: 0 } as const
 
@@ -46,11 +58,16 @@ const TRANSIENT_CODES = new Set([
   202, // TOO_MANY_SIMULTANEOUS_QUERIES
   209, // SOCKET_TIMEOUT
   210, // NETWORK_ERROR
+  225, // NO_ZOOKEEPER
   ABORTED, // the server is shutting down
   242, // TABLE_IS_READ_ONLY
   243, // NOT_ENOUGH_SPACE
+  244, // UNEXPECTED_ZOOKEEPER_ERROR
   252, // TOO_MANY_PARTS
+  285, // TOO_FEW_LIVE_REPLICAS
+  286, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
   319, // UNKNOWN_STATUS_OF_INSERT
+  341, // UNFINISHED: a replica that is down still has to delete
   999, // KEEPER_EXCEPTION
 ])
 
@@ -58,6 +75,8 @@ const TRANSIENT_CODES = new Set([
 export interface ColumnarClient {
   /** The database that unqualified names mean. */
   readonly database: string
+  /** See {@link ColumnarBackend.cluster}. */
+  readonly cluster?: string | undefined
   /**
    * Loads rows into a table; resolves once they are durable.
    *
@@ -165,12 +184,13 @@ export function createColumnarClient(backend: ColumnarBackend, database = backen
 
   const load = (table: string, blocks: readonly Uint8Array[], own: object, timeoutMs: number, signal?: AbortSignal) =>
     call(timeoutMs, signal, (_client, abort) => {
-      const settings = { database, ...INSERT_SETTINGS, ...own }
+      const settings = { database, ...INSERT_SETTINGS, ...clusterSettings(backend), ...own }
       return postBlocks(backend, `INSERT INTO ${table} FORMAT Native`, settings, blocks, abort)
     })
 
   return {
     database,
+    cluster: backend.cluster,
     insertNative: (table, blocks, token, signal) =>
       load(table, blocks, { insert_deduplication_token: token }, INSERT_TIMEOUT_MS, signal),
     probeLoading: (signal) =>
@@ -241,6 +261,10 @@ async function throughRestarts<T>(
   }
 }
 
+function clusterSettings({ cluster }: ColumnarBackend): Partial<typeof CLUSTER_SETTINGS> {
+  return cluster === undefined ? {} : CLUSTER_SETTINGS
+}
+
 function keyOf({ quotaKey }: Pick<QueryOptions, 'quotaKey'>): { quota_key?: string } {
   return quotaKey === undefined ? {} : { quota_key: quotaKey }
 }
@@ -294,7 +318,7 @@ function connectionTo(backend: ColumnarBackend) {
       use_multipart_params_auto: true,
       // Errors are thrown, and logged by the caller without the statement's text.
       log: { level: ClickHouseLogLevel.OFF },
-      clickhouse_settings: CLIENT_SETTINGS,
+      clickhouse_settings: { ...CLIENT_SETTINGS, ...clusterSettings(backend) },
     })
   let client = open()
   return {

@@ -246,7 +246,8 @@ export class Sink implements LoadProgress {
     const started = performance.now()
     const epoch = this.options.journal.epochAt(batch[0].firstSeq)
     const token = `${epoch}-${loadedSeq}-${inFlightSeq}${reloads > 0 ? `-r${reloads}` : ''}`
-    if (!(await this.persist(loop, () => this.insert(batch, token)))) return
+    const stored = new Set<string>()
+    if (!(await this.persist(loop, () => this.insert(batch, token, stored)))) return
     await this.position.set({ loadedSeq: inFlightSeq })
     this.options.journal.release('sink', inFlightSeq)
     this.options.onLoaded?.(
@@ -272,11 +273,18 @@ export class Sink implements LoadProgress {
     return false
   }
 
-  private async insert(batch: readonly Frame[], token: string): Promise<void> {
+  /**
+   * @param stored the tables that already have the batch. They are skipped: while one table refuses its rows, the sinks of
+   *   other partitions go on, and the tokens of a table are remembered for a limited number of loads
+   */
+  private async insert(batch: readonly Frame[], token: string, stored: Set<string>): Promise<void> {
     for (const [kind, tables] of TABLES) {
       const blocks = batch.filter((frame) => frame.kind === kind).map((frame) => frame.block)
       if (blocks.length === 0) continue
-      for (const table of tables) await this.options.client.insertNative(table, blocks, token, this.stopping.signal)
+      for (const table of tables.filter((each) => !stored.has(each))) {
+        await this.options.client.insertNative(table, blocks, token, this.stopping.signal)
+        stored.add(table)
+      }
     }
   }
 

@@ -10,6 +10,9 @@ export const MIGRATIONS_DIR = join(import.meta.dir, '..', '..', 'sql', 'postgres
 /** Advisory lock of migrations; any number that no other program is likely to use on the same database. */
 const MIGRATION_LOCK = 7_231_046_598_211
 
+/** The lock of {@link withMigrationLock}: Postgres and ClickHouse can be migrated at the same time. */
+const OTHER_MIGRATION_LOCK = MIGRATION_LOCK + 1
+
 /** Migrating a large table, or waiting for another process that does, takes time. */
 const MIGRATION_TIMEOUT_MS = 600_000
 
@@ -34,6 +37,19 @@ export async function migratePostgres(url: string, log: Log, directory = MIGRATI
         await tx`insert into migrations (name, applied_at) values (${name}, now())`
         log.info('migrated Postgres', { name })
       }
+    })
+  } finally {
+    await sql.end()
+  }
+}
+
+/** Does `work` while no other process on this database does the same: for stores that have no lock of their own. */
+export async function withMigrationLock(url: string, log: Log, work: () => Promise<void>): Promise<void> {
+  const sql = connectPostgres(url, { log, max: 1, statementTimeoutMs: MIGRATION_TIMEOUT_MS })
+  try {
+    await sql.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(${OTHER_MIGRATION_LOCK})`
+      await work()
     })
   } finally {
     await sql.end()

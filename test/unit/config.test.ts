@@ -19,6 +19,7 @@ test('an empty environment gives the documented defaults', () => {
     dataDir: '/somewhere/data',
     databaseUrl: undefined,
     clickhouseUrl: undefined,
+    clickhouseCluster: undefined,
     operatorToken: undefined,
     guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
     trustedProxies: [],
@@ -173,6 +174,19 @@ test('rejects an operator token that looks like an API key or cannot be sent in 
   expect(problemsOf({ TRUSTED_PROXIES: '10.0.0.0/8, ::1, 10.0.0.0/33' })).toEqual([
     'TRUSTED_PROXIES must be comma-separated addresses and CIDRs; got "10.0.0.0/33"',
   ])
+})
+
+test('a cluster needs a ClickHouse of its own, and its name or a macro', () => {
+  const CLICKHOUSE_URL = 'http://h:8123'
+  expect(parseConfig({ CLICKHOUSE_URL, CLICKHOUSE_CLUSTER: 'main-1' }, '/').clickhouseCluster).toBe('main-1')
+  expect(parseConfig({ CLICKHOUSE_URL, CLICKHOUSE_CLUSTER: '{cluster}' }, '/').clickhouseCluster).toBe('{cluster}')
+  expect(problemsOf({ CLICKHOUSE_CLUSTER: 'main' })).toEqual([
+    'CLICKHOUSE_CLUSTER needs CLICKHOUSE_URL: the embedded ClickHouse is a single server',
+  ])
+  for (const name of ["it's", 'a b', '{cluster'])
+    expect(problemsOf({ CLICKHOUSE_URL, CLICKHOUSE_CLUSTER: name })).toEqual([
+      'CLICKHOUSE_CLUSTER must be the name of a cluster, or a macro such as {cluster}',
+    ])
 })
 
 test('a limit on a part cannot exceed the limit on the body', () => {

@@ -15,6 +15,7 @@ import { startRunStatistics } from '../../src/runs/statistics.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { runRow } from '../support/rows.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
 /** Faults of files and callees in the real loops: no loop stops, and each catches up afterwards. */
@@ -81,6 +82,23 @@ test('the sink survives a failed write of its position and resends the same batc
   failing.mockRestore()
   await sink.stop(0)
   expect((await SinkPositionFile.read(dir)).loadedSeq).toBe(2)
+})
+
+test('the sink does not send a batch again to tables that have it while another table refuses it', async () => {
+  const { dir, journal } = await openJournal()
+  await append(journal)
+  await journal.appendRuns([runRow(runRef())], [])
+  const sent: string[] = []
+  const client: NativeInserter = {
+    insertNative: async (table) => {
+      sent.push(table)
+      if (table === 'run_changes' && sent.filter((each) => each === table).length < 3) throw new Error('read-only')
+    },
+  }
+  const sink = await startSink({ journal, client, dir, log, intervalMs: 1 })
+  expect(await sink.waitFor(3, 20_000)).toBe(true)
+  expect(sent).toEqual(['events', 'runs', 'run_changes', 'run_changes', 'run_changes'])
+  await sink.stop(0)
 })
 
 test('run statistics survive an unreadable file and count each event once', async () => {

@@ -1,0 +1,106 @@
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createColumnarClient } from '../../src/columnar/client.ts'
+import { onCluster } from '../../src/columnar/cluster.ts'
+import { migrateClickHouse } from '../../src/columnar/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import { withMigrationLock } from '../../src/postgres/migrate.ts'
+import { freshColumnarDatabase } from '../support/columnar.ts'
+import { emptyDatabase } from '../support/postgres.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/**
+ * As much of a ClickHouse cluster as the embedded engine can run: it parses every statement, and creates the replicated
+ * tables with ClickHouse's own in-memory Keeper. Without a server its replicas stay read-only, and ON CLUSTER is refused.
+ */
+
+const log = createLog('silent')
+const MIGRATIONS = join(import.meta.dir, '..', '..', 'sql', 'clickhouse')
+const ADDON = join(import.meta.dir, '..', '..', 'src', 'columnar', 'engine', 'addon.ts')
+const ON_CLUSTER = / on cluster 'main'/
+const WITH_KEEPER = `<clickhouse>
+  <zookeeper><implementation>testkeeper</implementation></zookeeper>
+  <macros><shard>1</shard><replica>a</replica></macros>
+</clickhouse>`
+
+const statements = readdirSync(MIGRATIONS)
+  .sort()
+  .flatMap((name) => readFileSync(join(MIGRATIONS, name), 'utf8').split(/;[ \t]*(?:\n|$)/))
+  .filter((text) => /^(create|alter|insert)/m.test(text))
+  .map((text) => onCluster(text.replaceAll('{database}', 'ars').trim(), 'main'))
+
+test('the engine parses every statement of a cluster', async () => {
+  const { client } = await freshColumnarDatabase()
+  expect(statements.length).toBeGreaterThan(20)
+  for (const sql of statements) {
+    const [{ text }] = await client.query<{ text: string }>('select formatQuery({sql:String}) as text', {
+      params: { sql },
+    })
+    expect(text.includes('ON CLUSTER main')).toBe(ON_CLUSTER.test(sql))
+  }
+})
+
+test('the engine creates every table as a replica, with its definition and settings', async () => {
+  const directory = await temporaryDirectory()
+  const configFile = join(directory, 'server.xml')
+  await writeFile(configFile, WITH_KEEPER)
+  const created = statements.filter((sql) => sql.startsWith('create')).map((sql) => sql.replace(ON_CLUSTER, ''))
+  // A process of its own, because an engine ends with its process.
+  const script = `
+    const { loadAddon } = await import(${JSON.stringify(ADDON)})
+    const { native, connect } = loadAddon(${JSON.stringify({ directory: join(directory, 'data'), configFile })})
+    const connection = connect({})
+    const run = (sql) => native.QueryWithConnection(connection, sql, 'JSON')
+    run('create database ars')
+    for (const sql of ${JSON.stringify(created)}) run(sql)
+    console.log(run("select table, zookeeper_path as path, replica_name as replica from system.replicas order by table"))
+    console.log('---')
+    console.log(run("select name, engine_full from system.tables where database = 'ars' order by name"))
+    process.exit(0)`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'pipe' })
+  const [output, problems, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  expect({ code, problems }).toEqual({ code: 0, problems: '' })
+  const [replicas = '', tables = ''] = output.split('---')
+  const names = ['events', 'gaps', 'journal_watermarks', 'run_changes', 'runs', 'task_changes', 'tasks']
+  expect(JSON.parse(replicas).data).toEqual(
+    names.map((table) => ({ table, path: `/clickhouse/tables/1/ars/${table}`, replica: 'a' })),
+  )
+  // Macros stay in the definition, so that it fits any server.
+  const engines: { name: string; engine_full: string }[] = JSON.parse(tables).data
+  for (const { name, engine_full } of engines) {
+    expect(engine_full).toContain(`MergeTree('/clickhouse/tables/{shard}/ars/${name}', '{replica}'`)
+    const isLoaded = name !== 'gaps' && name !== 'journal_watermarks'
+    expect(engine_full.includes('replicated_deduplication_window = 10000')).toBe(isLoaded)
+  }
+})
+
+test('a single server that has tables is not turned into a cluster', async () => {
+  const { backend, client } = await freshColumnarDatabase()
+  const cluster = createColumnarClient({ ...backend, cluster: 'main' }, client.database)
+  await expect(migrateClickHouse(cluster, log)).rejects.toThrow('CLICKHOUSE_CLUSTER is set, but table')
+  await migrateClickHouse(client, log)
+  await cluster.close()
+})
+
+test('processes that start at the same time migrate one after the other', async () => {
+  const { url } = await emptyDatabase()
+  let running = 0
+  const most: number[] = []
+  const work = async () => {
+    most.push(++running)
+    await Bun.sleep(5)
+    running--
+  }
+  await Promise.all(Array.from({ length: 4 }, () => withMigrationLock(url, log, work)))
+  expect(most).toEqual([1, 1, 1, 1])
+  // A failed one releases the lock.
+  const failing = withMigrationLock(url, log, async () => Promise.reject(new Error('no disk')))
+  await expect(failing).rejects.toThrow('no disk')
+  await withMigrationLock(url, log, work)
+})
