@@ -3,11 +3,10 @@ import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock.ts'
-import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { createLog } from '../../src/log.ts'
-import { batchOf, runRef } from '../support/events.ts'
-import { eventually } from '../support/eventually.ts'
 import { corruptJournals } from '../support/journal-corruption.ts'
+import { appendMarks, marksAfter } from '../support/journals.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** `bun run test:long corruption` has many more. */
@@ -39,39 +38,6 @@ function open(
   })
 }
 
-/** Appends one call of events with `marks` in their payloads. */
-function append(journal: LocalJournal, marks: readonly number[], run = runRef()) {
-  return journal.appendEvents(
-    batchOf(
-      run,
-      marks.map((mark) => ({ type: 'mark', payload: { mark: `<${mark}>` } })),
-    ),
-  )
-}
-
-/** Every mark in the journal by position, as a consumer that starts at `afterSeq` sees them. */
-async function marksAfter(journal: LocalJournal, afterSeq: number): Promise<Map<number, number>> {
-  const marks = new Map<number, number>()
-  let position = afterSeq
-  for (;;) {
-    const frames = await journal.read(position, 10_000)
-    if (frames.length === 0) return marks
-    for (const frame of frames) {
-      const found = [
-        ...Buffer.from(frame.block)
-          .toString('latin1')
-          .matchAll(/<(\d+)>/g),
-      ].map(([, mark]) => Number(mark))
-      expect(found.length).toBe(frame.rows)
-      expect(frame.spans.reduce((sum, span) => sum + span.rows, 0)).toBe(frame.rows)
-      found.forEach((mark, index) => {
-        if (frame.firstSeq + index > afterSeq) marks.set(frame.firstSeq + index, mark)
-      })
-      position = frame.firstSeq + frame.rows - 1
-    }
-  }
-}
-
 const segmentsOf = (dir: string) =>
   fs
     .readdirSync(dir)
@@ -81,42 +47,14 @@ const segmentsOf = (dir: string) =>
 const lastSegment = (dir: string) => segmentsOf(dir).at(-1)!
 
 describe(`the local journal (SEED=${SEED})`, () => {
-  test('concurrent appends are read back once, in order, across reopenings, from any position', async () => {
-    const random = seededRandom('journal', SEED)
-    const dir = freshDir()
-    const expected = new Map<number, number>()
-    let mark = 0
-    for (let round = 0; round < 6; round++) {
-      const journal = await open(dir)
-      for (let burst = 0; burst < 10; burst++) {
-        await Promise.all(
-          Array.from({ length: random.int(1, 8) }, async () => {
-            const marks = Array.from({ length: random.int(1, 5) }, () => mark++)
-            const { firstSeq, lastSeq } = await append(journal, marks)
-            expect(lastSeq - firstSeq + 1).toBe(marks.length)
-            marks.forEach((value, index) => {
-              expect(expected.has(firstSeq + index)).toBe(false)
-              expected.set(firstSeq + index, value)
-            })
-          }),
-        )
-      }
-      expect(journal.endSeq).toBe(expected.size)
-      const from = random.int(0, journal.endSeq - 1)
-      const wanted = new Map([...expected].filter(([seq]) => seq > from).sort(([a], [b]) => a - b))
-      expect([...(await marksAfter(journal, from))]).toEqual([...wanted])
-      await journal.close()
-    }
-  })
-
   test('a tail torn at any byte loses only what was not acknowledged', async () => {
     const random = seededRandom('journal', SEED)
     const dir = freshDir()
     const first = await open(dir, { segmentBytes: 1e9 })
-    await append(first, [1, 2])
+    await appendMarks(first, [1, 2])
     const kept = fs.statSync(lastSegment(dir)).size
     const acknowledged = fs.readFileSync(join(dir, 'acknowledged'))
-    await append(first, [3, 4, 5])
+    await appendMarks(first, [3, 4, 5])
     await first.close()
     const whole = fs.readFileSync(lastSegment(dir))
     for (let i = 0; i < 40; i++) {
@@ -127,17 +65,17 @@ describe(`the local journal (SEED=${SEED})`, () => {
       fs.writeFileSync(lastSegment(dir), Buffer.concat([whole.subarray(0, cut), rubbish]))
       fs.writeFileSync(join(dir, 'acknowledged'), acknowledged)
       const journal = await open(dir, { segmentBytes: 1e9 })
-      const survivors = [...(await marksAfter(journal, 0)).values()]
+      const survivors = [...(await marksAfter(journal)).values()]
       // The torn call may be complete if only the padding behind it was lost; never partial.
       expect([
         [1, 2],
         [1, 2, 3, 4, 5],
       ]).toContainEqual(survivors)
-      const { firstSeq } = await append(journal, [6])
+      const { firstSeq } = await appendMarks(journal, [6])
       expect(firstSeq).toBe(survivors.length + 1)
       await journal.close()
       const again = await open(dir, { segmentBytes: 1e9 })
-      expect([...(await marksAfter(again, 0)).values()]).toEqual([...survivors, 6])
+      expect([...(await marksAfter(again)).values()]).toEqual([...survivors, 6])
       await again.close()
     }
   })
@@ -147,7 +85,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
     for (let i = 0; i < 40; i++) {
       const dir = freshDir()
       const journal = await open(dir, { segmentBytes: 8_192 })
-      for (let mark = 1; mark <= 12; mark++) await append(journal, [mark])
+      for (let mark = 1; mark <= 12; mark++) await appendMarks(journal, [mark])
       await journal.close()
       const segments = fs
         .readdirSync(dir)
@@ -161,7 +99,7 @@ describe(`the local journal (SEED=${SEED})`, () => {
       bytes[hit] ^= random.int(1, 255)
       fs.writeFileSync(path, bytes)
       const reopened = await open(dir)
-      const marks = await marksAfter(reopened, 0)
+      const marks = await marksAfter(reopened)
       expect(marks.size).toBe(11)
       for (const [seq, mark] of marks) expect(mark).toBe(seq)
       expect(fs.readdirSync(dir).some((name) => name.endsWith('.damaged'))).toBe(true)
@@ -174,98 +112,18 @@ test('random corruption of the files: intact frames survive, nothing is forged, 
   await corruptJournals(seededRandom('corruption', SEED), CORRUPTIONS)
 })
 
-test('a full journal rejects appends with a Retry-After, and accepts them again once ClickHouse has caught up', async () => {
-  const journal = await open(freshDir(), { maxBytes: 40_000, keepBytes: 0, segmentBytes: 8_192 })
-  journal.release('sink', 0)
-  let refusal: unknown
-  for (let i = 0; i < 200 && refusal === undefined; i++) await append(journal, [i]).catch((error) => (refusal = error))
-  expect(refusal).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 5 })
-  expect(journal.bytes).toBeLessThan(60_000)
-  const kept = await marksAfter(journal, 0)
-  expect(kept.size).toBe(journal.endSeq)
-  journal.release('sink', journal.endSeq)
-  await append(journal, [1_000])
-  expect(journal.bytes).toBeLessThan(20_000)
-  await journal.close()
-})
-
 test('a failed write is rejected, and the journal continues once the disk works again', async () => {
   const dir = freshDir()
   const journal = await open(dir, { segmentBytes: 1 })
-  await append(journal, [1])
+  await appendMarks(journal, [1])
   fs.renameSync(dir, `${dir}-away`)
-  await expect(append(journal, [2])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  await expect(appendMarks(journal, [2])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   fs.renameSync(`${dir}-away`, dir)
-  expect(await append(journal, [3])).toEqual({ firstSeq: 2, lastSeq: 2 })
-  expect([...(await marksAfter(journal, 0))]).toEqual([
+  expect(await appendMarks(journal, [3])).toEqual({ firstSeq: 2, lastSeq: 2 })
+  expect([...(await marksAfter(journal))]).toEqual([
     [1, 1],
     [2, 3],
   ])
   await journal.close()
-  await expect(append(journal, [4])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-})
-
-test('keeps the outbox ids of the last frames across reopenings', async () => {
-  const dir = freshDir()
-  const journal = await open(dir)
-  const task = {
-    workspace_id: Bun.randomUUIDv7(),
-    agent_id: Bun.randomUUIDv7(),
-    run_id: Bun.randomUUIDv7(),
-    task_id: Bun.randomUUIDv7(),
-    parent_task_id: null,
-    name: 'n',
-    status: 'running',
-    input: null,
-    output: null,
-    error_message: null,
-    created_at: 1,
-    updated_at: 1,
-  }
-  const ids = [crypto.randomUUID(), crypto.randomUUID()]
-  await journal.appendTasks([task, task], ids)
-  expect(journal.lastOutboxIds()).toEqual(ids)
-  // Until a new segment has started.
-  while (fs.readdirSync(dir).filter((name) => name.endsWith('.segment')).length < 2) await append(journal, [1])
-  await journal.close()
-  const reopened = await open(dir)
-  expect(reopened.lastOutboxIds()).toEqual(ids)
-  expect(reopened.epoch).toBe(journal.epoch)
-  await reopened.close()
-})
-
-test('a follower sees existing and new frames, and stops on abort', async () => {
-  const journal = await open(freshDir())
-  await append(journal, [1])
-  const stop = new AbortController()
-  const seen: number[] = []
-  const following = (async () => {
-    for await (const frame of journal.follow(0, stop.signal)) {
-      seen.push(frame.firstSeq)
-      if (seen.length === 3) stop.abort()
-    }
-  })()
-  await append(journal, [2])
-  await append(journal, [3])
-  await following
-  expect(seen).toEqual([1, 2, 3])
-  await journal.close()
-})
-
-test('slows commits to the pace of a slow consumer, but does not wait for one that is away', async () => {
-  const timeOf = async (advances: boolean) => {
-    const journal = await open(freshDir(), { paceBytes: 4_096 })
-    for (let i = 0; i < 3; i++) await append(journal, [i])
-    const started = performance.now()
-    for (let i = 0; i < 3; i++) {
-      if (advances) journal.release('sink', 1)
-      await append(journal, [i])
-    }
-    await journal.close()
-    return performance.now() - started
-  }
-  // Each of the three commits waits for the maximum of a tenth of a second.
-  expect(await timeOf(true)).toBeGreaterThanOrEqual(300)
-  // A busy machine delays some attempts, not all.
-  await eventually(async () => (await timeOf(false)) < 300)
+  await expect(appendMarks(journal, [4])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })

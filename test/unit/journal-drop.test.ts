@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { createLog } from '../../src/log.ts'
 import { batchOf, runRef } from '../support/events.ts'
-import { seededRandom } from '../support/random.ts'
 import { temporaryDirectory } from '../support/teardown.ts'
 
 /** Early removal of journal rows: for erased workspaces, and at the end of retention. */
@@ -70,49 +69,6 @@ test('drop removes rows before a cut from memory and disk; positions continue, a
   await again.close()
 })
 
-test('a cut covers everything accepted before it and loses no concurrent append', async () => {
-  const random = seededRandom('journal cuts')
-  for (let round = 0; round < 15; round++) {
-    const dir = await temporaryDirectory()
-    const sizes = { segmentBytes: random.pick([1, 4_096, 1e9]), tailBytes: random.pick([1, 1e9]) }
-    const journal = await open(dir, new SetClock(), sizes)
-    const appends: Promise<unknown>[] = []
-    const before: Promise<{ lastSeq: number }>[] = []
-    let seq = 0
-    for (let i = 0; i < 40; i++) {
-      const appended = append(journal, `${i}`, random.int(1, 5))
-      appends.push(appended)
-      if (i < 20) before.push(appended)
-      if (i === 19) appends.push(journal.cut().then((cut) => (seq = cut)))
-      if (random.bool(0.3)) await Bun.sleep(0)
-    }
-    await Promise.all(appends)
-    expect(Math.max(...(await Promise.all(before)).map(({ lastSeq }) => lastSeq))).toBeLessThanOrEqual(seq)
-    const kept = await textsAfter(journal, seq)
-    expect(await journal.drop(seq)).toBe(true)
-    expect(journal.startSeq).toBe(seq + 1)
-    expect(await textsAfter(journal, seq)).toEqual(kept)
-    expect(kept).toHaveLength(journal.endSeq - seq)
-    await journal.close()
-    const again = await open(dir)
-    expect(await textsAfter(again, seq)).toEqual(kept)
-    await again.close()
-  }
-})
-
-test('does not drop rows that a consumer has not read yet', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await open(dir)
-  journal.release('sink', 0)
-  await append(journal, ERASED_TEXT, 3)
-  const seq = await journal.cut()
-  expect(await journal.drop(seq)).toBe(false)
-  expect(await textsAfter(journal, 0)).toEqual([ERASED_TEXT, ERASED_TEXT, ERASED_TEXT])
-  journal.release('sink', 3)
-  expect(await journal.drop(seq)).toBe(true)
-  await journal.close()
-})
-
 test('drops copies of damaged data together with their segment', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)
@@ -152,16 +108,4 @@ test('expiry drops whole days, also in a journal without recent writes', async (
   await again.expire(clock.ms + 100 * DAY_MS)
   expect(await append(again, 'day 4')).toEqual({ firstSeq: 5, lastSeq: 5 })
   await again.close()
-})
-
-test('a blocked workspace can append no more events; earlier ones stay, and other workspaces continue', async () => {
-  const journal = await open(await temporaryDirectory())
-  const run = runRef()
-  const before = append(journal, 'before', 1, run)
-  journal.refuse(run.workspaceId)
-  await expect(append(journal, 'after', 1, run)).rejects.toMatchObject({ code: 'FORBIDDEN' })
-  await append(journal, 'other')
-  await before
-  expect(await textsAfter(journal, 0)).toEqual(['before', 'other'])
-  await journal.close()
 })

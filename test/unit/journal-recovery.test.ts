@@ -102,19 +102,6 @@ test('a newest frame damaged after its acknowledgement becomes a gap; its positi
   await again.close()
 })
 
-test('a position that a consumer has seen is not reused, even if the journal has lost it', async () => {
-  const dir = await temporaryDirectory()
-  const journal = await open(dir)
-  await append(journal, 3)
-  await journal.close()
-  const decideStart = async () => ({ afterSeq: 10, loadedSeq: 6, newEpoch: false })
-  const again = await open(dir, { decideStart })
-  expect(again.gaps).toEqual([{ afterSeq: 3, throughSeq: 10, loadedSeq: 6 }])
-  expect(await append(again)).toEqual({ firstSeq: 11, lastSeq: 11 })
-  expect(again.epoch).toBe(journal.epoch)
-  await again.close()
-})
-
 test('a recovery that ends within a page starts a new segment, and the first append succeeds', async () => {
   const dir = await temporaryDirectory()
   const journal = await open(dir)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StartError } from '../../ops/start-error.ts'
 import type { Epoch } from '../journal.ts'
+import { epochAt, newEpoch, withEpoch } from '../log/epochs.ts'
 import { FrameSeal } from '../log/seal.ts'
 import { replaceFile } from './files.ts'
 
@@ -56,8 +57,7 @@ export class Identity {
 
   /** The epoch that a position belongs to. */
   epochAt(seq: number): string {
-    const { epochs } = this.stored
-    return (epochs.findLast(({ firstSeq }) => firstSeq <= seq) ?? epochs[0]).epoch
+    return epochAt(this.stored.epochs, seq)
   }
 
   /** The seal for the frames of the segment that begins at `firstSeq`. */
@@ -67,8 +67,7 @@ export class Identity {
 
   /** Begins a new epoch; durable when it returns. Rows of earlier epochs keep theirs. */
   begin(firstSeq: number): void {
-    const before = this.stored.epochs.filter((epoch) => epoch.firstSeq < firstSeq)
-    this.stored = { ...this.stored, epochs: [...before, { epoch: newEpoch(), firstSeq }] }
+    this.stored = { ...this.stored, epochs: withEpoch(this.stored.epochs, { epoch: newEpoch(), firstSeq }) }
     this.save()
   }
 
@@ -77,10 +76,6 @@ export class Identity {
     const whole = `${text}\n${crc32(text)}\n`
     for (const name of [NAME, `${NAME}.copy`]) replaceFile(join(this.dir, name), whole)
   }
-}
-
-function newEpoch(): string {
-  return Bun.randomUUIDv7().slice(-12)
 }
 
 function newKey(): string {

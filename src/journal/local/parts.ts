@@ -2,9 +2,10 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
 import { Consumers, SINK } from '../log/consumers.ts'
+import type { GapList } from '../log/gaps.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'
 import { AcknowledgedFile } from './acknowledged.ts'
-import { Gaps } from './gaps.ts'
+import { openGaps } from './gaps.ts'
 import { Identity } from './identity.ts'
 import { Segments, segmentNames } from './segments.ts'
 
@@ -20,7 +21,7 @@ export interface PartsOptions {
 /** The parts of a journal on disk, and its consumers. */
 export interface Parts {
   readonly identity: Identity
-  readonly gaps: Gaps
+  readonly gaps: GapList
   readonly acknowledged: AcknowledgedFile
   readonly consumers: Consumers
   readonly segments: Segments
@@ -31,7 +32,7 @@ export async function openParts(options: PartsOptions): Promise<{ parts: Parts; 
   const { dir, segmentBytes, log } = options
   fs.mkdirSync(dir, { recursive: true })
   const identity = Identity.open(dir, segmentNames(dir).length > 0)
-  const gaps = Gaps.open(dir, log)
+  const gaps = openGaps(dir, log)
   const acknowledged = AcknowledgedFile.open(join(dir, 'acknowledged'), log)
   const consumers = new Consumers()
   const segments = await Segments.open({

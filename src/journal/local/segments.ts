@@ -3,11 +3,11 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
 import type { AppendPoint, StoredFrame } from '../log/frame.ts'
+import { PAGE_BYTES } from '../log/pages.ts'
 import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
 import { dayOf } from '../log/storage.ts'
 import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
 import { isOldSegment } from './old-frame.ts'
-import { PAGE_BYTES } from './pages.ts'
 import { type FrameFormat, OLD_FORMAT, type ResumePoint, resume, sealedFormat, startOf, walk } from './walk.ts'
 
 const SEGMENT_NAME = /^\d{16}\.segment$/

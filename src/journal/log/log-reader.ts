@@ -1,4 +1,5 @@
 import { type Epoch, type Frame, type Gap, type JournalReader, lastSeqOf } from '../journal.ts'
+import { epochAt } from './epochs.ts'
 import { FrameTail } from './frame-tail.ts'
 import type { StoredLog } from './storage.ts'
 
@@ -54,8 +55,7 @@ export abstract class LogReader implements JournalReader {
   }
 
   epochAt(seq: number): string {
-    const { epochs } = this.stored
-    return (epochs.findLast(({ firstSeq }) => firstSeq <= seq) ?? epochs[0]).epoch
+    return epochAt(this.stored.epochs, seq)
   }
 
   async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
@@ -74,6 +74,7 @@ export abstract class LogReader implements JournalReader {
   async *follow(afterSeq: number, signal: AbortSignal): AsyncGenerator<Frame> {
     let position = afterSeq
     while (!signal.aborted) {
+      const end = this.durableSeq
       const frames = await this.read(position, FOLLOW_BYTES)
       for (const frame of frames) {
         if (signal.aborted) return
@@ -82,6 +83,8 @@ export abstract class LogReader implements JournalReader {
       }
       if (frames.length > 0) continue
       if (this.closed) return
+      // Everything up to there is a gap.
+      position = Math.max(position, end)
       await this.waitPast(position, signal)
     }
   }

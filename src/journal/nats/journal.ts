@@ -1,0 +1,121 @@
+import { ApiError } from '../../http/errors.ts'
+import { StartError } from '../../ops/start-error.ts'
+import type { Epoch, Frame } from '../journal.ts'
+import { Consumers, SINK } from '../log/consumers.ts'
+import { withEpoch } from '../log/epochs.ts'
+import { LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
+import type { FoundJournal, StartDecision } from '../start.ts'
+import { NatsLog, type NatsLogOptions } from './log.ts'
+import { commitAt, findEnd } from './log-end.ts'
+import { type Outbox, outboxCommits } from './message.ts'
+import { FencedError } from './publisher.ts'
+import { NatsStorage } from './storage.ts'
+import { Units } from './units.ts'
+
+export { FencedError } from './publisher.ts'
+
+const SETTLE_MS = 5_000
+const UNIT_BYTES = 4 * 1024 * 1024
+/** Room in the stream for what is written while the backlog is being measured and deleted. */
+const STREAM_ROOM_BYTES = 512 * 1024 * 1024
+const PAUSE_MS = 50
+
+export interface NatsJournalOptions extends NatsLogOptions, LogJournalOptions {
+  /** On how many servers each message is stored. */
+  readonly replicas: number
+  /** Rises with each claim of the partition. */
+  readonly generation: number
+  /** The limit of the stream, which JetStream reserves on its servers. */
+  readonly streamBytes?: number
+  /** Rows are deleted in units of about this size. */
+  readonly unitBytes?: number
+  /** How long a commit without an answer is retried before its calls are rejected and the journal is lost. */
+  readonly settleMs?: number
+  /** Called at every start to decide where positions continue, see {@link StartDecision}. No other owner can write any more. */
+  readonly decideStart?: (found: FoundJournal) => Promise<StartDecision>
+  /** Names a new epoch and stores it; called only after `decideStart` has asked for one. */
+  readonly beginEpoch: (firstSeq: number) => Promise<Epoch>
+  /**
+   * Called once when another owner has taken over, or when the outcome of a commit is unknown. Everything is refused from
+   * then on. Calls that were rejected may be in the log; the next takeover settles that.
+   */
+  readonly onLost: (reason: string) => void
+}
+
+/** A journal in a JetStream stream. */
+export type NatsJournal = LogJournal
+
+/**
+ * Opens the journal in a JetStream stream as its owner, creating the stream on first use. From then on no earlier owner
+ * can write to it.
+ * @throws FencedError when an owner of a higher generation has been there
+ * @throws ApiError UNAVAILABLE when NATS does not answer
+ */
+export async function openNatsJournal(options: NatsJournalOptions): Promise<NatsJournal> {
+  const { maxBytes, keepBytes, replicas, settleMs = SETTLE_MS } = options
+  const consumers = new Consumers()
+  const log = await NatsLog.open(options, () => consumers.seqOf(SINK))
+  const streamBytes = options.streamBytes ?? maxBytes + keepBytes + STREAM_ROOM_BYTES
+  await answered(settleMs, () => log.stream.ensure(replicas, streamBytes))
+  const units = new Units(options.unitBytes ?? UNIT_BYTES)
+  const { storage, found, intactSeq, outbox } = await answered(settleMs, () => takeOver(log, units, options))
+  await answered(settleMs, () => units.load(log.stream))
+  const decision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
+  const endSeq = Math.max(found.endSeq, decision.afterSeq)
+  if (decision.newEpoch) log.epochs = withEpoch(log.epochs, await options.beginEpoch(endSeq + 1))
+  const { loadedSeq } = decision
+  if (endSeq > found.endSeq || decision.newEpoch) {
+    await storage.publishState({ foundSeq: found.endSeq, endSeq, loadedSeq })
+  }
+  // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
+  if (found.endSeq > 0) log.gapList.note({ afterSeq: intactSeq, throughSeq: endSeq, loadedSeq })
+  const outboxIds = await answered(settleMs, () => outboxIdsAt(log, outbox))
+  return new LogJournal(storage, { endSeq, outboxIds, consumers }, options)
+}
+
+/** Publishes the takeover message after everything that other owners have published. */
+async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions) {
+  const { generation, settleMs = SETTLE_MS, onLost } = options
+  const end = await findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs })
+  if (end.generation > generation) {
+    throw new FencedError(`generation ${end.generation} has taken over ${log.stream.name}; this is ${generation}`)
+  }
+  let isOwner = false
+  const storage = new NatsStorage(log, units, end, {
+    generation,
+    settleMs,
+    onLost: (reason) => isOwner && onLost(reason),
+    clock: options.clock,
+    log: options.log,
+  })
+  const { endSeq, intactSeq, outbox } = end
+  await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })
+  isOwner = true
+  return { storage, found: { epoch: log.epoch.epoch, endSeq, acknowledgedSeq: endSeq }, intactSeq, outbox }
+}
+
+/** The outbox ids of the newest commit of each kind that has some, as far as it is still stored. */
+async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<Map<Frame['kind'], readonly string[]>> {
+  const ids = new Map<Frame['kind'], readonly string[]>()
+  for (const [streamSeq, kinds] of outboxCommits(outbox)) {
+    const commit = await commitAt(log.stream, streamSeq, { sealKey: log.sealKey, epochs: () => log.epochs })
+    for (const { kind, outboxIds } of commit?.frames ?? []) if (kinds.includes(kind)) ids.set(kind, outboxIds)
+  }
+  return ids
+}
+
+/** Repeats what fails, for example during the election of a leader, for `settleMs`. */
+async function answered<T>(settleMs: number, work: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + settleMs
+  for (;;) {
+    try {
+      return await work()
+    } catch (cause) {
+      if (cause instanceof FencedError || cause instanceof StartError) throw cause
+      if (performance.now() > deadlineMs) {
+        throw new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1, cause })
+      }
+      await Bun.sleep(PAUSE_MS)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { Epoch } from '../journal.ts'
+import { NO_CHECK } from '../log/seal.ts'
+import { type ChainOptions, type ReadCommit, readCommit } from './chain.ts'
+import { NO_OUTBOX, type Outbox, openState, type StreamMessage } from './message.ts'
+import type { Stream } from './stream.ts'
+
+/** Where the next commit goes. */
+export interface LogEnd {
+  /** The last message of the stream. */
+  readonly streamSeq: number
+  /** The last position that was assigned. */
+  readonly endSeq: number
+  /** The check of the last commit or state message, which the next one includes. */
+  readonly check: Buffer
+  readonly outbox: Outbox
+}
+
+export interface FoundEnd extends LogEnd {
+  /** The last position whose row was found; below `endSeq` when the newest commits are damaged. */
+  readonly intactSeq: number
+  /** The message after which reading can continue: the last one of that commit; 0 when there is none. */
+  readonly intactStreamSeq: number
+  /** The current epoch, if that is a state message, which may name a newer one than the caller knows. */
+  readonly epoch: Epoch | undefined
+  /** The highest generation that has published. */
+  readonly generation: number
+}
+
+/**
+ * Finds the end of the log: the last commit that is complete, or state message. Damaged messages after it are assumed to
+ * hold the positions that their headers name, so that none is assigned twice.
+ */
+export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealKey' | 'epochs'>): Promise<FoundEnd> {
+  const { first_seq, last_seq: streamSeq } = (await stream.info()).state
+  let claimedSeq = 0
+  let generation = 0
+  for (let at = streamSeq; at >= first_seq && at > 0; ) {
+    const message = await stream.getFromLeader(at)
+    const head = message?.head
+    if (message === null || head === undefined) {
+      at--
+      continue
+    }
+    generation = Math.max(generation, head.generation)
+    const isComplete = head.kind === 'state' || head.part === head.parts - 1
+    const found = isComplete ? await intactAt(stream, message, options) : undefined
+    if (found !== undefined) {
+      const { endSeq: intactSeq, ...rest } = found
+      const endSeq = Math.max(intactSeq, claimedSeq)
+      return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation }
+    }
+    // A group that lacks its last part was never acknowledged.
+    if (isComplete) claimedSeq = Math.max(claimedSeq, head.endSeq)
+    at = Math.min(at, head.groupSeq) - 1
+  }
+  const nothing = { intactSeq: 0, intactStreamSeq: 0, epoch: undefined, check: NO_CHECK, outbox: NO_OUTBOX }
+  return { ...nothing, streamSeq, endSeq: claimedSeq, generation }
+}
+
+async function intactAt(
+  stream: Stream,
+  message: StreamMessage,
+  options: Pick<ChainOptions, 'sealKey' | 'epochs'>,
+): Promise<(Omit<LogEnd, 'streamSeq'> & Pick<FoundEnd, 'epoch'>) | undefined> {
+  const { head, streamSeq, data } = message
+  if (head === undefined) return undefined
+  const { outbox } = head
+  if (head.kind === 'state') {
+    const opened = openState(options.sealKey, streamSeq, data)
+    return opened && { endSeq: opened.state.endSeq, check: opened.check, outbox, epoch: opened.state.epoch }
+  }
+  const commit = await commitAt(stream, head.groupSeq, options)
+  return commit && { endSeq: commit.head.endSeq, check: commit.check, outbox, epoch: undefined }
+}
+
+/** The commit whose first message is stored at `streamSeq`; undefined when it is not there, or damaged. */
+export async function commitAt(
+  stream: Stream,
+  streamSeq: number,
+  options: Pick<ChainOptions, 'sealKey' | 'epochs'>,
+): Promise<ReadCommit | undefined> {
+  const first = await stream.getFromLeader(streamSeq)
+  const head = first?.head
+  if (first === null || head?.kind !== 'commit' || head.groupSeq !== streamSeq || head.part !== 0) return undefined
+  const rest = await Promise.all(
+    Array.from({ length: head.parts - 1 }, (_, index) => stream.getFromLeader(streamSeq + index + 1)),
+  )
+  const parts = [first, ...rest]
+  const isWhole = parts.every((part, index) => part?.head?.groupSeq === streamSeq && part.head.part === index)
+  return isWhole ? readCommit(options, head, parts as StreamMessage[]) : undefined
+}

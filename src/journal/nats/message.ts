@@ -1,0 +1,126 @@
+import type { MsgHdrs } from '@nats-io/transport-node'
+import type { Epoch, Frame } from '../journal.ts'
+import { CHECK_BYTES, FrameSeal } from '../log/seal.ts'
+
+/**
+ * The messages of a stream. A **commit** is one message or a group of consecutive ones (`parts`); its payload is frames
+ * as in segment files. A **state** message has no rows. It says where the log stands: a new owner publishes one before
+ * anything else, which fences off the owner before, and a cut publishes one, so that everything earlier can be deleted.
+ */
+
+/** The header of each message: kind, first and last position, part, parts, stream sequence of the first part, generation, time, encoding, outbox. */
+const HEAD = 'Journal'
+const HEAD_TEXT = /^[cs]( \d{1,16}){11}$/
+/** The kinds of frames, in the order of {@link Outbox}. */
+const KINDS: readonly Frame['kind'][] = ['run', 'task', 'event']
+/** Takes the place of the epoch in the seal of a state message. */
+const STATE = 'state'
+
+/** The stream sequence of the newest commit with outbox ids of each kind of frame, in the order of {@link KINDS}; 0 for none. */
+export type Outbox = readonly [run: number, task: number, event: number]
+
+export const NO_OUTBOX: Outbox = [0, 0, 0]
+
+export interface MessageHead {
+  readonly kind: 'commit' | 'state'
+  /** Positions of the commit's first and last row. A state message: the next position, and the last one assigned. */
+  readonly firstSeq: number
+  readonly endSeq: number
+  /** Index of this message in its group, and the length of the group. */
+  readonly part: number
+  readonly parts: number
+  /** Stream sequence of the group's first message. */
+  readonly groupSeq: number
+  /** Which owner has published it; rises with each claim. */
+  readonly generation: number
+  /** When the rows were accepted, Unix milliseconds. */
+  readonly receivedAt: number
+  /** Whether the payload of the group is compressed with Zstandard. */
+  readonly isCompressed: boolean
+  /** Including this commit. */
+  readonly outbox: Outbox
+}
+
+/** A message as it is stored. */
+export interface StreamMessage {
+  readonly streamSeq: number
+  /** Undefined for a message that no journal has written. */
+  readonly head: MessageHead | undefined
+  /** The `Nats-Msg-Id`. */
+  readonly id: string
+  readonly data: Buffer
+}
+
+export function writeHead(headers: MsgHdrs, head: MessageHead): void {
+  const { kind, firstSeq, endSeq, part, parts, groupSeq, generation, receivedAt, isCompressed, outbox } = head
+  const place = [firstSeq, endSeq, part, parts, groupSeq]
+  const numbers = [...place, generation, receivedAt, isCompressed ? 1 : 0, ...outbox]
+  headers.set(HEAD, `${kind[0]} ${numbers.join(' ')}`)
+}
+
+export function readHead(headers: MsgHdrs): MessageHead | undefined {
+  const text = headers.get(HEAD)
+  if (!HEAD_TEXT.test(text)) return undefined
+  const [firstSeq, endSeq, part, parts, groupSeq, generation, receivedAt, encoding, ...outbox] = text
+    .slice(2)
+    .split(' ')
+    .map(Number)
+  const kind = text[0] === 'c' ? 'commit' : 'state'
+  const place = { firstSeq, endSeq, part, parts, groupSeq }
+  const [run, task, event] = outbox
+  return { kind, ...place, generation, receivedAt, isCompressed: encoding === 1, outbox: [run, task, event] }
+}
+
+/** What {@link outbox} is after a commit at `streamSeq` with these outbox ids. */
+export function outboxAfter(
+  outbox: Outbox,
+  streamSeq: number,
+  ids: ReadonlyMap<Frame['kind'], readonly string[]>,
+): Outbox {
+  const [run, task, event] = KINDS.map((kind, index) => ((ids.get(kind)?.length ?? 0) > 0 ? streamSeq : outbox[index]))
+  return [run, task, event]
+}
+
+/** The stream sequences in `outbox`, with the kinds of frames each of them stands for. */
+export function outboxCommits(outbox: Outbox): Map<number, Frame['kind'][]> {
+  const commits = new Map<number, Frame['kind'][]>()
+  outbox.forEach((streamSeq, index) => {
+    if (streamSeq > 0) commits.set(streamSeq, [...(commits.get(streamSeq) ?? []), KINDS[index]])
+  })
+  return commits
+}
+
+/** Where the log stands. */
+export interface LogState {
+  readonly generation: number
+  /** The current epoch. */
+  readonly epoch: Epoch
+  /** The last position of the stream before this message. Positions between it and `endSeq` have no rows. */
+  readonly foundSeq: number
+  /** The last position that was assigned. */
+  readonly endSeq: number
+  /** Rows up to here are in ClickHouse. */
+  readonly loadedSeq: number
+  /** The check of the last commit or state message before. */
+  readonly before: Buffer
+}
+
+/** The payload of a state message that is stored at `streamSeq`, and its check, which the next message includes. */
+export function sealState(key: Buffer, streamSeq: number, state: LogState): { data: Buffer; check: Buffer } {
+  const body = Buffer.from(JSON.stringify({ ...state, before: state.before.toString('hex') }))
+  const check = new FrameSeal(key, STATE, streamSeq).check(0, body)
+  return { data: Buffer.concat([check, body]), check }
+}
+
+/** Undefined when it was not written by this journal for this place. */
+export function openState(
+  key: Buffer,
+  streamSeq: number,
+  data: Buffer,
+): { state: LogState; check: Buffer } | undefined {
+  const check = data.subarray(0, CHECK_BYTES)
+  const body = data.subarray(CHECK_BYTES)
+  if (!new FrameSeal(key, STATE, streamSeq).check(0, body).equals(check)) return undefined
+  const state = JSON.parse(body.toString())
+  return { state: { ...state, before: Buffer.from(state.before, 'hex') }, check: Buffer.from(check) }
+}

@@ -1,0 +1,99 @@
+import { JetStreamApiError } from '@nats-io/jetstream'
+import type { ApiError } from '../../http/errors.ts'
+import { journalFull } from '../log/refusals.ts'
+import type { Outgoing, Stream } from './stream.ts'
+
+/** After this long without an answer, a message is sent again. */
+const ATTEMPT_MS = 1_000
+const PAUSE_MS = 50
+const WRONG_LAST_SEQUENCE = 10071
+/** The stream is at its limit of bytes; the servers have no room. */
+const FULL = [10077, 10023, 10047, 10002, 10028]
+
+/** The stream has a message of another owner: this one must not publish any more. */
+export class FencedError extends Error {
+  override readonly name = 'FencedError'
+}
+
+/** Whether the messages are stored is unknown. */
+export class UnsettledError extends Error {
+  override readonly name = 'UnsettledError'
+}
+
+/** The stream has refused the messages; the outcome is certain. */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError'
+
+  /** @param stored how many of the messages, from the first on, are stored nevertheless */
+  constructor(
+    readonly refusal: ApiError,
+    readonly stored: number,
+  ) {
+    super(refusal.message)
+  }
+}
+
+/**
+ * Publishes consecutive messages, each with the sequence that it must get: the stream stores it there or not at all. A
+ * message whose acknowledgement was lost is sent again with the same id and the same expectation, so it is stored once.
+ *
+ * The parts of a group are sent without waiting for each other, since each is refused unless the one before is stored.
+ * @throws FencedError, UnsettledError, RefusedError
+ */
+export async function publishAll(stream: Stream, messages: readonly Outgoing[], settleMs: number): Promise<void> {
+  const deadlineMs = performance.now() + settleMs
+  const outcomes = await Promise.all(messages.map((message) => attempt(stream, message)))
+  for (const [index, message] of messages.entries()) {
+    let outcome = outcomes[index]
+    while (outcome !== 'stored') {
+      if (outcome === 'full') {
+        // A later part without an answer might still be stored, in the place of another commit.
+        if (outcomes.slice(index + 1).includes('unknown')) throw new UnsettledError('a refused group is unsettled')
+        throw new RefusedError(journalFull(), index)
+      }
+      if (outcome === 'wrong sequence' && (await isStored(stream, message))) break
+      if (performance.now() > deadlineMs || stream.isConnectionClosed) {
+        throw new UnsettledError(`NATS has not answered within ${settleMs} ms`)
+      }
+      if (outcome !== 'unknown') await Bun.sleep(PAUSE_MS)
+      outcome = await attempt(stream, message)
+    }
+  }
+}
+
+/** `unreachable`: not sent, or nobody can store it at the moment. `unknown`: sent, no answer. */
+type Outcome = 'stored' | 'wrong sequence' | 'full' | 'unreachable' | 'unknown'
+
+async function attempt(stream: Stream, message: Outgoing): Promise<Outcome> {
+  try {
+    const streamSeq = await stream.publish(message, ATTEMPT_MS)
+    if (streamSeq === message.streamSeq) return 'stored'
+    throw new FencedError(`message ${message.streamSeq} was stored as ${streamSeq}`)
+  } catch (error) {
+    if (error instanceof FencedError) throw error
+    if (!(error instanceof JetStreamApiError)) return isTimeout(error) ? 'unknown' : 'unreachable'
+    if (error.code === WRONG_LAST_SEQUENCE) return 'wrong sequence'
+    return FULL.includes(error.code) ? 'full' : 'unreachable'
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError'
+}
+
+/**
+ * Whether a message is stored after the stream has refused to store it at its place.
+ * @throws FencedError when another one is there
+ */
+async function isStored(stream: Stream, { streamSeq, id }: Outgoing): Promise<boolean> {
+  const found = await stream.getFromLeader(streamSeq).catch(() => undefined)
+  if (found === undefined) return false
+  if (found !== null) {
+    if (found.id === id) return true
+    throw new FencedError(`another owner has published message ${streamSeq}`)
+  }
+  const info = await stream.info().catch(() => undefined)
+  // A leader may have been elected that does not know the newest messages yet.
+  if (info === undefined || info.state.last_seq < streamSeq) return false
+  throw new FencedError(`the stream lacks message ${streamSeq}, although it ends at ${info.state.last_seq}`)
+}

@@ -1,0 +1,168 @@
+import { ApiError } from '../../http/errors.ts'
+import type { Epoch, JournalReader } from '../journal.ts'
+import { withEpoch } from '../log/epochs.ts'
+import { LogReader } from '../log/log-reader.ts'
+import { shuttingDown } from '../log/refusals.ts'
+import type { ChainPoint } from './chain.ts'
+import { NatsLog, type NatsLogOptions } from './log.ts'
+import { findEnd } from './log-end.ts'
+import type { LogState } from './message.ts'
+import type { Step } from './reads.ts'
+import { unavailableUnless } from './stream.ts'
+
+/** How often a reader asks for what no bell has told it: new messages, and deleted ones. */
+const INSPECT_MS = 500
+const READ_BYTES = 8 * 1024 * 1024
+/** How long {@link NatsReader.refreshEnd} waits for the messages before the end. */
+const REFRESH_MS = 5_000
+
+export interface NatsReaderOptions extends NatsLogOptions {
+  /** Rows up to here are in ClickHouse, as far as the caller knows; for gaps. */
+  readonly loadedSeq?: () => number
+  /** Called when the owner has begun a new epoch, which this reader shows already. */
+  readonly onEpoch?: (epoch: Epoch) => void
+}
+
+/**
+ * Opens a journal in a JetStream stream for reading, as any number of nodes may do.
+ * @throws ApiError UNAVAILABLE when NATS does not answer, or nobody has created the stream yet
+ */
+export async function openNatsReader(options: NatsReaderOptions): Promise<NatsReader> {
+  const log = await NatsLog.open(options, options.loadedSeq ?? (() => 0))
+  const end = await unavailableUnless(findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs }))
+  const { nextSeq, streamSeq } = await unavailableUnless(log.reads.firstPoint())
+  if (end.epoch !== undefined) log.epochs = withEpoch(log.epochs, end.epoch)
+  log.startSeq = nextSeq
+  log.endStreamSeq = end.intactStreamSeq
+  if (end.intactStreamSeq === 0) return new NatsReader(log, { streamSeq, nextSeq, before: null }, options)
+  const point = { streamSeq: end.intactStreamSeq + 1, nextSeq: end.intactSeq + 1, before: end.check }
+  return new NatsReader(log, point, options)
+}
+
+/** Follows the stream of another node's journal, with its own memory of the newest frames. */
+export class NatsReader extends LogReader implements JournalReader {
+  /** The last message that is known to be stored. */
+  private heardStreamSeq: number
+  private wake = Promise.withResolvers<void>()
+  private inspectAtMs = 0
+  private firstStreamSeq = 0
+  private isFailing = false
+  private refreshes: { readonly streamSeq: number; readonly settled: PromiseWithResolvers<void> }[] = []
+  private readonly endBell: () => void
+  private readonly ended: Promise<void>
+
+  constructor(
+    private readonly log: NatsLog,
+    /** Where the next message will be. */
+    private point: ChainPoint,
+    private readonly options: NatsReaderOptions,
+  ) {
+    super(log, point.nextSeq - 1, options.tailBytes)
+    this.heardStreamSeq = point.streamSeq - 1
+    this.endBell = log.stream.onBell((streamSeq) => this.hear(streamSeq))
+    this.ended = this.run()
+  }
+
+  /**
+   * The end of the stream as its leader knows it, once this reader has read up to there.
+   * @throws ApiError UNAVAILABLE when NATS does not answer
+   */
+  async refreshEnd(): Promise<number> {
+    if (this.closed) throw shuttingDown()
+    const { last_seq: streamSeq } = (await unavailableUnless(this.log.stream.info())).state
+    if (this.point.streamSeq > streamSeq) return this.endSeq
+    const settled = Promise.withResolvers<void>()
+    this.refreshes.push({ streamSeq, settled })
+    const late = new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1 })
+    const timer = setTimeout(() => settled.reject(late), REFRESH_MS)
+    this.hear(streamSeq)
+    await settled.promise.finally(() => clearTimeout(timer))
+    return this.endSeq
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    this.endBell()
+    this.wake.resolve()
+    await this.ended
+    for (const { settled } of this.refreshes.splice(0)) settled.reject(shuttingDown())
+    this.tail.wake()
+  }
+
+  private hear(streamSeq: number): void {
+    if (streamSeq > this.heardStreamSeq) this.heardStreamSeq = streamSeq
+    this.wake.resolve()
+  }
+
+  private async run(): Promise<void> {
+    while (!this.closed) {
+      this.wake = Promise.withResolvers()
+      try {
+        await this.readAll()
+        this.isFailing = false
+      } catch (error) {
+        if (!this.isFailing) this.options.log.warn('journal: cannot read the stream; trying again', { error })
+        this.isFailing = true
+      }
+      if (this.closed) return
+      const timer = setTimeout(this.wake.resolve, INSPECT_MS)
+      await this.wake.promise
+      clearTimeout(timer)
+    }
+  }
+
+  /** Reads every whole commit that is stored. */
+  private async readAll(): Promise<void> {
+    if (performance.now() - this.inspectAtMs > INSPECT_MS) await this.inspect()
+    while (!this.closed && this.point.streamSeq <= this.heardStreamSeq) {
+      const steps = await this.log.reads.steps(this.point, this.heardStreamSeq, READ_BYTES)
+      for (const step of steps) this.take(step)
+      // The last group is not complete.
+      if (steps.length === 0) break
+    }
+    const isRead = ({ streamSeq }: { readonly streamSeq: number }) => streamSeq <= this.heardStreamSeq
+    for (const { settled } of this.refreshes.filter(isRead)) settled.resolve()
+    this.refreshes = this.refreshes.filter((refresh) => !isRead(refresh))
+  }
+
+  /** Asks for messages without a bell, and for deleted ones. */
+  private async inspect(): Promise<void> {
+    const { first_seq, last_seq } = (await this.log.stream.info()).state
+    if (last_seq > this.heardStreamSeq) this.heardStreamSeq = last_seq
+    if (first_seq > this.firstStreamSeq) {
+      this.firstStreamSeq = first_seq
+      this.start((await this.log.reads.firstPoint()).nextSeq)
+    }
+    this.inspectAtMs = performance.now()
+  }
+
+  /** Forgets the rows before `startSeq`, which are deleted. */
+  private start(startSeq: number): void {
+    this.log.startSeq = startSeq
+    this.tail.forget(startSeq - 1)
+  }
+
+  private take({ step, next }: Step): void {
+    this.point = next
+    this.log.endStreamSeq = next.streamSeq - 1
+    if (step.kind === 'commit') {
+      this.durableSeq = step.commit.head.endSeq
+      this.tail.push(step.commit.frames, step.commit.memory)
+      return
+    }
+    if (step.kind === 'deleted') {
+      // What is in memory must have no hole.
+      this.tail.forget(Number.POSITIVE_INFINITY)
+      this.start(next.nextSeq)
+    }
+    if (step.kind === 'state') this.adopt(step.state)
+    this.durableSeq = next.nextSeq - 1
+    this.tail.wake()
+  }
+
+  private adopt({ epoch }: LogState): void {
+    if (epoch.epoch === this.epoch) return
+    this.log.epochs = withEpoch(this.log.epochs, epoch)
+    this.options.onEpoch?.(epoch)
+  }
+}

@@ -1,0 +1,161 @@
+import { type Frame, lastSeqOf } from '../journal.ts'
+import type { Chain, ChainPoint, ChainStep } from './chain.ts'
+import type { StreamMessage } from './message.ts'
+import { MESSAGE_OVERHEAD_BYTES, type Stream } from './stream.ts'
+
+/** Messages requested at once: by bytes, because a server disconnects a client that reads too slowly. */
+const BYTES_AT_ONCE = 4 * 1024 * 1024
+const MESSAGES_AT_ONCE = 16
+const MESSAGE_BYTES_AT_FIRST = 1024 * 1024
+/** Resume points are at least this many messages apart. */
+const POINT_DISTANCE = 16
+const POINTS_MAX = 4_096
+/** A search ends when this few messages are left: reading them is as fast. */
+const SEARCH_ENDS_AT = 4
+
+export interface ReadsOptions {
+  readonly stream: Stream
+  readonly chain: Chain
+  /** The stream sequence of the last message of a whole commit. */
+  readonly endStreamSeq: () => number
+}
+
+/** Reads commits of a stream by position. */
+export class Reads {
+  /** Where reading can resume, in rising order. */
+  private points: ChainPoint[] = []
+  /** Moving average, to choose how many messages are requested at once. */
+  private messageBytes = MESSAGE_BYTES_AT_FIRST
+
+  constructor(private readonly options: ReadsOptions) {}
+
+  /** Like `Journal.read`. */
+  async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    const { endStreamSeq } = this.options
+    let point = await this.pointFor(afterSeq)
+    const frames: Frame[] = []
+    let bytes = 0
+    while (bytes < maxBytes && point.streamSeq <= endStreamSeq()) {
+      const found = await this.steps(point, endStreamSeq(), maxBytes - bytes)
+      if (found.length === 0) break
+      for (const { step, next } of found) {
+        point = next
+        if (step.kind !== 'commit') continue
+        const { frames: read, memory } = step.commit
+        const wanted = read.filter((frame) => lastSeqOf(frame) > afterSeq)
+        if (wanted.length > 0) bytes += memory.length
+        frames.push(...wanted)
+      }
+      this.remember(point)
+    }
+    return frames
+  }
+
+  /**
+   * Reads the commits and state messages from `point` on, up to the message `throughStreamSeq` or about `maxBytes`, at
+   * least one. None when only a part of a group is there.
+   */
+  async steps(point: ChainPoint, throughStreamSeq: number, maxBytes: number): Promise<Step[]> {
+    const messages = await this.fetch(point.streamSeq, throughStreamSeq, maxBytes)
+    const steps: Step[] = []
+    for (let at = point; at.streamSeq - point.streamSeq < messages.length; ) {
+      const rest = messages.slice(at.streamSeq - point.streamSeq)
+      if (rest.includes(null)) {
+        const { first_seq, last_seq } = (await this.options.stream.info()).state
+        // Deleted during this read, because its rows are released: it is not missing.
+        if (first_seq > point.streamSeq) return [await this.deleted()]
+        // Not stored yet, as far as the stream's leader knows.
+        const count = last_seq + 1 - point.streamSeq
+        if (count < messages.length) {
+          messages.length = Math.max(0, count)
+          continue
+        }
+      }
+      const step = this.options.chain.step(at, rest)
+      if (step.kind === 'incomplete') {
+        if (steps.length > 0 || step.untilStreamSeq - 1 > throughStreamSeq) break
+        messages.push(...(await this.fetchAll(point.streamSeq + messages.length, step.untilStreamSeq - 1)))
+        continue
+      }
+      at = step.next
+      steps.push({ step, next: at })
+    }
+    return steps
+  }
+
+  private async deleted(): Promise<Step> {
+    const next = await this.firstPoint()
+    return { step: { kind: 'deleted', next }, next }
+  }
+
+  /** Messages from `from` on; null for those that the stream does not have. */
+  private async fetch(from: number, through: number, maxBytes: number): Promise<(StreamMessage | null)[]> {
+    const bytes = Math.min(BYTES_AT_ONCE, maxBytes)
+    const count = Math.min(MESSAGES_AT_ONCE, Math.ceil(bytes / this.messageBytes))
+    const messages = await this.fetchAll(from, Math.min(through, from + count - 1))
+    for (const message of messages) {
+      if (message !== null) this.messageBytes += (message.data.length + MESSAGE_OVERHEAD_BYTES - this.messageBytes) / 8
+    }
+    return messages
+  }
+
+  private fetchAll(from: number, through: number): Promise<(StreamMessage | null)[]> {
+    return Promise.all(Array.from({ length: through - from + 1 }, (_, index) => this.options.stream.find(from + index)))
+  }
+
+  /** Where to begin to read the rows after `afterSeq`. */
+  private async pointFor(afterSeq: number): Promise<ChainPoint> {
+    const above = this.points.findIndex(({ nextSeq }) => nextSeq - 1 > afterSeq)
+    const below = above < 0 ? this.points.at(-1) : this.points[above - 1]
+    const until = above < 0 ? this.options.endStreamSeq() + 1 : this.points[above].streamSeq
+    if (below !== undefined && until - below.streamSeq <= POINT_DISTANCE * 2) return below
+    const found = await this.search(afterSeq, below, until)
+    this.remember(found)
+    return found
+  }
+
+  /** Searches by the positions in the headers, between `below` (or the first message) and the message `until`. */
+  private async search(afterSeq: number, below: ChainPoint | undefined, until: number): Promise<ChainPoint> {
+    const { stream } = this.options
+    const first = await this.firstPoint()
+    let best = below !== undefined && below.streamSeq >= first.streamSeq ? below : first
+    for (let low = best.streamSeq, high = until; high - low > SEARCH_ENDS_AT; ) {
+      const middle = (low + high) >> 1
+      const head = (await stream.find(middle))?.head
+      // Without a readable head here, reading begins at the last known point.
+      if (head === undefined) break
+      if (head.firstSeq - 1 > afterSeq) high = middle
+      else {
+        low = middle
+        best = { streamSeq: head.groupSeq, nextSeq: head.firstSeq, before: null }
+      }
+    }
+    return best
+  }
+
+  /** The first message of the stream; past its end when it is empty. */
+  async firstPoint(): Promise<ChainPoint> {
+    const { first_seq: streamSeq } = (await this.options.stream.info()).state
+    const head = (await this.options.stream.find(streamSeq))?.head
+    return { streamSeq, nextSeq: head?.firstSeq ?? 1, before: null }
+  }
+
+  /** Forgets the messages before `streamSeq`, which are deleted. */
+  forget(streamSeq: number): void {
+    this.points = this.points.filter((point) => point.streamSeq >= streamSeq)
+  }
+
+  private remember(point: ChainPoint): void {
+    const below = this.points.findLastIndex(({ streamSeq }) => streamSeq <= point.streamSeq)
+    const distance = point.streamSeq - (this.points[below]?.streamSeq ?? Number.NEGATIVE_INFINITY)
+    if (distance < POINT_DISTANCE) return
+    this.points.splice(below + 1, 0, point)
+    if (this.points.length > POINTS_MAX) this.points = this.points.filter((_, index) => index % 2 === 0)
+  }
+}
+
+export interface Step {
+  /** `deleted`: the messages up to `next` were deleted. */
+  readonly step: ChainStep | { readonly kind: 'deleted'; readonly next: ChainPoint }
+  readonly next: ChainPoint
+}

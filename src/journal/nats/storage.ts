@@ -1,0 +1,236 @@
+import type { Clock } from '../../clock.ts'
+import { ApiError } from '../../http/errors.ts'
+import type { Log } from '../../log.ts'
+import type { Epoch, Frame, Gap } from '../journal.ts'
+import { epochAt } from '../log/epochs.ts'
+import type { AppendPoint } from '../log/frame.ts'
+import { PagePool } from '../log/pages.ts'
+import type { BufferPool, Commit } from '../log/pending.ts'
+import { FrameSeal } from '../log/seal.ts'
+import type { LogStorage } from '../log/storage.ts'
+import type { NatsLog } from './log.ts'
+import type { LogEnd } from './log-end.ts'
+import { type LogState, type MessageHead, outboxAfter, sealState } from './message.ts'
+import { FencedError, publishAll, RefusedError } from './publisher.ts'
+import { type Outgoing, unavailableUnless } from './stream.ts'
+import { storedBytes, type Units } from './units.ts'
+
+/** How long a result of {@link NatsStorage.check} holds. */
+const CHECK_HOLDS_MS = 1_000
+/**
+ * Larger commits are compressed. A replicated byte is sent three times and written six times, which costs more than its
+ * compression (measured: five times smaller, twice as many events a second). Without replicas it makes no difference in
+ * speed, and saves disk.
+ */
+const COMPRESSED_BYTES_MIN = 4 * 1024
+
+export interface NatsStorageOptions {
+  /** Rises with each claim of the partition. */
+  readonly generation: number
+  readonly settleMs: number
+  /** Called once, when this owner can publish no more. */
+  readonly onLost: (reason: string) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Stores a journal in a JetStream stream, as its only publisher. Its unit of deletion is some megabytes of messages. */
+export class NatsStorage implements LogStorage {
+  readonly pool: BufferPool
+  /** Tells this owner's messages from all others. */
+  private readonly ownerId = Bun.randomUUIDv7().slice(-12)
+  private lost: ApiError | undefined
+  private isPublishing = false
+  private soundAtMs = Number.NEGATIVE_INFINITY
+  private checking: Promise<void> | undefined
+  /** Messages before this one are to be deleted. */
+  private purgeTo = 0
+  private purging: Promise<void> | undefined
+
+  /** @param end where the next message goes */
+  constructor(
+    private readonly log: NatsLog,
+    private readonly units: Units,
+    private end: LogEnd,
+    private readonly options: NatsStorageOptions,
+  ) {
+    const pages = new PagePool()
+    // A message needs no padding.
+    this.pool = { take: (bytes) => pages.take(bytes).subarray(0, bytes), give: (buffer) => pages.give(buffer) }
+  }
+
+  get epochs(): readonly Epoch[] {
+    return this.log.epochs
+  }
+
+  get gaps(): readonly Gap[] {
+    return this.log.gaps
+  }
+
+  get startSeq(): number | undefined {
+    return this.units.startSeq
+  }
+
+  get bytes(): number {
+    return this.units.bytes
+  }
+
+  bytesAfter(seq: number): number {
+    return this.units.bytesAfter(seq)
+  }
+
+  refusal(): ApiError | undefined {
+    return this.lost
+  }
+
+  read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    return this.log.read(afterSeq, maxBytes)
+  }
+
+  appendPoint(firstSeq: number): AppendPoint {
+    const seal = new FrameSeal(this.log.sealKey, epochAt(this.log.epochs, firstSeq), this.end.streamSeq + 1)
+    return { seal, at: 0, before: this.end.check }
+  }
+
+  async write(commit: Commit, receivedAt: number): Promise<void> {
+    const { endSeq, check, buffer, first } = commit
+    const isCompressed = buffer.length >= COMPRESSED_BYTES_MIN
+    const payload = isCompressed ? await Bun.zstdCompress(buffer, { level: 1 }) : buffer
+    const streamSeq = this.end.streamSeq + 1
+    const outbox = outboxAfter(this.end.outbox, streamSeq, commit.outboxIds)
+    const head = { kind: 'commit' as const, firstSeq: first.run, endSeq, receivedAt, isCompressed, outbox }
+    const messages = this.messagesOf(payload, head)
+    await this.publish(messages, { streamSeq: this.end.streamSeq + messages.length, endSeq, check, outbox })
+    this.units.add(streamSeq, first.run, storedBytes(payload.length, messages.length), receivedAt)
+  }
+
+  /** The messages of a group, from the next one of the stream on. */
+  private messagesOf(
+    payload: Buffer,
+    head: Omit<MessageHead, 'part' | 'parts' | 'groupSeq' | 'generation'>,
+  ): Outgoing[] {
+    const { partBytes } = this.log.stream
+    const groupSeq = this.end.streamSeq + 1
+    const parts = Math.ceil(payload.length / partBytes)
+    return Array.from({ length: parts }, (_, part) => ({
+      streamSeq: groupSeq + part,
+      id: `${this.ownerId}.${groupSeq + part}`,
+      head: { ...head, part, parts, groupSeq, generation: this.options.generation },
+      data: payload.subarray(part * partBytes, (part + 1) * partBytes),
+    }))
+  }
+
+  failed(): void {
+    this.soundAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  async begin(firstSeq: number): Promise<void> {
+    if (!this.units.hasRows) return
+    const endSeq = firstSeq - 1
+    await this.publishState({ foundSeq: endSeq, endSeq, loadedSeq: this.log.loadedSeq() })
+  }
+
+  /** Publishes a state message, with which a new unit begins. */
+  async publishState(state: Pick<LogState, 'foundSeq' | 'endSeq' | 'loadedSeq'>): Promise<void> {
+    const { generation } = this.options
+    const { outbox, check: before } = this.end
+    const { endSeq } = state
+    const streamSeq = this.end.streamSeq + 1
+    const whole = { ...state, generation, epoch: this.log.epoch, before }
+    const { data, check } = sealState(this.log.sealKey, streamSeq, whole)
+    const receivedAt = this.options.clock.now()
+    const head = { kind: 'state' as const, firstSeq: endSeq + 1, endSeq, receivedAt, isCompressed: false, outbox }
+    await this.publish(this.messagesOf(data, head), { streamSeq, endSeq, check, outbox })
+    this.units.begin(streamSeq, endSeq + 1)
+  }
+
+  /** @param end after these messages */
+  private async publish(messages: readonly Outgoing[], end: LogEnd): Promise<void> {
+    if (this.lost !== undefined) throw this.lost
+    this.isPublishing = true
+    try {
+      await publishAll(this.log.stream, messages, this.options.settleMs)
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw this.lose(error)
+      this.end = { ...this.end, streamSeq: this.end.streamSeq + error.stored }
+      throw error.refusal
+    } finally {
+      this.isPublishing = false
+    }
+    this.end = end
+    this.log.endStreamSeq = end.streamSeq
+    this.soundAtMs = performance.now()
+    this.log.stream.ringBell(end.streamSeq)
+  }
+
+  /** From now on everything is refused. */
+  private lose(cause: unknown): ApiError {
+    if (this.lost !== undefined) return this.lost
+    const message =
+      cause instanceof FencedError
+        ? 'another node has taken over this part of the journal; try again'
+        : 'the journal does not answer; try again'
+    this.lost = new ApiError('UNAVAILABLE', message, { retryAfterSeconds: 1, cause })
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    queueMicrotask(() => this.options.onLost(reason))
+    return this.lost
+  }
+
+  trim(seq: number, keepBytes: number): void {
+    const streamSeq = this.units.forget(seq, keepBytes)
+    if (streamSeq !== undefined) this.purgeTo = streamSeq
+    if (this.purgeTo === 0 || this.purging !== undefined || this.lost !== undefined) return
+    const error = (error: unknown) =>
+      this.options.log.warn('journal: cannot delete released messages; this is repeated', { error })
+    void this.purge().catch(error)
+  }
+
+  async dropThrough(seq: number): Promise<void> {
+    const streamSeq = this.units.forget(seq, 0)
+    if (streamSeq !== undefined) this.purgeTo = streamSeq
+    await this.purging?.catch(() => {})
+    if (this.lost === undefined) await unavailableUnless(this.purge())
+  }
+
+  /** Deletes the messages before {@link purgeTo}, until it stays. */
+  private purge(): Promise<void> {
+    this.purging ??= (async () => {
+      while (this.purgeTo > 0) {
+        const to = this.purgeTo
+        await this.log.stream.purge(to)
+        this.log.reads.forget(to)
+        if (this.purgeTo === to) this.purgeTo = 0
+      }
+    })().finally(() => {
+      this.purging = undefined
+    })
+    return this.purging
+  }
+
+  async lastSeqBefore(beforeMs: number): Promise<number | undefined> {
+    return this.units.lastSeqBefore(beforeMs, this.end.endSeq)
+  }
+
+  /** @throws ApiError UNAVAILABLE unless the stream has answered lately */
+  async check(): Promise<void> {
+    if (performance.now() - this.soundAtMs < CHECK_HOLDS_MS) return
+    this.checking ??= this.probe().finally(() => {
+      this.checking = undefined
+    })
+    await this.checking
+  }
+
+  private async probe(): Promise<void> {
+    const { streamSeq } = this.end
+    const { state } = await unavailableUnless(this.log.stream.info())
+    const isIdle = !this.isPublishing && this.end.streamSeq === streamSeq
+    if (isIdle && state.last_seq > streamSeq) {
+      throw this.lose(new FencedError(`another owner has published message ${state.last_seq}`))
+    }
+    this.soundAtMs = performance.now()
+  }
+
+  async close(): Promise<void> {
+    await this.purging?.catch(() => {})
+  }
+}

@@ -1,0 +1,191 @@
+import {
+  type DiscardPolicy,
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+  type RetentionPolicy,
+  type StorageType,
+  type StoredMsg,
+  type StreamInfo,
+} from '@nats-io/jetstream'
+import { headers, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node'
+import { ApiError } from '../../http/errors.ts'
+import { StartError } from '../../ops/start-error.ts'
+import { type MessageHead, readHead, type StreamMessage, writeHead } from './message.ts'
+
+const REQUEST_TIMEOUT_MS = 2_000
+/** Only a retried publish can be a duplicate, and {@link FencedPublisher} stops retrying long before. */
+const DUPLICATE_WINDOW_NS = 60 * 1e9
+/** The largest message, with its headers, unless the server's `max_payload` is lower. */
+const MESSAGE_BYTES_MAX = 1024 * 1024
+/** Room for the headers of a message. */
+const HEADER_BYTES_MAX = 1024
+/** What the stream stores beyond the payload, about. */
+export const MESSAGE_OVERHEAD_BYTES = 200
+const STREAM_EXISTS = 10058
+const NO_MESSAGE = 10037
+
+export interface StreamOptions {
+  /** Shared by all partitions of the process. */
+  readonly nc: NatsConnection
+  /** Its name, such as `journal_3`. */
+  readonly stream: string
+  /** The subject of its messages, such as `journal.3`. */
+  readonly subject: string
+}
+
+/** A message to be published as the stream's next one. */
+export interface Outgoing {
+  /** The sequence that the stream will give it, or refuse it. */
+  readonly streamSeq: number
+  readonly id: string
+  readonly head: MessageHead
+  readonly data: Buffer
+}
+
+/** One JetStream stream. */
+export class Stream {
+  private readonly bellSubject: string
+
+  private constructor(
+    private readonly options: StreamOptions,
+    private readonly client: JetStreamClient,
+    private readonly manager: JetStreamManager,
+  ) {
+    this.bellSubject = `${options.subject}.end`
+  }
+
+  static async open(options: StreamOptions): Promise<Stream> {
+    const manager = await jetstreamManager(options.nc, { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
+    return new Stream(options, jetstream(options.nc), manager)
+  }
+
+  get name(): string {
+    return this.options.stream
+  }
+
+  get isConnectionClosed(): boolean {
+    return this.options.nc.isClosed()
+  }
+
+  /** How much payload one message can carry. */
+  get partBytes(): number {
+    const { max_payload = MESSAGE_BYTES_MAX } = this.options.nc.info ?? {}
+    return Math.min(MESSAGE_BYTES_MAX, max_payload) - HEADER_BYTES_MAX
+  }
+
+  /**
+   * Creates the stream unless it exists. Several nodes may do so at once. An operator may change the number of replicas
+   * and the size of an existing stream; anything that would delete rows by itself is refused.
+   */
+  async ensure(replicas: number, maxBytes: number): Promise<void> {
+    const { stream, subject } = this.options
+    const config = {
+      name: stream,
+      subjects: [subject],
+      retention: 'limits' as RetentionPolicy,
+      storage: 'file' as StorageType,
+      discard: 'new' as DiscardPolicy,
+      num_replicas: replicas,
+      max_bytes: maxBytes,
+      max_msg_size: MESSAGE_BYTES_MAX,
+      duplicate_window: DUPLICATE_WINDOW_NS,
+      allow_direct: true,
+    }
+    const { config: found } = await this.manager.streams.add(config).catch((error) => {
+      if (error instanceof JetStreamApiError && error.code === STREAM_EXISTS) return this.manager.streams.info(stream)
+      throw error
+    })
+    const isOurs = found.subjects.length === 1 && found.subjects[0] === subject && found.allow_direct
+    const keepsAll = found.retention === 'limits' && found.discard === 'new' && found.max_age === 0
+    if (isOurs && keepsAll && found.max_msgs < 0 && found.max_msgs_per_subject < 0) return
+    throw new StartError(
+      `the stream ${stream} exists with settings that lose rows: it must keep every message of ${subject}`,
+    )
+  }
+
+  info(): Promise<StreamInfo> {
+    return this.manager.streams.info(this.options.stream)
+  }
+
+  /** Tries to store a message as the next one. Rejects when the stream refuses it or does not answer in time. */
+  async publish({ streamSeq, id, head, data }: Outgoing, timeoutMs: number): Promise<number> {
+    const expect = { lastSequence: streamSeq - 1 }
+    const ack = await this.client.publish(this.options.subject, data, {
+      headers: headOf(head),
+      msgID: id,
+      expect,
+      timeout: timeoutMs,
+    })
+    return ack.seq
+  }
+
+  /** The message at a sequence, from any replica; null when that replica does not have it. */
+  async get(streamSeq: number): Promise<StreamMessage | null> {
+    const stored = await this.manager.direct.getMessage(this.options.stream, { seq: streamSeq })
+    return stored === null ? null : messageOf(stored)
+  }
+
+  /** {@link get}, but from the stream's leader, which has every message that was acknowledged. */
+  async getFromLeader(streamSeq: number): Promise<StreamMessage | null> {
+    try {
+      const stored = await this.manager.streams.getMessage(this.options.stream, { seq: streamSeq })
+      return stored === null ? null : messageOf(stored)
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === NO_MESSAGE) return null
+      throw error
+    }
+  }
+
+  /** The message at a sequence, or null when the stream does not have it. Replicas may lag behind the leader. */
+  async find(streamSeq: number): Promise<StreamMessage | null> {
+    return (await this.get(streamSeq)) ?? this.getFromLeader(streamSeq)
+  }
+
+  /** Deletes all messages before `streamSeq`. */
+  async purge(streamSeq: number): Promise<void> {
+    await this.manager.streams.purge(this.options.stream, { seq: streamSeq })
+  }
+
+  /** Tells readers of a new message, without guarantee: they ask by themselves, too, but less often. */
+  ringBell(streamSeq: number): void {
+    if (!this.isConnectionClosed) this.options.nc.publish(this.bellSubject, String(streamSeq))
+  }
+
+  /** Calls `heard` with the stream sequence of each bell. Returns the function that ends it. */
+  onBell(heard: (streamSeq: number) => void): () => void {
+    const subscription = this.options.nc.subscribe(this.bellSubject, {
+      callback: (error, message) => {
+        if (error === null) heard(Number(message.string()))
+      },
+    })
+    return () => subscription.unsubscribe()
+  }
+}
+
+function headOf(head: MessageHead): MsgHdrs {
+  const made = headers()
+  writeHead(made, head)
+  return made
+}
+
+function messageOf(stored: StoredMsg): StreamMessage {
+  const { data, header, seq } = stored
+  return {
+    streamSeq: seq,
+    head: readHead(header),
+    id: header.get('Nats-Msg-Id'),
+    data: Buffer.from(data.buffer, data.byteOffset, data.length),
+  }
+}
+
+/** Turns any failure of NATS into UNAVAILABLE. */
+export async function unavailableUnless<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (cause) {
+    throw new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1, cause })
+  }
+}

@@ -1,0 +1,161 @@
+import type { NatsConnection } from '@nats-io/transport-node'
+import { type Clock, systemClock } from '../../src/clock.ts'
+import type { Epoch, Frame, Gap, JournalReader } from '../../src/journal/journal.ts'
+import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { newEpoch, withEpoch } from '../../src/journal/log/epochs.ts'
+import type { LogJournal } from '../../src/journal/log/log-journal.ts'
+import { type NatsJournalOptions, openNatsJournal } from '../../src/journal/nats/journal.ts'
+import { type NatsReader, type NatsReaderOptions, openNatsReader } from '../../src/journal/nats/reader.ts'
+import type { FoundJournal, StartDecision } from '../../src/journal/start.ts'
+import { createLog, type Log } from '../../src/log.ts'
+import { batchOf, runRef } from './events.ts'
+import { hasNats, natsConnection, natsServer } from './nats.ts'
+import { shared, temporaryDirectory } from './teardown.ts'
+
+export interface OpenOptions {
+  readonly clock?: Clock
+  readonly log?: Log
+  readonly maxBytes?: number
+  readonly keepBytes?: number
+  readonly paceBytes?: number
+  readonly tailBytes?: number
+  /** Rows are deleted in units of about this size. */
+  readonly unitBytes?: number
+  readonly decideStart?: (found: FoundJournal) => Promise<StartDecision>
+}
+
+/** One log that can be opened as a journal again and again, by one owner at a time. */
+export interface StoredJournal {
+  open(options?: OpenOptions): Promise<LogJournal>
+}
+
+export interface Implementation {
+  readonly name: string
+  readonly isInstalled: boolean
+  /** An empty log. */
+  create(): Promise<StoredJournal>
+}
+
+const SIZES = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
+const server = shared(natsServer)
+
+/** Every implementation of the journal. */
+export const JOURNALS: readonly Implementation[] = [
+  {
+    name: 'in local files',
+    isInstalled: true,
+    async create() {
+      const dir = await temporaryDirectory()
+      return {
+        open: ({ unitBytes, ...options } = {}) =>
+          openLocalJournal({
+            dir,
+            clock: systemClock,
+            log: createLog('silent'),
+            ...SIZES,
+            ...(unitBytes === undefined ? {} : { segmentBytes: unitBytes }),
+            ...options,
+          }),
+      }
+    },
+  },
+  {
+    name: 'in a JetStream stream',
+    isInstalled: hasNats,
+    create: async () => new NatsRig(await natsConnection([await server()])),
+  },
+]
+
+let streams = 0
+
+/** A stream, and what its owners would keep in Postgres. */
+export class NatsRig implements StoredJournal {
+  readonly stream = `journal_${++streams}`
+  readonly subject = `journal.${streams}`
+  readonly sealKey = Buffer.alloc(32, streams)
+  epochs: readonly Epoch[] = [{ epoch: newEpoch(), firstSeq: 1 }]
+  generation = 0
+  /** Gaps that owners or readers have found. */
+  gaps: readonly Gap[] = []
+  /** Why owners have lost the stream. */
+  readonly lost: string[] = []
+  /** Errors that owners or readers have logged. */
+  readonly errors: string[] = []
+
+  constructor(
+    readonly nc: NatsConnection,
+    readonly replicas = 1,
+  ) {}
+
+  private get common() {
+    const { stream, subject, sealKey, epochs, gaps, nc } = this
+    const onGap = (_gap: Gap, all: readonly Gap[]) => {
+      this.gaps = all
+    }
+    const log = { ...createLog('silent'), error: (message: string) => void this.errors.push(message) }
+    return { stream, subject, sealKey, epochs, gaps, nc, onGap, log }
+  }
+
+  /** The next owner. */
+  open(options: OpenOptions & Partial<NatsJournalOptions> = {}): Promise<LogJournal> {
+    const beginEpoch = async (firstSeq: number) => {
+      const epoch = { epoch: newEpoch(), firstSeq }
+      this.epochs = withEpoch(this.epochs, epoch)
+      return epoch
+    }
+    return openNatsJournal({
+      ...this.common,
+      replicas: this.replicas,
+      generation: ++this.generation,
+      clock: systemClock,
+      maxBytes: 2 ** 28,
+      keepBytes: 2 ** 28,
+      // Not more than small test machines can reserve.
+      streamBytes: 2 ** 28,
+      beginEpoch,
+      onLost: (reason) => this.lost.push(reason),
+      ...options,
+    })
+  }
+
+  read(options: Partial<NatsReaderOptions> = {}): Promise<NatsReader> {
+    return openNatsReader({ ...this.common, ...options })
+  }
+}
+
+/** Appends one call of events with `marks` in their payloads, each padded to about `bytes`. */
+export function appendMarks(journal: LogJournal, marks: readonly number[], run = runRef(), bytes = 0) {
+  const padding = bytes === 0 ? undefined : crypto.getRandomValues(Buffer.alloc(bytes / 2)).toString('hex')
+  const events = marks.map((mark) => ({ type: 'mark', payload: { mark: `<${mark}>`, padding } }))
+  return journal.appendEvents(batchOf(run, events))
+}
+
+/** The marks of a frame's rows. */
+export function marksOf(frame: Frame): number[] {
+  const text = Buffer.from(frame.block).toString('latin1')
+  const marks = [...text.matchAll(/<(\d+)>/g)].map(([, mark]) => Number(mark))
+  const spanned = frame.spans.reduce((sum, { rows }) => sum + rows, 0)
+  if (marks.length !== frame.rows || spanned !== frame.rows) throw new Error(`frame ${frame.firstSeq} is not whole`)
+  return marks
+}
+
+/** Every mark of the log by position, as a consumer that starts at `afterSeq` reads them. */
+export async function marksAfter(
+  journal: JournalReader,
+  afterSeq = 0,
+  maxBytes = 10_000,
+): Promise<Map<number, number>> {
+  const marks = new Map<number, number>()
+  for (let position = afterSeq; ; ) {
+    const frames = await journal.read(position, maxBytes)
+    if (frames.length === 0) return marks
+    for (const frame of frames) {
+      if (frame.firstSeq + frame.rows - 1 <= position)
+        throw new Error(`frame ${frame.firstSeq} comes after ${position}`)
+      marksOf(frame).forEach((mark, index) => {
+        if (frame.firstSeq + index > afterSeq) marks.set(frame.firstSeq + index, mark)
+      })
+      position = frame.firstSeq + frame.rows - 1
+    }
+  }
+}

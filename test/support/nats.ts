@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { eventually } from './eventually.ts'
+import { atEnd, temporaryDirectory } from './teardown.ts'
+
+/** Whether `nats-server` is installed. Tests that need it are skipped otherwise, except in CI, where they fail. */
+export const hasNats = spawnSync('nats-server', ['--version']).status === 0
+
+if (!hasNats) {
+  const hint = 'nats-server is not installed (apt-get install nats-server)'
+  if (process.env.CI === 'true') throw new Error(hint)
+  process.stderr.write(`SKIPPED: every test of the NATS journal: ${hint}\n`)
+}
+
+/** A `nats-server` process with JetStream, on loopback. */
+export class NatsServer {
+  private process: ChildProcess | undefined
+
+  constructor(
+    readonly name: string,
+    readonly port: number,
+    private readonly args: readonly string[],
+  ) {}
+
+  async start(): Promise<void> {
+    const started = spawn('nats-server', [...this.args], { stdio: 'ignore' })
+    this.process = started
+    await eventually(() => isListening(this.port))
+  }
+
+  /** Ends the process at once, as a power failure would. */
+  async kill(): Promise<void> {
+    const { process } = this
+    if (process === undefined || process.exitCode !== null || process.signalCode !== null) return
+    const exited = new Promise((resolve) => process.once('exit', resolve))
+    process.kill('SIGKILL')
+    await exited
+  }
+
+  /** Stops the process without ending it. */
+  pause(): void {
+    this.process?.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.process?.kill('SIGCONT')
+  }
+}
+
+/** Starts one server, which ends after all tests. */
+export async function natsServer(): Promise<NatsServer> {
+  const [port] = await freePorts(1)
+  const server = new NatsServer('n0', port, [
+    '-a',
+    '127.0.0.1',
+    '-p',
+    `${port}`,
+    '-js',
+    '-sd',
+    await temporaryDirectory(),
+  ])
+  atEnd(() => server.kill())
+  await server.start()
+  return server
+}
+
+/** Starts three servers that form a cluster. */
+export async function natsCluster(): Promise<NatsServer[]> {
+  const ports = await freePorts(6)
+  const routes = ports.slice(3).map((port) => `nats://127.0.0.1:${port}`)
+  const dir = await temporaryDirectory()
+  const servers = [0, 1, 2].map((index) => {
+    const cluster = ['--cluster_name', 'test', '--cluster', routes[index], '--routes', routes.join(',')]
+    const own = ['-n', `n${index}`, '-a', '127.0.0.1', '-p', `${ports[index]}`, '-js', '-sd', join(dir, `n${index}`)]
+    return new NatsServer(`n${index}`, ports[index], [...own, ...cluster])
+  })
+  for (const server of servers) {
+    atEnd(() => server.kill())
+    await server.start()
+  }
+  const nc = await natsConnection(servers)
+  // The cluster has elected a leader.
+  await eventually(async () => (await jetstreamManager(nc)).getAccountInfo())
+  await nc.close()
+  return servers
+}
+
+/** A connection as the service makes it. It is closed after all tests. */
+export async function natsConnection(
+  servers: readonly { readonly port: number }[],
+  options: { readonly randomize?: boolean } = {},
+): Promise<NatsConnection> {
+  const nc = await connect({
+    servers: servers.map(({ port }) => `127.0.0.1:${port}`),
+    noRandomize: options.randomize !== true,
+    noAsyncTraces: true,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 50,
+    pingInterval: 1_000,
+    maxPingOut: 2,
+  })
+  atEnd(() => nc.close())
+  return nc
+}
+
+/** Ports that were free a moment ago. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer()
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
+
+async function isListening(port: number): Promise<boolean> {
+  const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(() => undefined)
+  socket?.end()
+  return socket !== undefined
+}
