@@ -63,7 +63,7 @@ export function appDeps(parts: AppParts): AppDeps {
   const { partitions, onChange } = parts.pipeline
   const { config, sql, columnar, clock, metrics, penalties } = context
   const { limits } = config
-  const limiter = new RateLimiter(config.rateLimits, { clock })
+  const limiter = new RateLimiter(config.rateLimits, { clock, nodes: parts.pipeline.nodes })
   const cancelHosted: RunStoreDeps['cancelHosted'] = (run, reason) => hosted.invocations.cancel(run, reason)
   const runs = new RunStore({ sql, clock, limits, directory, onChange, cancelHosted })
   const telemetry = new TelemetryTasks({ columnar, partitions })
@@ -89,6 +89,8 @@ export function appDeps(parts: AppParts): AppDeps {
       takeBudget,
       onAccepted: metrics.eventsTaken,
     }),
+    forwarder: parts.pipeline.forwarder,
+    cluster: parts.pipeline.cluster,
     hosted,
     secrets,
     runs,
@@ -140,7 +142,10 @@ function envelopeDeps({ config, log, metrics }: ServiceContext): AppDeps['envelo
   }
 }
 
-function guardsDeps({ context, ring, retentionClock, peerOf }: AppParts, limiter: RateLimiter): AppDeps['guards'] {
+function guardsDeps(
+  { context, ring, pipeline, retentionClock, peerOf }: AppParts,
+  limiter: RateLimiter,
+): AppDeps['guards'] {
   const { config, sql, clock, log, dataDir } = context
   const { instanceId } = dataDir
   return {
@@ -157,6 +162,7 @@ function guardsDeps({ context, ring, retentionClock, peerOf }: AppParts, limiter
     addressOf: (request) =>
       clientAddress(peerOf(request) ?? '', request.headers.get('x-forwarded-for'), config.trustedProxies),
     feedOrigins: config.feedOrigins,
+    forwarder: pipeline.forwarder,
   }
 }
 

@@ -21,6 +21,8 @@ import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
 import { type LiveDeps, liveRoutes } from './live/routes.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
 import { type OtlpRoutesDeps, otlpRoutes } from './otlp/routes.ts'
+import { type ClusterRoutesDeps, clusterRoutes } from './partitions/cluster/routes.ts'
+import type { Forwarder } from './partitions/forward.ts'
 import type { Erasure } from './retention/erasure.ts'
 import { erasureRoutes } from './retention/routes.ts'
 import type { EventReader } from './runs/events.ts'
@@ -44,14 +46,16 @@ export interface AppDeps {
   readonly live: LiveDeps
   readonly agents: AgentStore
   readonly ingest: EventIngest
+  readonly forwarder: Forwarder
   readonly runs: RunStore
   readonly events: EventReader
   readonly tasks: TaskStore
-  readonly otlp: Omit<OtlpRoutesDeps, 'guards'>
+  readonly otlp: Omit<OtlpRoutesDeps, 'guards' | 'forwarder'>
   readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'pauses' | 'resume' | 'sessions'>
   readonly secrets: SecretStore
   readonly analytics: Analytics
   readonly savedQueries: SavedQueries
+  readonly cluster: ClusterRoutesDeps['cluster']
 }
 
 /** Mounts all HTTP modules, in order. Does not listen yet. */
@@ -59,10 +63,18 @@ export function createApp(deps: AppDeps) {
   const guards = createGuards(deps.guards)
   const root = createEnvelope(deps.envelope)
   return root
-    .use(eventRoutes({ guards, reader: deps.guards.reader, idempotency: deps.guards.idempotency, ingest: deps.ingest }))
+    .use(
+      eventRoutes({
+        guards,
+        reader: deps.guards.reader,
+        idempotency: deps.guards.idempotency,
+        ingest: deps.ingest,
+        forwarder: deps.forwarder,
+      }),
+    )
     .use(runRoutes({ guards, runs: deps.runs, events: deps.events }))
     .use(taskRoutes({ guards, tasks: deps.tasks }))
-    .use(otlpRoutes({ guards, ...deps.otlp }))
+    .use(otlpRoutes({ guards, forwarder: deps.forwarder, ...deps.otlp }))
     .use(agentRoutes({ guards, agents: deps.agents }))
     .use(keyRoutes({ guards, keys: deps.keys }))
     .use(feedTokenRoutes({ guards, feedTokens: deps.feedTokens }))
@@ -77,6 +89,7 @@ export function createApp(deps: AppDeps) {
     .use(catalogueRoutes({ guards, analytics: deps.analytics }))
     .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries, analytics: deps.analytics }))
+    .use(clusterRoutes({ guards, cluster: deps.cluster }))
     .use(opsRoutes({ ...deps.ops, app: () => root }))
     .use(dashboardRoutes())
 }

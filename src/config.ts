@@ -1,12 +1,10 @@
 import { resolve } from 'node:path'
+import { ConfigReader } from './config-reader.ts'
 import { type EgressAllowList, parseEgressAllow } from './egress/allow-list.ts'
 import { type ProxyRanges, parseProxyRanges } from './http/client-address.ts'
-import { isWellFormedKey } from './keys/token.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import { type PriceTable, parseModelPrices } from './model/prices.ts'
-import { StartError } from './ops/start-error.ts'
 import { parseSecretsKey } from './secrets/vault.ts'
-import { RETENTION_DAYS_MAX } from './workspaces/schema.ts'
 
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB
@@ -103,6 +101,20 @@ export interface HostedConfig {
   readonly pauseMs: number | null
 }
 
+/** What a node of a cluster needs (docs/architecture.md#several-nodes). */
+export interface ClusterConfig {
+  /** NATS servers with JetStream. Contain credentials. */
+  readonly natsUrls: readonly string[]
+  /** Shared by all nodes: signs what they send each other, and encrypts secrets unless `secretsKey` is set. */
+  readonly secret: string
+  /** Where other nodes reach this one; undefined: where it listens. */
+  readonly instanceUrl: string | undefined
+  /** Copies of each partition's log. */
+  readonly natsReplicas: number
+  /** Counts at the very first start only. */
+  readonly partitions: number
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** The configuration from the environment, parsed once. Nothing else in the service reads `process.env`. */
@@ -117,6 +129,8 @@ export interface Config {
   readonly clickhouseUrl: string | undefined
   /** The cluster on whose servers tables are replicated; undefined: a single server, or a managed service. */
   readonly clickhouseCluster: string | undefined
+  /** Undefined: this process keeps its journal in `dataDir`. */
+  readonly cluster: ClusterConfig | undefined
   readonly operatorToken: string | undefined
   readonly guessing: GuessingLimits
   /** Proxies whose `X-Forwarded-For` is trusted. */
@@ -146,14 +160,6 @@ export interface Config {
   readonly bodyBytesInFlight: number
 }
 
-/** All problems of the environment, one per line. */
-export class ConfigError extends StartError {
-  constructor(readonly problems: readonly string[]) {
-    super(problems.join('\n'))
-    this.name = 'ConfigError'
-  }
-}
-
 /** The configuration of this process (docs/specification.md#start-and-stop). @throws ConfigError */
 export function readConfig({ isTerminal = false }: { readonly isTerminal?: boolean } = {}): Config {
   // On a terminal, a log line for each step would be clutter.
@@ -166,8 +172,7 @@ export function readConfig({ isTerminal = false }: { readonly isTerminal?: boole
  * @throws ConfigError that lists all problems, never the value of a secret
  */
 export function parseConfig(env: Readonly<Record<string, string | undefined>>, cwd = process.cwd()): Config {
-  const read = new Reader(env)
-  read.refuse('NATS_URL', 'this version keeps the journal in DATA_DIR and cannot use NATS yet')
+  const read = new ConfigReader(env)
   const given = readLimits(read)
   const bodyBytesInFlight = readBodyBytesInFlight(read, given)
   const limits = Object.freeze({ ...given, otlp_bytes: Math.min(given.otlp_bytes, Math.floor(bodyBytesInFlight / 4)) })
@@ -178,6 +183,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
     clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
     clickhouseCluster: readClickHouseCluster(read),
+    cluster: readCluster(read),
     operatorToken: read.matching(
       'OPERATOR_TOKEN',
       /^(?!svc_)[!-~]{16,}$/,
@@ -240,7 +246,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
   return Object.freeze(config)
 }
 
-function readClickHouseCluster(read: Reader): string | undefined {
+function readClickHouseCluster(read: ConfigReader): string | undefined {
   const name = read.matching(
     'CLICKHOUSE_CLUSTER',
     /^([\w.-]+|\{\w+\})$/,
@@ -251,6 +257,27 @@ function readClickHouseCluster(read: Reader): string | undefined {
   return name
 }
 
+const CLUSTER_VARIABLES = ['CLUSTER_SECRET', 'INSTANCE_URL', 'NATS_REPLICAS', 'JOURNAL_PARTITIONS']
+const NATS_SERVERS_OF_A_QUORUM = 3
+
+/** Several machines share external stores, so these must be given. */
+function readCluster(read: ConfigReader): ClusterConfig | undefined {
+  const natsUrls = read.urls('NATS_URL', ['nats:', 'tls:'])
+  if (natsUrls === undefined) {
+    for (const name of CLUSTER_VARIABLES) if (read.text(name) !== undefined) read.problem(name, 'needs NATS_URL')
+    return undefined
+  }
+  for (const name of ['DATABASE_URL', 'CLICKHOUSE_URL', 'CLUSTER_SECRET'])
+    if (read.text(name) === undefined) read.problem(name, 'must be set together with NATS_URL: all nodes share it')
+  return {
+    natsUrls,
+    secret: read.matching('CLUSTER_SECRET', /^[!-~]{16,}$/, 'at least 16 characters of printable ASCII') ?? '',
+    instanceUrl: read.url('INSTANCE_URL', ['http:', 'https:'])?.replace(/\/+$/, ''),
+    natsReplicas: read.integer('NATS_REPLICAS', natsUrls.length >= NATS_SERVERS_OF_A_QUORUM ? 3 : 1, 1, 5),
+    partitions: read.integer('JOURNAL_PARTITIONS', 12, 1, 1_024),
+  }
+}
+
 /** @throws Error whose message continues after the name of the variable */
 function pricesOf(text: string): PriceTable {
   const parsed = parseModelPrices(text)
@@ -259,7 +286,7 @@ function pricesOf(text: string): PriceTable {
 }
 
 /** Limits of parts of a body are capped at the limit of the body. An export is a body with a limit of its own. */
-function readLimits(read: Reader): Limits {
+function readLimits(read: ConfigReader): Limits {
   const limits: Record<string, number> = {}
   for (const [name, [fallback, min, max]] of Object.entries(LIMITS)) {
     const variable = `LIMIT_${name.toUpperCase()}`
@@ -275,103 +302,7 @@ function readLimits(read: Reader): Limits {
 }
 
 /** The half that one workspace may use fits at least the largest body, compressed and decompressed. */
-function readBodyBytesInFlight(read: Reader, { body_bytes, otlp_bytes }: Limits): number {
+function readBodyBytesInFlight(read: ConfigReader, { body_bytes, otlp_bytes }: Limits): number {
   const min = 4 * body_bytes
   return read.integer('BODY_BYTES_IN_FLIGHT', Math.max(512 * MIB, min, 4 * otlp_bytes), min, 1024 * GIB)
-}
-
-/** Reads variables and collects their problems, so that all are reported at once. */
-class Reader {
-  private readonly problems: string[] = []
-
-  constructor(private readonly env: Readonly<Record<string, string | undefined>>) {}
-
-  problem(name: string, what: string): void {
-    this.problems.push(`${name} ${what}`)
-  }
-
-  finish(): void {
-    if (this.problems.length > 0) throw new ConfigError(this.problems)
-  }
-
-  text(name: string): string | undefined {
-    const value = this.env[name]?.trim()
-    return value === '' ? undefined : value
-  }
-
-  refuse(name: string, why: string): void {
-    if (this.text(name) !== undefined) this.problem(name, `is set, but ${why}: unset it`)
-  }
-
-  integer(name: string, fallback: number, min: number, max: number): number {
-    const text = this.text(name)
-    if (text === undefined) return fallback
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
-    if (value >= min && value <= max) return value
-    this.problem(name, `must be a whole number from ${min} to ${max}; got "${text}"`)
-    return fallback
-  }
-
-  /** Whole days; undefined unless it is set. */
-  days(name: string): number | undefined {
-    return this.text(name) === undefined ? undefined : this.integer(name, RETENTION_DAYS_MAX, 1, RETENTION_DAYS_MAX)
-  }
-
-  /** Milliseconds; null unless it is set. */
-  secondsOrNever(name: string): number | null {
-    return this.text(name) === undefined ? null : this.integer(name, 1, 1, 100 * 366 * 86_400) * 1000
-  }
-
-  /** @param parse throws an Error whose message continues after the name of the variable */
-  parsed<T>(name: string, parse: (text: string) => T): T | undefined {
-    const text = this.text(name)
-    if (text === undefined) return undefined
-    try {
-      return parse(text)
-    } catch (error) {
-      this.problem(name, (error as Error).message)
-      return undefined
-    }
-  }
-
-  oneOf<T extends string>(name: string, values: readonly T[], fallback: T): T {
-    const text = this.text(name)
-    const value = text === undefined ? fallback : values.find((each) => each === text)
-    if (value === undefined) this.problem(name, `must be one of ${values.join(', ')}; got "${text}"`)
-    return value ?? fallback
-  }
-
-  /** Does not repeat the value: it may be a secret. */
-  matching(name: string, pattern: RegExp, expected: string): string | undefined {
-    const text = this.text(name)
-    if (text !== undefined && !pattern.test(text)) this.problem(name, `must be ${expected}`)
-    return text
-  }
-
-  /** Does not repeat the value: it may contain a password. */
-  url(name: string, protocols: readonly string[]): string | undefined {
-    const text = this.text(name)
-    if (text !== undefined && !protocols.includes(URL.parse(text)?.protocol ?? '')) {
-      this.problem(name, `must be a URL that begins with ${protocols.map((each) => `${each}//`).join(' or ')}`)
-    }
-    return text
-  }
-
-  /** A comma-separated list. */
-  origins(name: string): string[] | undefined {
-    const origins = this.text(name)
-      ?.split(',')
-      .map((each) => each.trim().toLowerCase().replace(/\/$/, ''))
-    if (origins?.some((each) => URL.parse(each)?.origin !== each))
-      this.problem(name, 'must be comma-separated origins like https://app.example.com')
-    return origins
-  }
-
-  workspaceKey(name: string): string | undefined {
-    const text = this.text(name)
-    if (text !== undefined && isWellFormedKey(text) !== 'workspace') {
-      this.problem(name, 'must be svc_ws_ followed by 43 base62 characters and their 6-character CRC-32 checksum')
-    }
-    return text
-  }
 }

@@ -27,6 +27,12 @@ export function createLog(
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
+/** The same log, with further fields in every line. */
+export function withFields(log: Log, more: object): Log {
+  const at = (name: keyof Log) => (message: string, fields?: object) => log[name](message, { ...more, ...fields })
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
 function jsonLine(level: string, message: string, fields: object): string {
   return `${JSON.stringify({ time: new Date().toISOString(), level, message, ...plain(fields) })}\n`
 }

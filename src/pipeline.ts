@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import packageJson from '../package.json' with { type: 'json' }
 import type { Penalties } from './analytics/caps.ts'
 import type { Clock } from './clock.ts'
 import { Sink } from './columnar/sink.ts'
@@ -21,6 +22,9 @@ import type { Progress } from './ops/progress.ts'
 import type { ServiceMetrics } from './ops/service-metrics.ts'
 import type { Loops } from './ops/supervise.ts'
 import type { Teardown } from './ops/teardown.ts'
+import { describeSingle } from './partitions/cluster/describe.ts'
+import type { Cluster } from './partitions/cluster/schema.ts'
+import { type Forwarder, noForwarding } from './partitions/forward.ts'
 import type { FeedSource, OwnedPartition, Partitions } from './partitions/partition.ts'
 import { onePartition } from './partitions/single.ts'
 import { RetentionWatermarks, withinRetention } from './retention/retention-watermarks.ts'
@@ -47,6 +51,7 @@ export interface ServiceContext extends Stores {
 /** The journal with everything that reads it. */
 export interface Pipeline {
   readonly partitions: Partitions
+  readonly forwarder: Forwarder
   readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
   /** Call after each commit that wrote to the outbox. Cheap. */
   readonly onChange: () => void
@@ -54,12 +59,23 @@ export interface Pipeline {
   readonly incidents: () => readonly Incident[]
   /** Resolves when Postgres has gone back: memory then holds a later state. */
   readonly outdated: Promise<void>
+  /** Describes the nodes and partitions. */
+  readonly cluster: () => Promise<Cluster>
+  /** Lets this node own partitions, once it can be reached at `url`. */
+  join(url: string): Promise<void>
+  /** Gives its partitions up. */
+  leave(): Promise<void>
+  /** How many nodes share the budgets of keys. */
+  readonly nodes: () => number
   /** What a backup stops while it takes a snapshot; undefined where this process cannot stop everything. */
   readonly snapshot?: { readonly journal: LocalJournal; readonly sink: Sink }
 }
 
-/** How long a stop waits for the last rows to be loaded; the rest is loaded after the next start. */
-const LAST_LOAD_MS = 1_500
+/** How long a stop waits for the last rows to be loaded. */
+export const LAST_LOAD_MS = 1_500
+
+/** The log of an embedded service: its readers see an append before its caller does. */
+const ALWAYS_OPEN = { retain: () => () => {}, mayLag: false, refresh: async () => {} }
 
 /** Starts a journal in local files, which is one partition, and its consumers. */
 export async function startLocalPipeline(context: ServiceContext, intervalMs: number | undefined): Promise<Pipeline> {
@@ -70,12 +86,14 @@ export async function startLocalPipeline(context: ServiceContext, intervalMs: nu
   const usage = startUsage(context, () => owned.relay.poke())
   const owned = await startConsumers(context, {
     id: 0,
+    generation: 0,
     journal,
     position: await SinkPositionFile.open(dir),
     columnarMark: () => watermarks.columnarMark(),
     onUsage: usage,
+    isOneOfMany: false,
   })
-  teardown.add('consumers of the journal', () => owned.stop())
+  teardown.add('consumers of the journal', () => owned.stop(LAST_LOAD_MS))
   const outdated = Promise.withResolvers<void>()
   const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
   await retentionWatermarks.load()
@@ -87,14 +105,25 @@ export async function startLocalPipeline(context: ServiceContext, intervalMs: nu
     onPostgresBack: outdated.resolve,
   })
   teardown.add('watermarks', () => watermarks.stop())
-  const feeds = openFeedSource(context, journal, retentionWatermarks, () => () => {})
+  const feeds = openFeedSource(context, journal, retentionWatermarks, ALWAYS_OPEN)
   teardown.add('live feeds', () => feeds.hub.stop())
+  let url = ''
+  const now = new Date(context.clock.now())
+  const { instanceId } = context.dataDir
+  const node = { instanceId, version: packageJson.version, startedAt: now, aliveUntil: now, isAlive: true }
   return {
     partitions: onePartition(owned, feeds),
+    forwarder: noForwarding,
     retentionWatermarks,
     onChange: () => owned.relay.poke(),
     incidents: () => watermarks.incidents,
     outdated: outdated.promise,
+    cluster: async () => describeSingle({ ...node, url }, owned),
+    async join(at) {
+      url = at
+    },
+    leave: async () => {},
+    nodes: () => 1,
     snapshot: { journal, sink: owned.sink },
   }
 }
@@ -124,7 +153,7 @@ async function openJournal(context: ServiceContext, dir: string, intervalMs: num
 }
 
 /** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */
-function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
+export function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () => void): () => void {
   const usage = startUsageChanges({ sql, log, loops, onChange })
   teardown.add('run usage', () => usage.stop())
   return usage.poke
@@ -133,21 +162,25 @@ function startUsage({ sql, log, loops, teardown }: ServiceContext, onChange: () 
 /** What {@link startConsumers} needs of a log that this process writes. */
 export interface OwnedLog {
   readonly id: number
+  readonly generation: number
   readonly journal: Journal
   readonly position: SinkPositionStore
   readonly columnarMark: () => KnownMark
   readonly onUsage: () => void
+  /** Whether other partitions exist, with relays of their own. */
+  readonly isOneOfMany: boolean
 }
 
 export interface StartedConsumers extends OwnedPartition {
   readonly sink: Sink
-  stop(): Promise<void>
+  /** @param loadMs how long to wait for the last rows to be loaded; the next owner or start loads the rest */
+  stop(loadMs: number): Promise<void>
 }
 
 /** Starts the sink and the run statistics, which consume a log, and the outbox relay, which appends to it. */
 export async function startConsumers(context: ServiceContext, owned: OwnedLog): Promise<StartedConsumers> {
   const { config, sql, columnar, log, loops, metrics } = context
-  const { id, journal, position, columnarMark, onUsage } = owned
+  const { id, generation, journal, position, columnarMark, onUsage, isOneOfMany } = owned
   const sink = new Sink({
     journal,
     client: columnar,
@@ -157,16 +190,16 @@ export async function startConsumers(context: ServiceContext, owned: OwnedLog): 
     loops,
     onLoaded: metrics.sinkLoaded,
   })
-  const relay = startOutboxRelay({ sql, journal, log, loops })
+  const relay = startOutboxRelay({ sql, journal, partition: isOneOfMany ? id : undefined, log, loops })
   const prices = createPrices(config.hosted.modelPrices)
   const statistics = await startRunStatistics({ sql, journal, log, loops, prices, onUsage })
   const ids = new EventIdIndex(createEventIdSource({ loading: sink, client: columnar, columnarMark }))
   return {
-    ...{ id, journal, sink, relay, statistics, ids },
-    async stop() {
+    ...{ id, generation, journal, sink, relay, statistics, ids },
+    async stop(loadMs) {
       await statistics.stop()
       await relay.stop()
-      await sink.stop(LAST_LOAD_MS)
+      await sink.stop(loadMs)
     },
   }
 }
@@ -176,10 +209,10 @@ export function openFeedSource(
   { config, columnar, log, loops }: ServiceContext,
   journal: JournalReader,
   retentionWatermarks: RetentionWatermarks,
-  retain: FeedSource['retain'],
+  life: Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>,
 ): FeedSource {
   const stored = createHistory({ columnar, epoch: journal.epoch })
   const history = withinRetention(withGaps(stored, journal), retentionWatermarks)
   const hub = new Hub({ journal, history, log, loops, filtersPerWorkspace: config.feeds.filtersPerWorkspace })
-  return { journal, hub, retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId), retain }
+  return { journal, hub, retentionWatermarkOf: (workspaceId) => retentionWatermarks.known(workspaceId), ...life }
 }

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import packageJson from '../package.json' with { type: 'json' }
 import { Penalties } from './analytics/caps.ts'
 import { type App, createApp } from './app.ts'
@@ -5,7 +6,8 @@ import { appDeps } from './app-deps.ts'
 import { startControl } from './backup/control.ts'
 import { sweepSnapshots, takeSnapshot } from './backup/snapshot.ts'
 import { type Clock, systemClock } from './clock.ts'
-import type { Config } from './config.ts'
+import { startClusterPipeline } from './cluster-pipeline.ts'
+import type { ClusterConfig, Config } from './config.ts'
 import { createEgress } from './egress/egress.ts'
 import { startHosted } from './hosted/hosted.ts'
 import { FailureLimit } from './http/failure-limit.ts'
@@ -14,7 +16,7 @@ import { mint } from './ids.ts'
 import { KeyRing } from './keys/key-ring.ts'
 import { Connections } from './live/connections.ts'
 import { sweepFeedTokens } from './live/feed-tokens.ts'
-import type { Log } from './log.ts'
+import { type Log, withFields } from './log.ts'
 import { openAiOnDemand } from './model/on-demand.ts'
 import { openDataDir } from './ops/data-dir.ts'
 import { checkPort, listen } from './ops/listen.ts'
@@ -88,7 +90,9 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it')
 
   const ring = await startKeyRing(context)
-  const pipeline = await startLocalPipeline(context, options.watermarkIntervalMs)
+  const pipeline = await (config.cluster === undefined
+    ? startLocalPipeline(context, options.watermarkIntervalMs)
+    : startClusterPipeline(context, config.cluster))
   const { partitions, onChange } = pipeline
   const maintenance = await startMaintenance(context, pipeline, ring)
   const directory = createRunDirectory({ sql })
@@ -96,7 +100,10 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const limits = withinOpenFiles(config.feeds, readOpenFilesLimit(), log)
   const connections = new Connections({ ring, limits, log, loops })
   metrics.observe({ partitions, loops, connections })
-  const vault = createVault({ key: config.hosted.secretsKey, dataDir: config.dataDir })
+  const vault = createVault({
+    key: config.hosted.secretsKey ?? sharedSecretsKey(config.cluster),
+    dataDir: config.dataDir,
+  })
   const secrets = new SecretStore({ sql, clock, vault })
   const hosted = startHostedRuns(context, { ring, connections, secrets, onChange })
 
@@ -120,6 +127,8 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   teardown.add('requests', () => listener.drain())
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
   teardown.add('open feeds', async () => connections.stop())
+  await pipeline.join(listener.url)
+  teardown.add('partitions', () => pipeline.leave())
   teardown.add('readiness', () => {
     isStopping = true
   })
@@ -135,12 +144,13 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
 
 /** Locks the data directory and starts the stores. */
 async function openContext(config: Config, options: ServiceOptions, teardown: Teardown): Promise<ServiceContext> {
-  const { log, progress, clock = systemClock } = options
+  const { progress, clock = systemClock } = options
   const metrics = createServiceMetrics()
-  const loops = new Loops(log)
   teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
   const dataDir = openDataDir(config.dataDir)
   teardown.add('data directory', dataDir.release)
+  const log = config.cluster === undefined ? options.log : withFields(options.log, { node: dataDir.instanceId })
+  const loops = new Loops(log)
   await checkPort(config)
 
   const penalties = new Penalties(config.queries.penaltySeconds, clock)
@@ -229,6 +239,13 @@ function startHostedRuns(context: ServiceContext, { ring, connections, secrets, 
   })
   teardown.add('hosted runs', () => hosted.stop())
   return hosted
+}
+
+/** The nodes of a cluster must be able to open each other's secrets. */
+function sharedSecretsKey(cluster: ClusterConfig | undefined): Uint8Array | undefined {
+  return cluster === undefined
+    ? undefined
+    : createHmac('sha256', cluster.secret).update('secrets of workspaces').digest()
 }
 
 /** Accepts requests of the backup command, if both stores are embedded. */

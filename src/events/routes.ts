@@ -4,6 +4,7 @@ import type { BodyHold } from '../http/body-budget.ts'
 import type { Idempotency } from '../http/idempotency.ts'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
+import type { Forwarder } from '../partitions/forward.ts'
 import type { EventIngest } from './ingest.ts'
 import { AppendEvents, EventsAccepted } from './schema.ts'
 
@@ -12,6 +13,7 @@ export interface EventRoutesDeps {
   readonly reader: BodyReader
   readonly idempotency: Idempotency
   readonly ingest: EventIngest
+  readonly forwarder: Forwarder
 }
 
 /**
@@ -20,7 +22,7 @@ export interface EventRoutesDeps {
  * The only route without a guard plugin: it takes the same steps in the same order by direct calls. Measured on calls
  * with one event, Elysia's hooks take a third of the total time, and its body schema more than everything else.
  */
-export function eventRoutes({ guards, reader, idempotency, ingest }: EventRoutesDeps) {
+export function eventRoutes({ guards, reader, idempotency, ingest, forwarder }: EventRoutesDeps) {
   return new Elysia({ prefix: '/api/ingest/v1', detail: { security: SECURITY.agentKey } })
     .decorate({ bodyHold: undefined as BodyHold | undefined })
     .post(
@@ -30,12 +32,14 @@ export function eventRoutes({ guards, reader, idempotency, ingest }: EventRoutes
         const headers = set.headers as Record<string, string | number>
         const { caller, body: sent } = await guards.receive(request, headers, 'agent', 'ingest')
         context.bodyHold = sent.hold
-        const body = reader.open(request, sent)
-        const partial = query.partial === 'true'
-        if (!request.headers.has('idempotency-key')) return ingest.append(caller, body, { partial, mint: undefined })
-        return idempotency.carryOut({ request, caller, bytes: body }, (mint) =>
-          ingest.append(caller, body, { partial, mint }),
-        )
+        return forwarder.carryOut(request, caller, sent, () => {
+          const body = reader.open(request, sent)
+          const partial = query.partial === 'true'
+          if (!request.headers.has('idempotency-key')) return ingest.append(caller, body, { partial, mint: undefined })
+          return idempotency.carryOut({ request, caller, bytes: body }, (mint) =>
+            ingest.append(caller, body, { partial, mint }),
+          )
+        })
       },
       {
         parse: 'none',

@@ -28,6 +28,8 @@ export interface RateLimiterOptions {
   readonly clock: Clock
   /** Milliseconds that never jump, unlike the wall clock. */
   readonly monotonicMs?: () => number
+  /** How many nodes share each budget, apart from that of events, which the owner of a workspace's partition keeps alone. */
+  readonly nodes?: () => number
 }
 
 /**
@@ -40,10 +42,15 @@ export class RateLimiter {
   private readonly policies: Record<Budget, Policy>
   private readonly clock: Clock
   private readonly monotonicMs: () => number
+  private readonly nodes: () => number
 
-  constructor(limits: RateLimits, { clock, monotonicMs = () => performance.now() }: RateLimiterOptions) {
+  constructor(
+    limits: RateLimits,
+    { clock, monotonicMs = () => performance.now(), nodes = () => 1 }: RateLimiterOptions,
+  ) {
     this.clock = clock
     this.monotonicMs = monotonicMs
+    this.nodes = nodes
     this.policies = {
       ingest: policy('ingest', limits.ingestRequestsPerMinute, 60),
       events: policy('events', limits.eventsPerSecond, 1),
@@ -64,9 +71,10 @@ export class RateLimiter {
     if (policy.quota === 0) return
     const now = this.monotonicMs()
     const bucket = policy.buckets.at(keyId, now)
-    const needed = Math.min(cost, policy.quota)
+    const share = budget === 'events' ? cost : cost * this.nodes()
+    const needed = Math.min(share, policy.quota)
     const allowed = bucket.tokens >= needed
-    if (allowed) bucket.tokens -= cost
+    if (allowed) bucket.tokens -= share
     if (headers !== undefined) this.writeHeaders(policy, budget, bucket, headers)
     if (allowed) return
     const retryAfterSeconds = policy.buckets.secondsUntil(bucket, needed)

@@ -1,10 +1,10 @@
 import { ApiError } from '../http/errors.ts'
-import type { RawJson } from '../http/raw-json.ts'
 import { runKey } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Journal } from './journal.ts'
+import { LockedRows, type OutboxRow, PartitionRows, type RelayedRows, ROWS_PER_ROUND } from './outbox-rows.ts'
 import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 
 /** The order of kinds in a commit. */
@@ -15,19 +15,20 @@ const DEFERRED = Number.POSITIVE_INFINITY
 
 /** Counting beyond this would cost more than it is worth. */
 export const LAG_ROWS_MAX = 100_000
-const ROWS_PER_ROUND = 1_000
-const BYTES_PER_ROUND = 16 << 20
 /** Delay after a poke, so that one round covers several commits of a busy service. */
 const LINGER_MS = 10
 /** Polling finds rows of other processes, and rows whose poke was lost in a failure. */
 const POLL_MS = 250
 const END_TIMEOUT_SECONDS = 1
-/** Advisory lock of the relay; any number that nothing else uses. */
-const RELAY_LOCK = 4_706_131
 
 export interface OutboxRelayDeps {
   readonly sql: Sql
   readonly journal: Journal
+  /**
+   * Appends only the rows of workspaces of this partition, and takes no lock: the log accepts appends of its owner only.
+   * Undefined: all rows.
+   */
+  readonly partition?: number | undefined
   readonly log: Log
   /** Supervises the relay together with other loops. */
   readonly loops?: Loops
@@ -53,9 +54,11 @@ export interface OutboxRelay {
  * No transaction spans the append: the append cannot be rolled back, and on a slow disk the open transaction would hold
  * back vacuuming of the whole database.
  */
-export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(log) }: OutboxRelayDeps): OutboxRelay {
+export function startOutboxRelay(deps: OutboxRelayDeps): OutboxRelay {
+  const { sql: pool, journal, partition, log, loops = new Loops(log) } = deps
   // Advisory locks belong to a connection.
-  const sql = singleConnection(pool)
+  const locking = partition === undefined ? singleConnection(pool) : undefined
+  const work = partition === undefined ? new LockedRows(locking ?? pool) : new PartitionRows(pool, partition)
   let wake = Promise.withResolvers<void>()
   let poked = true
   const stopping = new AbortController()
@@ -98,7 +101,7 @@ export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(lo
   /** @param due false for a poll, which first checks whether there are rows at all */
   async function attempt(due: boolean, loop: Loop): Promise<Outcome> {
     try {
-      const outcome = due || (await hasRows(sql)) ? await relayRound(sql, journal) : 'drained'
+      const outcome = due || (await work.some()) ? await relayRound(work, journal) : 'drained'
       loop.succeeded()
       return outcome
     } catch (error) {
@@ -107,7 +110,8 @@ export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(lo
     }
   }
 
-  const finished = loops.run('outbox relay', stopping.signal, run).then(() => {
+  const name = partition === undefined ? 'outbox relay' : `outbox relay ${partition}`
+  const finished = loops.run(name, stopping.signal, run).then(() => {
     for (const flush of flushes) flush.reject(new ApiError('UNAVAILABLE', 'the service is shutting down'))
   })
   return {
@@ -123,7 +127,7 @@ export function startOutboxRelay({ sql: pool, journal, log, loops = new Loops(lo
       stopping.abort()
       wake.resolve()
       await finished
-      await sql.end({ timeout: END_TIMEOUT_SECONDS })
+      await locking?.end({ timeout: END_TIMEOUT_SECONDS })
     },
   }
 }
@@ -138,35 +142,15 @@ export async function outboxLag(sql: Sql): Promise<number> {
 /** `elsewhere`: another process holds the lock. */
 type Outcome = 'drained' | 'more' | 'elsewhere' | 'failed'
 
-interface OutboxRow {
-  /** Defines the order; the primary key. A restored database may assign the same value again. */
-  readonly outbox_id: number
-  /** Unique, even after a restore. */
-  readonly entry_id: string
-  readonly kind: Change['kind']
-  readonly body: RawJson
-  /** Rows found before the byte limit was applied. */
-  readonly found: number
-  readonly pid: number
-}
-
-async function hasRows(sql: Sql): Promise<boolean> {
-  const [{ some }] = await sql<{ some: boolean }[]>`select exists (select from outbox) as some`
-  return some
-}
-
-async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
-  // Pipelined, but executed in order: the rows are read under the lock, so another process is not appending them.
-  const [[lock], rows] = await Promise.all([takeLock(sql), readOldest(sql)])
-  if (!lock.taken) return 'elsewhere'
+async function relayRound(work: RelayedRows, journal: Journal): Promise<Outcome> {
+  const rows = await work.take()
+  if (typeof rows === 'string') return rows
   try {
     if (rows.length === 0) return 'drained'
-    // The connection changed in between, so the rows were read without the lock.
-    if (rows[0].pid !== lock.pid) return 'more'
     const appended = new Set(journal.lastOutboxIds())
     const done = rows.filter((row) => appended.has(row.entry_id))
     // Delete these before the next append: the journal remembers only the ids of its newest records.
-    if (done.length > 0) await remove(sql, done)
+    if (done.length > 0) await work.remove(done)
     const {
       run: runs,
       task: tasks,
@@ -178,39 +162,12 @@ async function relayRound(sql: Sql, journal: Journal): Promise<Outcome> {
       events.length > 0 && journal.appendSystemEvents(events.map(rowOf), events.map(idOf)),
     ])
     const ids = new Set([...runs, ...tasks, ...events].map(idOf))
-    if (ids.size > 0)
-      await remove(
-        sql,
-        rows.filter((row) => ids.has(row.entry_id)),
-      )
+    if (ids.size > 0) await work.remove(rows.filter((row) => ids.has(row.entry_id)))
     const deleted = done.length + ids.size
     return deleted === rows[0].found && deleted < ROWS_PER_ROUND ? 'drained' : 'more'
   } finally {
-    await sql`select pg_advisory_unlock(${RELAY_LOCK})`
+    await work.done()
   }
-}
-
-async function remove(sql: Sql, rows: readonly OutboxRow[]): Promise<void> {
-  await sql`
-    delete from outbox where outbox_id = any(${rows.map((row) => row.outbox_id)}::bigint[])
-      and entry_id = any(${rows.map((row) => row.entry_id)}::uuid[])`
-}
-
-function takeLock(sql: Sql) {
-  return sql<[{ taken: boolean; pid: number }]>`
-    select pg_try_advisory_lock(${RELAY_LOCK}) as taken, pg_backend_pid() as pid`
-}
-
-function readOldest(sql: Sql) {
-  return sql<OutboxRow[]>`
-    select outbox_id, entry_id, kind, body, found, pg_backend_pid() as pid from (
-      select outbox_id, entry_id, kind, body, count(*) over () as found,
-        sum(octet_length(body::text)) over (order by outbox_id rows between unbounded preceding and 1 preceding)
-          as bytes_before
-      from (select outbox_id, entry_id, kind, body from outbox order by outbox_id limit ${ROWS_PER_ROUND}) as oldest
-    ) as o
-    where coalesce(bytes_before, 0) < ${BYTES_PER_ROUND}
-    order by outbox_id`
 }
 
 /** Unlike Promise.all, waits for every append even if one fails: the next round must know the outcome of all. */

@@ -5,6 +5,7 @@ import { type BodyReader, HangUp, type RawBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 import type { FailureLimit } from '../http/failure-limit.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
+import { type Forwarder, noForwarding } from '../partitions/forward.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { Caller, FeedCaller } from './schema.ts'
 import { hashKey, isWellFormedKey } from './token.ts'
@@ -21,6 +22,8 @@ export interface AdmissionDeps {
   readonly addressOf: (request: Request) => string
   /** Web pages that may open feeds, as `https://app.example.com`; undefined: any. */
   readonly feedOrigins: readonly string[] | undefined
+  /** Recognizes requests that another node has admitted. */
+  readonly forwarder?: Forwarder
 }
 
 /** Which keys a route takes. */
@@ -48,7 +51,16 @@ const REFUSALS = {
 
 /** Checks who sends a request, and reads its body. Without Elysia: `createGuards` makes plugins of it. */
 export function createAdmission(deps: AdmissionDeps) {
-  const { ring, limiter, reader, operatorToken, operatorAttempts, addressOf, feedOrigins } = deps
+  const {
+    ring,
+    limiter,
+    reader,
+    operatorToken,
+    operatorAttempts,
+    addressOf,
+    feedOrigins,
+    forwarder = noForwarding,
+  } = deps
 
   /**
    * Checks the key of a request, without Elysia: for routes that cannot afford hooks. Synchronous if the key is cached,
@@ -90,26 +102,20 @@ export function createAdmission(deps: AdmissionDeps) {
     { agentId, token, reader: own = reader }: AdmitOptions = {},
   ): Promise<Received> {
     own.checkLength(request)
+    const forwarded = forwarder.receive(request)
     const since = ring.generation
-    const admitted = admit(request, headers, audience, budget, { agentId, token })
+    const admitted = forwarded?.caller ?? admit(request, headers, audience, budget, { agentId, token })
     const caller = admitted instanceof Promise ? await admitted : admitted
-    const body = await readBody(request, caller.workspaceId, own)
+    const body = await readBody(own, request, caller.workspaceId)
     try {
+      if (forwarded !== null) forwarder.checkBody(forwarded, body.bytes)
       // The key may have been revoked while the body arrived.
-      if (ring.changedSince(since)) await ring.authenticate(token ?? requiredToken(request))
+      else if (ring.changedSince(since)) await ring.authenticate(token ?? requiredToken(request))
       return { caller, body }
     } catch (error) {
       body.hold.release()
       throw error
     }
-  }
-
-  async function readBody(request: Request, owner: string, from: BodyReader = reader): Promise<RawBody> {
-    const body = await from.read(request, owner)
-    await everythingArrived()
-    if (!request.signal.aborted) return body
-    body.hold.release()
-    throw new HangUp('VALIDATION_ERROR', 'the connection was closed before the request was processed')
   }
 
   /**
@@ -136,7 +142,22 @@ export function createAdmission(deps: AdmissionDeps) {
     attempt?.forgive()
   }
 
-  return { admit, receive, readBody, admitFeed, admitOperator }
+  return {
+    admit,
+    receive,
+    readBody: (request: Request, owner: string) => readBody(reader, request, owner),
+    admitFeed,
+    admitOperator,
+  }
+}
+
+/** Reads a body, and makes sure that no pipelined request would cost the request its response. */
+async function readBody(reader: BodyReader, request: Request, owner: string): Promise<RawBody> {
+  const body = await reader.read(request, owner)
+  await everythingArrived()
+  if (!request.signal.aborted) return body
+  body.hold.release()
+  throw new HangUp('VALIDATION_ERROR', 'the connection was closed before the request was processed')
 }
 
 function feedToken(request: Request): string {

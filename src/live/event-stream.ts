@@ -108,7 +108,7 @@ export class EventStream implements Connection, Outlet {
     this.stream.write(`retry: ${RETRY_MS}\n${this.positionFrame('connected', afterSeq)}`)
     if (start.isLost) this.sendGap(after ?? '0', encodeCursor(journal.epoch, afterSeq))
     this.subscription = hub.subscribe({ workspaceId: caller.caller.workspaceId, filter, afterSeq, outlet: this })
-    this.releaseSource = source.retain()
+    this.releaseSource = source.retain(() => this.end('unavailable'))
     connections.add(this)
   }
 

@@ -27,6 +27,8 @@ const QUEUE_BYTES_LOW = QUEUE_BYTES / 4
 /** A client that sends messages but does not read the replies is disconnected at this limit. */
 const UNREAD_BYTES_MAX = 1024 * 1024
 const SUBSCRIPTIONS_MAX = 100
+/** Received messages that wait for the log. */
+const UNHANDLED_MAX = 1_000
 /** Reconnects are spread over this time, so that clients do not all return at once. */
 const RECONNECT_SPREAD_MS = 2_000
 const RECONNECT_MIN_MS = 250
@@ -54,6 +56,9 @@ export class WebSocketConnection implements Connection {
   /** When the queue became full, on the monotonic clock; 0 while there is room. */
   private fullSinceMs = 0
   private isEnded = false
+  /** Messages are handled in order. */
+  private handled: Promise<void> = Promise.resolve()
+  private unhandled = 0
 
   constructor(
     private readonly deps: WebSocketDeps,
@@ -64,11 +69,28 @@ export class WebSocketConnection implements Connection {
 
   open(socket: ServerWebSocket<unknown>): void {
     this.socket = socket
-    this.releaseSource = this.deps.source.retain()
+    this.releaseSource = this.deps.source.retain(() => this.end('unavailable'))
     this.deps.connections.add(this)
   }
 
   message(_socket: ServerWebSocket<unknown>, message: string | Buffer): void {
+    if (!this.deps.source.mayLag) this.receive(message)
+    else if (++this.unhandled > UNHANDLED_MAX) this.end('slow_consumer')
+    else this.handled = this.handled.then(() => this.receiveCurrent(message))
+  }
+
+  /** Handles a message once the log is known up to its end: a cursor may come from another node. */
+  private async receiveCurrent(message: string | Buffer): Promise<void> {
+    try {
+      await this.deps.source.refresh()
+    } catch {
+      return this.end('unavailable')
+    }
+    this.unhandled--
+    this.receive(message)
+  }
+
+  private receive(message: string | Buffer): void {
     if (this.isEnded) return
     try {
       if (typeof message !== 'string')

@@ -38,7 +38,7 @@ export interface Health {
   /** The log of the first partition that this process owns; null when it owns none. */
   readonly journal: { epoch: string; end_seq: number; gaps: { after_seq: number; through_seq: number }[] } | null
   /** The partitions that this process owns. */
-  readonly partitions: { partition: number; epoch: string; end_seq: number; loaded_seq: number }[]
+  readonly partitions: { partition: number; generation: number; epoch: string; end_seq: number; loaded_seq: number }[]
   /** Background loops. One that has been failing for some seconds makes the service `degraded`. */
   readonly loops: Record<string, { ok: boolean; failing_ms: number; failures: number; problem: string | null }>
   /** `lag` is null while it is unknown. */
@@ -50,7 +50,7 @@ export interface Health {
 export interface HealthDeps {
   readonly dependencies: readonly Dependency[]
   readonly consumers: readonly Consumer[]
-  readonly owned: () => readonly Pick<OwnedPartition, 'id' | 'journal' | 'sink'>[]
+  readonly owned: () => readonly Pick<OwnedPartition, 'id' | 'generation' | 'journal' | 'sink'>[]
   readonly loops: Pick<Loops, 'states'>
   readonly setBack: () => readonly SetBack[]
   /** Whether the service has begun to stop. */
@@ -79,8 +79,9 @@ export async function checkHealth({
     status: unavailable ? 'unavailable' : isFailing || setBack().length > 0 ? 'degraded' : 'ready',
     dependencies: Object.fromEntries(checks.map(({ name, result }) => [name, result])),
     journal: partitions.length === 0 ? null : journalOf(partitions[0]),
-    partitions: partitions.map(({ id, journal, sink }) => ({
+    partitions: partitions.map(({ id, generation, journal, sink }) => ({
       partition: id,
+      generation,
       epoch: journal.epoch,
       end_seq: journal.endSeq,
       loaded_seq: sink.loadedSeq(),

@@ -55,6 +55,7 @@ export const Ready = Named(
     partitions: t.Array(
       t.Object({
         partition: Count('The number of the partition.'),
+        generation: Count('How often it was claimed by a node.'),
         epoch: Epoch,
         end_seq: EndSeq,
         loaded_seq: Count('ClickHouse has everything up to this position.'),

@@ -104,6 +104,7 @@ function addGauges(registry: Metrics, { partitions, loops, connections }: Observ
   perPartition('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', ({ journal }) =>
     journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
   )
+  perPartition('journal_generation', 'How often the partition was claimed.', ({ generation }) => generation)
   perPartition('journal_end_seq', 'Position of the last durable row.', ({ journal }) => journal.endSeq)
   perPartition('journal_disk_bytes', 'Size of the journal on disk.', ({ journal }) => journal.bytes)
   perPartition('journal_backlog_bytes', 'Journal bytes not yet consumed.', ({ journal }) => journal.backlogBytes)

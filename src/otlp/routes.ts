@@ -6,6 +6,7 @@ import { ApiError, invalid } from '../http/errors.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { Caller } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
+import type { Forwarder } from '../partitions/forward.ts'
 import type { ExportResult } from './export-tally.ts'
 import { countMetricPointsJson, decodeLogsJson, decodeTracesJson } from './json.ts'
 import type { LogIngest } from './log-ingest.ts'
@@ -18,6 +19,7 @@ export interface OtlpRoutesDeps {
   readonly guards: Guards
   /** With the limit of exports (`LIMIT_OTLP_BYTES`). */
   readonly reader: BodyReader
+  readonly forwarder: Forwarder
   readonly traces: Pick<TraceIngest, 'store'>
   readonly logs: Pick<LogIngest, 'store'>
   /** The error for the client when a store is unavailable; null for any other error. */
@@ -37,7 +39,7 @@ interface Context {
  * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md). These routes have no
  * guard plugin, because keys may arrive in other headers, and no envelope, because OTLP defines the responses.
  */
-export function otlpRoutes({ guards, reader, traces, logs, unavailableOf }: OtlpRoutesDeps) {
+export function otlpRoutes({ guards, reader, forwarder, traces, logs, unavailableOf }: OtlpRoutesDeps) {
   const receive = async (context: Context, field: PartialSuccess['field'], store: Store): Promise<Response> => {
     const { request, set } = context
     const encoding = encodingOf(request.headers.get('content-type'))
@@ -49,11 +51,13 @@ export function otlpRoutes({ guards, reader, traces, logs, unavailableOf }: Otlp
       if (encoding === null) {
         throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
       }
-      const { rejected, message, firstSeq, lastSeq } = await store(caller, reader.inflate(request, body), encoding)
-      const response = exportResponse(encoding, { field, rejected, message })
-      if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
-      if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
-      return response
+      return await forwarder.carryOut(request, caller, body, async () => {
+        const { rejected, message, firstSeq, lastSeq } = await store(caller, reader.inflate(request, body), encoding)
+        const response = exportResponse(encoding, { field, rejected, message })
+        if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
+        if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
+        return response
+      })
     } catch (error) {
       return refuse(error, encoding ?? 'json', request)
     }

@@ -26,6 +26,8 @@ export interface Partition {
 /** The parts of a partition that exist in its owner's process only. */
 export interface OwnedPartition {
   readonly id: number
+  /** How often the partition was claimed; the log accepts appends of the newest claim only. 0 in an embedded service. */
+  readonly generation: number
   readonly journal: Journal
   readonly sink: LoadProgress
   readonly relay: OutboxRelay
@@ -40,8 +42,12 @@ export interface FeedSource {
   readonly hub: Hub
   /** The position up to which retention may have deleted activity of a workspace. */
   retentionWatermarkOf(workspaceId: string): number
-  /** Keeps the source open until the returned function is called. */
-  retain(): () => void
+  /** Keeps the source open until the returned function is called. Calls `end` if it has to close anyway. */
+  retain(end: () => void): () => void
+  /** Whether `journal` may lack what was acknowledged a moment ago, in another process. */
+  readonly mayLag: boolean
+  /** Waits until everything that was acknowledged before the call can be read. @throws ApiError UNAVAILABLE */
+  refresh(): Promise<void>
 }
 
 /** Names a partition: every caller belongs to one, that of its workspace. */
@@ -66,19 +72,21 @@ export interface Partitions {
 
 /**
  * The parts of a partition that appends need.
- * @throws ApiError UNAVAILABLE when this process does not own the partition
+ * @throws NotOwner when this process does not own the partition
  */
 export function writerOf(partitions: Partitions, ref: PartitionRef): OwnedPartition {
   const { owned } = partitions.of(ref)
-  if (owned === undefined) throw notOwned()
+  if (owned === undefined) throw new NotOwner()
   return owned
 }
 
-/** The error for an append in a process that does not own the partition. */
-export function notOwned(): ApiError {
-  return new ApiError('UNAVAILABLE', 'this workspace is being moved to another node; try again', {
-    retryAfterSeconds: 1,
-  })
+/** This process does not own the partition that an append is for. Nothing has been stored. */
+export class NotOwner extends ApiError {
+  override readonly name = 'NotOwner'
+
+  constructor() {
+    super('UNAVAILABLE', 'no node writes this workspace at the moment; try again', { retryAfterSeconds: 1 })
+  }
 }
 
 /** When the oldest row was accepted that ClickHouse lacks, Unix milliseconds; null when it has all. */

@@ -30,8 +30,12 @@ export interface EmbeddedPostgresOptions {
   readonly onProgress?: (step: string) => void
   /** False only in tests: trades durability for speed. */
   readonly durable?: boolean
+  /** How many connections it accepts; enough for one service unless given. */
+  readonly connections?: number
 }
 
+/** For one service and the commands beside it. */
+const CONNECTIONS = 40
 const RESTART_DELAY_MIN_MS = 50
 const RESTART_DELAY_MAX_MS = 5_000
 const READY_POLL_MS = 5
@@ -56,7 +60,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   else await createCluster({ bin, home, cluster, owner, durable: options.durable ?? true, onProgress })
 
   const socketDir = await shortSocketDir(home)
-  const settings = postgresSettings(socketDir.path, options.durable ?? true)
+  const settings = postgresSettings(socketDir.path, options)
   const start = () =>
     startPostmaster({ command: [join(bin, 'postgres'), '-D', cluster, ...settings], cluster, owner, log })
 
@@ -176,13 +180,16 @@ async function shortSocketDir(home: string): Promise<{ path: string; remove(): P
 }
 
 /** Low memory and full durability: current state is written often and read by key; the history is in ClickHouse. */
-function postgresSettings(socketDir: string, durable: boolean): string[] {
+function postgresSettings(
+  socketDir: string,
+  { durable = true, connections = CONNECTIONS }: Pick<EmbeddedPostgresOptions, 'durable' | 'connections'>,
+): string[] {
   const settings: Record<string, string> = {
     listen_addresses: '',
     port: '5432',
     unix_socket_directories: socketDir,
     unix_socket_permissions: '0700',
-    max_connections: '40',
+    max_connections: `${connections}`,
     shared_buffers: '32MB',
     huge_pages: 'off',
     work_mem: '4MB',
@@ -207,7 +214,7 @@ function postgresSettings(socketDir: string, durable: boolean): string[] {
     timezone: 'UTC',
     log_timezone: 'UTC',
     // Many tests share one server.
-    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '500' }),
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }

@@ -33,7 +33,8 @@ async function eraseFromPartition(deps: EraseActivityDeps, owned: OwnedPartition
   const { epoch } = journal
   const due = await sql<{ workspace_id: string }[]>`
     with known as (
-      update instances set epoch = ${epoch} where instance_id = ${instanceId} and epoch is distinct from ${epoch}
+      update instances set epoch = ${epoch}
+      where instance_id = ${instanceId} and epoch is distinct from ${epoch} and not exists (select from journal_partitions)
     )
     select workspace_id from erasures
     where state_gone_at is not null and partition = ${partition} and not ${epoch} = any(let_go)`

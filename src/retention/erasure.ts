@@ -124,14 +124,17 @@ async function begin({ ring, clock }: ErasureDeps, workspaceId: string): Promise
   })
 }
 
-/** Waits until the other live processes have erased their journals. */
+/** Waits until the other live processes have erased their journals; in a cluster, the owner of the workspace's partition. */
 async function waitForOtherProcesses({ sql }: ErasureDeps, workspaceId: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + OTHERS_PATIENCE_MS
   for (;;) {
     const [{ waiting }] = await sql<[{ waiting: number }]>`
-      select count(*) as waiting from instances i, erasures e
-      where e.workspace_id = ${workspaceId} and i.lease_until > now()
-        and (i.epoch is null or not i.epoch = any(e.let_go))`
+      select count(*) as waiting from erasures e, lateral (
+        select epoch from instances where lease_until > now() and not exists (select from journal_partitions)
+        union all
+        select epoch from journal_partitions p where p.partition = e.partition
+      ) as logs
+      where e.workspace_id = ${workspaceId} and (logs.epoch is null or not logs.epoch = any(e.let_go))`
     if (waiting === 0) return
     signal.throwIfAborted()
     if (performance.now() > deadline)

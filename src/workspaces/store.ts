@@ -97,8 +97,11 @@ export async function insertWorkspace(
   const now = new Date(clock.now())
   const workspaceId = mint.uuid()
   const [row] = await sql<WorkspaceRow[]>`
-    insert into workspaces (workspace_id, name, created_at, updated_at)
-    values (${workspaceId}, ${name}, ${now}, ${now})
+    insert into workspaces (workspace_id, name, created_at, updated_at, partition)
+    values (${workspaceId}, ${name}, ${now}, ${now}, coalesce((
+      select p.partition from journal_partitions p left join workspaces w on w.partition = p.partition
+      group by p.partition order by count(w.workspace_id), p.partition limit 1
+    ), 0))
     on conflict (workspace_id) do update set name = excluded.name
     returning ${columns(sql)}`
   const key = await insertKey(sql, token, {

@@ -4,7 +4,8 @@ import { eventually } from '../support/eventually.ts'
 import type { Random } from '../support/random.ts'
 
 export interface ReportingOptions {
-  readonly url: string
+  /** Of several nodes, each call goes to another one. */
+  readonly url: string | readonly string[]
   readonly agentId: string
   readonly agentKey: string
   readonly random: Random
@@ -22,10 +23,10 @@ export class Reporting {
   retries = 0
   private isOver = false
   private readonly working: Promise<unknown>
-  private readonly api: Api
+  private readonly apis: readonly Api[]
 
   constructor(private readonly options: ReportingOptions) {
-    this.api = createApi(options.url, options.agentKey)
+    this.apis = [options.url].flat().map((url) => createApi(url, options.agentKey))
     this.working = Promise.all(Array.from({ length: options.clients }, () => this.work()))
   }
 
@@ -79,7 +80,12 @@ export class Reporting {
     for (;;) {
       this.calls++
       const options = { headers, signal: AbortSignal.timeout(5_000) }
-      const answer = await this.api('POST', `/api/ingest/v1/${path}`, body, options).catch(() => undefined)
+      const answer = await this.apis[this.calls % this.apis.length](
+        'POST',
+        `/api/ingest/v1/${path}`,
+        body,
+        options,
+      ).catch(() => undefined)
       if (answer?.status === 200) return
       const retryable = answer === undefined || answer.status === 503 || answer.headers.has('retry-after')
       if (!retryable) throw new Error(`${path}: ${answer.status} ${answer.text}`)

@@ -47,6 +47,7 @@ describe('the key', () => {
     expect(data).toEqual({
       keyId: agent.keyId,
       type: 'agent',
+      partition: 0,
       workspaceId: app.owner.workspaceId,
       agentId: expect.any(String),
     })

@@ -2,13 +2,14 @@ import { parseArgs } from 'node:util'
 import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
 import type { Campaign } from './campaign.ts'
+import { cluster } from './cluster.ts'
 import { corruption } from './corruption.ts'
 import { dashboard } from './dashboard.ts'
 import { kills } from './kills.ts'
 import { requests } from './requests.ts'
 import { soak } from './soak.ts'
 
-const CAMPAIGNS: Record<string, Campaign> = { kills, corruption, requests, soak, dashboard }
+const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, soak, dashboard }
 
 const HELP = `Long campaigns against the whole service, with their own stores.
 

@@ -1,7 +1,8 @@
 import { Failures } from './campaign.ts'
 
 export interface WatchingOptions {
-  readonly url: string
+  /** Of several nodes, each connection goes to the next one. */
+  readonly url: string | readonly string[]
   readonly workspaceKey: string
   readonly agentId: string
 }
@@ -59,13 +60,17 @@ export class Watching {
 
   private async connect(signal: AbortSignal): Promise<void> {
     const { url, workspaceKey, agentId } = this.options
-    const response = await fetch(`${url}/api/v1/stream?kind=event&agent_id=${agentId}`, {
-      headers: {
-        authorization: `Bearer ${workspaceKey}`,
-        ...(this.lastId !== '' && { 'last-event-id': this.lastId }),
+    const urls = [url].flat()
+    const response = await fetch(
+      `${urls[this.reconnects % urls.length]}/api/v1/stream?kind=event&agent_id=${agentId}`,
+      {
+        headers: {
+          authorization: `Bearer ${workspaceKey}`,
+          ...(this.lastId !== '' && { 'last-event-id': this.lastId }),
+        },
+        signal,
       },
-      signal,
-    })
+    )
     if (response.status !== 200) {
       await response.body?.cancel()
       return

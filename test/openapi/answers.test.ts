@@ -102,6 +102,7 @@ test('keys and workspaces', async () => {
   await call('revokeKey', { path: [key_id], body: {}, key })
   await call('listKeys', { query: 'type=workspace', key })
   await call('eraseWorkspace', { path: [workspace_id], ...operator })
+  await call('getCluster', operator)
 })
 
 test('agents, ingest, and reading runs', async () => {

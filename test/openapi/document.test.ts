@@ -181,6 +181,7 @@ const OPERATION_IDS = [
   'failRun',
   'getAgent',
   'getApproval',
+  'getCluster',
   'getHealth',
   'getInputRequest',
   'getLimits',

@@ -52,7 +52,14 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const history = createHistory({ columnar, epoch: journal.epoch, bytesMax: sizes.pageBytes })
   const hub = new Hub({ journal, history, log, filtersPerWorkspace: 10_000 })
   const connections = new Connections({ ring: KEYS, limits: LIMITS, log })
-  const source = { hub, journal, retentionWatermarkOf: () => 0, retain: () => () => {} }
+  const source = {
+    hub,
+    journal,
+    retentionWatermarkOf: () => 0,
+    retain: () => () => {},
+    mayLag: false,
+    refresh: async () => {},
+  }
   const deps = {
     source,
     connections,

@@ -8,7 +8,7 @@ export function partitionWith(
 ): Partitions {
   const none = new Error('the test has no feeds')
   return onePartition(
-    { id: 0, ...parts } as OwnedPartition,
+    { id: 0, generation: 0, ...parts } as OwnedPartition,
     {
       retain: () => {
         throw none

@@ -84,7 +84,12 @@ export function newDatabaseName(): string {
  * @returns its URL; the server stops with the tests of this process
  */
 async function startTestPostgres(): Promise<string> {
-  const postgres = await startEmbeddedPostgres({ dataDir: await temporaryDirectory(), log, durable: false })
+  const postgres = await startEmbeddedPostgres({
+    dataDir: await temporaryDirectory(),
+    log,
+    durable: false,
+    connections: 500,
+  })
   atEnd(() => postgres.stop())
   return postgres.url
 }

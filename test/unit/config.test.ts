@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { ConfigError, parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config.ts'
+import { ConfigError } from '../../src/config-reader.ts'
 import { mintToken } from '../../src/keys/token.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {
@@ -20,6 +21,7 @@ test('an empty environment gives the documented defaults', () => {
     databaseUrl: undefined,
     clickhouseUrl: undefined,
     clickhouseCluster: undefined,
+    cluster: undefined,
     operatorToken: undefined,
     guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
     trustedProxies: [],
@@ -123,10 +125,7 @@ test('treats an empty variable as unset', () => {
 })
 
 test('reports every problem at once, by the name of its variable', () => {
-  expect(
-    problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://h', LIMIT_TAGS: '-1', NATS_URL: 'nats://h' }),
-  ).toEqual([
-    'NATS_URL is set, but this version keeps the journal in DATA_DIR and cannot use NATS yet: unset it',
+  expect(problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://h', LIMIT_TAGS: '-1' })).toEqual([
     'LIMIT_TAGS must be a whole number from 0 to 1000; got "-1"',
     'PORT must be a whole number from 0 to 65535; got "70000"',
     'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
@@ -141,8 +140,36 @@ test('BODY_BYTES_IN_FLIGHT fits the largest body, sent and inflated, within one 
   ])
 })
 
-test('rejects NATS_URL, because nothing would use it', () => {
-  expect(problemsOf({ NATS_URL: 'nats://localhost' })[0]).toStartWith('NATS_URL is set, but')
+test('a cluster needs stores and a secret that all nodes share', () => {
+  expect(problemsOf({ NATS_URL: 'nats://a, http://b' })).toEqual([
+    'NATS_URL must be comma-separated URLs that begin with nats:// or tls://',
+    'DATABASE_URL must be set together with NATS_URL: all nodes share it',
+    'CLICKHOUSE_URL must be set together with NATS_URL: all nodes share it',
+    'CLUSTER_SECRET must be set together with NATS_URL: all nodes share it',
+  ])
+  expect(problemsOf({ CLUSTER_SECRET: 'x'.repeat(16), JOURNAL_PARTITIONS: '4' })).toEqual([
+    'CLUSTER_SECRET needs NATS_URL',
+    'JOURNAL_PARTITIONS needs NATS_URL',
+  ])
+})
+
+test('keeps three copies of a log if there are three NATS servers, unless NATS_REPLICAS says otherwise', () => {
+  const shared = {
+    DATABASE_URL: 'postgres://p',
+    CLICKHOUSE_URL: 'http://c',
+    CLUSTER_SECRET: 'a shared secret!'.replaceAll(' ', '-'),
+  }
+  const clusterOf = (env: Record<string, string>) => parseConfig({ ...shared, ...env }, '/').cluster
+  expect(clusterOf({ NATS_URL: 'nats://a' })).toEqual({
+    natsUrls: ['nats://a'],
+    secret: 'a-shared-secret!',
+    instanceUrl: undefined,
+    natsReplicas: 1,
+    partitions: 12,
+  })
+  const three = { NATS_URL: 'nats://a,nats://b,nats://c', INSTANCE_URL: 'http://one:3000/' }
+  expect(clusterOf(three)).toMatchObject({ natsReplicas: 3, instanceUrl: 'http://one:3000' })
+  expect(clusterOf({ ...three, NATS_REPLICAS: '1' })?.natsReplicas).toBe(1)
 })
 
 test.each(['0', '-1', '1.5', 'forever', '36501'])('rejects EVENT_RETENTION_DAYS=%s', (value) => {

@@ -80,7 +80,7 @@ test('readiness reports a loop that has been failing for some seconds, and gaps,
     'degraded',
     { ok: false, failing_ms: FAILING_MS + 1, failures: 4, problem: 'not working' },
   ])
-  expect(long.partitions).toEqual([{ partition: 0, epoch: 'e', end_seq: 9, loaded_seq: 7 }])
+  expect(long.partitions).toEqual([{ partition: 0, generation: 0, epoch: 'e', end_seq: 9, loaded_seq: 7 }])
   expect(long.journal?.gaps).toEqual([{ after_seq: 3, through_seq: 5 }])
   const unable = await healthWith([], () => Promise.reject(Object.assign(new Error('x'), { code: 'EIO' })))
   expect(unable.status).toBe('unavailable')

@@ -51,6 +51,7 @@ const COMPOSITION = [
   'src/main.ts',
   'src/service.ts',
   'src/pipeline.ts',
+  'src/cluster-pipeline.ts',
   'src/stores.ts',
   'src/backup/embedded.ts',
   'src/backup/backup.ts',

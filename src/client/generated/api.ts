@@ -1009,6 +1009,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the state of the cluster
+         * @description The nodes, and the partitions of the journal with their owners and lags (docs/architecture.md#several-nodes).
+         */
+        get: operations["getCluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1390,6 +1410,50 @@ export interface components {
         CancelRun: {
             /** @description Stored as the error_message of the run. */
             reason?: string;
+        };
+        Cluster: {
+            /** @description The nodes, oldest first. An embedded service is the only one. */
+            nodes: {
+                /**
+                 * Format: uuid
+                 * @description The process.
+                 */
+                instance_id: string;
+                /** @description Where other nodes reach it. */
+                url: string;
+                /** @description The version that it runs. */
+                version: string;
+                /**
+                 * Format: date-time
+                 * @description When it joined.
+                 * @example 2026-01-31T09:30:00.123Z
+                 */
+                started_at: string;
+                /** @description Whether it takes part. Others take over the partitions of a dead node. */
+                alive: boolean;
+                /** @description Whether it is the node that answers. */
+                is_this: boolean;
+            }[];
+            /** @description The partitions of the journal. */
+            partitions: {
+                /** @description The number of the partition. */
+                partition: number;
+                /**
+                 * Format: uuid
+                 * @description The instance that writes it; null while nobody does.
+                 */
+                owner: string | null;
+                /** @description How often it was claimed. */
+                generation: number;
+                /** @description Identifies its sequence of positions. */
+                epoch: string;
+                /** @description Its last position, as its owner has last reported it. */
+                end_seq: number;
+                /** @description ClickHouse has everything up to this position. */
+                loaded_seq: number;
+                /** @description Rows that ClickHouse lacks. */
+                lag: number;
+            }[];
         };
         CompleteRun: {
             /**
@@ -2579,6 +2643,8 @@ export interface components {
             partitions: {
                 /** @description The number of the partition. */
                 partition: number;
+                /** @description How often it was claimed by a node. */
+                generation: number;
                 /** @description Identifies the sequence of positions. A new epoch begins when the journal has gone back to an earlier state. */
                 epoch: string;
                 /** @description The last assigned position. */
@@ -6174,6 +6240,36 @@ export interface operations {
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["UNAVAILABLE"];
+        };
+    };
+    getCluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Cluster"];
+                        /** @description Null: the call succeeded. */
+                        error: null;
+                    };
+                };
+            };
+            401: components["responses"]["UNAUTHENTICATED"];
+            404: components["responses"]["NOT_FOUND"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["UNAVAILABLE"];

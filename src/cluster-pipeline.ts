@@ -1,0 +1,224 @@
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import packageJson from '../package.json' with { type: 'json' }
+import type { ClusterConfig } from './config.ts'
+import type { Journal } from './journal/journal.ts'
+import { newEpoch } from './journal/log/epochs.ts'
+import { openNatsJournal } from './journal/nats/journal.ts'
+import { openNatsReader } from './journal/nats/reader.ts'
+import { StartError } from './ops/start-error.ts'
+import { describeCluster } from './partitions/cluster/describe.ts'
+import { ClusterFeeds } from './partitions/cluster/feeds.ts'
+import { createForwarder } from './partitions/cluster/forwarder.ts'
+import { type OpenPartition, Ownership } from './partitions/cluster/ownership.ts'
+import { ClusterPartitions } from './partitions/cluster/partitions.ts'
+import { ClusterSinkPosition } from './partitions/cluster/position.ts'
+import { type Signal, type SignalBus, Signals } from './partitions/cluster/signals.ts'
+import { ClusterSignature } from './partitions/cluster/signature.ts'
+import { decideClusterStart } from './partitions/cluster/start.ts'
+import { type Claim, ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
+import {
+  LAST_LOAD_MS,
+  openFeedSource,
+  type Pipeline,
+  type ServiceContext,
+  startConsumers,
+  startUsage,
+} from './pipeline.ts'
+import { singleConnection } from './postgres/connect.ts'
+import { RetentionWatermarks } from './retention/retention-watermarks.ts'
+import { noteGap } from './watermarks/gaps.ts'
+
+/** The limits of the journal are those of all partitions together; JetStream reserves the space of each. */
+const PARTITION_BYTES_MIN = 64 << 20
+const CONNECT_PATIENCE_MS = 30_000
+const CONNECT_RETRY_MS = 250
+const RECONNECT_MS = 200
+const PING_MS = 2_000
+const SIGNAL_PREFIX = 'journal.signal.'
+const END_TIMEOUT_SECONDS = 1
+/** Nothing in ClickHouse says how far a partition was loaded: Postgres does. */
+const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
+
+/** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
+export async function startClusterPipeline(context: ServiceContext, config: ClusterConfig): Promise<Pipeline> {
+  const { sql, log, loops, progress, dataDir, teardown } = context
+  const nc = await progress.during('connecting to NATS', () => connectNats(config))
+  teardown.add('NATS', () => nc.close())
+  // A connection of its own: a busy pool must not make this node look dead.
+  const heartbeat = singleConnection(sql)
+  teardown.add('heartbeat of the cluster', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
+  const store = new ClusterStore(heartbeat)
+  const count = await store.createPartitions(config.partitions, newEpoch)
+  if (dataDir.previousInstanceId !== undefined) await store.removeNode(dataDir.previousInstanceId)
+
+  const bus = natsSignals(nc)
+  const signals = new Signals(bus)
+  const feeds = createFeeds(context, nc, store)
+  teardown.add('live feeds', () => feeds.stop())
+  const onUsage = startUsage(context, () => signals.outboxChanged())
+  const { instanceId } = dataDir
+  const node = { instanceId, url: '', version: packageJson.version }
+  const parts = { context, config, count, nc, store, onUsage }
+  const ownership = new Ownership({
+    store,
+    node,
+    open: (claimed, onLost) => openPartition(parts, claimed, onLost),
+    onReleased: () => signals.partitionReleased(),
+    log,
+    loops,
+  })
+  const partitions = new ClusterPartitions({ count, store, ownership, feeds })
+  await ownership.refresh()
+  bus.listen((signal) => {
+    if (signal === 'cluster') ownership.hurry()
+    else for (const { relay } of ownership.all()) relay.poke()
+  })
+  return {
+    partitions,
+    forwarder: createForwarder({
+      partitions,
+      signature: new ClusterSignature(config.secret),
+      ownerUrlOf: (partition) => ownership.ownerUrlOf(partition),
+      refresh: () => ownership.refresh(),
+    }),
+    retentionWatermarks: new RetentionWatermarks(sql, ''),
+    onChange: () => signals.outboxChanged(),
+    incidents: () => [],
+    outdated: new Promise(() => {}),
+    cluster: () => describeCluster(store, ownership, instanceId),
+    nodes: () => Math.max(1, ownership.nodes.length),
+    async join(url) {
+      node.url = config.instanceUrl ?? url
+      await ownership.start()
+    },
+    leave: () => ownership.stop(),
+  }
+}
+
+interface Parts {
+  readonly context: ServiceContext
+  readonly config: ClusterConfig
+  /** The number of partitions. */
+  readonly count: number
+  readonly nc: NatsConnection
+  readonly store: ClusterStore
+  readonly onUsage: () => void
+}
+
+/** Waits for a server that is started at the same time. @throws StartError without the URLs, which may contain passwords */
+async function connectNats({ natsUrls }: ClusterConfig): Promise<NatsConnection> {
+  const deadline = performance.now() + CONNECT_PATIENCE_MS
+  for (;;) {
+    try {
+      return await connect({
+        servers: [...natsUrls],
+        noAsyncTraces: true,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: RECONNECT_MS,
+        pingInterval: PING_MS,
+        maxPingOut: 2,
+      })
+    } catch (cause) {
+      if (performance.now() > deadline) throw new StartError('NATS_URL cannot be used: no server answers', { cause })
+      await Bun.sleep(CONNECT_RETRY_MS)
+    }
+  }
+}
+
+/** Opens the log of a partition that this node has claimed, and starts its consumers. */
+async function openPartition(
+  { context, config, count, nc, store, onUsage }: Parts,
+  claimed: PartitionRow,
+  onLost: (reason: string) => void,
+): Promise<OpenPartition> {
+  const { sql, columnar, clock, log, metrics } = context
+  const { partition: id, generation, owner } = claimed
+  const claim: Claim = { partition: id, generation, owner: owner! }
+  const { journalMaxBytes, journalKeepBytes } = context.config
+  const gaps = [...claimed.gaps]
+  const journal: Journal = await openNatsJournal({
+    ...logOptions(nc, claimed),
+    replicas: config.natsReplicas,
+    generation,
+    maxBytes: Math.max(PARTITION_BYTES_MIN, Math.floor(journalMaxBytes / count)),
+    keepBytes: Math.floor(journalKeepBytes / count),
+    decideStart: (found) => decideClusterStart(found, claimed, store),
+    async beginEpoch(firstSeq) {
+      const epoch = { epoch: newEpoch(), firstSeq }
+      await store.beginEpoch(claim, [...claimed.epochs, epoch])
+      return epoch
+    },
+    onGap(gap) {
+      gaps.push(gap)
+      const { afterSeq, throughSeq } = gap
+      const lost = { epoch: claimed.epoch, afterSeq: Math.max(afterSeq, gap.loadedSeq), throughSeq, reason: 'journal' }
+      const noted = Promise.all([store.setGaps(claim, gaps), noteGap({ sql, columnar, now: clock.now() }, lost)])
+      noted.catch((error) => log.error('cluster: cannot store a gap', { partition: id, error }))
+    },
+    onLost,
+    clock,
+    log,
+    onCommit: metrics.journalCommitted,
+  })
+  try {
+    const position = new ClusterSinkPosition(store, claim, claimed.position)
+    const columnarMark = () => NO_MARK
+    const consumers = await startConsumers(context, {
+      id,
+      generation,
+      journal,
+      position,
+      columnarMark,
+      onUsage,
+      isOneOfMany: true,
+    })
+    return {
+      ...consumers,
+      async stop(isLost) {
+        await consumers.stop(isLost ? 0 : LAST_LOAD_MS)
+        await journal.close()
+      },
+    }
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
+}
+
+function logOptions(nc: NatsConnection, { partition, sealKey, epochs, gaps }: PartitionRow) {
+  return { nc, stream: `journal_${partition}`, subject: `journal.${partition}`, sealKey, epochs, gaps }
+}
+
+function createFeeds(context: ServiceContext, nc: NatsConnection, store: ClusterStore): ClusterFeeds {
+  const { sql, log, loops } = context
+  return new ClusterFeeds({
+    async openReader(partition, onEpoch) {
+      const row = (await store.partitions())[partition]
+      return openNatsReader({ ...logOptions(nc, row), onEpoch, log })
+    },
+    async openSource(reader, life) {
+      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
+      await retentionWatermarks.load()
+      return openFeedSource(context, reader, retentionWatermarks, life)
+    },
+    log,
+    loops,
+  })
+}
+
+/** Signals over NATS's own messages, which are not stored. */
+function natsSignals(nc: NatsConnection): SignalBus {
+  return {
+    publish(signal) {
+      if (nc.isClosed()) return
+      nc.publish(SIGNAL_PREFIX + signal)
+    },
+    listen(listener) {
+      nc.subscribe(`${SIGNAL_PREFIX}*`, {
+        callback: (error, { subject }) => {
+          if (error === null) listener(subject.slice(SIGNAL_PREFIX.length) as Signal)
+        },
+      })
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import type { OwnedPartition } from '../partition.ts'
+import type { Ownership } from './ownership.ts'
+import type { Cluster } from './schema.ts'
+import type { ClusterNode, ClusterStore } from './store.ts'
+
+/** Describes a cluster: what the database says, and the present ends of the logs that this node writes. */
+export async function describeCluster(store: ClusterStore, ownership: Ownership, instanceId: string): Promise<Cluster> {
+  const [nodes, rows] = await Promise.all([store.nodes(), store.partitions()])
+  return {
+    nodes: nodes.map((node) => nodeOf(node, node.instanceId === instanceId)),
+    partitions: rows.map(({ partition, owner, generation, epoch, endSeq, position }) => {
+      const owned = ownership.get(partition)
+      const positions = {
+        endSeq: owned?.journal.endSeq ?? endSeq,
+        loadedSeq: owned?.sink.loadedSeq() ?? position.loadedSeq,
+      }
+      return { partition, owner, generation, epoch, ...figuresOf(positions) }
+    }),
+  }
+}
+
+/** An embedded service: one node, one partition. */
+export function describeSingle(node: ClusterNode, { id, generation, journal, sink }: OwnedPartition): Cluster {
+  const figures = figuresOf({ endSeq: journal.endSeq, loadedSeq: sink.loadedSeq() })
+  const { instanceId: owner } = node
+  return {
+    nodes: [nodeOf(node, true)],
+    partitions: [{ partition: id, owner, generation, epoch: journal.epoch, ...figures }],
+  }
+}
+
+function nodeOf(
+  { instanceId, url, version, startedAt, isAlive }: ClusterNode,
+  isThis: boolean,
+): Cluster['nodes'][number] {
+  const started_at = startedAt.toISOString()
+  return { instance_id: instanceId, url, version, started_at, alive: isAlive, is_this: isThis }
+}
+
+function figuresOf({ endSeq, loadedSeq }: { readonly endSeq: number; readonly loadedSeq: number }) {
+  return { end_seq: Math.max(endSeq, loadedSeq), loaded_seq: loadedSeq, lag: Math.max(0, endSeq - loadedSeq) }
+}

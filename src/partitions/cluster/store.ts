@@ -1,0 +1,239 @@
+import { randomBytes } from 'node:crypto'
+import type { SinkPosition } from '../../columnar/sink-position.ts'
+import type { Epoch, Gap } from '../../journal/journal.ts'
+import { inTransaction, type Sql } from '../../postgres/connect.ts'
+
+/** A node of the cluster. */
+export interface ClusterNode {
+  readonly instanceId: string
+  /** Where other nodes reach it. */
+  readonly url: string
+  readonly version: string
+  readonly startedAt: Date
+  readonly aliveUntil: Date
+  readonly isAlive: boolean
+}
+
+/** A partition as the database has it. */
+export interface PartitionRow {
+  readonly partition: number
+  readonly epoch: string
+  readonly epochs: readonly Epoch[]
+  readonly gaps: readonly Gap[]
+  readonly sealKey: Buffer
+  /** The owner's instance id; null while nobody owns it. */
+  readonly owner: string | null
+  readonly generation: number
+  readonly position: SinkPosition
+  /** What the owner has last reported. */
+  readonly endSeq: number
+  readonly oldestUnloadedMs: number | null
+  /** Milliseconds since that report; null when there was none. */
+  readonly reportAgeMs: number | null
+}
+
+/** The right to write a partition's log, until a later generation exists. */
+export interface Claim {
+  readonly partition: number
+  readonly owner: string
+  readonly generation: number
+}
+
+/** What an owner reports about its partition. */
+export interface Report extends Claim {
+  readonly endSeq: number
+  readonly oldestUnloadedMs: number | null
+}
+
+interface StoredPartition {
+  readonly partition: number
+  readonly epoch: string
+  readonly epochs: string
+  readonly gaps: string
+  readonly seal_key: Buffer
+  readonly owner: string | null
+  readonly generation: number
+  readonly loaded_seq: number
+  readonly in_flight_seq: number
+  readonly reloads: number
+  readonly clear_through_seq: number
+  readonly end_seq: number
+  readonly oldest_unloaded_ms: number | null
+  readonly report_age_ms: number | null
+}
+
+const SEAL_KEY_BYTES = 32
+const FORGET_NODES_AFTER = '1 day'
+
+/** The tables `cluster_nodes` and `journal_partitions`. */
+export class ClusterStore {
+  constructor(private readonly sql: Sql) {}
+
+  /**
+   * Creates the partitions at the very first start of the cluster. Later starts use what exists.
+   * @param epochOf names the first epoch of a partition
+   * @returns how many there are
+   */
+  async createPartitions(count: number, epochOf: () => string): Promise<number> {
+    return inTransaction(this.sql, async (tx) => {
+      await tx`lock table journal_partitions in share row exclusive mode`
+      const [{ existing }] = await tx<[{ existing: number }]>`
+        select count(*)::int as existing from journal_partitions`
+      if (existing > 0) return existing
+      for (let partition = 0; partition < count; partition++) {
+        const epoch = epochOf()
+        await tx`
+          insert into journal_partitions (partition, epoch, epochs, seal_key)
+          values (${partition}, ${epoch}, ${JSON.stringify([{ epoch, firstSeq: 1 }])}::text::json, ${randomBytes(SEAL_KEY_BYTES)})`
+      }
+      return count
+    })
+  }
+
+  /** Extends the life of a node, and registers it first if necessary. */
+  async beat(node: Pick<ClusterNode, 'instanceId' | 'url' | 'version'>, aliveMs: number): Promise<void> {
+    await this.sql`
+      insert into cluster_nodes (instance_id, url, version, started_at, alive_until)
+      values (${node.instanceId}, ${node.url}, ${node.version}, now(), now() + ${aliveMs} * interval '1 millisecond')
+      on conflict (instance_id) do update set url = excluded.url, alive_until = excluded.alive_until`
+  }
+
+  /** Removes a node, so that nobody waits until it counts as dead; and nodes that have been dead for long. */
+  async removeNode(instanceId: string): Promise<void> {
+    await this.sql`
+      delete from cluster_nodes
+      where instance_id = ${instanceId} or alive_until < now() - ${FORGET_NODES_AFTER}::interval`
+  }
+
+  async nodes(): Promise<ClusterNode[]> {
+    return this.sql<ClusterNode[]>`
+      select instance_id as "instanceId", url, version, started_at as "startedAt", alive_until as "aliveUntil",
+        alive_until > now() as "isAlive"
+      from cluster_nodes order by started_at, instance_id`
+  }
+
+  async partitions(): Promise<PartitionRow[]> {
+    const rows = await this.sql<StoredPartition[]>`
+      select ${this.columns()} from journal_partitions order by partition`
+    return rows.map(toRow)
+  }
+
+  /** Claims up to `count` partitions whose owner is gone. @returns those claimed */
+  async claim(owner: string, count: number): Promise<PartitionRow[]> {
+    const rows = await this.sql<StoredPartition[]>`
+      with free as (
+        select p.partition from journal_partitions p
+        where not exists (select from cluster_nodes n where n.instance_id = p.owner and n.alive_until > now())
+        order by p.partition limit ${count} for update skip locked
+      )
+      update journal_partitions p set owner = ${owner}, generation = generation + 1
+      from free where p.partition = free.partition
+      returning ${this.columns('p')}`
+    return rows.map(toRow).sort((a, b) => a.partition - b.partition)
+  }
+
+  /** Gives a claim up, unless it was taken over already. */
+  async release({ partition, owner, generation }: Claim): Promise<void> {
+    await this.sql`
+      update journal_partitions set owner = null
+      where partition = ${partition} and owner = ${owner} and generation = ${generation}`
+  }
+
+  async report(reports: readonly Report[]): Promise<void> {
+    if (reports.length === 0) return
+    await this.sql`
+      update journal_partitions p
+      set end_seq = greatest(p.end_seq, i.end_seq), oldest_unloaded_ms = i.oldest_unloaded_ms, reported_at = now()
+      from unnest(
+        ${reports.map(({ partition }) => partition)}::int[], ${reports.map(({ generation }) => generation)}::bigint[],
+        ${reports.map(({ endSeq }) => endSeq)}::bigint[],
+        ${reports.map(({ oldestUnloadedMs }) => oldestUnloadedMs)}::bigint[]
+      ) as i (partition, generation, end_seq, oldest_unloaded_ms)
+      where p.partition = i.partition and p.generation = i.generation`
+  }
+
+  /** Stores the sink's position. @returns false when the claim was taken over */
+  async setPosition({ partition, generation }: Claim, position: SinkPosition): Promise<boolean> {
+    const { loadedSeq, inFlightSeq, reloads, clearThroughSeq } = position
+    const updated = await this.sql`
+      update journal_partitions set loaded_seq = ${loadedSeq}, in_flight_seq = ${inFlightSeq}, reloads = ${reloads},
+        clear_through_seq = ${clearThroughSeq}
+      where partition = ${partition} and generation = ${generation}`
+    return updated.count > 0
+  }
+
+  /** Begins a new epoch. @throws Error when the claim was taken over */
+  async beginEpoch({ partition, generation }: Claim, epochs: readonly Epoch[]): Promise<void> {
+    const updated = await this.sql`
+      update journal_partitions set epoch = ${epochs[epochs.length - 1].epoch}, epochs = ${JSON.stringify(epochs)}::text::json
+      where partition = ${partition} and generation = ${generation}`
+    if (updated.count === 0) throw new Error('another node has taken this partition over')
+  }
+
+  async setGaps({ partition, generation }: Claim, gaps: readonly Gap[]): Promise<void> {
+    await this.sql`
+      update journal_partitions set gaps = ${JSON.stringify(gaps)}::text::json
+      where partition = ${partition} and generation = ${generation}`
+  }
+
+  /** How far ClickHouse has a partition. */
+  async loadedSeq(partition: number): Promise<number> {
+    const [row] = await this.sql<{ loaded_seq: number }[]>`
+      select loaded_seq from journal_partitions where partition = ${partition}`
+    return row?.loaded_seq ?? 0
+  }
+
+  /** The newest row of a partition in the outbox; 0 when there is none. */
+  async lastOutboxId(partition: number): Promise<number> {
+    const [{ last }] = await this.sql<[{ last: number }]>`
+      select coalesce(max(o.outbox_id), 0) as last from outbox o join workspaces w using (workspace_id)
+      where w.partition = ${partition}`
+    return last
+  }
+
+  /** Whether the outbox still has a row of the partition up to `outboxId`. */
+  async hasOutboxRow(partition: number, outboxId: number): Promise<boolean> {
+    const [{ some }] = await this.sql<[{ some: boolean }]>`
+      select exists (
+        select from outbox o join workspaces w using (workspace_id)
+        where w.partition = ${partition} and o.outbox_id <= ${outboxId}
+      ) as some`
+    return some
+  }
+
+  /** The last position of an epoch that the run statistics have counted. */
+  async countedSeq(epoch: string): Promise<number> {
+    const [{ seq }] = await this.sql<[{ seq: number }]>`
+      select coalesce(max(seq), 0) as seq from journal_consumers where epoch = ${epoch}`
+    return seq
+  }
+
+  private columns(table = 'journal_partitions') {
+    return this.sql.unsafe(
+      `${table}.partition, epoch, epochs::text as epochs, gaps::text as gaps, seal_key, owner, generation, loaded_seq,
+       in_flight_seq, reloads, clear_through_seq, end_seq, oldest_unloaded_ms,
+       extract(epoch from now() - reported_at)::float8 * 1000 as report_age_ms`,
+    )
+  }
+}
+
+function toRow(row: StoredPartition): PartitionRow {
+  return {
+    partition: row.partition,
+    epoch: row.epoch,
+    epochs: JSON.parse(row.epochs),
+    gaps: JSON.parse(row.gaps),
+    sealKey: row.seal_key,
+    owner: row.owner,
+    generation: row.generation,
+    position: {
+      loadedSeq: row.loaded_seq,
+      inFlightSeq: row.in_flight_seq,
+      reloads: row.reloads,
+      clearThroughSeq: row.clear_through_seq,
+    },
+    endSeq: row.end_seq,
+    oldestUnloadedMs: row.oldest_unloaded_ms,
+    reportAgeMs: row.report_age_ms,
+  }
+}
