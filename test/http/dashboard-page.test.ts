@@ -4,6 +4,8 @@ import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/dat
 import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
 import { type Exchange, type SharedMessage, SharedResults } from '../../src/dashboard/page/data/shared-results.ts'
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
+import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
+import { readCalls } from '../../src/dashboard/page/overview/metrics.ts'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
 import { bucketsOf, completeBuckets, rangeOf } from '../../src/dashboard/page/parts/range.ts'
@@ -241,6 +243,56 @@ describe('the timeline of a run', () => {
     expect(panned(half, whole, 5)).toEqual({ fromMs: 31_000, toMs: 61_000 })
     expect(ticksOf(whole, whole)).toEqual([0, 10_000, 20_000, 30_000, 40_000, 50_000])
     expect(ticksOf({ fromMs: 0, toMs: 4e9 }, { fromMs: 0, toMs: 4e9 }).length).toBeLessThan(8)
+  })
+})
+
+describe('figures of model and tool calls', () => {
+  const DAY = 86_400
+  const FIRST = Date.parse('2026-01-01T00:00:00Z') / 1_000
+  const day = (n: number, events: number, modelCalls = events / 2, toolCalls = events / 4) => ({
+    time: FIRST + n * DAY,
+    events,
+    modelCalls,
+    toolCalls,
+  })
+
+  test('few events are read as a whole', () => {
+    expect(sampleOf([])).toEqual({ every: 1, days: null })
+    expect(sampleOf([day(0, 9_000), day(1, 11_000)])).toEqual({ every: 1, days: null })
+  })
+
+  test('of many events, one in 2, 4, 8, … is read; of many days, some with calls', () => {
+    expect(sampleOf([day(0, 20_001)]).every).toBe(2)
+    expect(sampleOf([day(0, 1_000_000)])).toEqual({ every: 64, days: null })
+    const month = Array.from({ length: 31 }, (_, n) => (n % 2 === 0 ? day(n, 1_000_000) : day(n, 100, 0, 0)))
+    expect(sampleOf(month)).toEqual({ every: 256, days: ['2026-01-01', '2026-01-11', '2026-01-21', '2026-01-31'] })
+  })
+
+  test('the busiest day of a rare kind of call is among the days', () => {
+    const month = Array.from({ length: 30 }, (_, n) => day(n, 100, 100, n === 5 ? 3 : n === 6 ? 8 : 0))
+    expect(sampleOf(month).days).toEqual(['2026-01-01', '2026-01-11', '2026-01-20', '2026-01-30', '2026-01-07'])
+  })
+
+  test('sums are scaled with the number of all calls, latencies are not', async () => {
+    const call = { calls: 30, failed: 3, p50: 100, p95: 200, tokens: 600, cost: 1.5 }
+    const rows = [
+      { type: 'llm.call', name: 'a', ...call },
+      { type: 'llm.call', name: 'b', ...call, calls: 10 },
+      { type: 'tool.call.finished', name: 'search', ...call },
+    ]
+    const asked: unknown[] = []
+    const shared = async (_query: string, params: unknown) => {
+      asked.push(params)
+      return { rows }
+    }
+    const range = rangeOf({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }, 0)
+    const counts = [day(0, 40_000, 80, 30)]
+    const { models, tools } = await readCalls({ shared } as never, range, counts, new AbortController().signal)
+    expect(asked).toEqual([{ from: range.fromMs, to: range.toMs, every: 2 }])
+    expect(models.share).toBe(0.5)
+    expect(models.calls[0]).toEqual({ name: 'a', calls: 60, failed: 6, p50: 100, p95: 200, tokens: 1_200, cost: 3 })
+    expect(tools.share).toBe(1)
+    expect(tools.calls[0]?.calls).toBe(30)
   })
 })
 

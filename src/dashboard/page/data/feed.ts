@@ -4,6 +4,8 @@ import { parseIntact } from './json.ts'
 import type { Activity } from './records.ts'
 
 export interface FeedHandlers {
+  /** The service has accepted the subscription: what happens from now on will arrive. Again after an interruption. */
+  readonly onStart?: () => void
   /** `skipped`: how many the service left out to stay within `maxPerSecond`. */
   readonly onItems: (items: readonly Activity[], skipped: number) => void
   /** Activity between the last item and the next is lost. */
@@ -124,7 +126,10 @@ export class Feed {
     if (!('id' in message)) return
     const subscription = this.open.get(message.id)
     if (subscription === undefined) return
-    if (message.op === 'subscribed') subscription.cursor ??= message.cursor
+    if (message.op === 'subscribed') {
+      subscription.cursor ??= message.cursor
+      subscription.handlers.onStart?.()
+    }
     if (message.op === 'gap') subscription.handlers.onGap?.()
     if (message.op !== 'activity') return
     subscription.cursor = message.items.at(-1)?.cursor ?? subscription.cursor

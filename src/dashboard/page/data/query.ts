@@ -20,8 +20,8 @@ export type Params = Readonly<Record<string, string | number | boolean | null>>
 
 /** The workspace may run few queries at once, and other people's tabs and programs need some of them. */
 const AT_ONCE_MAX = 2
-/** Shorter than the time after which a tab asks again. */
-const SHARED_MS = 12_000
+/** Results of other tabs are used for a shorter time than that after which a tab asks again. */
+const SHARED_SHARE = 0.8
 
 /** Runs the SQL behind the page's own views: a few at a time, again when the service is at its limit. */
 export class Queries {
@@ -34,10 +34,14 @@ export class Queries {
     private readonly results: SharedResults,
   ) {}
 
-  /** The same, or a result of the last seconds that another tab has. @throws ApiFailure */
-  shared(query: string, params: Params, signal: AbortSignal): Promise<Result> {
+  /**
+   * The same, or a recent result that another tab has. @param everyMs how often the caller asks
+   *
+   * @throws ApiFailure
+   */
+  shared(query: string, params: Params, everyMs: number, signal: AbortSignal): Promise<Result> {
     const name = JSON.stringify([query, params])
-    return this.results.get(name, SHARED_MS, () => this.run(query, params, signal))
+    return this.results.get(name, everyMs * SHARED_SHARE, () => this.run(query, params, signal))
   }
 
   /** @throws ApiFailure */

@@ -73,11 +73,7 @@ export function LiveView() {
 function TailState({ tail }: { readonly tail: Tail }) {
   const { feed } = useSession()
   const parts = [
-    feed.isConnected.value
-      ? tail.isPaused.value
-        ? 'Paused; nothing is lost'
-        : 'Live'
-      : 'Reconnecting; nothing will be missed',
+    stateOf(tail, feed.isConnected.value),
     `${count(tail.rate.value)} per second`,
     `${count(tail.seen.value)} since you opened this view`,
     tail.skipped.value > 0 && `${count(tail.skipped.value)} left out`,
@@ -87,6 +83,12 @@ function TailState({ tail }: { readonly tail: Tail }) {
       {parts.filter((part) => part !== false).join(' · ')}
     </span>
   )
+}
+
+function stateOf({ isPaused, isStarted }: Tail, isConnected: boolean): string {
+  if (!isConnected) return 'Reconnecting; nothing will be missed'
+  if (isPaused.value) return 'Paused; nothing is lost'
+  return isStarted.value ? 'Live' : 'Connecting'
 }
 
 function LiveFilters({ children }: { readonly children: preact.ComponentChildren }) {

@@ -23,6 +23,8 @@ export class Tail {
   /** Activities per second. */
   readonly rate = signal(0)
   readonly isPaused = signal(false)
+  /** New activity arrives from now on. */
+  readonly isStarted = signal(false)
   private subscription: Subscription | undefined
   /** Not drawn yet. */
   private fresh: TailLine[] = []
@@ -74,7 +76,11 @@ export class Tail {
   }
 
   private subscribe(): void {
+    this.isStarted.value = false
     const handlers = {
+      onStart: () => {
+        this.isStarted.value = true
+      },
       onItems: (items: readonly Activity[], skipped: number) => this.take(items, skipped),
       onGap: () => this.take([{ cursor: `gap ${++this.gaps}`, gap: true }], 0),
     }

@@ -1,5 +1,6 @@
 import type { Params, Queries, Result } from '../data/query.ts'
-import { bucketsOf, completeBuckets, type TimeRange } from '../parts/range.ts'
+import { bucketsOf, completeBuckets, refreshMsOf, type TimeRange } from '../parts/range.ts'
+import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
 
 /** The figures of the overview, by a few SQL queries of the public API. */
 
@@ -40,9 +41,20 @@ export interface CallFigures {
   readonly cost: number
 }
 
+/** Calls of a kind by name. */
+export interface CallList {
+  readonly calls: readonly CallFigures[]
+  /** The part of all calls that was read; the figures are estimated from it. */
+  readonly share: number
+}
+
+export interface CallMetrics {
+  readonly models: CallList
+  readonly tools: CallList
+}
+
 export const AGENTS_SHOWN = 8
 const CALLS_SHOWN = 8
-
 const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
   countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
   quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles, sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
@@ -59,19 +71,24 @@ FROM (
 GROUP BY GROUPING SETS ((is_now, bucket), (is_now, agent), (is_now))
 HAVING is_now OR (of_bucket = 1 AND of_agent = 1)`
 
-const EVENTS_QUERY = `SELECT toUnixTimestamp(toStartOfInterval(received_at, toIntervalSecond({step:UInt32}))) AS bucket, count() AS events
+const EVENTS_QUERY = `SELECT toUnixTimestamp(toStartOfInterval(received_at, toIntervalSecond({step:UInt32}))) AS bucket, count() AS events,
+  countIf(type = 'llm.call') AS model_calls, countIf(type = 'tool.call.finished') AS tool_calls
 FROM events
 WHERE received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
 GROUP BY bucket`
 
-const CALLS_QUERY = `SELECT type, if(type = 'llm.call', payload.gen_ai.request.model::String, payload.gen_ai.tool.name::String) AS name,
+function callsQuery(days: readonly string[] | null): string {
+  return `SELECT type, if(type = 'llm.call', payload.gen_ai.request.model::String, payload.gen_ai.tool.name::String) AS name,
   count() AS calls, countIf(level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed') AS failed,
   quantile(0.5)(payload.latency_ms) AS p50, quantile(0.95)(payload.latency_ms) AS p95,
   sum(payload.gen_ai.usage.input_tokens) + sum(payload.gen_ai.usage.output_tokens) AS tokens, sum(payload.cost_usd) AS cost
 FROM events
 WHERE type IN ('llm.call', 'tool.call.finished')
   AND received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
+  AND cityHash64(seq) % {every:UInt32} = 0
+  ${days === null ? '' : `AND toDate(received_at) IN (${days.map((day) => `'${day}'`).join()})`}
 GROUP BY type, name`
+}
 
 const STATES_QUERY = `SELECT status, count() AS runs FROM runs
 WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input') GROUP BY status`
@@ -79,7 +96,7 @@ WHERE status IN ('queued', 'running', 'awaiting_approval', 'awaiting_input') GRO
 /** @throws ApiFailure */
 export async function readRuns(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<RunMetrics> {
   const before = range.fromMs - (range.toMs - range.fromMs)
-  const { rows } = await queries.shared(RUNS_QUERY, { ...paramsOf(range), before }, signal)
+  const { rows } = await queries.shared(RUNS_QUERY, { ...paramsOf(range), before }, refreshMsOf(range), signal)
   const figures = rows.map((row) => ({ row, figures: figuresOf(row) }))
   const isTotal = ({ row }: (typeof figures)[number]) => num(row.of_bucket) === 1 && num(row.of_agent) === 1
   const isNow = ({ row }: (typeof figures)[number]) => num(row.is_now) === 1
@@ -100,30 +117,60 @@ export async function readRuns(queries: Queries, range: TimeRange, signal: Abort
   }
 }
 
-/** Events per second, by bucket. @throws ApiFailure */
-export async function readEventRates(queries: Queries, range: TimeRange, signal: AbortSignal): Promise<number[]> {
-  const { rows } = await queries.shared(EVENTS_QUERY, paramsOf(range), signal)
-  const byBucket = new Map(rows.map((row) => [num(row.bucket), num(row.events)]))
-  return bucketsOf(range).map((time) => (byBucket.get(time) ?? 0) / range.bucketSeconds)
+/** Events by bucket. @throws ApiFailure */
+export async function readEventCounts(
+  queries: Queries,
+  range: TimeRange,
+  signal: AbortSignal,
+): Promise<readonly EventCounts[]> {
+  const { rows } = await queries.shared(EVENTS_QUERY, paramsOf(range), refreshMsOf(range), signal)
+  const byBucket = new Map(rows.map((row) => [num(row.bucket), row]))
+  return bucketsOf(range).map((time) => {
+    const { events, model_calls, tool_calls } = byBucket.get(time) ?? {}
+    return { time, events: num(events), modelCalls: num(model_calls), toolCalls: num(tool_calls) }
+  })
 }
 
-/** Model calls by model, and tool calls by tool. @throws ApiFailure */
-export async function readCalls(queries: Queries, range: TimeRange, signal: AbortSignal) {
-  const { rows } = await queries.shared(CALLS_QUERY, paramsOf(range), signal)
-  const ofType = (type: string) => rows.filter((row) => row.type === type && row.name !== '').map(callOf)
+/** Model calls by model, and tool calls by tool, estimated from a part of them if there are many. @throws ApiFailure */
+export async function readCalls(
+  queries: Queries,
+  range: TimeRange,
+  counts: readonly EventCounts[],
+  signal: AbortSignal,
+): Promise<CallMetrics> {
+  const { from, to } = paramsOf(range)
+  const { every, days } = sampleOf(counts)
+  const query = callsQuery(days)
+  const { rows } = await queries.shared(query, { from, to, every }, refreshMsOf(range), signal)
+  const all = totalOf(counts)
+  const ofType = (type: string, count: number) => {
+    const found = rows.filter((row) => row.type === type)
+    const read = found.reduce((sum, row) => sum + num(row.calls), 0)
+    const isWhole = (every === 1 && days === null) || read === 0
+    // New events may have arrived between the two queries.
+    const scale = isWhole ? 1 : Math.max(1, count / read)
+    return { share: 1 / scale, calls: found.filter(({ name }) => name !== '').map((row) => callOf(row, scale)) }
+  }
+  const models = ofType('llm.call', all.modelCalls)
+  const tools = ofType('tool.call.finished', all.toolCalls)
   return {
-    models: ofType('llm.call')
-      .sort((a, b) => b.cost - a.cost || b.calls - a.calls)
-      .slice(0, CALLS_SHOWN),
-    tools: ofType('tool.call.finished')
-      .sort((a, b) => (b.p95 ?? 0) - (a.p95 ?? 0))
-      .slice(0, CALLS_SHOWN),
+    models: {
+      share: models.share,
+      calls: models.calls.sort((a, b) => b.cost - a.cost || b.calls - a.calls).slice(0, CALLS_SHOWN),
+    },
+    tools: {
+      share: tools.share,
+      calls: tools.calls.sort((a, b) => (b.p95 ?? 0) - (a.p95 ?? 0)).slice(0, CALLS_SHOWN),
+    },
   }
 }
 
+/** How often {@link readStates} is asked for. */
+export const STATES_REFRESH_MS = 15_000
+
 /** Runs that can still change, by status. @throws ApiFailure */
 export async function readStates(queries: Queries, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await queries.shared(STATES_QUERY, {}, signal)
+  const { rows } = await queries.shared(STATES_QUERY, {}, STATES_REFRESH_MS, signal)
   return new Map(rows.map((row) => [String(row.status), num(row.runs)]))
 }
 
@@ -149,15 +196,15 @@ function figuresOf(row: Row): RunFigures {
   }
 }
 
-function callOf(row: Row): CallFigures {
+function callOf(row: Row, scale: number): CallFigures {
   return {
     name: String(row.name),
-    calls: num(row.calls),
-    failed: num(row.failed),
+    calls: Math.round(num(row.calls) * scale),
+    failed: num(row.failed) * scale,
     p50: numOrNull(row.p50),
     p95: numOrNull(row.p95),
-    tokens: num(row.tokens),
-    cost: num(row.cost),
+    tokens: num(row.tokens) * scale,
+    cost: num(row.cost) * scale,
   }
 }
 

@@ -7,9 +7,10 @@ import { useMovingRange } from '../parts/moving-range.ts'
 import type { TimeRange } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
+import type { EventCounts } from './call-sample.ts'
 import { Charts } from './charts.tsx'
 import { LatestFailures } from './latest-failures.tsx'
-import { type RunMetrics, readCalls, readEventRates, readRuns, readStates } from './metrics.ts'
+import { type RunMetrics, readCalls, readEventCounts, readRuns, readStates, STATES_REFRESH_MS } from './metrics.ts'
 import { StatesNow, WaitingNow } from './now-panels.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
@@ -23,10 +24,14 @@ export function OverviewView() {
   const inputs = [range.fromMs, range.toMs]
   const options = { subject: `${query.range} ${query.from} ${query.to}` }
   const runs = useLoad((signal) => readRuns(queries, range, signal), inputs, options)
-  const rates = useLoad((signal) => readEventRates(queries, range, signal), inputs, options)
-  const calls = useLoad((signal) => readCalls(queries, range, signal), inputs, options)
-  const states = useLoad((signal) => readStates(queries, signal), inputs, options)
-  const problem = runs.problem ?? rates.problem ?? calls.problem ?? states.problem
+  const counts = useLoad((signal) => readEventCounts(queries, range, signal), inputs, options)
+  const calls = useLoad(
+    async (signal) => counts.data && readCalls(queries, range, counts.data, signal),
+    [...inputs, counts.data !== undefined],
+    options,
+  )
+  const states = useLoad((signal) => readStates(queries, signal), [], { everyMs: isStopped ? 0 : STATES_REFRESH_MS })
+  const problem = runs.problem ?? counts.problem ?? calls.problem ?? states.problem
   const zoom = (fromMs: number, toMs: number) =>
     setQuery({ range: null, from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() })
   return (
@@ -52,7 +57,7 @@ export function OverviewView() {
       {runs.data === undefined ? (
         problem === undefined && <Skeleton lines={8} />
       ) : (
-        <Figures metrics={runs.data} range={range} rates={rates.data} zoom={zoom} />
+        <Figures metrics={runs.data} range={range} counts={counts.data ?? []} zoom={zoom} />
       )}
       <div class="overview-grid">
         <StatesNow states={states.data} />
@@ -68,20 +73,20 @@ export function OverviewView() {
 
 interface FiguresProps {
   readonly metrics: RunMetrics
-  readonly rates: readonly number[] | undefined
+  readonly counts: readonly EventCounts[]
   readonly range: TimeRange
   readonly zoom: (fromMs: number, toMs: number) => void
 }
 
-function Figures({ metrics, rates, range, zoom }: FiguresProps) {
+function Figures({ metrics, counts, range, zoom }: FiguresProps) {
   const { directory } = useSession()
   const isUnused =
     metrics.total.runs + metrics.previous.runs === 0 && directory.isLoaded.value && directory.agents.value.length === 0
   if (isUnused) return noRunsYet()
   return (
     <>
-      <Tiles metrics={metrics} rates={rates ?? []} range={range} />
-      <Charts metrics={metrics} rates={rates ?? []} zoom={zoom} />
+      <Tiles metrics={metrics} counts={counts} range={range} />
+      <Charts metrics={metrics} rates={counts.map(({ events }) => events / range.bucketSeconds)} zoom={zoom} />
     </>
   )
 }

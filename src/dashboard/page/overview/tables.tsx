@@ -3,7 +3,7 @@ import { address, hrefOf } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
 import { Skeleton } from '../parts/states.tsx'
-import { AGENTS_SHOWN, type AgentFigures, type CallFigures } from './metrics.ts'
+import { AGENTS_SHOWN, type AgentFigures, type CallList } from './metrics.ts'
 
 /** The busiest agents of the range. */
 export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[] }) {
@@ -31,9 +31,9 @@ export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[
 }
 
 /** Models by cost. */
-export function ModelTable({ models }: { readonly models: readonly CallFigures[] | undefined }) {
-  const most = Math.max(1e-12, ...(models ?? []).map(({ cost, calls }) => cost || calls / 1e9))
-  const rows = models?.map((each) => [
+export function ModelTable({ models }: { readonly models: CallList | undefined }) {
+  const most = Math.max(1e-12, ...(models?.calls ?? []).map(({ cost, calls }) => cost || calls / 1e9))
+  const rows = models?.calls.map((each) => [
     <span key="name" class="share">
       {each.name}
       <Share part={(each.cost || each.calls / 1e9) / most} />
@@ -46,6 +46,7 @@ export function ModelTable({ models }: { readonly models: readonly CallFigures[]
   return (
     <FigureTable
       title="Models"
+      share={models?.share}
       heads={['Model', 'Calls', 'p95', 'Tokens', 'Cost']}
       rows={rows}
       none="No model calls in this range."
@@ -54,9 +55,9 @@ export function ModelTable({ models }: { readonly models: readonly CallFigures[]
 }
 
 /** Tools by latency. */
-export function ToolTable({ tools }: { readonly tools: readonly CallFigures[] | undefined }) {
-  const most = Math.max(1, ...(tools ?? []).map(({ p95 }) => p95 ?? 0))
-  const rows = tools?.map((each) => [
+export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
+  const most = Math.max(1, ...(tools?.calls ?? []).map(({ p95 }) => p95 ?? 0))
+  const rows = tools?.calls.map((each) => [
     <span key="name" class="share">
       {each.name}
       <Share part={(each.p95 ?? 0) / most} />
@@ -69,6 +70,7 @@ export function ToolTable({ tools }: { readonly tools: readonly CallFigures[] | 
   return (
     <FigureTable
       title="Slowest tools"
+      share={tools?.share}
       heads={['Tool', 'Calls', 'Failed', 'p50', 'p95']}
       rows={rows}
       none="No tool calls in this range."
@@ -78,15 +80,19 @@ export function ToolTable({ tools }: { readonly tools: readonly CallFigures[] | 
 
 interface FigureTableProps {
   readonly title: string
+  /** The figures are estimated from this part of what there is. */
+  readonly share?: number
   readonly heads: readonly string[]
   readonly rows: readonly (readonly ComponentChildren[])[] | undefined
   readonly none: string
 }
 
-function FigureTable({ title, heads, rows, none }: FigureTableProps) {
+function FigureTable({ title, share = 1, heads, rows, none }: FigureTableProps) {
   return (
     <section class="panel figures">
-      <h2>{title}</h2>
+      <h2>
+        {title} {share < 1 && <span class="hint">estimated from 1 in {count(Math.round(1 / share))} calls</span>}
+      </h2>
       {rows === undefined && <Skeleton />}
       {rows?.length === 0 && <p class="hint quiet-note">{none}</p>}
       {rows !== undefined && rows.length > 0 && (

@@ -1,5 +1,6 @@
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
 import type { TimeRange } from '../parts/range.ts'
+import { type EventCounts, totalOf } from './call-sample.ts'
 import type { RunMetrics } from './metrics.ts'
 
 interface TileProps {
@@ -13,16 +14,16 @@ interface TileProps {
 /** The totals of the range, compared with the range before it. */
 export function Tiles({
   metrics,
-  rates,
+  counts,
   range,
 }: {
   readonly metrics: RunMetrics
-  readonly rates: readonly number[]
+  readonly counts: readonly EventCounts[]
   readonly range: TimeRange
 }) {
   const { total, previous } = metrics
   const seconds = (range.toMs - range.fromMs) / 1_000
-  const events = rates.reduce((sum, rate) => sum + rate * range.bucketSeconds, 0)
+  const { events } = totalOf(counts)
   const failureRate = total.failed / total.ended
   return (
     <dl class="tiles">

@@ -1,22 +1,27 @@
 import { useEffect, useState } from 'preact/hooks'
-import { rangeOf, type TimeRange } from './range.ts'
-
-const REFRESH_MS_MIN = 15_000
-/** Figures of a long range change slowly, and cost more. */
-const REFRESH_PER_BUCKET = 0.25
-const REFRESH_MS_MAX = 120_000
+import { rangeOf, refreshMsOf, type TimeRange } from './range.ts'
 
 /** The range that an address names; one up to now moves on by itself while the page is visible, less often the longer it is. */
 export function useMovingRange(query: Readonly<Record<string, string>>, isStopped = false): TimeRange {
   const [now, setNow] = useState(Date.now())
   const range = rangeOf(query, now)
-  const everyMs = Math.min(REFRESH_MS_MAX, Math.max(REFRESH_MS_MIN, range.bucketSeconds * 1_000 * REFRESH_PER_BUCKET))
+  const everyMs = refreshMsOf(range)
   useEffect(() => {
     if (!range.isMoving || isStopped) return
-    const timer = setInterval(() => {
-      if (!document.hidden) setNow(Date.now())
-    }, everyMs)
-    return () => clearInterval(timer)
-  }, [range.isMoving, isStopped, everyMs])
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const move = () => {
+      clearTimeout(timer)
+      if (document.hidden) return
+      const waitMs = now + everyMs - Date.now()
+      if (waitMs <= 0) setNow(Date.now())
+      else timer = setTimeout(move, waitMs)
+    }
+    move()
+    document.addEventListener('visibilitychange', move)
+    return () => {
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', move)
+    }
+  }, [now, range.isMoving, isStopped, everyMs])
   return range
 }

@@ -27,6 +27,11 @@ export const DEFAULT_PRESET = '1h'
 const BUCKETS = [5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY]
 const POINTS_MAX = 100
 
+const REFRESH_MS_MIN = 15_000
+/** Figures of a long range change slowly, and cost more. */
+const REFRESH_PER_BUCKET = 0.25
+const REFRESH_MS_MAX = 900_000
+
 /**
  * The range that an address names: `range`, or `from` and `to`. It starts and ends at the edge of a bucket, so that all
  * tabs ask for the same.
@@ -50,6 +55,11 @@ function aligned(from: number, to: number, isMoving: boolean): TimeRange {
     bucketSeconds,
     isMoving,
   }
+}
+
+/** How often figures of a range up to now are read again. */
+export function refreshMsOf({ bucketSeconds }: TimeRange): number {
+  return Math.min(REFRESH_MS_MAX, Math.max(REFRESH_MS_MIN, bucketSeconds * 1_000 * REFRESH_PER_BUCKET))
 }
 
 /** How many of the buckets are over; values of the others still change. */
