@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import type { Epoch, Frame, Gap, JournalReader } from '../../src/journal/journal.ts'
@@ -125,8 +126,8 @@ export class NatsRig implements StoredJournal {
 
 /** Appends one call of events with `marks` in their payloads, each padded to about `bytes`. */
 export function appendMarks(journal: LogJournal, marks: readonly number[], run = runRef(), bytes = 0) {
-  const padding = bytes === 0 ? undefined : crypto.getRandomValues(Buffer.alloc(bytes / 2)).toString('hex')
-  const events = marks.map((mark) => ({ type: 'mark', payload: { mark: `<${mark}>`, padding } }))
+  const padding = () => (bytes === 0 ? undefined : randomBytes(bytes / 2).toString('hex'))
+  const events = marks.map((mark) => ({ type: 'mark', payload: { mark: `<${mark}>`, padding: padding() } }))
   return journal.appendEvents(batchOf(run, events))
 }
 

@@ -29,7 +29,7 @@ export interface ReadCommit {
 export type ChainStep =
   | { readonly kind: 'commit'; readonly commit: ReadCommit; readonly next: ChainPoint }
   | { readonly kind: 'state'; readonly state: LogState; readonly next: ChainPoint }
-  /** Nothing to read here: a group that lacks a part, a damaged or foreign message. */
+  /** Nothing to read here: a group that lacks a part, a fence, a damaged or foreign message. */
   | { readonly kind: 'skipped'; readonly next: ChainPoint }
   /** A group continues after the given messages, up to the message before `untilStreamSeq`. */
   | { readonly kind: 'incomplete'; readonly untilStreamSeq: number }
@@ -39,6 +39,8 @@ export interface ChainOptions {
   readonly epochs: () => readonly Epoch[]
   readonly loadedSeq: () => number
   readonly onGap: (gap: Gap) => void
+  /** Called with the epoch that a state message names, before what follows it is read. */
+  readonly onEpoch: (epoch: Epoch) => void
   readonly log: Log
 }
 
@@ -61,6 +63,7 @@ export class Chain {
       return this.skip(point, 1, first === null ? 'a message is missing' : 'a message is foreign')
     }
     if (head.kind === 'state') return this.state(point, first.data)
+    if (head.kind === 'fence') return { kind: 'skipped', next: { ...point, streamSeq: streamSeq + 1 } }
     // Reading may start within a group only if the group's beginning is missing.
     if (head.part > 0 || head.groupSeq !== streamSeq) return this.skip(point, 1, 'a group lacks its beginning')
     const stranger = messages.findIndex((message, index) => index < head.parts && !isPart(message, head, index))
@@ -85,6 +88,7 @@ export class Chain {
     const opened = openState(this.options.sealKey, point.streamSeq, data)
     if (opened === undefined) return this.skip(point, 1, 'a state message is damaged or forged')
     const { state, check } = opened
+    this.options.onEpoch(state.epoch)
     // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
     const isFirst = point.nextSeq === 1 && state.foundSeq === 0
     this.compare(point, state.before, isFirst ? point.nextSeq : state.endSeq + 1, state.loadedSeq)

@@ -1,5 +1,4 @@
 import { ApiError } from '../../http/errors.ts'
-import { StartError } from '../../ops/start-error.ts'
 import type { Epoch, Frame } from '../journal.ts'
 import { Consumers, SINK } from '../log/consumers.ts'
 import { withEpoch } from '../log/epochs.ts'
@@ -8,17 +7,18 @@ import type { FoundJournal, StartDecision } from '../start.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
 import { commitAt, findEnd } from './log-end.ts'
 import { type Outbox, outboxCommits } from './message.ts'
-import { FencedError } from './publisher.ts'
 import { NatsStorage } from './storage.ts'
+import { answered, FencedError } from './stream.ts'
 import { Units } from './units.ts'
 
-export { FencedError } from './publisher.ts'
+export { FencedError } from './stream.ts'
 
 const SETTLE_MS = 5_000
 const UNIT_BYTES = 4 * 1024 * 1024
 /** Room in the stream for what is written while the backlog is being measured and deleted. */
 const STREAM_ROOM_BYTES = 512 * 1024 * 1024
-const PAUSE_MS = 50
+/** Other owners may take over at the same time. */
+const RACES_MAX = 5
 
 export interface NatsJournalOptions extends NatsLogOptions, LogJournalOptions {
   /** On how many servers each message is stored. */
@@ -58,7 +58,7 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<Nats
   const streamBytes = options.streamBytes ?? maxBytes + keepBytes + STREAM_ROOM_BYTES
   await answered(settleMs, () => log.stream.ensure(replicas, streamBytes))
   const units = new Units(options.unitBytes ?? UNIT_BYTES)
-  const { storage, found, intactSeq, outbox } = await answered(settleMs, () => takeOver(log, units, options))
+  const { storage, found, intactSeq, outbox } = await answered(settleMs, () => takeOverFrom(log, units, options))
   await answered(settleMs, () => units.load(log.stream))
   const decision = (await options.decideStart?.(found)) ?? { afterSeq: 0, loadedSeq: 0, newEpoch: false }
   const endSeq = Math.max(found.endSeq, decision.afterSeq)
@@ -73,7 +73,20 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<Nats
   return new LogJournal(storage, { endSeq, outboxIds, consumers }, options)
 }
 
-/** Publishes the takeover message after everything that other owners have published. */
+/** Takes over even from an owner that goes on publishing: it would win most races for the next message. */
+async function takeOverFrom(log: NatsLog, units: Units, options: NatsJournalOptions) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await takeOver(log, units, options)
+    } catch (error) {
+      const isRace = error instanceof ApiError && error.cause instanceof FencedError
+      if (!isRace || attempt === RACES_MAX) throw error
+      await log.stream.fence(options.generation)
+    }
+  }
+}
+
+/** Publishes the state message after everything that other owners have published. */
 async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions) {
   const { generation, settleMs = SETTLE_MS, onLost } = options
   const end = await findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs })
@@ -102,20 +115,4 @@ async function outboxIdsAt(log: NatsLog, outbox: Outbox): Promise<Map<Frame['kin
     for (const { kind, outboxIds } of commit?.frames ?? []) if (kinds.includes(kind)) ids.set(kind, outboxIds)
   }
   return ids
-}
-
-/** Repeats what fails, for example during the election of a leader, for `settleMs`. */
-async function answered<T>(settleMs: number, work: () => Promise<T>): Promise<T> {
-  const deadlineMs = performance.now() + settleMs
-  for (;;) {
-    try {
-      return await work()
-    } catch (cause) {
-      if (cause instanceof FencedError || cause instanceof StartError) throw cause
-      if (performance.now() > deadlineMs) {
-        throw new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1, cause })
-      }
-      await Bun.sleep(PAUSE_MS)
-    }
-  }
 }

@@ -37,11 +37,11 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
   for (let at = streamSeq; at >= first_seq && at > 0; ) {
     const message = await stream.getFromLeader(at)
     const head = message?.head
-    if (message === null || head === undefined) {
+    generation = Math.max(generation, head?.generation ?? 0)
+    if (message === null || head === undefined || head.kind === 'fence') {
       at--
       continue
     }
-    generation = Math.max(generation, head.generation)
     const isComplete = head.kind === 'state' || head.part === head.parts - 1
     const found = isComplete ? await intactAt(stream, message, options) : undefined
     if (found !== undefined) {

@@ -1,10 +1,14 @@
 import type { Log } from '../../log.ts'
 import type { Epoch, Frame, Gap } from '../journal.ts'
+import { withEpoch } from '../log/epochs.ts'
 import { GapList } from '../log/gaps.ts'
 import type { StoredLog } from '../log/storage.ts'
 import { Chain } from './chain.ts'
 import { Reads } from './reads.ts'
-import { Stream, type StreamOptions, unavailableUnless } from './stream.ts'
+import { answered, Stream, type StreamOptions } from './stream.ts'
+
+/** Reads wait as long for an answer of NATS: elections and restarts take some seconds. */
+const READ_SETTLE_MS = 5_000
 
 export interface NatsLogOptions extends StreamOptions {
   /** 32 bytes; the secret that seals the frames. */
@@ -37,6 +41,7 @@ export class NatsLog implements StoredLog {
     options: NatsLogOptions,
     /** Rows up to here are in ClickHouse. */
     readonly loadedSeq: () => number,
+    private readonly onEpoch: (epoch: Epoch) => void,
   ) {
     const { log, onGap, sealKey } = options
     this.sealKey = sealKey
@@ -47,13 +52,26 @@ export class NatsLog implements StoredLog {
       epochs: () => this.epochs,
       loadedSeq,
       onGap: (gap) => this.gapList.note(gap),
+      onEpoch: (epoch) => this.adopt(epoch),
       log,
     })
     this.reads = new Reads({ stream, chain: this.chain, endStreamSeq: () => this.endStreamSeq })
   }
 
-  static async open(options: NatsLogOptions, loadedSeq: () => number): Promise<NatsLog> {
-    return new NatsLog(await Stream.open(options), options, loadedSeq)
+  /** @param onEpoch called when the stream is found to have a newer epoch than the caller knows */
+  static async open(
+    options: NatsLogOptions,
+    loadedSeq: () => number,
+    onEpoch: (epoch: Epoch) => void = () => {},
+  ): Promise<NatsLog> {
+    return new NatsLog(await Stream.open(options), options, loadedSeq, onEpoch)
+  }
+
+  /** Makes an epoch the current one if it is newer. */
+  adopt(epoch: Epoch): void {
+    if (epoch.epoch === this.epoch.epoch || epoch.firstSeq <= this.epoch.firstSeq) return
+    this.epochs = withEpoch(this.epochs, epoch)
+    this.onEpoch(epoch)
   }
 
   get gaps(): readonly Gap[] {
@@ -62,7 +80,7 @@ export class NatsLog implements StoredLog {
 
   /** @throws ApiError UNAVAILABLE when NATS does not answer */
   read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
-    return unavailableUnless(this.reads.read(afterSeq, maxBytes))
+    return answered(READ_SETTLE_MS, () => this.reads.read(afterSeq, maxBytes))
   }
 
   get epoch(): Epoch {

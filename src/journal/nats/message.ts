@@ -6,13 +6,15 @@ import { CHECK_BYTES, FrameSeal } from '../log/seal.ts'
  * The messages of a stream. A **commit** is one message or a group of consecutive ones (`parts`); its payload is frames
  * as in segment files. A **state** message has no rows. It says where the log stands: a new owner publishes one before
  * anything else, which fences off the owner before, and a cut publishes one, so that everything earlier can be deleted.
+ * A **fence** message says nothing: it only makes the next message of a busy earlier owner come too late.
  */
 
 /** The header of each message: kind, first and last position, part, parts, stream sequence of the first part, generation, time, encoding, outbox. */
 const HEAD = 'Journal'
-const HEAD_TEXT = /^[cs]( \d{1,16}){11}$/
+const HEAD_TEXT = /^[csf]( \d{1,16}){11}$/
 /** The kinds of frames, in the order of {@link Outbox}. */
 const KINDS: readonly Frame['kind'][] = ['run', 'task', 'event']
+const KIND_OF = { c: 'commit', s: 'state', f: 'fence' } as const
 /** Takes the place of the epoch in the seal of a state message. */
 const STATE = 'state'
 
@@ -22,8 +24,11 @@ export type Outbox = readonly [run: number, task: number, event: number]
 export const NO_OUTBOX: Outbox = [0, 0, 0]
 
 export interface MessageHead {
-  readonly kind: 'commit' | 'state'
-  /** Positions of the commit's first and last row. A state message: the next position, and the last one assigned. */
+  readonly kind: 'commit' | 'state' | 'fence'
+  /**
+   * Positions of the commit's first and last row. A state message: the next position, and the last one assigned. Nothing
+   * in a fence.
+   */
   readonly firstSeq: number
   readonly endSeq: number
   /** Index of this message in its group, and the length of the group. */
@@ -65,7 +70,7 @@ export function readHead(headers: MsgHdrs): MessageHead | undefined {
     .slice(2)
     .split(' ')
     .map(Number)
-  const kind = text[0] === 'c' ? 'commit' : 'state'
+  const kind = KIND_OF[text[0] as keyof typeof KIND_OF]
   const place = { firstSeq, endSeq, part, parts, groupSeq }
   const [run, task, event] = outbox
   return { kind, ...place, generation, receivedAt, isCompressed: encoding === 1, outbox: [run, task, event] }

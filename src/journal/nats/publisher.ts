@@ -1,7 +1,7 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { ApiError } from '../../http/errors.ts'
 import { journalFull } from '../log/refusals.ts'
-import type { Outgoing, Stream } from './stream.ts'
+import { FencedError, type Outgoing, type Stream } from './stream.ts'
 
 /** After this long without an answer, a message is sent again. */
 const ATTEMPT_MS = 1_000
@@ -9,11 +9,6 @@ const PAUSE_MS = 50
 const WRONG_LAST_SEQUENCE = 10071
 /** The stream is at its limit of bytes; the servers have no room. */
 const FULL = [10077, 10023, 10047, 10002, 10028]
-
-/** The stream has a message of another owner: this one must not publish any more. */
-export class FencedError extends Error {
-  override readonly name = 'FencedError'
-}
 
 /** Whether the messages are stored is unknown. */
 export class UnsettledError extends Error {

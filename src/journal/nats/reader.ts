@@ -1,17 +1,17 @@
 import { ApiError } from '../../http/errors.ts'
 import type { Epoch, JournalReader } from '../journal.ts'
-import { withEpoch } from '../log/epochs.ts'
 import { LogReader } from '../log/log-reader.ts'
 import { shuttingDown } from '../log/refusals.ts'
 import type { ChainPoint } from './chain.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
 import { findEnd } from './log-end.ts'
-import type { LogState } from './message.ts'
 import type { Step } from './reads.ts'
 import { unavailableUnless } from './stream.ts'
 
 /** How often a reader asks for what no bell has told it: new messages, and deleted ones. */
 const INSPECT_MS = 500
+/** A leader that has just been elected may not know the newest messages at first. */
+const SHORTER_MAX = 10
 const READ_BYTES = 8 * 1024 * 1024
 /** How long {@link NatsReader.refreshEnd} waits for the messages before the end. */
 const REFRESH_MS = 5_000
@@ -28,15 +28,16 @@ export interface NatsReaderOptions extends NatsLogOptions {
  * @throws ApiError UNAVAILABLE when NATS does not answer, or nobody has created the stream yet
  */
 export async function openNatsReader(options: NatsReaderOptions): Promise<NatsReader> {
-  const log = await NatsLog.open(options, options.loadedSeq ?? (() => 0))
+  const log = await NatsLog.open(options, options.loadedSeq ?? (() => 0), options.onEpoch)
+  const { created } = await unavailableUnless(log.stream.info())
   const end = await unavailableUnless(findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs }))
   const { nextSeq, streamSeq } = await unavailableUnless(log.reads.firstPoint())
-  if (end.epoch !== undefined) log.epochs = withEpoch(log.epochs, end.epoch)
+  if (end.epoch !== undefined) log.adopt(end.epoch)
   log.startSeq = nextSeq
   log.endStreamSeq = end.intactStreamSeq
-  if (end.intactStreamSeq === 0) return new NatsReader(log, { streamSeq, nextSeq, before: null }, options)
+  if (end.intactStreamSeq === 0) return new NatsReader(log, { streamSeq, nextSeq, before: null }, created, options)
   const point = { streamSeq: end.intactStreamSeq + 1, nextSeq: end.intactSeq + 1, before: end.check }
-  return new NatsReader(log, point, options)
+  return new NatsReader(log, point, created, options)
 }
 
 /** Follows the stream of another node's journal, with its own memory of the newest frames. */
@@ -44,8 +45,10 @@ export class NatsReader extends LogReader implements JournalReader {
   /** The last message that is known to be stored. */
   private heardStreamSeq: number
   private wake = Promise.withResolvers<void>()
-  private inspectAtMs = 0
+  private inspectAtMs = Number.NEGATIVE_INFINITY
   private firstStreamSeq = 0
+  /** How often in a row the stream was shorter than what was read of it. */
+  private shorterCount = 0
   private isFailing = false
   private refreshes: { readonly streamSeq: number; readonly settled: PromiseWithResolvers<void> }[] = []
   private readonly endBell: () => void
@@ -55,6 +58,8 @@ export class NatsReader extends LogReader implements JournalReader {
     private readonly log: NatsLog,
     /** Where the next message will be. */
     private point: ChainPoint,
+    /** When the stream was created. */
+    private created: string,
     private readonly options: NatsReaderOptions,
   ) {
     super(log, point.nextSeq - 1, options.tailBytes)
@@ -127,13 +132,30 @@ export class NatsReader extends LogReader implements JournalReader {
 
   /** Asks for messages without a bell, and for deleted ones. */
   private async inspect(): Promise<void> {
-    const { first_seq, last_seq } = (await this.log.stream.info()).state
+    const { created, state } = await this.log.stream.info()
+    const { first_seq, last_seq } = state
+    this.shorterCount = last_seq < this.point.streamSeq - 1 ? this.shorterCount + 1 : 0
+    if (this.created !== created || this.shorterCount > SHORTER_MAX) this.restart(first_seq, last_seq)
+    this.created = created
     if (last_seq > this.heardStreamSeq) this.heardStreamSeq = last_seq
     if (first_seq > this.firstStreamSeq) {
       this.firstStreamSeq = first_seq
       this.start((await this.log.reads.firstPoint()).nextSeq)
     }
     this.inspectAtMs = performance.now()
+  }
+
+  /** Reads the stream from its beginning, because it is another one or was set back. Positions continue. */
+  private restart(firstStreamSeq: number, lastStreamSeq: number): void {
+    this.options.log.error('journal: the stream was replaced or set back; reading it from its beginning', {
+      stream: this.log.stream.name,
+      end_seq: this.endSeq,
+    })
+    this.point = { streamSeq: firstStreamSeq, nextSeq: this.point.nextSeq, before: null }
+    this.heardStreamSeq = lastStreamSeq
+    this.firstStreamSeq = 0
+    this.shorterCount = 0
+    this.log.reads.forget(Number.POSITIVE_INFINITY)
   }
 
   /** Forgets the rows before `startSeq`, which are deleted. */
@@ -155,14 +177,7 @@ export class NatsReader extends LogReader implements JournalReader {
       this.tail.forget(Number.POSITIVE_INFINITY)
       this.start(next.nextSeq)
     }
-    if (step.kind === 'state') this.adopt(step.state)
     this.durableSeq = next.nextSeq - 1
     this.tail.wake()
-  }
-
-  private adopt({ epoch }: LogState): void {
-    if (epoch.epoch === this.epoch) return
-    this.log.epochs = withEpoch(this.log.epochs, epoch)
-    this.options.onEpoch?.(epoch)
   }
 }

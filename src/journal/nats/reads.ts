@@ -122,8 +122,8 @@ export class Reads {
     for (let low = best.streamSeq, high = until; high - low > SEARCH_ENDS_AT; ) {
       const middle = (low + high) >> 1
       const head = (await stream.find(middle))?.head
-      // Without a readable head here, reading begins at the last known point.
-      if (head === undefined) break
+      // Without positions here, reading begins at the last known point.
+      if (head === undefined || head.kind === 'fence') break
       if (head.firstSeq - 1 > afterSeq) high = middle
       else {
         low = middle
@@ -137,7 +137,7 @@ export class Reads {
   async firstPoint(): Promise<ChainPoint> {
     const { first_seq: streamSeq } = (await this.options.stream.info()).state
     const head = (await this.options.stream.find(streamSeq))?.head
-    return { streamSeq, nextSeq: head?.firstSeq ?? 1, before: null }
+    return { streamSeq, nextSeq: head?.firstSeq || 1, before: null }
   }
 
   /** Forgets the messages before `streamSeq`, which are deleted. */

@@ -11,8 +11,8 @@ import type { LogStorage } from '../log/storage.ts'
 import type { NatsLog } from './log.ts'
 import type { LogEnd } from './log-end.ts'
 import { type LogState, type MessageHead, outboxAfter, sealState } from './message.ts'
-import { FencedError, publishAll, RefusedError } from './publisher.ts'
-import { type Outgoing, unavailableUnless } from './stream.ts'
+import { publishAll, RefusedError } from './publisher.ts'
+import { FencedError, type Outgoing, unavailableUnless } from './stream.ts'
 import { storedBytes, type Units } from './units.ts'
 
 /** How long a result of {@link NatsStorage.check} holds. */

@@ -13,7 +13,7 @@ import {
 import { headers, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node'
 import { ApiError } from '../../http/errors.ts'
 import { StartError } from '../../ops/start-error.ts'
-import { type MessageHead, readHead, type StreamMessage, writeHead } from './message.ts'
+import { type MessageHead, NO_OUTBOX, readHead, type StreamMessage, writeHead } from './message.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
 /** Only a retried publish can be a duplicate, and {@link FencedPublisher} stops retrying long before. */
@@ -24,6 +24,7 @@ const MESSAGE_BYTES_MAX = 1024 * 1024
 const HEADER_BYTES_MAX = 1024
 /** What the stream stores beyond the payload, about. */
 export const MESSAGE_OVERHEAD_BYTES = 200
+const PAUSE_MS = 50
 const STREAM_EXISTS = 10058
 const NO_MESSAGE = 10037
 
@@ -110,6 +111,13 @@ export class Stream {
     return this.manager.streams.info(this.options.stream)
   }
 
+  /** Stores a fence message of a generation, wherever the stream ends. */
+  async fence(generation: number): Promise<void> {
+    const place = { firstSeq: 0, endSeq: 0, part: 0, parts: 1, groupSeq: 0 }
+    const head = { ...place, kind: 'fence' as const, generation, receivedAt: 0, isCompressed: false, outbox: NO_OUTBOX }
+    await this.client.publish(this.options.subject, '', { headers: headOf(head) })
+  }
+
   /** Tries to store a message as the next one. Rejects when the stream refuses it or does not answer in time. */
   async publish({ streamSeq, id, head, data }: Outgoing, timeoutMs: number): Promise<number> {
     const expect = { lastSequence: streamSeq - 1 }
@@ -183,9 +191,30 @@ function messageOf(stored: StoredMsg): StreamMessage {
 
 /** Turns any failure of NATS into UNAVAILABLE. */
 export async function unavailableUnless<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (cause) {
-    throw new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1, cause })
+  return answered(0, () => work)
+}
+
+/**
+ * Repeats what NATS does not answer, for example during the election of a leader, for `settleMs`.
+ * @throws ApiError UNAVAILABLE when that has passed
+ * @throws FencedError, StartError at once
+ */
+export async function answered<T>(settleMs: number, work: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + settleMs
+  for (;;) {
+    try {
+      return await work()
+    } catch (cause) {
+      if (cause instanceof FencedError || cause instanceof StartError) throw cause
+      if (performance.now() >= deadlineMs) {
+        throw new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1, cause })
+      }
+      await Bun.sleep(PAUSE_MS)
+    }
   }
+}
+
+/** The stream has a message of another owner: this one must not publish any more. */
+export class FencedError extends Error {
+  override readonly name = 'FencedError'
 }

@@ -115,7 +115,8 @@ type Mark = Pick<Unit, 'streamSeq' | 'firstSeq'> & { readonly day: number }
 
 async function markAt(stream: Stream, streamSeq: number): Promise<Mark | undefined> {
   const head = (await stream.find(streamSeq))?.head
-  return head && { streamSeq: head.groupSeq, firstSeq: head.firstSeq, day: dayOf(head.receivedAt) }
+  if (head === undefined || head.kind === 'fence') return undefined
+  return { streamSeq: head.groupSeq, firstSeq: head.firstSeq, day: dayOf(head.receivedAt) }
 }
 
 /** Where units begin between two messages: none has more than `messagesMax` messages, or messages of several days. */
