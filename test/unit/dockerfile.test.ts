@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { validate } from 'dockerfile-utils'
 import packageJson from '../../package.json'
 
-/** There is no container runtime here: a linter checks the Dockerfile, and it is compared with the scripts. */
+/** Without a container runtime: a linter checks the Dockerfile, and it is compared with the scripts. */
 
 const ROOT = join(import.meta.dir, '..', '..')
 const dockerfile = await Bun.file(join(ROOT, 'Dockerfile')).text()

