@@ -3,6 +3,7 @@ import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
 import { measureFreshness } from './fresh.ts'
 import { measureInvokes } from './invokes.ts'
+import { measureJournals } from './journals.ts'
 import { memoryOf } from './memory.ts'
 import { measureOtlp } from './otlp.ts'
 import { measureQueries } from './queries.ts'
@@ -45,6 +46,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   fresh: measureFreshness,
   invokes: measureInvokes,
   client: measureClient,
+  journals: measureJournals,
   memory,
 }
 

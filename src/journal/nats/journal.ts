@@ -14,6 +14,8 @@ import { Units } from './units.ts'
 export { FencedError } from './stream.ts'
 
 const SETTLE_MS = 5_000
+/** Compressed; about two million events, which ClickHouse loads in a few seconds. */
+const PACE_BYTES = 128 * 1024 * 1024
 const UNIT_BYTES = 4 * 1024 * 1024
 /** Room in the stream for what is written while the backlog is being measured and deleted. */
 const STREAM_ROOM_BYTES = 512 * 1024 * 1024
@@ -70,7 +72,7 @@ export async function openNatsJournal(options: NatsJournalOptions): Promise<Nats
   // A journal that has never assigned a position has no gap: earlier positions belong to another journal.
   if (found.endSeq > 0) log.gapList.note({ afterSeq: intactSeq, throughSeq: endSeq, loadedSeq })
   const outboxIds = await answered(settleMs, () => outboxIdsAt(log, outbox))
-  return new LogJournal(storage, { endSeq, outboxIds, consumers }, options)
+  return new LogJournal(storage, { endSeq, outboxIds, consumers }, { paceBytes: PACE_BYTES, ...options })
 }
 
 /** Takes over even from an owner that goes on publishing: it would win most races for the next message. */

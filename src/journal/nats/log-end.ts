@@ -4,6 +4,9 @@ import { type ChainOptions, type ReadCommit, readCommit } from './chain.ts'
 import { NO_OUTBOX, type Outbox, openState, type StreamMessage } from './message.ts'
 import type { Stream } from './stream.ts'
 
+/** More rows than a commit can have. A header that claims more must not use up the positions. */
+const CLAIM_MAX = 100_000_000
+
 /** Where the next commit goes. */
 export interface LogEnd {
   /** The last message of the stream. */
@@ -46,7 +49,7 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
     const found = isComplete ? await intactAt(stream, message, options) : undefined
     if (found !== undefined) {
       const { endSeq: intactSeq, ...rest } = found
-      const endSeq = Math.max(intactSeq, claimedSeq)
+      const endSeq = Math.max(intactSeq, Math.min(claimedSeq, intactSeq + CLAIM_MAX))
       return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation }
     }
     // A group that lacks its last part was never acknowledged.
@@ -54,7 +57,7 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
     at = Math.min(at, head.groupSeq) - 1
   }
   const nothing = { intactSeq: 0, intactStreamSeq: 0, epoch: undefined, check: NO_CHECK, outbox: NO_OUTBOX }
-  return { ...nothing, streamSeq, endSeq: claimedSeq, generation }
+  return { ...nothing, streamSeq, endSeq: Math.min(claimedSeq, CLAIM_MAX), generation }
 }
 
 async function intactAt(

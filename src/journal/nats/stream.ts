@@ -16,8 +16,8 @@ import { StartError } from '../../ops/start-error.ts'
 import { type MessageHead, NO_OUTBOX, readHead, type StreamMessage, writeHead } from './message.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
-/** Only a retried publish can be a duplicate, and {@link FencedPublisher} stops retrying long before. */
-const DUPLICATE_WINDOW_NS = 60 * 1e9
+/** Only a retried publish can be a duplicate, and retries end long before. */
+const DUPLICATE_WINDOW_NS = 15 * 1e9
 /** The largest message, with its headers, unless the server's `max_payload` is lower. */
 const MESSAGE_BYTES_MAX = 1024 * 1024
 /** Room for the headers of a message. */
@@ -169,7 +169,9 @@ export class Stream {
         if (error === null) heard(Number(message.string()))
       },
     })
-    return () => subscription.unsubscribe()
+    return () => {
+      if (!this.isConnectionClosed) subscription.unsubscribe()
+    }
   }
 }
 
