@@ -1,4 +1,5 @@
 import { measureClient } from './client.ts'
+import { measureCluster } from './cluster.ts'
 import { compare } from './compare.ts'
 import { measureFeeds } from './feeds.ts'
 import { measureFreshness } from './fresh.ts'
@@ -47,6 +48,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   invokes: measureInvokes,
   client: measureClient,
   journals: measureJournals,
+  cluster: measureCluster,
   memory,
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { spawnService } from '../support/service.ts'
+import { type SpawnedService, spawnService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import { completeBody, eventBodies, startBodies } from './bodies.ts'
 import type { Load, WireRequest } from './load.ts'
@@ -27,7 +27,7 @@ const AGENTS = 5
 const RUNS_PER_AGENT = 10
 const NAIVE_CONNECTIONS = 10
 
-const UNLIMITED = {
+export const UNLIMITED = {
   RATE_LIMIT_INGEST_REQUESTS_PER_MINUTE: '0',
   RATE_LIMIT_EVENTS_PER_SECOND: '0',
   RATE_LIMIT_INVOKES_PER_MINUTE: '0',
@@ -40,8 +40,11 @@ const START_ENV = { NODE_ENV: 'production', MIMALLOC_PURGE_DELAY: '10000', BUN_C
 
 /** @param env more configuration variables */
 export async function startBenchService(env: Record<string, string> = {}): Promise<BenchService> {
-  const started = await spawnService({ ...UNLIMITED, ...START_ENV, LOG_LEVEL: 'error', ...env })
-  const { pid, url, api, workspaceKey } = started
+  return benchServiceOf(await spawnService({ ...UNLIMITED, ...START_ENV, LOG_LEVEL: 'error', ...env }))
+}
+
+/** Gives a running service agents and runs to report for. */
+export async function benchServiceOf({ pid, url, api, workspaceKey }: SpawnedService): Promise<BenchService> {
   const call = async (method: 'GET' | 'POST', path: string, body?: object, key = workspaceKey) => {
     const { status, text, data } = await api(method, path, body, { key })
     if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${text}`)

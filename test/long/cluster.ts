@@ -56,7 +56,9 @@ class ClusterCampaign {
     const log = createLog('silent')
     const postgres = await startEmbeddedPostgres({ dataDir: await temporaryDirectory(), log, connections: 200 })
     atEnd(() => postgres.stop())
-    const env = { ...this.world.backends.env, LOG_LEVEL: 'silent' }
+    // What the campaign itself polls.
+    const unlimited = { RATE_LIMIT_READS_PER_MINUTE: '0', RATE_LIMIT_QUERIES_PER_MINUTE: '0' }
+    const env = { ...this.world.backends.env, ...unlimited, LOG_LEVEL: 'silent' }
     this.cluster = await startCluster({ natsServers: 3, databaseUrl: postgres.url, env })
     await ownedEvenly(this.cluster.nodes[0], 3)
     const [first] = this.cluster.nodes

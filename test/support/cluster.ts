@@ -25,6 +25,8 @@ export interface TestCluster {
   readonly databaseUrl: string
   /** Starts a node again after it has ended, at the same address. */
   restart(index: number): Promise<SpawnedService>
+  /** Stops the nodes and the NATS servers before the end of the tests. */
+  stop(): Promise<void>
 }
 
 export const CLUSTER_SECRET = 'a-secret-of-the-test-cluster'
@@ -67,6 +69,11 @@ export async function startCluster({
     async restart(index) {
       all[index] = await start(index)
       return all[index]
+    },
+    async stop() {
+      for (const node of all) node.kill('SIGTERM')
+      await Promise.all(all.map(({ exited }) => exited))
+      for (const server of nats) await server.kill()
     },
   }
 }
