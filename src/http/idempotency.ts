@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Mint } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { Sql } from '../postgres/connect.ts'
+import { type Sql, unavailableOf } from '../postgres/connect.ts'
 import { dataText } from './answer.ts'
 import { bearerToken } from './bearer.ts'
 import { ApiError, invalid } from './errors.ts'
@@ -17,6 +17,10 @@ const KEPT_MS = 24 * 60 * 60 * 1000
 const ANSWER_LENGTH_MAX = 1 << 20
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
 const ROWS_PER_SWEEP = 10_000
+/** The owner of a row that no process works on. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
+const HAND_OVER_ATTEMPTS = 120
+const HAND_OVER_RETRY_MS = 500
 
 export interface IdempotencyDeps {
   readonly sql: Sql
@@ -59,7 +63,7 @@ export interface Reservation {
   /** The request had no effect: the key may be used for another request. */
   release(): Promise<void>
   /** The outcome is unknown: only the same request may use the key again, and it mints the same ids. */
-  suspend(): void
+  suspend(): Promise<void>
 }
 
 export interface Idempotency {
@@ -112,6 +116,16 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
    */
   const running = new Set<string>()
 
+  function slotOf(slot: string, call: IdempotentCall): Slot {
+    return {
+      free: () => void running.delete(slot),
+      handOverLater: () =>
+        void handOverEventually(deps, call, () => running.has(slot)).catch((error) =>
+          deps.log.warn('an idempotent request was not handed over', { keyId: call.keyId, error }),
+        ),
+    }
+  }
+
   async function begin(call: IdempotentCall): Promise<{ replay: Replay } | { reservation: Reservation }> {
     if (!PRINTABLE.test(call.idemKey))
       throw invalid('header Idempotency-Key', 'expected 1 to 255 printable ASCII characters')
@@ -121,12 +135,14 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     try {
       const hash = requestHash(call)
       const seed = await reserve(deps, call, hash)
-      if (seed !== undefined) return { reservation: reservation(deps, call, seed, () => running.delete(slot)) }
+      if (seed !== undefined) return { reservation: reservation(deps, call, seed, slotOf(slot, call)) }
       const replay = await replayOf(deps, call, hash)
       running.delete(slot)
       return { replay }
     } catch (error) {
       running.delete(slot)
+      // The row may have been stored nevertheless.
+      if (unavailableOf(error) !== null) slotOf(slot, call).handOverLater()
       throw error
     }
   }
@@ -169,7 +185,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
 
 /** Settles a failed request. After a refusal the key is free again; after any other failure the outcome is unknown. */
 export async function giveUp(reservation: Reservation, { hasEffect }: Pick<ApiError, 'hasEffect'>): Promise<void> {
-  if (hasEffect) reservation.suspend()
+  if (hasEffect) await reservation.suspend()
   else await reservation.release()
 }
 
@@ -239,41 +255,68 @@ async function replayOf({ sql }: IdempotencyDeps, call: IdempotentCall, hash: Ui
   return { status: row.status, text: open(row.response, sealContext(call)) }
 }
 
+/** The place of a request among those in progress in this process. */
+interface Slot {
+  free(): void
+  /** Hands the request over once the database can be reached. */
+  handOverLater(): void
+}
+
 function reservation(
-  { sql, log, instanceId }: IdempotencyDeps,
+  deps: IdempotencyDeps,
   call: IdempotentCall,
   { seed, createdAtMs }: Seed,
-  done: () => void,
+  slot: Slot,
 ): Reservation {
+  const { sql, log, instanceId } = deps
   const { keyId, idemKey } = call
+  const row = sql`key_id = ${keyId} and idem_key = ${idemKey} and seed = ${seed} and status is null`
   const settle = async (work: () => PromiseLike<unknown>) => {
     try {
       await work()
+      slot.free()
     } catch (error) {
       log.warn('the outcome of an idempotent request was not stored; a retry runs it again', { keyId, error })
-    } finally {
-      done()
+      slot.free()
+      slot.handOverLater()
     }
   }
-  const release = () =>
-    settle(
-      () => sql`delete from idempotency_keys where key_id = ${keyId} and idem_key = ${idemKey} and seed = ${seed}
-        and status is null and owner = ${instanceId}`,
-    )
+  const release = () => settle(() => sql`delete from idempotency_keys where ${row} and owner = ${instanceId}`)
+  const suspend = () => settle(() => handOver(deps, call))
   return {
     mint: seededMint(seed, createdAtMs),
     release,
-    suspend: done,
+    suspend,
     async finish(status, text) {
       if (status < 200 || status > 299) return release()
-      if (text.length > ANSWER_LENGTH_MAX) return done()
+      if (text.length > ANSWER_LENGTH_MAX) return suspend()
       const sealed = seal(text, sealContext(call))
-      await settle(
-        () => sql`
-          update idempotency_keys set status = ${status}, response = ${sealed}
-          where key_id = ${keyId} and idem_key = ${idemKey} and seed = ${seed} and status is null`,
-      )
+      await settle(() => sql`update idempotency_keys set status = ${status}, response = ${sealed} where ${row}`)
     },
+  }
+}
+
+/** Lets any process run the request again: others cannot know that this one has stopped working on it. */
+async function handOver({ sql, instanceId }: IdempotencyDeps, { keyId, idemKey }: IdempotentCall): Promise<void> {
+  await sql`
+    update idempotency_keys set owner = ${NOBODY}
+    where key_id = ${keyId} and idem_key = ${idemKey} and status is null and owner = ${instanceId}`
+}
+
+/** Tries until it succeeds, or the same request runs here again. */
+async function handOverEventually(
+  deps: IdempotencyDeps,
+  call: IdempotentCall,
+  isRunning: () => boolean,
+): Promise<void> {
+  for (let attempt = 0; attempt < HAND_OVER_ATTEMPTS; attempt++) {
+    await Bun.sleep(HAND_OVER_RETRY_MS)
+    if (isRunning()) return
+    try {
+      return await handOver(deps, call)
+    } catch (error) {
+      if (unavailableOf(error) === null) throw error
+    }
   }
 }
 

@@ -264,11 +264,38 @@ test('begin, suspend and finish work without route hooks', async () => {
   if (!('reservation' in first)) throw new Error('expected a reservation')
   await expect(idempotency.begin(call)).rejects.toThrow('still running')
   const id = first.reservation.mint.ulid()
-  first.reservation.suspend()
+  await first.reservation.suspend()
   const second = await idempotency.begin(call)
   if (!('reservation' in second)) throw new Error('expected a reservation')
   expect(second.reservation.mint.ulid()).toBe(id)
   await second.reservation.finish(202, '{"data":{},"error":null}')
   expect(await idempotency.begin(call)).toEqual({ replay: { status: 202, text: '{"data":{},"error":null}' } })
   await expect(idempotency.begin({ ...call, bytes: new Uint8Array([4]) })).rejects.toThrow('another request')
+})
+
+test('a request whose outcome is unknown may be run again by another process, although the first one is alive', async () => {
+  const instanceId = crypto.randomUUID()
+  await sql`
+    insert into instances (instance_id, started_at, seen_at, lease_until, applied)
+    values (${instanceId}, now(), now(), 'infinity', 0)`
+  const [first, second] = [instanceId, crypto.randomUUID()].map((id) =>
+    createIdempotency({ sql, clock, expiryClock: clock, log, instanceId: id }),
+  )
+  const call = {
+    keyId: OPERATOR_KEY_ID,
+    token: 'operator',
+    idemKey: 'handed over',
+    request: new Request('http://localhost/x', { method: 'POST' }),
+    bytes: new Uint8Array([1, 2, 3]),
+  }
+  const begun = await first.begin(call)
+  if (!('reservation' in begun)) throw new Error('expected a reservation')
+  await expect(second.begin(call)).rejects.toThrow('still running')
+  await begun.reservation.suspend()
+  const again = await second.begin(call)
+  if (!('reservation' in again)) throw new Error('expected a reservation')
+  expect(again.reservation.mint.ulid()).toBe(begun.reservation.mint.ulid())
+  await again.reservation.finish(200, '{}')
+  expect(await first.begin(call)).toEqual({ replay: { status: 200, text: '{}' } })
+  await sql`delete from instances where instance_id = ${instanceId}`
 })
