@@ -41,6 +41,8 @@ export interface World {
   readonly backends: Backends
   /** Every request for a step, oldest first. */
   readonly asked: readonly Asked[]
+  /** Requests to a model after its last answer of a run. */
+  readonly extra: readonly string[]
   createAgents(service: SpawnedService): Promise<Agents>
 }
 
@@ -59,6 +61,7 @@ export const KINDS = {
 
 export function createWorld(random: Random, reached: Reached): World {
   const asked: Asked[] = []
+  const extra: string[] = []
   const soon = (point: Point) => setTimeout(() => reached(point), random.int(0, 6))
   const backends = startBackends(({ tool, input }) => {
     reached('tool called')
@@ -74,8 +77,9 @@ export function createWorld(random: Random, reached: Reached): World {
       asked.push({ conversation: `${request.body.model} ${tag}`, step })
       reached(points[0])
       const all = turns(tag)
+      if (step >= all.length) extra.push(`${request.body.model} ${tag}`)
       soon(step === all.length - 1 ? points[2] : points[1])
-      return all[step]!
+      return all[Math.min(step, all.length - 1)]!
     }
   const { tool } = backends.tools
   const tools = [tool('pay', { requires_approval: true }), tool('fetch')]
@@ -101,7 +105,7 @@ export function createWorld(random: Random, reached: Reached): World {
     const talker = await backends.agent(service, script(asTalker, talk), { tools })
     return { worker, parent, talker }
   }
-  return { backends, asked, createAgents }
+  return { backends, asked, extra, createAgents }
 }
 
 /** The user message holds the name that a test gave the run. */

@@ -83,6 +83,7 @@ class ClusterCampaign {
     await this.check('acknowledged reports', () => expectAcknowledged(this.cluster.nodes[0].api, agentId, reporting))
     await this.checkHosted()
     await stopApproving()
+    this.failures.expect('requests to a model after its last answer', this.world.extra.join(', '), '')
     for (const watcher of watchers) await this.checkWatcher(watcher, reporting)
     for (const node of this.cluster.nodes) {
       node.kill('SIGTERM')

@@ -7,7 +7,7 @@ import type { Sql } from '../../postgres/connect.ts'
 import type { Children } from '../executor/call-maker.ts'
 import { Executor, type ExecutorDeps } from '../executor/executor.ts'
 import type { OutputLog } from '../output/output-log.ts'
-import { loadProgress } from '../store/load.ts'
+import { loadOwned } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
 import type { HostedRun, RunOutcome, RunProgress } from '../store/rows.ts'
 import { systemEvent } from '../store/system-event.ts'
@@ -241,7 +241,7 @@ export class Scheduler {
     await Promise.all(
       claimed.map(async (run) => {
         const { runId, workspaceId, isChild } = run
-        const progress = await loadProgress(this.sql, run).catch((error) => {
+        const progress = await loadOwned(this.sql, run, this.deps.owner).catch((error) => {
           this.log.warn('a hosted run could not be read; retrying later', { workspaceId, runId, error })
           return null
         })

@@ -45,6 +45,18 @@ export async function loadProgress(sql: Sql, identity: RunIdentity): Promise<Run
   return { run: { ...run, plan }, history, steps, calls, pauses, usedMs, costUsd, spentUsd }
 }
 
+/**
+ * The progress of a run for the process that executes it; null when it has another owner or has ended. Ownership is checked
+ * last: only the owner changes the rows, so what was read before is the present state.
+ */
+export async function loadOwned(sql: Sql, run: RunIdentity, owner: string): Promise<RunProgress | null> {
+  const progress = await loadProgress(sql, run)
+  const [row] = await sql`
+    select from hosted_runs
+    where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and owner = ${owner} and phase = 'driven'`
+  return row === undefined ? null : progress
+}
+
 /** The progress of a run that has just started: none of its own, but its session may have a history. */
 export async function loadStarted(
   sql: Sql,
