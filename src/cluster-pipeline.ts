@@ -1,11 +1,11 @@
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
 import packageJson from '../package.json' with { type: 'json' }
 import type { ClusterConfig } from './config.ts'
 import type { Journal } from './journal/journal.ts'
 import { newEpoch } from './journal/log/epochs.ts'
+import { connectNats } from './journal/nats/connect.ts'
 import { openNatsJournal } from './journal/nats/journal.ts'
 import { openNatsReader } from './journal/nats/reader.ts'
-import { StartError } from './ops/start-error.ts'
 import { describeCluster } from './partitions/cluster/describe.ts'
 import { ClusterFeeds } from './partitions/cluster/feeds.ts'
 import { createForwarder } from './partitions/cluster/forwarder.ts'
@@ -30,10 +30,6 @@ import { noteGap } from './watermarks/gaps.ts'
 
 /** The limits of the journal are those of all partitions together; JetStream reserves the space of each. */
 const PARTITION_BYTES_MIN = 64 << 20
-const CONNECT_PATIENCE_MS = 30_000
-const CONNECT_RETRY_MS = 250
-const RECONNECT_MS = 200
-const PING_MS = 2_000
 const SIGNAL_PREFIX = 'journal.signal.'
 const END_TIMEOUT_SECONDS = 1
 /** Nothing in ClickHouse says how far a partition was loaded: Postgres does. */
@@ -42,7 +38,7 @@ const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
 export async function startClusterPipeline(context: ServiceContext, config: ClusterConfig): Promise<Pipeline> {
   const { sql, log, loops, progress, dataDir, teardown } = context
-  const nc = await progress.during('connecting to NATS', () => connectNats(config))
+  const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
   // A connection of its own: a busy pool must not make this node look dead.
   const heartbeat = singleConnection(sql)
@@ -103,26 +99,6 @@ interface Parts {
   readonly nc: NatsConnection
   readonly store: ClusterStore
   readonly onUsage: () => void
-}
-
-/** Waits for a server that is started at the same time. @throws StartError without the URLs, which may contain passwords */
-async function connectNats({ natsUrls }: ClusterConfig): Promise<NatsConnection> {
-  const deadline = performance.now() + CONNECT_PATIENCE_MS
-  for (;;) {
-    try {
-      return await connect({
-        servers: [...natsUrls],
-        noAsyncTraces: true,
-        maxReconnectAttempts: -1,
-        reconnectTimeWait: RECONNECT_MS,
-        pingInterval: PING_MS,
-        maxPingOut: 2,
-      })
-    } catch (cause) {
-      if (performance.now() > deadline) throw new StartError('NATS_URL cannot be used: no server answers', { cause })
-      await Bun.sleep(CONNECT_RETRY_MS)
-    }
-  }
 }
 
 /** Opens the log of a partition that this node has claimed, and starts its consumers. */
