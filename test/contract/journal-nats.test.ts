@@ -151,12 +151,14 @@ describe.skipIf(!hasNats)('the owner', () => {
       )
     }
     expect(refusal).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 5 })
+    await expect(journal.check()).rejects.toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 5 })
     expect(accepted.length).toBeGreaterThan(0)
     expect(rig.lost).toEqual([])
     const { endSeq } = journal
     expect(endSeq).toBe(accepted.length * 4)
     journal.release('sink', endSeq)
-    const { firstSeq } = await eventually(() => appendMarks(journal, [5]))
+    await eventually(() => journal.check())
+    const { firstSeq } = await appendMarks(journal, [5])
     expect(firstSeq).toBe(endSeq + 1)
     expect(await reader.refreshEnd()).toBe(endSeq + 1)
     expect([(await positionsOf(journal)).at(-1), (await positionsOf(reader)).at(-1)]).toEqual([endSeq + 1, endSeq + 1])

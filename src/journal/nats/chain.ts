@@ -5,6 +5,8 @@ import { readFrame, type StoredFrame } from '../log/frame.ts'
 import { FrameSeal } from '../log/seal.ts'
 import { type LogState, type MessageHead, openState, type StreamMessage } from './message.ts'
 
+const REPORTED_MAX = 1_000
+
 /** Where reading of the stream continues. */
 export interface ChainPoint {
   readonly streamSeq: number
@@ -49,6 +51,9 @@ export interface ChainOptions {
  * stream, and includes the check of the one before it. What is missing or damaged is reported and becomes a gap.
  */
 export class Chain {
+  /** The messages whose problems are in the log already. */
+  private readonly reported = new Set<number>()
+
   constructor(private readonly options: ChainOptions) {}
 
   /**
@@ -118,6 +123,8 @@ export class Chain {
   }
 
   private report(streamSeq: number, problem: string, details: object): void {
+    if (this.reported.has(streamSeq)) return
+    if (this.reported.size < REPORTED_MAX) this.reported.add(streamSeq)
     this.options.log.error(`journal: the stream is damaged: ${problem}`, { stream_seq: streamSeq, ...details })
   }
 }

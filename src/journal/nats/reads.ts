@@ -7,8 +7,8 @@ import { MESSAGE_OVERHEAD_BYTES, type Stream } from './stream.ts'
 const BYTES_AT_ONCE = 4 * 1024 * 1024
 const MESSAGES_AT_ONCE = 16
 const MESSAGE_BYTES_AT_FIRST = 1024 * 1024
-/** Resume points are at least this many messages apart. */
-const POINT_DISTANCE = 16
+/** Resume points are about this far apart, so that a lagging reader reads little twice. */
+const POINT_DISTANCE_BYTES = 256 * 1024
 const POINTS_MAX = 4_096
 /** A search ends when this few messages are left: reading them is as fast. */
 const SEARCH_ENDS_AT = 4
@@ -108,7 +108,7 @@ export class Reads {
     const above = this.points.findIndex(({ nextSeq }) => nextSeq - 1 > afterSeq)
     const below = above < 0 ? this.points.at(-1) : this.points[above - 1]
     const until = above < 0 ? this.options.endStreamSeq() + 1 : this.points[above].streamSeq
-    if (below !== undefined && until - below.streamSeq <= POINT_DISTANCE * 2) return below
+    if (below !== undefined && until - below.streamSeq <= this.pointDistance * 2) return below
     const found = await this.search(afterSeq, below, until)
     this.remember(found)
     return found
@@ -145,10 +145,15 @@ export class Reads {
     this.points = this.points.filter((point) => point.streamSeq >= streamSeq)
   }
 
+  /** In messages; no more than what is requested at once. */
+  private get pointDistance(): number {
+    return Math.min(MESSAGES_AT_ONCE, Math.ceil(POINT_DISTANCE_BYTES / this.messageBytes))
+  }
+
   private remember(point: ChainPoint): void {
     const below = this.points.findLastIndex(({ streamSeq }) => streamSeq <= point.streamSeq)
     const distance = point.streamSeq - (this.points[below]?.streamSeq ?? Number.NEGATIVE_INFINITY)
-    if (distance < POINT_DISTANCE) return
+    if (distance < this.pointDistance) return
     this.points.splice(below + 1, 0, point)
     if (this.points.length > POINTS_MAX) this.points = this.points.filter((_, index) => index % 2 === 0)
   }

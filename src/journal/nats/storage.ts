@@ -6,6 +6,7 @@ import { epochAt } from '../log/epochs.ts'
 import type { AppendPoint } from '../log/frame.ts'
 import { PagePool } from '../log/pages.ts'
 import type { BufferPool, Commit } from '../log/pending.ts'
+import { journalFull } from '../log/refusals.ts'
 import { FrameSeal } from '../log/seal.ts'
 import type { LogStorage } from '../log/storage.ts'
 import type { NatsLog } from './log.ts'
@@ -42,6 +43,8 @@ export class NatsStorage implements LogStorage {
   private lost: ApiError | undefined
   private isPublishing = false
   private soundAtMs = Number.NEGATIVE_INFINITY
+  /** The size of the last commit if it failed. */
+  private failedBytes = 0
   private checking: Promise<void> | undefined
   /** Messages before this one are to be deleted. */
   private purgeTo = 0
@@ -120,7 +123,8 @@ export class NatsStorage implements LogStorage {
     }))
   }
 
-  failed(): void {
+  failed(bytes: number): void {
+    this.failedBytes = bytes
     this.soundAtMs = Number.NEGATIVE_INFINITY
   }
 
@@ -160,6 +164,7 @@ export class NatsStorage implements LogStorage {
     this.end = end
     this.log.endStreamSeq = end.streamSeq
     this.soundAtMs = performance.now()
+    this.failedBytes = 0
     this.log.stream.ringBell(end.streamSeq)
   }
 
@@ -211,7 +216,7 @@ export class NatsStorage implements LogStorage {
     return this.units.lastSeqBefore(beforeMs, this.end.endSeq)
   }
 
-  /** @throws ApiError UNAVAILABLE unless the stream has answered lately */
+  /** @throws ApiError UNAVAILABLE unless the stream has answered lately, and has room */
   async check(): Promise<void> {
     if (performance.now() - this.soundAtMs < CHECK_HOLDS_MS) return
     this.checking ??= this.probe().finally(() => {
@@ -222,11 +227,12 @@ export class NatsStorage implements LogStorage {
 
   private async probe(): Promise<void> {
     const { streamSeq } = this.end
-    const { state } = await unavailableUnless(this.log.stream.info())
+    const { state, config } = await unavailableUnless(this.log.stream.info())
     const isIdle = !this.isPublishing && this.end.streamSeq === streamSeq
     if (isIdle && state.last_seq > streamSeq) {
       throw this.lose(new FencedError(`another owner has published message ${state.last_seq}`))
     }
+    if (this.failedBytes > 0 && state.bytes + this.failedBytes > config.max_bytes) throw journalFull()
     this.soundAtMs = performance.now()
   }
 
