@@ -26,6 +26,7 @@ import {
 } from './pipeline.ts'
 import { singleConnection } from './postgres/connect.ts'
 import { RetentionWatermarks } from './retention/retention-watermarks.ts'
+import { highestSeq } from './watermarks/columnar-marks.ts'
 import { noteGap } from './watermarks/gaps.ts'
 
 /** The limits of the journal are those of all partitions together; JetStream reserves the space of each. */
@@ -37,14 +38,14 @@ const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
 export async function startClusterPipeline(context: ServiceContext, config: ClusterConfig): Promise<Pipeline> {
-  const { sql, log, loops, progress, dataDir, teardown } = context
+  const { sql, columnar, log, loops, progress, dataDir, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
   // A connection of its own: a busy pool must not make this node look dead.
   const heartbeat = singleConnection(sql)
   teardown.add('heartbeat of the cluster', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
   const store = new ClusterStore(heartbeat)
-  const count = await store.createPartitions(config.partitions, newEpoch)
+  const count = await store.createPartitions(config.partitions, newEpoch, () => highestSeq(columnar))
   if (dataDir.previousInstanceId !== undefined) await store.removeNode(dataDir.previousInstanceId)
 
   const bus = natsSignals(nc)

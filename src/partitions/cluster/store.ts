@@ -72,19 +72,24 @@ export class ClusterStore {
   /**
    * Creates the partitions at the very first start of the cluster. Later starts use what exists.
    * @param epochOf names the first epoch of a partition
+   * @param highestSeq the last position in ClickHouse. Workspaces of an earlier service are in partition 0, whose positions
+   *   must be above theirs: the newest state of a run is the one with the highest
    * @returns how many there are
    */
-  async createPartitions(count: number, epochOf: () => string): Promise<number> {
+  async createPartitions(count: number, epochOf: () => string, highestSeq: () => Promise<number>): Promise<number> {
     return inTransaction(this.sql, async (tx) => {
       await tx`lock table journal_partitions in share row exclusive mode`
       const [{ existing }] = await tx<[{ existing: number }]>`
         select count(*)::int as existing from journal_partitions`
       if (existing > 0) return existing
+      const seqOfBefore = await highestSeq()
       for (let partition = 0; partition < count; partition++) {
         const epoch = epochOf()
+        const seq = partition === 0 ? seqOfBefore : 0
         await tx`
-          insert into journal_partitions (partition, epoch, epochs, seal_key)
-          values (${partition}, ${epoch}, ${JSON.stringify([{ epoch, firstSeq: 1 }])}::text::json, ${randomBytes(SEAL_KEY_BYTES)})`
+          insert into journal_partitions (partition, epoch, epochs, seal_key, loaded_seq, in_flight_seq, end_seq)
+          values (${partition}, ${epoch}, ${JSON.stringify([{ epoch, firstSeq: 1 }])}::text::json,
+            ${randomBytes(SEAL_KEY_BYTES)}, ${seq}, ${seq}, ${seq})`
       }
       return count
     })
