@@ -9,6 +9,7 @@ import { bucketsOf, completeBuckets } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 
+const PRESET = '24h'
 const QUERY = `SELECT bucket, count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
   countIf(status IN ('completed', 'failed', 'timed_out')) AS ended, quantile(0.5)(duration_ms) AS p50,
   quantile(0.95)(duration_ms) AS p95, sum(cost_usd) AS cost
@@ -24,7 +25,7 @@ GROUP BY GROUPING SETS ((bucket), ())`
 export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const { queries } = useSession()
   const { query } = address.value
-  const range = useMovingRange({ range: '24h', ...query })
+  const range = useMovingRange({ range: PRESET, ...query })
   const params = { agent: agentId, from: range.fromMs, to: range.toMs, step: range.bucketSeconds }
   const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params], {
     subject: `${agentId} ${query.range} ${query.from} ${query.to}`,
@@ -42,7 +43,7 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const series = (name: string) => common.times.map((time) => byBucket.get(time)?.[name] ?? null)
   return (
     <div class="agent-metrics">
-      <RangePicker />
+      <RangePicker preset={PRESET} />
       {total === undefined || total.runs === 0 ? (
         <Empty title="No runs in this range." />
       ) : (

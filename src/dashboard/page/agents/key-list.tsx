@@ -65,7 +65,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
               {data.items.map((key) => (
                 <tr key={key.key_id}>
                   <td>
-                    {key.name ?? 'no name'} <small>{`${key.prefix}…${key.last4}`}</small>
+                    {key.name ?? 'No name'} <small class="key-id">{`${key.prefix}…${key.last4}`}</small>
                   </td>
                   {agentId === null && (
                     <td>{key.agent_id === null ? 'the workspace' : directory.nameOf(key.agent_id)}</td>

@@ -4,7 +4,7 @@ import { parseIntact } from './json.ts'
 import type { Activity } from './records.ts'
 
 export interface FeedHandlers {
-  /** The service has accepted the subscription: what happens from now on will arrive. Again after an interruption. */
+  /** The service has accepted the subscription: whatever happens from now on will arrive, also after interruptions. */
   readonly onStart?: () => void
   /** `skipped`: how many the service left out to stay within `maxPerSecond`. */
   readonly onItems: (items: readonly Activity[], skipped: number) => void
@@ -127,8 +127,9 @@ export class Feed {
     const subscription = this.open.get(message.id)
     if (subscription === undefined) return
     if (message.op === 'subscribed') {
+      const isFirst = subscription.cursor === undefined || subscription.cursor === subscription.after
       subscription.cursor ??= message.cursor
-      subscription.handlers.onStart?.()
+      if (isFirst) subscription.handlers.onStart?.()
     }
     if (message.op === 'gap') subscription.handlers.onGap?.()
     if (message.op !== 'activity') return

@@ -1,7 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { address, hrefOfRun, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
-import { textOf } from '../data/json.ts'
 import type { Activity } from '../data/records.ts'
 import { timeOfDay } from '../parts/clock.ts'
 import { Select } from '../parts/field.tsx'
@@ -11,6 +10,7 @@ import { FilterField } from '../parts/search-field.tsx'
 import { Empty } from '../parts/states.tsx'
 import { Level, Status } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
+import { summaryOf } from '../run/event-summary.ts'
 import { feedFilterOf, LIVE_CHOICES, liveFilterOf } from './live-filter.ts'
 import { Tail, type TailLine } from './tail.ts'
 
@@ -127,7 +127,7 @@ function LiveFilters({ children }: { readonly children: preact.ComponentChildren
 function Line({ line }: { readonly line: TailLine }) {
   const { directory } = useSession()
   if ('gap' in line) return <p class="tail-row hint">Some activity before this line was lost.</p>
-  const { name, text } = summaryOf(line)
+  const { name, text } = shownOf(line)
   return (
     <div class={`tail-row ${line.event?.level ?? ''}`}>
       <time class="clock" dateTime={line.received_at}>
@@ -142,16 +142,13 @@ function Line({ line }: { readonly line: TailLine }) {
       <a href={hrefOfRun(line.run_id)}>
         {directory.nameOf(line.agent_id)} <small>…{line.run_id.slice(-8)}</small>
       </a>
-      <code class="preview">{text.slice(0, PREVIEW_LENGTH_MAX)}</code>
+      <span class="preview">{text.slice(0, PREVIEW_LENGTH_MAX)}</span>
     </div>
   )
 }
 
-function summaryOf({ event, task, run }: Activity): { readonly name: string; readonly text: string } {
-  if (event !== undefined) {
-    const text = textOf(event.payload)
-    return { name: event.type, text: text === '{}' ? '' : text }
-  }
+function shownOf({ event, task, run }: Activity): { readonly name: string; readonly text: string } {
+  if (event !== undefined) return { name: event.type, text: summaryOf(event) }
   const record = task ?? run
   return { name: task === undefined ? `run ${words(run?.status ?? '')}` : task.name, text: record?.error_message ?? '' }
 }

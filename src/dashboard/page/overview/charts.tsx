@@ -9,8 +9,9 @@ interface ChartsProps {
 }
 
 /** The figures over time. Dragging over a chart selects a shorter range. */
-export function Charts({ metrics: { times, complete, series }, rates, zoom }: ChartsProps) {
+export function Charts({ metrics: { times, complete, settled, series }, rates, zoom }: ChartsProps) {
   const common = { times, complete, onZoom: zoom }
+  const ofEnded = { ...common, complete: settled }
   return (
     <div class="charts">
       <ChartPanel title="Runs">
@@ -26,7 +27,7 @@ export function Charts({ metrics: { times, complete, series }, rates, zoom }: Ch
       </ChartPanel>
       <ChartPanel title="Failure rate">
         <TimeChart
-          {...common}
+          {...ofEnded}
           title="Failure rate over time"
           format={percent}
           series={[
@@ -41,7 +42,7 @@ export function Charts({ metrics: { times, complete, series }, rates, zoom }: Ch
       </ChartPanel>
       <ChartPanel title="Latency">
         <TimeChart
-          {...common}
+          {...ofEnded}
           title="Latency of runs over time"
           format={duration}
           series={[
@@ -68,7 +69,7 @@ export function Charts({ metrics: { times, complete, series }, rates, zoom }: Ch
       </ChartPanel>
       <ChartPanel title="Tokens">
         <TimeChart
-          {...common}
+          {...ofEnded}
           title="Tokens over time"
           format={compact}
           series={[{ label: 'tokens', colour: 'chart-4', kind: 'bars', values: series.map(({ tokens }) => tokens) }]}
@@ -76,7 +77,7 @@ export function Charts({ metrics: { times, complete, series }, rates, zoom }: Ch
       </ChartPanel>
       <ChartPanel title="Cost">
         <TimeChart
-          {...common}
+          {...ofEnded}
           title="Cost over time"
           format={dollars}
           series={[{ label: 'USD', colour: 'chart-3', kind: 'bars', values: series.map(({ cost }) => cost) }]}

@@ -25,8 +25,9 @@ export interface RunMetrics {
   readonly previous: RunFigures
   /** In Unix seconds. */
   readonly times: readonly number[]
-  /** How many of the times are over. */
+  /** How many of the times are over, and in how many of these nearly all runs have ended. */
   readonly complete: number
+  readonly settled: number
   readonly series: readonly RunFigures[]
   readonly agents: readonly AgentFigures[]
 }
@@ -55,6 +56,9 @@ export interface CallMetrics {
 
 export const AGENTS_SHOWN = 8
 const CALLS_SHOWN = 8
+const SETTLED_SHARE = 0.9
+const UNSETTLED_MAX = 4
+
 const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
   countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
   quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles, sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
@@ -104,17 +108,31 @@ export async function readRuns(queries: Queries, range: TimeRange, signal: Abort
     figures.filter(({ row }) => num(row.of_bucket) === 0).map((each) => [num(each.row.bucket), each.figures]),
   )
   const times = bucketsOf(range)
+  const series = times.map((time) => byBucket.get(time) ?? NO_RUNS)
+  const complete = completeBuckets(range, Date.now())
   return {
     total: figures.find((each) => isTotal(each) && isNow(each))?.figures ?? NO_RUNS,
     previous: figures.find((each) => isTotal(each) && !isNow(each))?.figures ?? NO_RUNS,
     times,
-    complete: completeBuckets(range, Date.now()),
-    series: times.map((time) => byBucket.get(time) ?? NO_RUNS),
+    complete,
+    settled: settledOf(series, complete),
+    series,
     agents: figures
       .filter(({ row }) => num(row.of_agent) === 0)
       .map((each) => ({ ...each.figures, agentId: String(each.row.agent) }))
       .sort((a, b) => b.runs - a.runs),
   }
+}
+
+/**
+ * How many buckets are settled: failures, latencies and costs of runs are known when they end, so of the newest runs only
+ * the quick ones count.
+ */
+export function settledOf(series: readonly Pick<RunFigures, 'runs' | 'ended'>[], complete: number): number {
+  const newest = series.slice(0, complete).slice(-UNSETTLED_MAX)
+  const settled = newest.findLastIndex(({ runs, ended }) => ended >= runs * SETTLED_SHARE)
+  // Runs that wait for people, or were cancelled, are no reason to show nothing.
+  return settled === -1 ? complete : complete - newest.length + settled + 1
 }
 
 /** Events by bucket. @throws ApiFailure */

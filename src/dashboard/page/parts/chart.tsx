@@ -20,7 +20,7 @@ interface TimeChartProps {
   readonly series: readonly Series[]
   readonly format: (value: number) => string
   readonly height?: number
-  /** How many of the times are over: values of later ones still change, so bars are faded and lines end there. */
+  /** The times are the starts of buckets of one width, of which so many are over: values of later ones still change. */
   readonly complete?: number
   /** The user has selected a part of the time axis, in Unix milliseconds. */
   readonly onZoom?: (fromMs: number, toMs: number) => void
@@ -110,9 +110,10 @@ function summary({ title, series, format }: TimeChartProps): string {
   return `${title}. ${parts.join('; ')}`
 }
 
-/** The values of a line up to the first time that is not over. */
+/** The values of a line up to the first time that is not over, if there are any. */
 function ended({ values }: Series, complete: number): readonly (number | null)[] {
-  return values.map((value, at) => (at < complete ? value : null))
+  const known = values.map((value, at) => (at < complete ? value : null))
+  return known.every((value) => value === null) ? values : known
 }
 
 interface Behaviour {
@@ -122,7 +123,7 @@ interface Behaviour {
 }
 
 function chartOptions(
-  { series, format, height = HEIGHT, times }: TimeChartProps,
+  { series, format, height = HEIGHT, times, complete }: TimeChartProps,
   element: HTMLElement,
   { onIndex, onZoom, isComplete }: Behaviour,
 ): uPlot.Options {
@@ -133,14 +134,24 @@ function chartOptions(
     width: element.clientWidth || 300,
     height,
     legend: { show: false },
-    padding: [8, 16, 0, 0],
+    // Half of the last label.
+    padding: [8, isShort(times) ? 28 : 20, 0, 0],
     cursor: { sync: { key: 'time' }, points: { size: 6 }, drag: { x: true, y: false, setScale: false }, y: false },
-    scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.12 : 1] } },
+    scales: {
+      // The last bucket has its full width, too.
+      x: { time: true, range: ({ data: [at] }, min, max) => [min, complete === undefined ? max : max + widthOf(at)] },
+      y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.12 : 1] },
+    },
     axes: [
-      { ...axis, grid: { show: false }, size: 26, values: (_plot, splits) => splits.map((at) => timeLabel(at, times)) },
-      { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => splits.map(format) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 26,
+        values: ({ data: [all] }, splits) => splits.map((at) => timeLabel(at, all)),
+      },
+      { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => labels(splits, format) },
     ],
-    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, isComplete))],
+    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, complete === undefined ? null : isComplete))],
     hooks: {
       setCursor: [({ cursor }) => onIndex(cursor.idx ?? null)],
       setSelect: [
@@ -158,17 +169,34 @@ function chartOptions(
 function seriesOptions(
   { label, colour, kind = 'line' }: Series,
   colourOf: (name: string) => string,
-  isComplete: (index: number) => boolean,
+  isComplete: Behaviour['isComplete'] | null,
 ): uPlot.Series {
   const stroke = colourOf(colour)
   if (kind === 'bars') {
     const faded = translucent(stroke, FADED)
-    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete(at) ? stroke : faded))
-    const bars = uPlot.paths.bars?.({ size: [0.72, 28], radius: 0.15, disp: { fill: { unit: COLOUR_UNIT, values } } })
+    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete?.(at) === false ? faded : stroke))
+    const bars = uPlot.paths.bars?.({
+      // A bucket begins at its time.
+      align: isComplete === null ? 0 : 1,
+      size: [0.72, 28],
+      radius: 0.15,
+      disp: { fill: { unit: COLOUR_UNIT, values } },
+    })
     return { label, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
   }
-  const line = { label, stroke, width: 1.75, points: { show: false }, spanGaps: true }
+  const line = { label, stroke, width: 1.75, points: { show: isAlone }, spanGaps: true }
   return kind === 'area' ? { ...line, fill: translucent(stroke, AREA) } : line
+}
+
+/** A line of one value would be invisible. */
+function isAlone({ data }: uPlot, index: number): boolean {
+  return Array.from(data[index] ?? []).filter((value) => value !== null && value !== undefined).length === 1
+}
+
+/** `5 s` rather than `5.00 s`, and no label twice. */
+function labels(values: readonly number[], format: (value: number) => string): string[] {
+  const texts = values.map((value) => format(value).replace(/\.00(?=\s)/, ''))
+  return texts.map((text, at) => (text === texts[at - 1] ? '' : text))
 }
 
 /** Canvas cannot use the tokens of the style sheet, so their values are read from an element. */
@@ -186,8 +214,20 @@ function translucent(colour: string, opacity: number): string {
   return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
 }
 
-function timeLabel(at: number, times: readonly number[]): string {
-  const span = (times.at(-1) ?? 0) - (times[0] ?? 0)
-  if (span > 2 * DAY_SECONDS) return dateAndTime(at * 1_000).slice(5, 10)
-  return span < SHORT_SPAN_SECONDS ? timeOfDay(at * 1_000).slice(0, 8) : hourAndMinute(at * 1_000)
+function timeLabel(at: number, times: ArrayLike<number>): string {
+  if (spanOf(times) > 2 * DAY_SECONDS) return dateAndTime(at * 1_000).slice(5, 10)
+  return isShort(times) ? timeOfDay(at * 1_000).slice(0, 8) : hourAndMinute(at * 1_000)
+}
+
+function isShort(times: ArrayLike<number>): boolean {
+  return spanOf(times) < SHORT_SPAN_SECONDS
+}
+
+function spanOf(times: ArrayLike<number>): number {
+  return (times[times.length - 1] ?? 0) - (times[0] ?? 0)
+}
+
+/** Seconds between two times. */
+function widthOf(times: ArrayLike<number>): number {
+  return (times[1] ?? 0) - (times[0] ?? 0)
 }

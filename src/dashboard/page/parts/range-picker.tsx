@@ -6,16 +6,16 @@ import { DEFAULT_PRESET, PRESETS } from './range.ts'
 /** The value of the choice for a range with a fixed start and end. */
 const CUSTOM = 'custom'
 
-/** Chooses the time range of the address: one that moves with the clock, or a fixed one. */
-export function RangePicker() {
+/** Chooses the time range of the address: one that moves with the clock, or a fixed one. @param preset without a choice */
+export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: string }) {
   const { query } = address.value
   const isCustom = query.from !== undefined && query.to !== undefined
   const [isEditing, setEditing] = useState(false)
   const choose = (value: string) => {
     setEditing(value === CUSTOM)
-    if (value !== CUSTOM) setQuery({ range: value === DEFAULT_PRESET ? null : value, from: null, to: null })
+    if (value !== CUSTOM) setQuery({ range: value === preset ? null : value, from: null, to: null })
   }
-  const chosen = isEditing || isCustom ? CUSTOM : (query.range ?? DEFAULT_PRESET)
+  const chosen = isEditing || isCustom ? CUSTOM : (query.range ?? preset)
   return (
     <div class="range-picker">
       <select aria-label="Time range" value={chosen} onChange={({ currentTarget }) => choose(currentTarget.value)}>

@@ -13,6 +13,7 @@ import { Empty, Skeleton } from '../parts/states.tsx'
 import { Level } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { LoggedEvent } from './event-log.ts'
+import { summaryOf } from './event-summary.ts'
 import type { RunModel } from './run-model.ts'
 
 const ROW_HEIGHT = 30
@@ -103,7 +104,7 @@ function EventFilters({ level, text, children }: EventFiltersProps) {
         icon="search"
         class="run-search"
         label="Search events"
-        placeholder="Type or text of a payload"
+        placeholder="Search events"
         value={text}
         onChange={(find) => setQuery({ find, event: null })}
       />
@@ -149,7 +150,7 @@ interface EventRowProps {
 }
 
 function EventRow({ event, payload, isSelected }: EventRowProps) {
-  const preview = payload === undefined ? '' : textOf(payload).slice(0, PREVIEW_LENGTH_MAX)
+  const preview = payload === undefined ? '' : summaryOf({ type: event.type, payload }).slice(0, PREVIEW_LENGTH_MAX)
   return (
     <button
       type="button"
@@ -160,7 +161,7 @@ function EventRow({ event, payload, isSelected }: EventRowProps) {
       <span class="clock">{timeOfDay(event.occurred_at)}</span>
       <Level name={event.level} />
       <span class="event-type">{event.type}</span>
-      <code class="preview">{preview === '{}' ? '' : preview}</code>
+      <span class="preview">{preview}</span>
     </button>
   )
 }

@@ -72,13 +72,21 @@ export function latencyOf(payload: unknown): number {
   return Math.max(0, numberOf(firstOf(payload, ['latency_ms', 'duration_ms'])))
 }
 
-export function toolOf(payload: unknown): { readonly name: string; readonly callId: string | null } {
+export interface ToolCall {
+  /** `tool` if the payload has no name. */
+  readonly name: string
+  readonly isNamed: boolean
+  readonly callId: string | null
+}
+
+export function toolOf(payload: unknown): ToolCall {
   const name = firstOf(payload, ['gen_ai.tool.name', 'tool.name', 'tool', 'name'])
   const callId = firstOf(payload, ['gen_ai.tool.call.id', 'tool_call_id', 'tool_call.id'])
   // Models reuse the ids of calls in later steps.
   const step = fieldOf(payload, 'step')
   return {
     name: typeof name === 'string' ? name : 'tool',
+    isNamed: typeof name === 'string',
     callId: typeof callId === 'string' ? `${callId} ${step === undefined ? '' : String(step)}` : null,
   }
 }

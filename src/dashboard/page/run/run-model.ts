@@ -12,6 +12,8 @@ import { isSpanEvent, SPAN_EVENT_TYPES, spansOf } from './spans.ts'
 const LIST_LIMIT = 200
 /** More tasks, child runs or calls than this are not drawn. */
 const LISTED_MAX = 2_000
+/** Without a connection to the feed, the run is read after this time, and again when there is one. */
+const UNCONNECTED_MS = 500
 /** A run that has just ended is read once more for its output. */
 const RELOAD_MS = 150
 
@@ -19,6 +21,8 @@ const RELOAD_MS = 150
 export class RunModel {
   readonly run = signal<Run | null>(null)
   readonly isMissing = signal(false)
+  /** Everything that was reported before is there. */
+  readonly isLoaded = signal(false)
   readonly problem = signal<ApiFailure | null>(null)
   readonly tasks = signal<ReadonlyMap<string, Task>>(new Map())
   readonly children = signal<ReadonlyMap<string, RunSummary>>(new Map())
@@ -38,6 +42,7 @@ export class RunModel {
   })
   private readonly closing = new AbortController()
   private readonly subscriptions: Subscription[] = []
+  private loading = Promise.resolve()
   private reloadTimer: ReturnType<typeof setTimeout> | undefined
 
   constructor(
@@ -45,8 +50,13 @@ export class RunModel {
     readonly runId: string,
   ) {
     this.log = new EventLog(session.api, runId, this.closing.signal)
-    this.follow({ run_id: runId })
-    void this.load()
+    // Read after the subscription has started, so that nothing is missed in between.
+    const timer = setTimeout(() => void this.load(), UNCONNECTED_MS)
+    this.closing.signal.addEventListener('abort', () => clearTimeout(timer))
+    this.follow({ run_id: runId }, () => {
+      clearTimeout(timer)
+      void this.load()
+    })
   }
 
   close(): void {
@@ -55,12 +65,19 @@ export class RunModel {
     for (const subscription of this.subscriptions) subscription.stop()
   }
 
-  async load(): Promise<void> {
+  /** Reads everything, after an earlier call has done so. */
+  load(): Promise<void> {
+    this.loading = this.loading.then(() => this.readAll())
+    return this.loading
+  }
+
+  private async readAll(): Promise<void> {
     const { signal } = this.closing
     try {
       this.run.value = await this.session.api.get<Run>(this.path(), {}, signal)
       await Promise.all([this.loadTasks(), this.loadChildren(), this.loadEvents(this.run.value)])
       this.problem.value = null
+      this.isLoaded.value = true
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof ApiFailure && error.code === 'NOT_FOUND') {
@@ -88,8 +105,9 @@ export class RunModel {
     this.reloadTimer = setTimeout(() => void this.reload(), ms)
   }
 
-  private follow(filter: object): void {
-    const handlers = { onItems: (items: readonly Activity[]) => this.take(items), onGap: () => void this.load() }
+  private follow(filter: object, onStart?: () => void): void {
+    const onItems = (items: readonly Activity[]) => this.take(items)
+    const handlers = { onStart, onItems, onGap: () => void this.load() }
     this.subscriptions.push(this.session.feed.subscribe(filter, handlers))
   }
 

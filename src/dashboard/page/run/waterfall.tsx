@@ -4,6 +4,7 @@ import { isLive, type Run } from '../data/records.ts'
 import { counted, dollars, duration, words } from '../parts/format.ts'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
+import { Skeleton } from '../parts/states.tsx'
 import { toneOf } from '../parts/status.tsx'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import type { RunModel } from './run-model.ts'
@@ -70,7 +71,9 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
         </div>
       </div>
       {rows.length === 0 ? (
-        <p class="hint waterfall-none">No tasks, calls or child runs{live ? ' yet' : ''}.</p>
+        <div class="waterfall-none">
+          {model.isLoaded.value ? <p class="hint">No tasks, calls or child runs{live ? ' yet' : ''}.</p> : <Skeleton />}
+        </div>
       ) : (
         <Zoomable window={window} whole={whole} onZoom={(to) => setZoom(sameAs(to, whole) ? null : to)}>
           <Axis window={window} whole={whole} />

@@ -56,18 +56,12 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
         onChange={(agent) => setQuery({ agent })}
       />
       <Select
-        label="Trigger"
-        value={filter.trigger}
-        options={[['', 'Any trigger'], ...TRIGGERS.map((name) => [name, name] as const)]}
-        onChange={(trigger) => setQuery({ trigger })}
-      />
-      <Select
         label="Started"
         value={query.range ?? ''}
         options={[['', 'Any time'], ...Object.entries(PRESETS).map(([name, { title }]) => [name, title] as const)]}
         onChange={(range) => setQuery({ range, from: null, to: null })}
       />
-      <MoreFilters />
+      <MoreFilters trigger={filter.trigger} />
       {EXACT_FIELDS.map(
         ({ name, title }) =>
           filter[name] !== '' && (
@@ -77,6 +71,9 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
               onRemove={() => setQuery({ [name]: null })}
             />
           ),
+      )}
+      {filter.trigger !== '' && (
+        <Chip text={`Trigger: ${filter.trigger}`} onRemove={() => setQuery({ trigger: null })} />
       )}
       {query.from !== undefined && <Chip text="Chosen time" onRemove={() => setQuery({ from: null, to: null })} />}
       {isFiltered(filter) && (
@@ -108,9 +105,17 @@ const EXACT_FIELDS: readonly ExactField[] = [
   { name: 'tag', title: 'Tag' },
 ]
 
-function MoreFilters() {
+function MoreFilters({ trigger }: { readonly trigger: string }) {
   return (
-    <Menu label="More filters" icon="filter" title="Exact values">
+    <Menu label="More filters" icon="filter" title="More filters">
+      <Field label="Trigger">
+        <Select
+          label="Trigger"
+          value={trigger}
+          options={[['', 'Any trigger'], ...TRIGGERS.map((name) => [name, name] as const)]}
+          onChange={(to) => setQuery({ trigger: to })}
+        />
+      </Field>
       {EXACT_FIELDS.map((field) => (
         <ExactFilter key={field.name} {...field} />
       ))}

@@ -1,0 +1,49 @@
+import { textOf } from '../data/json.ts'
+import { count, dollars, duration } from '../parts/format.ts'
+import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
+
+const ARGUMENTS = ['gen_ai.tool.call.arguments', 'input', 'arguments', 'args']
+const RESULTS = ['error_message', 'error.message', 'gen_ai.tool.call.result', 'output', 'result']
+const TEXTS = ['message', 'text', 'body']
+
+/** One line on what an event says: the figures of a model call, the arguments or the result of a tool call, a message. */
+export function summaryOf({ type, payload }: { readonly type: string; readonly payload: unknown }): string {
+  const summary = SUMMARIES[type]?.(payload) ?? messageOf(payload)
+  const text = summary === '' ? textOf(payload) : summary
+  return text === '{}' ? '' : text
+}
+
+const SUMMARIES: Readonly<Record<string, (payload: unknown) => string>> = {
+  'llm.call': callSummary,
+  'tool.call.started': (payload) => toolSummary(payload, ARGUMENTS),
+  'tool.call.finished': (payload) => toolSummary(payload, RESULTS),
+}
+
+/** `gpt-5 · 1,204 in, 88 out · $0.02 · 1.49 s · tool calls`. */
+function callSummary(payload: unknown): string {
+  const { inputTokens, outputTokens, costUsd } = usageOf(payload)
+  const latencyMs = latencyOf(payload)
+  return joined([
+    modelOf(payload),
+    inputTokens + outputTokens > 0 && `${count(inputTokens)} in, ${count(outputTokens)} out`,
+    costUsd > 0 && dollars(costUsd),
+    latencyMs > 0 && duration(latencyMs),
+    finishReasonOf(payload),
+  ])
+}
+
+function toolSummary(payload: unknown, paths: readonly string[]): string {
+  const { name, isNamed } = toolOf(payload)
+  const value = firstOf(payload, paths)
+  const latencyMs = latencyOf(payload)
+  return joined([isNamed && name, latencyMs > 0 && duration(latencyMs), value !== undefined && textOf(value)])
+}
+
+function messageOf(payload: unknown): string {
+  const text = firstOf(payload, TEXTS)
+  return typeof text === 'string' ? text : ''
+}
+
+function joined(parts: readonly (string | null | false)[]): string {
+  return parts.filter((part) => part !== null && part !== false && part !== '').join(' · ')
+}

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'bun:test'
+import { textOf } from '../../src/dashboard/page/data/json.ts'
+import type { Event, RunSummary, Task } from '../../src/dashboard/page/data/records.ts'
+import { summaryOf } from '../../src/dashboard/page/run/event-summary.ts'
+import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
+import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
+import { treeOrder } from '../../src/dashboard/page/run/span-tree.ts'
+import { spansOf } from '../../src/dashboard/page/run/spans.ts'
+import { panned, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
+import { seededRandom } from '../support/random.ts'
+
+/** What the dashboard makes of the events of a run, which can be tested without a browser. */
+
+describe('the timeline of a run', () => {
+  const at = (second: number) => new Date(second * 1_000).toISOString()
+  const run = { run_id: 'r', status: 'running', created_at: at(0), started_at: at(0), completed_at: null }
+  const summary = run as unknown as RunSummary
+  let lastSeq = 0
+  const event = (type: string, second: number, payload: object, level = 'info') =>
+    ({ id: `e${lastSeq}`, seq: ++lastSeq, type, level, payload, occurred_at: at(second) }) as Event
+  const task = (id: string, times: Partial<Task>) =>
+    ({
+      id,
+      name: id,
+      status: 'completed',
+      parent_task_id: null,
+      started_at: null,
+      completed_at: null,
+      ...times,
+    }) as Task
+  const spans = (events: readonly Event[], tasks: readonly Task[] = []) =>
+    spansOf({ run: summary, tasks, children: [], events }).map(({ kind, name, startMs, endMs, status }) => {
+      return `${kind} ${name} ${startMs / 1_000}–${endMs === null ? '' : endMs / 1_000} ${status}`
+    })
+
+  test('a task is a span once it has begun, unless it was skipped', () => {
+    const tasks = [
+      task('done', { started_at: at(5), completed_at: at(10) }),
+      task('open', { started_at: at(15), status: 'running' }),
+      task('later', { status: 'pending' }),
+      task('never', { status: 'skipped', started_at: at(3), completed_at: at(4) }),
+    ]
+    expect(spans([], tasks)).toEqual(['task done 5–10 completed', 'task open 15– running'])
+  })
+
+  test('the start and the end of a tool call are one span; ids of calls may repeat', () => {
+    const call = { 'gen_ai.tool.name': 'pay', 'gen_ai.tool.call.id': 'a' }
+    const events = [
+      event('tool.call.started', 1, call),
+      event('tool.call.finished', 3, { ...call, status: 'failed' }, 'warn'),
+      event('tool.call.started', 4, call),
+      event('tool.call.finished', 9, { gen_ai: { tool: { name: 'look' } }, latency_ms: 2_000 }),
+    ]
+    expect(spans(events)).toEqual(['tool pay 1–3 failed', 'tool pay 4– running', 'tool look 7–9 completed'])
+  })
+
+  test('a model call begins its latency earlier; a wait lasts until its decision', () => {
+    const events = [
+      event('llm.call', 5, { 'gen_ai.request.model': 'm', latency_ms: 1_500 }),
+      event('approval.requested', 6, { approval_id: '1', tool: 'pay' }),
+      event('approval.decided', 8, { approval_id: '1', status: 'approved' }),
+      event('input.requested', 9, { request_id: '2' }),
+    ]
+    expect(spans(events)).toEqual([
+      'model m 3.5–5 completed',
+      'wait approval: pay 6–8 approved',
+      'wait question 9– awaiting_input',
+    ])
+  })
+
+  test('an OpenTelemetry span, which is a task and an event, is one span', () => {
+    const own = { ...event('llm.call', 9, { 'gen_ai.request.model': 'm' }), id: 'span' }
+    expect(spans([own], [task('span', { started_at: at(1), completed_at: at(9) })])).toEqual([
+      'model span 1–9 completed',
+    ])
+  })
+
+  test('lists spans below their parents, siblings by their start, each once, whatever the parents are', () => {
+    const node = (id: string, parentId: string | null, startMs: number) => ({ id, parentId, startMs })
+    const nodes = [node('d', 'a', 3), node('c', null, 2), node('b', 'a', 2), node('a', null, 1)]
+    expect(treeOrder(nodes).map(({ node: { id }, depth }) => `${depth}${id}`)).toEqual(['0a', '1b', '1d', '0c'])
+    const random = seededRandom('span tree')
+    for (let round = 0; round < 200; round++) {
+      const ids = Array.from({ length: random.int(1, 12) }, (_, index) => `t${index}`)
+      const tree = treeOrder(ids.map((id) => node(id, random.pick([null, 'missing', ...ids]), random.int(0, 9))))
+      expect(tree.map(({ node: { id } }) => id).toSorted()).toEqual(ids.toSorted())
+      expect(tree[0]?.depth).toBe(0)
+    }
+  })
+
+  test('the window never leaves the run, and has few marks', () => {
+    const whole = { fromMs: 1_000, toMs: 61_000 }
+    const half = zoomed(whole, whole, 1_000, 0.5)
+    expect(half).toEqual({ fromMs: 1_000, toMs: 31_000 })
+    expect(zoomed(half, whole, 2_000, 10)).toEqual(whole)
+    expect(panned(half, whole, -1)).toEqual(half)
+    expect(panned(half, whole, 5)).toEqual({ fromMs: 31_000, toMs: 61_000 })
+    expect(ticksOf(whole, whole)).toEqual([0, 10_000, 20_000, 30_000, 40_000, 50_000])
+    expect(ticksOf({ fromMs: 0, toMs: 4e9 }, { fromMs: 0, toMs: 4e9 }).length).toBeLessThan(8)
+  })
+})
+
+describe('one line on an event', () => {
+  test('a model call has its figures, a tool call its arguments or result, others their message', () => {
+    const call = {
+      'gen_ai.request.model': 'gpt-5',
+      'gen_ai.usage.input_tokens': 900,
+      'gen_ai.usage.output_tokens': 80,
+      'gen_ai.response.finish_reasons': ['tool_calls'],
+      cost_usd: 0.02,
+      latency_ms: 1_490,
+    }
+    expect(summaryOf({ type: 'llm.call', payload: call })).toBe('gpt-5 · 900 in, 80 out · $0.02 · 1.49 s · tool calls')
+    const tool = { 'gen_ai.tool.name': 'search', input: { q: 'x' }, output: 'two rows', latency_ms: 12 }
+    expect(summaryOf({ type: 'tool.call.started', payload: { ...tool, latency_ms: undefined } })).toBe(
+      'search · {"q":"x"}',
+    )
+    expect(summaryOf({ type: 'tool.call.finished', payload: tool })).toBe('search · 12 ms · two rows')
+    expect(summaryOf({ type: 'log', payload: { message: 'hello', n: 1 } })).toBe('hello')
+  })
+
+  test('anything else is shown as JSON, an empty payload as nothing', () => {
+    expect(summaryOf({ type: 'log', payload: { message: 5, n: 1 } })).toBe('{"message":5,"n":1}')
+    for (const type of ['llm.call', 'tool.call.started', 'tool.call.finished'])
+      expect(summaryOf({ type, payload: { other: true } })).toBe('{"other":true}')
+    expect(summaryOf({ type: 'step', payload: {} })).toBe('')
+    expect(summaryOf({ type: 'step', payload: 'text' })).toBe('text')
+  })
+})
+
+describe('conversations of model calls', () => {
+  const roles = (payload: object) =>
+    messagesOf(payload).map(
+      ({ role, parts }) =>
+        `${role}: ${parts.map((part) => (part.type === 'text' ? part.text : part.type === 'call' ? `${part.name}(${textOf(part.input)})` : textOf(part.value))).join(' | ')}`,
+    )
+
+  test('reads the conventions of OpenTelemetry, also as text', () => {
+    const input = [{ role: 'user', parts: [{ type: 'text', content: 'Hi' }] }]
+    const output = [{ role: 'assistant', parts: [{ type: 'tool_call', name: 'pay', arguments: '{"n":1}' }] }]
+    const expected = ['system: Be kind', 'user: Hi', 'assistant: pay({"n":1})']
+    const system = [{ type: 'text', content: 'Be kind' }]
+    expect(
+      roles({ 'gen_ai.system_instructions': system, 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }),
+    ).toEqual(expected)
+    const texts = {
+      system_instructions: JSON.stringify(system),
+      input: { messages: JSON.stringify(input) },
+      output: { messages: JSON.stringify(output) },
+    }
+    expect(roles({ gen_ai: texts })).toEqual(expected)
+  })
+
+  test('reads OpenAI, the Vercel AI SDK, Traceloop and OpenInference', () => {
+    const choices = [
+      { message: { role: 'assistant', content: null, tool_calls: [{ function: { name: 'f', arguments: '{}' } }] } },
+    ]
+    expect(roles({ messages: [{ role: 'user', content: 'Hi' }], choices })).toEqual(['user: Hi', 'assistant: f({})'])
+    const vercel = {
+      'ai.prompt.messages': '[{"role":"user","content":[{"type":"text","text":"Hi"}]}]',
+      'ai.response.text': 'Hello',
+    }
+    expect(roles(vercel)).toEqual(['user: Hi', 'assistant: Hello'])
+    const traceloop = {
+      'gen_ai.prompt.0.role': 'user',
+      'gen_ai.prompt.0.content': 'Hi',
+      'gen_ai.completion.0.content': 'Hello',
+    }
+    expect(roles(traceloop)).toEqual(['user: Hi', 'assistant: Hello'])
+    const inference = {
+      'llm.input_messages.0.message.role': 'user',
+      'llm.input_messages.0.message.content': 'Hi',
+      'llm.output_messages.0.message.content': 'Hello',
+    }
+    expect(roles(inference)).toEqual(['user: Hi', 'assistant: Hello'])
+  })
+
+  test('a payload without messages has no conversation, and odd shapes break nothing', () => {
+    for (const payload of [
+      {},
+      { latency_ms: 5 },
+      { messages: 'no' },
+      { messages: [null, 5] },
+      { choices: {} },
+      null,
+      'text',
+    ])
+      expect(messagesOf(payload).every(({ parts }) => parts.length > 0)).toBe(true)
+    expect(messagesOf({ latency_ms: 5, model: 'm' })).toEqual([])
+    expect(fieldOf({ a: { 'b.c': { d: 1 } } }, 'a.b.c.d')).toBe(1)
+    expect(fieldOf({ a: {} }, 'a.constructor')).toBeUndefined()
+  })
+})
