@@ -1,5 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import packageJson from '../package.json' with { type: 'json' }
+import { loadIntervalMs } from './columnar/sink.ts'
 import type { ClusterConfig } from './config.ts'
 import type { Journal } from './journal/journal.ts'
 import { newEpoch } from './journal/log/epochs.ts'
@@ -148,6 +149,7 @@ async function openPartition(
       columnarMark,
       onUsage,
       isOneOfMany: true,
+      loadIntervalMs: loadIntervalMs(count),
     })
     return {
       ...consumers,

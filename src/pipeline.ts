@@ -169,6 +169,8 @@ export interface OwnedLog {
   readonly onUsage: () => void
   /** Whether other partitions exist, with relays of their own. */
   readonly isOneOfMany: boolean
+  /** Minimum time between two loads of the sink. */
+  readonly loadIntervalMs?: number
 }
 
 export interface StartedConsumers extends OwnedPartition {
@@ -180,7 +182,7 @@ export interface StartedConsumers extends OwnedPartition {
 /** Starts the sink and the run statistics, which consume a log, and the outbox relay, which appends to it. */
 export async function startConsumers(context: ServiceContext, owned: OwnedLog): Promise<StartedConsumers> {
   const { config, sql, columnar, log, loops, metrics } = context
-  const { id, generation, journal, position, columnarMark, onUsage, isOneOfMany } = owned
+  const { id, generation, journal, position, columnarMark, onUsage, isOneOfMany, loadIntervalMs } = owned
   const sink = new Sink({
     journal,
     client: columnar,
@@ -189,6 +191,7 @@ export async function startConsumers(context: ServiceContext, owned: OwnedLog): 
     log,
     loops,
     onLoaded: metrics.sinkLoaded,
+    intervalMs: loadIntervalMs,
   })
   const relay = startOutboxRelay({ sql, journal, partition: isOneOfMany ? id : undefined, log, loops })
   const prices = createPrices(config.hosted.modelPrices)

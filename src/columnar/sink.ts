@@ -14,11 +14,20 @@ const TABLES: readonly (readonly [ActivityKind, readonly string[]])[] = [
   ['run', ['runs', 'run_changes']],
 ]
 const INTERVAL_MS = 200
+/** Loads of all partitions into each table. Every load makes a part, which ClickHouse has to merge. */
+const LOADS_PER_SECOND_MAX = 60
+/** Rows are in SQL after some seconds at most, however many partitions there are. */
+const INTERVAL_MS_MAX = 2_000
 const BATCH_BYTES_MAX = 48 * 1024 * 1024
 const BATCH_ROWS_MAX = 500_000
 const READ_BYTES = 4 * 1024 * 1024
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5_000
+
+/** The minimum time between two loads of a partition, one of `partitions`. */
+export function loadIntervalMs(partitions: number): number {
+  return Math.min(INTERVAL_MS_MAX, Math.max(INTERVAL_MS, Math.ceil((partitions * 1000) / LOADS_PER_SECOND_MAX)))
+}
 
 /** The part of the ClickHouse client that the sink needs. */
 export interface NativeInserter {

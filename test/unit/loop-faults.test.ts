@@ -2,7 +2,7 @@ import { expect, spyOn, test } from 'bun:test'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock.ts'
-import { type NativeInserter, Sink, startSink } from '../../src/columnar/sink.ts'
+import { loadIntervalMs, type NativeInserter, Sink, startSink } from '../../src/columnar/sink.ts'
 import { SinkPositionFile } from '../../src/columnar/sink-position.ts'
 import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { startOutboxRelay } from '../../src/journal/outbox-relay.ts'
@@ -82,6 +82,10 @@ test('the sink survives a failed write of its position and resends the same batc
   failing.mockRestore()
   await sink.stop(0)
   expect((await SinkPositionFile.read(dir)).loadedSeq).toBe(2)
+})
+
+test('many partitions load less often each, so that ClickHouse can merge what they load, but every two seconds at least', () => {
+  expect([1, 12, 24, 1_024].map(loadIntervalMs)).toEqual([200, 200, 400, 2_000])
 })
 
 test('the sink does not send a batch again to tables that have it while another table refuses it', async () => {
