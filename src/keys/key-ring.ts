@@ -183,6 +183,7 @@ export class KeyRing {
       })
     } catch (error) {
       // If the response to the commit was lost, the change may have been committed.
+      this.lease.forgetOwn(changeId)
       if (!(error instanceof ApiError)) this.forget([{ ...change, invalidates: false }])
       throw unavailableOf(error) ?? error
     }

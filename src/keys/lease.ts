@@ -84,6 +84,8 @@ export class CredentialLease {
   /** On the monotonic clock. */
   private until: number
   private applied = 0
+  /** Changes made here. They were applied at once; applied again later they would end what has been opened since. */
+  private readonly own = new Set<number>()
   private round = 0
   private shared = false
   private renewing: Promise<void> | undefined
@@ -158,7 +160,13 @@ export class CredentialLease {
     const [row] = await sql<{ change_id: number }[]>`
       insert into credential_changes (scope, id, dead) values (${change.scope}, ${change.id}, ${change.invalidates})
       returning change_id`
+    this.own.add(row!.change_id)
     return row!.change_id
+  }
+
+  /** The outcome of a change is unknown: it is applied when it is read, like those of other processes. */
+  forgetOwn(changeId: number): void {
+    this.own.delete(changeId)
   }
 
   /**
@@ -216,7 +224,8 @@ export class CredentialLease {
       const changes = await this.readChanges()
       // This round was abandoned: the row may grant less by now.
       if (round !== this.round) return
-      if (changes.length > 0) this.onChanges(changes)
+      const others = changes.filter(({ change_id }) => !this.own.delete(change_id))
+      if (others.length > 0) this.onChanges(others)
       this.applied = changes.at(-1)?.change_id ?? this.applied
       this.shared = granted.shared
       this.until = start + (granted.shared ? this.times.sharedLeaseMs : this.times.aloneLeaseMs)
@@ -252,6 +261,7 @@ export class CredentialLease {
       from credential_changes
       returning applied`
     this.applied = row!.applied
+    this.own.clear()
   }
 
   private schedule(): void {

@@ -183,7 +183,7 @@ describe('a call that waits for its run', () => {
       openGates()
       return again !== undefined
     })
-    expect(again!.data).toMatchObject({ status: 'completed', output: { text: 'done' } })
+    expect(again!.data, again!.text).toMatchObject({ status: 'completed', output: { text: 'done' } })
     const { items } = (await tenant.api('GET', '/api/v1/runs')).data
     expect(items.map(({ run_id }: { run_id: string }) => run_id)).toEqual([again!.data.run_id])
   })
