@@ -4,8 +4,8 @@ import { useContext } from 'preact/hooks'
 import { type Api, type ApiFailure, createApi } from '../data/api.ts'
 import { Directory } from '../data/directory.ts'
 import { Feed } from '../data/feed.ts'
-import { Patience } from '../data/patience.ts'
 import { Queries } from '../data/query.ts'
+import { Retries } from '../data/retries.ts'
 import { exchangeOf, SharedResults } from '../data/shared-results.ts'
 import { Waiting } from '../data/waiting.ts'
 
@@ -35,14 +35,14 @@ export function useSession(): Session {
 
 export function createSession(key: string, signal: AbortSignal, leave: Session['leave']): Session {
   const unreachable = state<ApiFailure | null>(null)
-  const patience = new Patience(signal)
+  const retries = new Retries(signal)
   const plainApi = createApi(key, signal, (failure) => {
     if (signal.aborted) return
     if (failure?.isKeyRefused) leave(`The service no longer accepts this key: ${failure.message}`)
     // Other failures are shown where they belong.
     else unreachable.value = failure?.code === 'UNREACHABLE' ? failure : null
   })
-  const api = patience.applyTo(plainApi)
+  const api = retries.applyTo(plainApi)
   const feed = new Feed(api, signal)
   const directory = new Directory(api)
   const stopRefreshing = feed.isConnected.subscribe((isConnected) => {
@@ -55,8 +55,8 @@ export function createSession(key: string, signal: AbortSignal, leave: Session['
     feed,
     directory,
     waiting: new Waiting(api, feed, signal),
-    queries: new Queries(api, patience, new SharedResults(exchangeOf(key, signal))),
-    trouble: computed(() => unreachable.value ?? patience.waiting.value),
+    queries: new Queries(api, retries, new SharedResults(exchangeOf(key, signal))),
+    trouble: computed(() => unreachable.value ?? retries.waiting.value),
     signal,
     leave,
   }

@@ -1,5 +1,5 @@
 import type { Api } from './api.ts'
-import type { Patience } from './patience.ts'
+import type { Retries } from './retries.ts'
 import type { SharedResults } from './shared-results.ts'
 
 export interface Column {
@@ -30,7 +30,7 @@ export class Queries {
 
   constructor(
     private readonly api: Api,
-    private readonly patience: Patience,
+    private readonly retries: Retries,
     private readonly results: SharedResults,
   ) {}
 
@@ -48,7 +48,7 @@ export class Queries {
   async run(query: string, params: Params = {}, signal?: AbortSignal): Promise<Result> {
     await this.slot()
     try {
-      return await this.patience.retry(
+      return await this.retries.run(
         () => this.api.post<Result>('/api/v1/query', { query, params }, signal),
         ({ code }) => code === 'RATE_LIMITED',
         signal,

@@ -33,6 +33,7 @@ export function useLoad<T>(
   const [round, setRound] = useState(0)
   const shown = useRef<string | undefined>(undefined)
   const key = JSON.stringify(inputs)
+  const about = subject ?? key
   // The inputs are the dependencies, as text.
   useEffect(() => {
     const aborting = new AbortController()
@@ -41,8 +42,8 @@ export function useLoad<T>(
     const later = (ms: number) => {
       timer = setTimeout(() => (document.hidden ? later(ms) : setRound((n) => n + 1)), ms)
     }
-    const isNew = shown.current !== (subject ?? key)
-    shown.current = subject ?? key
+    const isNew = shown.current !== about
+    shown.current = about
     setState(({ data }) => ({ data: isNew ? undefined : data, isLoading: true }))
     load(signal)
       .then((data) => {
@@ -63,7 +64,10 @@ export function useLoad<T>(
       clearTimeout(timer)
     }
   }, [key, round, everyMs])
-  return { data: state.data, problem: state.problem, isLoading: state.isLoading, reload: () => setRound((n) => n + 1) }
+  const reload = () => setRound((n) => n + 1)
+  // The effect has yet to drop what belongs to earlier inputs.
+  if (shown.current !== about) return { data: undefined, problem: undefined, isLoading: true, reload }
+  return { data: state.data, problem: state.problem, isLoading: state.isLoading, reload }
 }
 
 /** A bug of this page is reported, and shown like a failure of the service. */

@@ -19,31 +19,31 @@ interface SearchFieldProps {
 const TYPING_PAUSE_MS = 300
 
 interface FilterFieldProps extends Omit<SearchFieldProps, 'onType' | 'autocomplete' | 'spellcheck'> {
-  /** Told the text, without spaces around it, once the user pauses. */
+  /** Gets the text, without spaces around it, when the typing pauses. */
   readonly onChange: (text: string) => void
 }
 
 /** A search field that filters while the user types. Its text follows `value` when something else changes that. */
 export function FilterField({ value, onChange, ...field }: FilterFieldProps) {
-  const [text, setText] = useTyped(value, onChange)
+  const [text, setText] = useDebounced(value, onChange)
   return <SearchField {...field} value={text} onType={setText} autocomplete="off" spellcheck={false} />
 }
 
-/** The text of a field while it is typed; `onChange` is told when the user pauses. */
-export function useTyped(value: string, onChange: (text: string) => void): [string, (text: string) => void] {
+/** The text of a field while the user types; `onChange` gets it, without spaces around it, when the typing pauses. */
+export function useDebounced(value: string, onChange: (text: string) => void): [string, (text: string) => void] {
   const [text, setText] = useState(value)
-  // What was told last: its return as `value` must not undo what was typed since.
-  const told = useRef(value)
+  // What `onChange` got last: its return as `value` must not undo what was typed since.
+  const reported = useRef(value)
   useEffect(() => {
-    if (value === told.current) return
-    told.current = value
+    if (value === reported.current) return
+    reported.current = value
     setText(value)
   }, [value])
   useEffect(() => {
     const wanted = text.trim()
-    if (wanted === told.current) return
+    if (wanted === reported.current) return
     const timer = setTimeout(() => {
-      told.current = wanted
+      reported.current = wanted
       onChange(wanted)
     }, TYPING_PAUSE_MS)
     return () => clearTimeout(timer)

@@ -1,10 +1,11 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { useSession } from '../app/session.ts'
 import { isLive, type Run } from '../data/records.ts'
 import { Transcript } from '../data/transcript.ts'
+import { useLoad } from '../data/use-load.ts'
 import { Json } from '../parts/code.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { Empty } from '../parts/states.tsx'
+import { Empty, Problem } from '../parts/states.tsx'
 import { Conversation, Message, TranscriptEntries } from './conversation.tsx'
 import { messagesOf } from './messages.ts'
 import { fieldOf } from './payload.ts'
@@ -31,14 +32,16 @@ function HostedConversation({ run }: { readonly run: Run }) {
   const [transcript, setTranscript] = useState<Transcript | null>(null)
   const { run_id: runId } = run
   // A run that has ended while it was shown has said everything already.
-  useEffect(() => {
-    const aborting = new AbortController()
-    const next = new Transcript()
-    setTranscript(next)
-    next.follow(api, runId, aborting.signal).catch(() => {})
-    return () => aborting.abort()
-  }, [api, runId])
+  const { problem } = useLoad(
+    (signal) => {
+      const next = new Transcript()
+      setTranscript(next)
+      return next.follow(api, runId, signal)
+    },
+    [runId],
+  )
   const entries = transcript?.entries.value ?? []
+  if (problem !== undefined) return <Problem problem={problem} />
   return (
     <ol class="conversation" aria-label="Conversation" aria-live={isLive(run) ? 'polite' : undefined}>
       <Message from="user">

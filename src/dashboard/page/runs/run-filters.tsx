@@ -8,7 +8,7 @@ import { words } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { PRESETS } from '../parts/range.ts'
-import { FilterField, useTyped } from '../parts/search-field.tsx'
+import { FilterField, useDebounced } from '../parts/search-field.tsx'
 import { COLUMNS, shownColumns, toggleColumn } from './columns.tsx'
 import { isFiltered, type RunFilter } from './filters.ts'
 
@@ -125,7 +125,7 @@ function MoreFilters({ trigger }: { readonly trigger: string }) {
 
 function ExactFilter({ name, title, isId = false }: ExactField) {
   const value = address.value.query[name] ?? ''
-  const [text, setText] = useTyped(value, (to) => setQuery({ [name]: to }))
+  const [text, setText] = useDebounced(value, (to) => setQuery({ [name]: to }))
   const isWrong = isId && value !== '' && !isUuid(value)
   return (
     <Field label={title} problem={isWrong ? 'Not an id: it has 32 hexadecimal digits.' : undefined}>

@@ -1,27 +1,27 @@
 import { signal as state } from '@preact/signals'
 import { type Api, ApiFailure } from './api.ts'
 
-/** A read that could not be answered, unless the service says how long to wait. */
+/** Between two attempts, unless the service says how long to wait. */
 const RETRY_MS = 3_000
 /** Nobody needs to know of a single wait up to this. */
 const SHORT_MS = 1_000
 
 /**
- * Reads wait until the service can answer: when it cannot be reached, is not ready, or a budget of the key is spent, they
- * are tried again. So no view has to start over, and the page can say in one place why it waits.
+ * Retries reads while the service cannot be reached, is not ready, or refuses them because a budget of the key is spent. So
+ * no view has to handle that, and the page can say in one place why it waits.
  */
-export class Patience {
+export class Retries {
   /** Why reads are waiting; null: none is. */
   readonly waiting = state<ApiFailure | null>(null)
   private readonly reasons = new Map<symbol, ApiFailure>()
 
-  /** @param signal ends all waiting */
+  /** @param signal ends all retries */
   constructor(private readonly signal: AbortSignal) {}
 
-  /** The same API, whose `get` waits. */
+  /** The same API, whose `get` is retried. */
   applyTo(api: Api): Api {
     const get: Api['get'] = (path, query, signal) =>
-      this.retry(
+      this.run(
         () => api.get(path, query, signal),
         ({ isTransient }) => isTransient,
         signal,
@@ -29,10 +29,10 @@ export class Patience {
     return { ...api, get }
   }
 
-  /** The result of `read`, repeated while its failure is one to wait for. */
-  async retry<T>(
+  /** The result of `read`, which is repeated while its failure is transient. @throws ApiFailure for any other failure */
+  async run<T>(
     read: () => Promise<T>,
-    isAwaited: (failure: ApiFailure) => boolean,
+    isTransient: (failure: ApiFailure) => boolean,
     aborted?: AbortSignal,
   ): Promise<T> {
     const signal = aborted === undefined ? this.signal : AbortSignal.any([this.signal, aborted])
@@ -42,7 +42,7 @@ export class Patience {
         try {
           return await read()
         } catch (error) {
-          if (!(error instanceof ApiFailure) || !isAwaited(error)) throw error
+          if (!(error instanceof ApiFailure) || !isTransient(error)) throw error
           const ms = error.retryAfterSeconds * 1_000 || RETRY_MS
           if (!isFirst || ms > SHORT_MS) this.tell(own, error)
           await pause(ms, signal)
