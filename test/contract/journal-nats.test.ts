@@ -3,18 +3,20 @@ import { join } from 'node:path'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
 import { FencedError } from '../../src/journal/nats/journal.ts'
+import { NO_OUTBOX, writeHead } from '../../src/journal/nats/message.ts'
 import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { JournalLoad, openAgain, Watcher } from '../support/journal-load.ts'
 import { appendMarks, marksAfter, NatsRig } from '../support/journals.ts'
 import { hasNats, natsConnection, natsServer } from '../support/nats.ts'
 import { runRow } from '../support/rows.ts'
+import { replaceStream, storedMessages } from '../support/stream-damage.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
 import { shared } from '../support/teardown.ts'
 
 /** What happens to a journal in a JetStream stream when its server, its network or its owner fails. */
 
-const server = shared(natsServer)
+const server = shared(() => natsServer())
 
 async function newRig(): Promise<NatsRig> {
   return new NatsRig(await natsConnection([await server()]))
@@ -272,6 +274,8 @@ describe.skipIf(!hasNats)('the owner', () => {
   })
 })
 
+const COMMIT = { kind: 'commit', receivedAt: 1, isCompressed: false, outbox: NO_OUTBOX } as const
+
 describe.skipIf(!hasNats)('the chain', () => {
   /** A log of five commits with one row each; the stream's messages are the takeover and then these. */
   async function fiveCommits(rig: NatsRig): Promise<void> {
@@ -318,26 +322,34 @@ describe.skipIf(!hasNats)('the chain', () => {
     await reader.close()
   })
 
-  test('rejects a commit of somebody without the key; its positions are not used', async () => {
+  test('the positions of a newest commit that was changed are not used again', async () => {
     const rig = await newRig()
     await fiveCommits(rig)
-    // Of another log, which has another key, copied with its headers and claims.
+    await replaceStream(rig, (stored) => stored.with(5, { ...stored[5], data: Buffer.from('changed') }))
+    const journal = await rig.open()
+    expect([journal.endSeq, gapsOf(rig)]).toEqual([5, [[4, 5]]])
+    expect(await appendMarks(journal, [6])).toEqual({ firstSeq: 6, lastSeq: 6 })
+    expect(await positionsOf(journal)).toEqual([1, 2, 3, 4, 6])
+    await journal.close()
+  })
+
+  test('rejects a commit of somebody without the key, whatever it claims', async () => {
+    const rig = await newRig()
+    await fiveCommits(rig)
+    const reader = await rig.read()
     const other = await newRig()
     await fiveCommits(other)
-    const stored = await storedMessages(other)
-    const reader = await rig.read()
+    const { data } = (await storedMessages(other))[5]
+    const place = { firstSeq: 6, endSeq: 1_000_000, part: 0, parts: 1, groupSeq: 7, generation: 1_000 }
     const forged = headers()
-    forged.set('Journal', stored[5].head.replace(/^c 5 5 0 1 6/, 'c 6 9 0 1 7'))
-    await jetstream(rig.nc).publish(rig.subject, stored[5].data, { headers: forged })
+    writeHead(forged, { ...COMMIT, ...place }, other.sealKey, 7)
+    await jetstream(rig.nc).publish(rig.subject, data, { headers: forged })
     const journal = await rig.open()
-    expect(journal.endSeq).toBe(9)
-    expect(await appendMarks(journal, [10])).toEqual({ firstSeq: 10, lastSeq: 10 })
-    await eventually(() => reader.endSeq === 10)
-    expect([await positionsOf(reader), await positionsOf(journal)]).toEqual([
-      [1, 2, 3, 4, 5, 10],
-      [1, 2, 3, 4, 5, 10],
-    ])
-    expect(gapsOf(rig)).toEqual([[5, 9]])
+    expect(journal.endSeq).toBe(5)
+    expect(await appendMarks(journal, [6])).toEqual({ firstSeq: 6, lastSeq: 6 })
+    expect(await reader.refreshEnd()).toBe(6)
+    for (const each of [reader, journal]) expect(await positionsOf(each)).toEqual([1, 2, 3, 4, 5, 6])
+    expect(rig.gaps).toEqual([])
     await reader.close()
     await journal.close()
   })
@@ -358,10 +370,10 @@ describe.skipIf(!hasNats)('the chain', () => {
     const rig = await newRig()
     await fiveCommits(rig)
     const reader = await rig.read()
-    const stored = await storedMessages(rig)
     for (const part of [0, 1]) {
       const partial = headers()
-      partial.set('Journal', stored[5].head.replace(/^c 5 5 0 1 6/, `c 6 9 ${part} 3 7`))
+      const place = { firstSeq: 6, endSeq: 9, part, parts: 3, groupSeq: 7, generation: 1 }
+      writeHead(partial, { ...COMMIT, ...place }, rig.sealKey, 7 + part)
       await jetstream(rig.nc).publish(rig.subject, Buffer.alloc(1_000, part), { headers: partial })
     }
     expect(await reader.refreshEnd()).toBe(5)
@@ -377,38 +389,6 @@ describe.skipIf(!hasNats)('the chain', () => {
     await journal.close()
   })
 })
-
-interface Stored {
-  readonly data: Uint8Array
-  /** Our header. */
-  readonly head: string
-}
-
-async function storedMessages(rig: NatsRig): Promise<Stored[]> {
-  const jsm = await jetstreamManager(rig.nc)
-  const { first_seq, last_seq } = (await jsm.streams.info(rig.stream)).state
-  return Promise.all(
-    Array.from({ length: last_seq - first_seq + 1 }, async (_, index) => {
-      const message = await jsm.direct.getMessage(rig.stream, { seq: first_seq + index })
-      if (message === null) throw new Error('a message is missing')
-      return { data: message.data, head: message.header.get('Journal') }
-    }),
-  )
-}
-
-/** Replaces a stream by one with other messages. */
-async function replaceStream(rig: NatsRig, change: (stored: Stored[]) => Stored[]): Promise<void> {
-  const stored = change(await storedMessages(rig))
-  const jsm = await jetstreamManager(rig.nc)
-  const { config } = await jsm.streams.info(rig.stream)
-  await jsm.streams.delete(rig.stream)
-  await jsm.streams.add(config)
-  for (const [index, { data, head }] of stored.entries()) {
-    const copied = headers()
-    copied.set('Journal', head.replace(/^(\w \d+ \d+ 0 1) \d+/, `$1 ${index + 1}`))
-    await jetstream(rig.nc).publish(rig.subject, data, { headers: copied })
-  }
-}
 
 describe.skipIf(!hasNats)('a reader', () => {
   test('keeps bounded memory, reads older rows from the stream, and knows the end at once when asked', async () => {

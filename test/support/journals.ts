@@ -38,7 +38,7 @@ export interface Implementation {
 }
 
 const SIZES = { maxBytes: 2 ** 40, keepBytes: 2 ** 40 }
-const server = shared(natsServer)
+const server = shared(() => natsServer())
 
 /** Every implementation of the journal. */
 export const JOURNALS: readonly Implementation[] = [

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -50,18 +51,13 @@ export class NatsServer {
   }
 }
 
-/** Starts one server, which ends after all tests. */
-export async function natsServer(): Promise<NatsServer> {
+/** Starts one server, which ends after all tests. @param maxPayload the largest message */
+export async function natsServer(maxPayload = 1024 * 1024): Promise<NatsServer> {
   const [port] = await freePorts(1)
-  const server = new NatsServer('n0', port, [
-    '-a',
-    '127.0.0.1',
-    '-p',
-    `${port}`,
-    '-js',
-    '-sd',
-    await temporaryDirectory(),
-  ])
+  const dir = await temporaryDirectory()
+  const config = join(dir, 'nats.conf')
+  await writeFile(config, `max_payload: ${maxPayload}\n`)
+  const server = new NatsServer('n0', port, ['-c', config, '-a', '127.0.0.1', '-p', `${port}`, '-js', '-sd', dir])
   atEnd(() => server.kill())
   await server.start()
   return server

@@ -4,9 +4,6 @@ import { type ChainOptions, type ReadCommit, readCommit } from './chain.ts'
 import { NO_OUTBOX, type Outbox, openState, type StreamMessage } from './message.ts'
 import type { Stream } from './stream.ts'
 
-/** More rows than a commit can have. A header that claims more must not use up the positions. */
-const CLAIM_MAX = 100_000_000
-
 /** Where the next commit goes. */
 export interface LogEnd {
   /** The last message of the stream. */
@@ -30,8 +27,8 @@ export interface FoundEnd extends LogEnd {
 }
 
 /**
- * Finds the end of the log: the last commit that is complete, or state message. Damaged messages after it are assumed to
- * hold the positions that their headers name, so that none is assigned twice.
+ * Finds the end of the log: the last commit that is complete, or state message. Commits after it whose payload is
+ * damaged have the positions that their headers name, so that none is assigned twice.
  */
 export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealKey' | 'epochs'>): Promise<FoundEnd> {
   const { first_seq, last_seq: streamSeq } = (await stream.info()).state
@@ -49,7 +46,7 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
     const found = isComplete ? await intactAt(stream, message, options) : undefined
     if (found !== undefined) {
       const { endSeq: intactSeq, ...rest } = found
-      const endSeq = Math.max(intactSeq, Math.min(claimedSeq, intactSeq + CLAIM_MAX))
+      const endSeq = Math.max(intactSeq, claimedSeq)
       return { streamSeq, endSeq, intactSeq, intactStreamSeq: at, ...rest, generation }
     }
     // A group that lacks its last part was never acknowledged.
@@ -57,7 +54,7 @@ export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealK
     at = Math.min(at, head.groupSeq) - 1
   }
   const nothing = { intactSeq: 0, intactStreamSeq: 0, epoch: undefined, check: NO_CHECK, outbox: NO_OUTBOX }
-  return { ...nothing, streamSeq, endSeq: Math.min(claimedSeq, CLAIM_MAX), generation }
+  return { ...nothing, streamSeq, endSeq: claimedSeq, generation }
 }
 
 async function intactAt(

@@ -11,8 +11,6 @@ import { answered, Stream, type StreamOptions } from './stream.ts'
 const READ_SETTLE_MS = 5_000
 
 export interface NatsLogOptions extends StreamOptions {
-  /** 32 bytes; the secret that seals the frames. */
-  readonly sealKey: Buffer
   /** In order; the last one is the current epoch. */
   readonly epochs: readonly Epoch[]
   /** The gaps that are known already. */

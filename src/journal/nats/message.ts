@@ -9,9 +9,13 @@ import { CHECK_BYTES, FrameSeal } from '../log/seal.ts'
  * A **fence** message says nothing: it only makes the next message of a busy earlier owner come too late.
  */
 
-/** The header of each message: kind, first and last position, part, parts, stream sequence of the first part, generation, time, encoding, outbox. */
+/**
+ * The header of each message: kind, first and last position, part, parts, stream sequence of the first part, generation,
+ * time, encoding, outbox; then a keyed check of these and of the message's stream sequence.
+ */
 const HEAD = 'Journal'
-const HEAD_TEXT = /^[csf]( \d{1,16}){11}$/
+const HEAD_TEXT = /^([csf](?: \d{1,16}){11}) ([\w-]{16})$/
+const HEAD_CHECK_LENGTH = 16
 /** The kinds of frames, in the order of {@link Outbox}. */
 const KINDS: readonly Frame['kind'][] = ['run', 'task', 'event']
 const KIND_OF = { c: 'commit', s: 'state', f: 'fence' } as const
@@ -56,24 +60,29 @@ export interface StreamMessage {
   readonly data: Buffer
 }
 
-export function writeHead(headers: MsgHdrs, head: MessageHead): void {
+/** @param streamSeq where the message will be stored; 0 for a fence, which may be anywhere */
+export function writeHead(headers: MsgHdrs, head: MessageHead, key: Buffer, streamSeq: number): void {
   const { kind, firstSeq, endSeq, part, parts, groupSeq, generation, receivedAt, isCompressed, outbox } = head
   const place = [firstSeq, endSeq, part, parts, groupSeq]
-  const numbers = [...place, generation, receivedAt, isCompressed ? 1 : 0, ...outbox]
-  headers.set(HEAD, `${kind[0]} ${numbers.join(' ')}`)
+  const text = `${kind[0]} ${[...place, generation, receivedAt, isCompressed ? 1 : 0, ...outbox].join(' ')}`
+  headers.set(HEAD, `${text} ${checkOf(key, streamSeq, text)}`)
 }
 
-export function readHead(headers: MsgHdrs): MessageHead | undefined {
-  const text = headers.get(HEAD)
-  if (!HEAD_TEXT.test(text)) return undefined
-  const [firstSeq, endSeq, part, parts, groupSeq, generation, receivedAt, encoding, ...outbox] = text
-    .slice(2)
-    .split(' ')
-    .map(Number)
+/** Undefined when this journal has not written it for a message at `streamSeq`. */
+export function readHead(headers: MsgHdrs, key: Buffer, streamSeq: number): MessageHead | undefined {
+  const [, text, check] = HEAD_TEXT.exec(headers.get(HEAD)) ?? []
+  if (text === undefined) return undefined
   const kind = KIND_OF[text[0] as keyof typeof KIND_OF]
+  if (check !== checkOf(key, kind === 'fence' ? 0 : streamSeq, text)) return undefined
+  const numbers = text.slice(2).split(' ').map(Number)
+  const [firstSeq, endSeq, part, parts, groupSeq, generation, receivedAt, encoding, run, task, event] = numbers
   const place = { firstSeq, endSeq, part, parts, groupSeq }
-  const [run, task, event] = outbox
   return { kind, ...place, generation, receivedAt, isCompressed: encoding === 1, outbox: [run, task, event] }
+}
+
+function checkOf(key: Buffer, streamSeq: number, text: string): string {
+  const hasher = new Bun.CryptoHasher('sha256', key).update(`head ${streamSeq} ${text}`)
+  return hasher.digest('base64url').slice(0, HEAD_CHECK_LENGTH)
 }
 
 /** What {@link outbox} is after a commit at `streamSeq` with these outbox ids. */

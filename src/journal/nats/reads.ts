@@ -73,8 +73,10 @@ export class Reads {
       }
       const step = this.options.chain.step(at, rest)
       if (step.kind === 'incomplete') {
-        if (steps.length > 0 || step.untilStreamSeq - 1 > throughStreamSeq) break
-        messages.push(...(await this.fetchAll(point.streamSeq + messages.length, step.untilStreamSeq - 1)))
+        const from = point.streamSeq + messages.length
+        if (steps.length > 0 || from > throughStreamSeq) break
+        const through = Math.min(step.untilStreamSeq - 1, throughStreamSeq, from + MESSAGES_AT_ONCE - 1)
+        messages.push(...(await this.fetchAll(from, through)))
         continue
       }
       at = step.next

@@ -35,6 +35,8 @@ export interface StreamOptions {
   readonly stream: string
   /** The subject of its messages, such as `journal.3`. */
   readonly subject: string
+  /** 32 bytes; the secret that seals what the journal stores. */
+  readonly sealKey: Buffer
 }
 
 /** A message to be published as the stream's next one. */
@@ -115,14 +117,14 @@ export class Stream {
   async fence(generation: number): Promise<void> {
     const place = { firstSeq: 0, endSeq: 0, part: 0, parts: 1, groupSeq: 0 }
     const head = { ...place, kind: 'fence' as const, generation, receivedAt: 0, isCompressed: false, outbox: NO_OUTBOX }
-    await this.client.publish(this.options.subject, '', { headers: headOf(head) })
+    await this.client.publish(this.options.subject, '', { headers: this.headersOf(head, 0) })
   }
 
   /** Tries to store a message as the next one. Rejects when the stream refuses it or does not answer in time. */
   async publish({ streamSeq, id, head, data }: Outgoing, timeoutMs: number): Promise<number> {
     const expect = { lastSequence: streamSeq - 1 }
     const ack = await this.client.publish(this.options.subject, data, {
-      headers: headOf(head),
+      headers: this.headersOf(head, streamSeq),
       msgID: id,
       expect,
       timeout: timeoutMs,
@@ -133,14 +135,14 @@ export class Stream {
   /** The message at a sequence, from any replica; null when that replica does not have it. */
   async get(streamSeq: number): Promise<StreamMessage | null> {
     const stored = await this.manager.direct.getMessage(this.options.stream, { seq: streamSeq })
-    return stored === null ? null : messageOf(stored)
+    return stored === null ? null : this.messageOf(stored)
   }
 
   /** {@link get}, but from the stream's leader, which has every message that was acknowledged. */
   async getFromLeader(streamSeq: number): Promise<StreamMessage | null> {
     try {
       const stored = await this.manager.streams.getMessage(this.options.stream, { seq: streamSeq })
-      return stored === null ? null : messageOf(stored)
+      return stored === null ? null : this.messageOf(stored)
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === NO_MESSAGE) return null
       throw error
@@ -150,6 +152,21 @@ export class Stream {
   /** The message at a sequence, or null when the stream does not have it. Replicas may lag behind the leader. */
   async find(streamSeq: number): Promise<StreamMessage | null> {
     return (await this.get(streamSeq)) ?? this.getFromLeader(streamSeq)
+  }
+
+  private headersOf(head: MessageHead, streamSeq: number): MsgHdrs {
+    const made = headers()
+    writeHead(made, head, this.options.sealKey, streamSeq)
+    return made
+  }
+
+  private messageOf({ data, header, seq }: StoredMsg): StreamMessage {
+    return {
+      streamSeq: seq,
+      head: readHead(header, this.options.sealKey, seq),
+      id: header.get('Nats-Msg-Id'),
+      data: Buffer.from(data.buffer, data.byteOffset, data.length),
+    }
   }
 
   /** Deletes all messages before `streamSeq`. */
@@ -172,22 +189,6 @@ export class Stream {
     return () => {
       if (!this.isConnectionClosed) subscription.unsubscribe()
     }
-  }
-}
-
-function headOf(head: MessageHead): MsgHdrs {
-  const made = headers()
-  writeHead(made, head)
-  return made
-}
-
-function messageOf(stored: StoredMsg): StreamMessage {
-  const { data, header, seq } = stored
-  return {
-    streamSeq: seq,
-    head: readHead(header),
-    id: header.get('Nats-Msg-Id'),
-    data: Buffer.from(data.buffer, data.byteOffset, data.length),
   }
 }
 
