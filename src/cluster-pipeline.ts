@@ -4,7 +4,7 @@ import { loadIntervalMs } from './columnar/sink.ts'
 import type { ClusterConfig } from './config.ts'
 import type { Journal } from './journal/journal.ts'
 import { newEpoch } from './journal/log/epochs.ts'
-import { connectNats } from './journal/nats/connect.ts'
+import { connectNats, watchConnection } from './journal/nats/connect.ts'
 import { openNatsJournal } from './journal/nats/journal.ts'
 import { openNatsReader } from './journal/nats/reader.ts'
 import { describeCluster } from './partitions/cluster/describe.ts'
@@ -61,6 +61,7 @@ export async function startClusterPipeline(context: ServiceContext, config: Clus
     store,
     node,
     open: (claimed, onLost) => openPartition(parts, claimed, onLost),
+    isConnected: watchConnection(nc),
     onReleased: () => signals.partitionReleased(),
     log,
     loops,

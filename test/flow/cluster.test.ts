@@ -8,6 +8,7 @@ import { type Activity, LiveSocket } from '../support/feeds.ts'
 import { hasNats } from '../support/nats.ts'
 import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, type SpawnedService } from '../support/service.ts'
+import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 
 /** Several nodes over NATS JetStream (docs/architecture.md#several-nodes), as processes, with real stores. */
 
@@ -228,6 +229,29 @@ describe.skipIf(!hasNats)('losses', () => {
       const during = reporting.eventCount
       await eventually(() => reporting.eventCount > during + 50)
       victim.kill('SIGCONT')
+      await ownedEvenly(cluster.nodes[0], 3)
+    })
+  })
+
+  test('a node that cannot reach NATS leaves its partitions to the others, and gets its share once it can', async () => {
+    let proxy: TcpProxy | undefined
+    const natsPortOf = async (node: number, port: number) => {
+      if (node !== 1) return port
+      proxy = await tcpProxy({ port })
+      return proxy.port
+    }
+    const cluster = await startCluster({ natsPortOf })
+    await underLoad(cluster, async (reporting) => {
+      const { nodes } = await stateOf(cluster.nodes[1])
+      const { instance_id } = nodes.find(({ is_this }) => is_this)!
+      proxy?.cut()
+      await eventually(async () => {
+        const { partitions } = await stateOf(cluster.nodes[0])
+        return partitions.every(({ owner }) => owner !== null && owner !== instance_id)
+      })
+      const during = reporting.eventCount
+      await eventually(() => reporting.eventCount > during + 50)
+      proxy?.heal()
       await ownedEvenly(cluster.nodes[0], 3)
     })
   })

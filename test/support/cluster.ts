@@ -14,6 +14,8 @@ export interface ClusterOptions {
   readonly databaseUrl?: string
   /** Further variables of every node. */
   readonly env?: Record<string, string>
+  /** The port at which a node reaches the only NATS server; by default its own. */
+  readonly natsPortOf?: (node: number, port: number) => number | Promise<number>
 }
 
 /** Several nodes as processes on loopback, with real NATS servers, one Postgres and one ClickHouse. */
@@ -36,6 +38,7 @@ export async function startCluster({
   natsServers = 1,
   databaseUrl: given,
   env = {},
+  natsPortOf = (_, port) => port,
 }: ClusterOptions = {}): Promise<TestCluster> {
   const nats = natsServers === 1 ? [await natsServer()] : await natsCluster()
   const [databaseUrl, { url: clickhouseUrl }] = await Promise.all([
@@ -45,7 +48,6 @@ export async function startCluster({
   const shared = {
     DATABASE_URL: databaseUrl,
     CLICKHOUSE_URL: clickhouseUrl,
-    NATS_URL: nats.map(({ port }) => `nats://127.0.0.1:${port}`).join(','),
     CLUSTER_SECRET,
     JOURNAL_PARTITIONS: '6',
     JOURNAL_MAX_BYTES: `${256 << 20}`,
@@ -53,7 +55,11 @@ export async function startCluster({
     ...env,
   }
   const own = await Promise.all(
-    Array.from({ length: nodes }, async () => ({ DATA_DIR: await temporaryDirectory(), PORT: String(freePort()) })),
+    Array.from({ length: nodes }, async (_, node) => {
+      const ports = await Promise.all(nats.map(({ port }) => natsPortOf(node, port)))
+      const NATS_URL = ports.map((port) => `nats://127.0.0.1:${port}`).join(',')
+      return { DATA_DIR: await temporaryDirectory(), PORT: String(freePort()), NATS_URL }
+    }),
   )
   // The first one creates the workspace.
   const first = await spawnService({ ...shared, ...own[0] })

@@ -38,6 +38,19 @@ export async function connectNats(
   }
 }
 
+/** @returns whether there is a connection to a server now */
+export function watchConnection(nc: NatsConnection): () => boolean {
+  let isConnected = true
+  const watch = async () => {
+    for await (const { type } of nc.status()) {
+      if (type === 'disconnect') isConnected = false
+      if (type === 'reconnect') isConnected = true
+    }
+  }
+  void watch()
+  return () => isConnected && !nc.isClosed()
+}
+
 /** The client library takes addresses without credentials, and one user for all servers. */
 export function natsOptions(urls: readonly string[]): ConnectionOptions {
   const parsed = urls.map((url) => new URL(url))

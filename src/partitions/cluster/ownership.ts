@@ -18,6 +18,8 @@ export interface OwnershipDeps {
    * @param onLost to be called once when another node has taken the partition over, or its log cannot be written
    */
   readonly open: (claimed: PartitionRow, onLost: (reason: string) => void) => Promise<OpenPartition>
+  /** Whether this node reaches the logs. While it does not, it counts as dead: the others can write its partitions. */
+  readonly isConnected: () => boolean
   /** Tells the other nodes that a partition is free. */
   readonly onReleased: () => void
   readonly log: Log
@@ -57,6 +59,10 @@ export class Ownership {
   private wake = Promise.withResolvers<void>()
   private finished: Promise<void> = Promise.resolve()
   private isDraining = false
+  /** When this node last extended its life, on the monotonic clock; undefined before the first time. */
+  private beatMs: number | undefined
+  /** No partition is claimed before. */
+  private claimAfterMs = 0
 
   constructor(private readonly deps: OwnershipDeps) {
     this.times = { ...TIMES, ...deps.times }
@@ -134,17 +140,32 @@ export class Ownership {
   }
 
   private async round(): Promise<void> {
-    const { store, node } = this.deps
-    await store.beat(node, this.times.aliveMs)
+    const isConnected = this.deps.isConnected()
+    if (isConnected) await this.beat()
     await this.refresh()
     this.dropLost()
+    if (!isConnected) return
+    const { store, node } = this.deps
     const { fair, surplus } = this.share()
     const wanted = fair - this.held.size
-    if (wanted > 0 && !this.isDraining) {
+    if (wanted > 0 && !this.isDraining && performance.now() >= this.claimAfterMs) {
       for (const claimed of await store.claim(node.instanceId, wanted)) void this.take(claimed)
     }
     for (const held of surplus) void this.giveUp(held, false)
     await this.report()
+  }
+
+  /**
+   * Extends this node's life. After an outage of the database or of NATS, which all nodes have had, the first one to return
+   * would see all others as dead: it gives them time to return, too, before it claims their partitions.
+   */
+  private async beat(): Promise<void> {
+    const { store, node } = this.deps
+    const { aliveMs } = this.times
+    await store.beat(node, aliveMs)
+    const now = performance.now()
+    if (this.beatMs !== undefined && now - this.beatMs > aliveMs) this.claimAfterMs = now + aliveMs
+    this.beatMs = now
   }
 
   /** Lets go of partitions that the database says another node owns. */

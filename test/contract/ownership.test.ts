@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { type OpenPartition, Ownership } from '../../src/partitions/cluster/ownership.ts'
+import { ClusterStore } from '../../src/partitions/cluster/store.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { atEnd } from '../support/teardown.ts'
+
+/** Who owns which partition, on a real Postgres, without logs. */
+
+const PARTITIONS = 6
+const TIMES = { roundMs: 20, aliveMs: 2_500 }
+const log = createLog('silent')
+
+async function startNodes(count: number) {
+  const { sql } = await freshDatabase()
+  const store = new ClusterStore(sql)
+  await store.createPartitions(
+    PARTITIONS,
+    () => crypto.randomUUID(),
+    async () => 0,
+  )
+  let isAway = false
+  const nodes = await Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const instanceId = crypto.randomUUID()
+      const ownership = new Ownership({
+        store,
+        node: { instanceId, url: `http://node-${index}`, version: '1' },
+        open: async ({ partition }) => partitionWithoutLog(partition),
+        isConnected: () => !isAway,
+        onReleased: () => {},
+        log,
+        times: TIMES,
+      })
+      await ownership.start()
+      atEnd(() => ownership.stop())
+      return { instanceId, ownership }
+    }),
+  )
+  const generations = async () => (await store.partitions()).map(({ generation }) => generation)
+  const aliveCount = async () => (await store.nodes()).filter(({ isAlive }) => isAlive).length
+  const setAway = (now: boolean) => {
+    isAway = now
+  }
+  return { nodes, store, generations, aliveCount, setAway }
+}
+
+/** What `Ownership` uses of a partition. */
+function partitionWithoutLog(id: number): OpenPartition {
+  const position = { endSeq: 0, oldestMs: null }
+  return {
+    id,
+    journal: { ...position, recent: () => [], read: async () => [] },
+    sink: { loadedSeq: () => 0 },
+    stop: async () => {},
+  } as unknown as OpenPartition
+}
+
+test('an outage that all nodes have changes no owner', async () => {
+  const { nodes, generations, aliveCount, setAway } = await startNodes(3)
+  await eventually(() => nodes.every(({ ownership }) => ownership.all().length === PARTITIONS / 3))
+  const before = await generations()
+  setAway(true)
+  await eventually(async () => (await aliveCount()) === 0)
+  setAway(false)
+  await eventually(async () => (await aliveCount()) === 3)
+  await Bun.sleep(TIMES.aliveMs * 1.5)
+  expect(await generations()).toEqual(before)
+  expect(nodes.map(({ ownership }) => ownership.all().length)).toEqual([2, 2, 2])
+})
