@@ -7,10 +7,13 @@ import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { createLog } from '../../src/log.ts'
 import { corruptJournals } from '../support/journal-corruption.ts'
 import { appendMarks, marksAfter } from '../support/journals.ts'
+import { hasNats } from '../support/nats.ts'
 import { seededRandom } from '../support/random.ts'
+import { corruptStreams } from '../support/stream-corruption.ts'
 
 /** `bun run test:long corruption` has many more. */
 const CORRUPTIONS = 400
+const STREAM_CORRUPTIONS = 60
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
 const dirs: string[] = []
 afterEach(() => {
@@ -127,3 +130,11 @@ test('a failed write is rejected, and the journal continues once the disk works 
   await journal.close()
   await expect(appendMarks(journal, [4])).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
+
+test.skipIf(!hasNats)(
+  'random damage of a stream: intact commits survive, nothing is forged, positions neither skip nor repeat',
+  async () => {
+    await corruptStreams(seededRandom('streams', SEED), STREAM_CORRUPTIONS)
+  },
+  120_000,
+)
