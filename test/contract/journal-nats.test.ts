@@ -197,6 +197,23 @@ describe.skipIf(!hasNats)('the owner', () => {
     await last.close()
   })
 
+  test('is one of several that create the stream and take over at the same time', async () => {
+    const rig = await newRig()
+    const opened = await Promise.allSettled(Array.from({ length: 5 }, () => rig.open()))
+    const reasons = opened.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    expect(reasons.filter((reason) => !(reason instanceof FencedError))).toEqual([])
+    const owners = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+    expect(owners.length).toBeGreaterThan(0)
+    const appends = await Promise.allSettled(owners.map((owner) => appendMarks(owner, [1])))
+    expect(appends.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1)
+    const last = await rig.open()
+    await appendMarks(last, [2])
+    expect([...(await marksAfter(last)).values()]).toContain(2)
+    expect((await marksAfter(last)).size).toBe(last.endSeq)
+    expect(rig.gaps).toEqual([])
+    for (const owner of [...owners, last]) await owner.close()
+  })
+
   test('that was stopped for longer than its lease stores nothing when its process continues', async () => {
     const rig = await newRig()
     const { port } = await server()

@@ -5,7 +5,7 @@ import { withEpoch } from '../log/epochs.ts'
 import { LogJournal, type LogJournalOptions } from '../log/log-journal.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
-import { commitAt, findEnd } from './log-end.ts'
+import { commitAt, type FoundEnd, findEnd } from './log-end.ts'
 import { type Outbox, outboxCommits } from './message.ts'
 import { NatsStorage } from './storage.ts'
 import { answered, FencedError } from './stream.ts'
@@ -83,6 +83,7 @@ async function takeOverFrom(log: NatsLog, units: Units, options: NatsJournalOpti
     } catch (error) {
       const isRace = error instanceof ApiError && error.cause instanceof FencedError
       if (!isRace || attempt === RACES_MAX) throw error
+      await endFor(log, options.generation)
       await log.stream.fence(options.generation)
     }
   }
@@ -91,10 +92,7 @@ async function takeOverFrom(log: NatsLog, units: Units, options: NatsJournalOpti
 /** Publishes the state message after everything that other owners have published. */
 async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions) {
   const { generation, settleMs = SETTLE_MS, onLost } = options
-  const end = await findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs })
-  if (end.generation > generation) {
-    throw new FencedError(`generation ${end.generation} has taken over ${log.stream.name}; this is ${generation}`)
-  }
+  const end = await endFor(log, generation)
   let isOwner = false
   const storage = new NatsStorage(log, units, end, {
     generation,
@@ -107,6 +105,13 @@ async function takeOver(log: NatsLog, units: Units, options: NatsJournalOptions)
   await storage.publishState({ foundSeq: intactSeq, endSeq, loadedSeq: 0 })
   isOwner = true
   return { storage, found: { epoch: log.epoch.epoch, endSeq, acknowledgedSeq: endSeq }, intactSeq, outbox }
+}
+
+/** @throws FencedError when an owner of a higher generation has been there */
+async function endFor(log: NatsLog, generation: number): Promise<FoundEnd> {
+  const end = await findEnd(log.stream, { sealKey: log.sealKey, epochs: () => log.epochs })
+  if (end.generation <= generation) return end
+  throw new FencedError(`generation ${end.generation} has taken over ${log.stream.name}; this is ${generation}`)
 }
 
 /** The outbox ids of the newest commit of each kind that has some, as far as it is still stored. */
