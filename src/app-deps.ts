@@ -177,7 +177,7 @@ function opsDeps(parts: AppParts): AppDeps['ops'] {
     health: {
       dependencies: [
         { name: 'postgres', essential: true, check: () => sql`select 1` },
-        { name: 'journal', essential: true, check: () => checkJournals(partitions) },
+        { name: 'journal', essential: true, check: () => partitions.check() },
         ...columnarHealth({ client: columnar, owned: () => partitions.owned() }),
       ],
       consumers: [
@@ -204,11 +204,6 @@ function liveDeps(parts: AppParts, limiter: RateLimiter): Omit<AppDeps['live'], 
     slowConsumerMs,
     heartbeatMs,
   }
-}
-
-/** @throws ApiError UNAVAILABLE when some log that this process writes does not take appends */
-async function checkJournals(partitions: Partitions): Promise<void> {
-  await Promise.all(partitions.owned().map(({ journal }) => journal.check()))
 }
 
 function sumOf(partitions: Partitions, measure: (owned: OwnedPartition) => number): number {

@@ -49,6 +49,7 @@ export async function startClusterPipeline(context: ServiceContext, config: Clus
   const count = await store.createPartitions(config.partitions, newEpoch, () => highestSeq(columnar))
   if (dataDir.previousInstanceId !== undefined) await store.removeNode(dataDir.previousInstanceId)
 
+  const isConnected = watchConnection(nc)
   const bus = natsSignals(nc)
   const signals = new Signals(bus)
   const feeds = createFeeds(context, nc, store)
@@ -61,12 +62,12 @@ export async function startClusterPipeline(context: ServiceContext, config: Clus
     store,
     node,
     open: (claimed, onLost) => openPartition(parts, claimed, onLost),
-    isConnected: watchConnection(nc),
+    isConnected,
     onReleased: () => signals.partitionReleased(),
     log,
     loops,
   })
-  const partitions = new ClusterPartitions({ count, store, ownership, feeds })
+  const partitions = new ClusterPartitions({ count, store, ownership, feeds, isConnected })
   await ownership.refresh()
   bus.listen((signal) => {
     if (signal === 'cluster') ownership.hurry()

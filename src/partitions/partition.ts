@@ -61,6 +61,8 @@ export interface Partitions {
   of(ref: PartitionRef): Partition
   /** The partitions that this process owns at the moment, in order. */
   owned(): readonly OwnedPartition[]
+  /** @throws ApiError UNAVAILABLE when appends or feeds would fail */
+  check(): Promise<void>
   /** What open feeds of this process are read from. */
   openFeeds(): readonly FeedSource[]
   /**
@@ -87,6 +89,11 @@ export class NotOwner extends ApiError {
   constructor() {
     super('UNAVAILABLE', 'no node writes this workspace at the moment; try again', { retryAfterSeconds: 1 })
   }
+}
+
+/** @throws ApiError UNAVAILABLE when some log that this process writes does not take appends */
+export async function checkJournals(owned: readonly OwnedPartition[]): Promise<void> {
+  await Promise.all(owned.map(({ journal }) => journal.check()))
 }
 
 /** When the oldest row was accepted that ClickHouse lacks, Unix milliseconds; null when it has all. */

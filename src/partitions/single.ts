@@ -1,4 +1,11 @@
-import { type FeedSource, type OwnedPartition, oldestUnloadedOf, type Partition, type Partitions } from './partition.ts'
+import {
+  checkJournals,
+  type FeedSource,
+  type OwnedPartition,
+  oldestUnloadedOf,
+  type Partition,
+  type Partitions,
+} from './partition.ts'
 
 /** The only partition of a service that keeps its journal in local files: this process always owns it. */
 export function onePartition(owned: OwnedPartition, feeds: FeedSource): Partitions {
@@ -14,6 +21,7 @@ export function onePartition(owned: OwnedPartition, feeds: FeedSource): Partitio
   return {
     of: () => partition,
     owned: () => allOwned,
+    check: () => checkJournals(allOwned),
     openFeeds: () => openFeeds,
     oldestUnloaded: () => oldestUnloadedOf(owned),
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
 import { type OpenPartition, Ownership } from '../../src/partitions/cluster/ownership.ts'
 import { ClusterStore } from '../../src/partitions/cluster/store.ts'
@@ -68,4 +68,37 @@ test('an outage that all nodes have changes no owner', async () => {
   await Bun.sleep(TIMES.aliveMs * 1.5)
   expect(await generations()).toEqual(before)
   expect(nodes.map(({ ownership }) => ownership.all().length)).toEqual([2, 2, 2])
+})
+
+test('a partition that could not be released, or was lost while it was being opened, is claimed again', async () => {
+  const { sql } = await freshDatabase()
+  const store = new ClusterStore(sql)
+  await store.createPartitions(
+    2,
+    () => crypto.randomUUID(),
+    async () => 0,
+  )
+  const releaseFails = spyOn(store, 'release').mockRejectedValueOnce(new Error('the database is away'))
+  const opened: number[] = []
+  const ownership = new Ownership({
+    store,
+    node: { instanceId: crypto.randomUUID(), url: 'http://node', version: '1' },
+    open: async ({ partition }, onLost) => {
+      opened.push(partition)
+      if (opened.filter((each) => each === partition).length === 1) {
+        if (partition === 0) throw new Error('the log cannot be opened')
+        onLost('fenced')
+      }
+      return partitionWithoutLog(partition)
+    },
+    isConnected: () => true,
+    onReleased: () => {},
+    log,
+    times: TIMES,
+  })
+  await ownership.start()
+  atEnd(() => ownership.stop())
+  await eventually(() => ownership.all().length === 2)
+  expect(opened.toSorted()).toEqual([0, 0, 1, 1])
+  expect(releaseFails).toHaveBeenCalledTimes(2)
 })

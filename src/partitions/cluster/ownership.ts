@@ -42,6 +42,8 @@ interface Held {
   /** Undefined while it is being opened. */
   open: OpenPartition | undefined
   isClosing: boolean
+  /** Why it was lost while it was being opened. */
+  lostBecause: string | undefined
 }
 
 /**
@@ -58,6 +60,9 @@ export class Ownership {
   private readonly stopping = new AbortController()
   private wake = Promise.withResolvers<void>()
   private finished: Promise<void> = Promise.resolve()
+  private refreshing: Promise<void> | undefined
+  /** The opening and closing of partitions. */
+  private readonly underway = new Set<Promise<void>>()
   private isDraining = false
   /** When this node last extended its life, on the monotonic clock; undefined before the first time. */
   private beatMs: number | undefined
@@ -107,12 +112,12 @@ export class Ownership {
     this.wake.resolve()
   }
 
-  /** Reads who owns what, now. */
-  async refresh(): Promise<void> {
-    const { store } = this.deps
-    const [nodes, rows] = await Promise.all([store.nodes(), store.partitions()])
-    this.liveNodes = nodes.filter(({ isAlive }) => isAlive)
-    this.rows = rows
+  /** Reads who owns what, now. Concurrent calls share one reading. */
+  refresh(): Promise<void> {
+    this.refreshing ??= this.read().finally(() => {
+      this.refreshing = undefined
+    })
+    return this.refreshing
   }
 
   /** Gives all partitions up, in order, and leaves the cluster. */
@@ -121,7 +126,8 @@ export class Ownership {
     this.stopping.abort()
     this.hurry()
     await this.finished
-    await Promise.all([...this.held.values()].map((held) => this.giveUp(held, false)))
+    for (const held of this.held.values()) this.begin(this.giveUp(held, false))
+    while (this.underway.size > 0) await Promise.all(this.underway)
     const { store, node } = this.deps
     await store.removeNode(node.instanceId).catch(() => {})
   }
@@ -142,16 +148,17 @@ export class Ownership {
   private async round(): Promise<void> {
     const isConnected = this.deps.isConnected()
     if (isConnected) await this.beat()
-    await this.refresh()
+    await this.read()
     this.dropLost()
     if (!isConnected) return
     const { store, node } = this.deps
     const { fair, surplus } = this.share()
     const wanted = fair - this.held.size
     if (wanted > 0 && !this.isDraining && performance.now() >= this.claimAfterMs) {
-      for (const claimed of await store.claim(node.instanceId, wanted)) void this.take(claimed)
+      const claimed = await store.claim(node.instanceId, wanted, [...this.held.keys()])
+      for (const row of claimed) this.begin(this.take(row))
     }
-    for (const held of surplus) void this.giveUp(held, false)
+    for (const held of surplus) this.begin(this.giveUp(held, false))
     await this.report()
   }
 
@@ -168,6 +175,18 @@ export class Ownership {
     this.beatMs = now
   }
 
+  private async read(): Promise<void> {
+    const { store } = this.deps
+    const [nodes, rows] = await Promise.all([store.nodes(), store.partitions()])
+    this.liveNodes = nodes.filter(({ isAlive }) => isAlive)
+    this.rows = rows
+  }
+
+  private begin(work: Promise<void>): void {
+    this.underway.add(work)
+    void work.finally(() => this.underway.delete(work))
+  }
+
   /** Lets go of partitions that the database says another node owns. */
   private dropLost(): void {
     const { instanceId } = this.deps.node
@@ -176,7 +195,7 @@ export class Ownership {
       const isOurs = row?.owner === instanceId && row.generation === held.claim.generation
       // A claim of this round may be newer than the rows that were read.
       const isNewer = row !== undefined && row.generation < held.claim.generation
-      if (!isOurs && !isNewer && held.open !== undefined) void this.lose(held, 'another node owns it')
+      if (!isOurs && !isNewer && held.open !== undefined) this.begin(this.lose(held, 'another node owns it'))
     }
   }
 
@@ -197,11 +216,17 @@ export class Ownership {
     const { log, open } = this.deps
     const { partition, generation } = claimed
     const { instanceId: owner } = this.deps.node
-    const held: Held = { claim: { partition, owner, generation }, open: undefined, isClosing: false }
+    const held: Held = {
+      claim: { partition, owner, generation },
+      open: undefined,
+      isClosing: false,
+      lostBecause: undefined,
+    }
     this.held.set(partition, held)
     const startedAt = performance.now()
     try {
-      held.open = await open(claimed, (reason) => void this.lose(held, reason))
+      held.open = await open(claimed, (reason) => this.begin(this.lose(held, reason)))
+      if (held.lostBecause !== undefined) return await this.lose(held, held.lostBecause)
       this.update()
       const fields = { partition, generation, ms: Math.round(performance.now() - startedAt) }
       log.info('cluster: this node owns a partition', fields)
@@ -216,6 +241,8 @@ export class Ownership {
   private async lose(held: Held, reason: string): Promise<void> {
     const { partition, generation } = held.claim
     if (held.isClosing) return
+    held.lostBecause = reason
+    if (held.open === undefined) return
     this.deps.log.warn('cluster: this node has lost a partition', { partition, generation, reason })
     await this.giveUp(held, true)
   }
@@ -235,7 +262,7 @@ export class Ownership {
 
   private async release({ claim }: Held): Promise<void> {
     await this.deps.store.release(claim).catch((error) => {
-      // Others take it over once this node counts as dead, or the next round of this node does.
+      // The next round claims it again, or others do once this node counts as dead.
       this.deps.log.warn('cluster: cannot release a partition', { partition: claim.partition, error })
     })
     this.deps.onReleased()

@@ -1,6 +1,6 @@
 import type { LoadProgress } from '../../columnar/sink.ts'
 import { ApiError } from '../../http/errors.ts'
-import { type FeedSource, oldestUnloadedOf, type Partition, type Partitions } from '../partition.ts'
+import { checkJournals, type FeedSource, oldestUnloadedOf, type Partition, type Partitions } from '../partition.ts'
 import type { ClusterFeeds } from './feeds.ts'
 import type { OpenPartition, Ownership } from './ownership.ts'
 import { RemoteLoad } from './remote.ts'
@@ -11,6 +11,8 @@ export interface ClusterPartitionsDeps {
   readonly store: ClusterStore
   readonly ownership: Ownership
   readonly feeds: ClusterFeeds
+  /** Whether this node reaches the logs. */
+  readonly isConnected: () => boolean
 }
 
 const FLUSH_POLL_MS = 20
@@ -32,6 +34,11 @@ export class ClusterPartitions implements Partitions {
 
   owned(): readonly OpenPartition[] {
     return this.deps.ownership.all()
+  }
+
+  async check(): Promise<void> {
+    if (!this.deps.isConnected()) throw new ApiError('UNAVAILABLE', 'NATS cannot be reached')
+    await checkJournals(this.owned())
   }
 
   openFeeds(): readonly FeedSource[] {

@@ -123,12 +123,17 @@ export class ClusterStore {
     return rows.map(toRow)
   }
 
-  /** Claims up to `count` partitions whose owner is gone. @returns those claimed */
-  async claim(owner: string, count: number): Promise<PartitionRow[]> {
+  /**
+   * Claims up to `count` partitions whose owner is gone, or could not be released by `owner` itself.
+   * @param held what `owner` holds
+   * @returns those claimed
+   */
+  async claim(owner: string, count: number, held: readonly number[]): Promise<PartitionRow[]> {
     const rows = await this.sql<StoredPartition[]>`
       with free as (
         select p.partition from journal_partitions p
-        where not exists (select from cluster_nodes n where n.instance_id = p.owner and n.alive_until > now())
+        where case when p.owner = ${owner} then not p.partition = any(${held as number[]}::int[])
+          else not exists (select from cluster_nodes n where n.instance_id = p.owner and n.alive_until > now()) end
         order by p.partition limit ${count} for update skip locked
       )
       update journal_partitions p set owner = ${owner}, generation = generation + 1
