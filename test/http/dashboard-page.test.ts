@@ -188,6 +188,13 @@ describe('figures of model and tool calls', () => {
     expect(sampleOf(month)).toEqual({ every: 256, days: ['2026-01-01', '2026-01-11', '2026-01-21', '2026-01-31'] })
   })
 
+  test('of buckets of several days, all their days are read', () => {
+    const year = Array.from({ length: 52 }, (_, n) => day(n * 7, 1_000))
+    const { days } = sampleOf(year)
+    expect(days).toHaveLength(28)
+    expect(days?.slice(0, 8)).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => `2026-01-0${n}`).concat('2026-04-30'))
+  })
+
   test('the busiest day of a rare kind of call is among the days', () => {
     const month = Array.from({ length: 30 }, (_, n) => day(n, 100, 100, n === 5 ? 3 : n === 6 ? 8 : 0))
     expect(sampleOf(month).days).toEqual(['2026-01-01', '2026-01-11', '2026-01-20', '2026-01-30', '2026-01-07'])

@@ -6,7 +6,7 @@ import { messagesOf } from '../../src/dashboard/page/run/messages.ts'
 import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
 import { treeOrder } from '../../src/dashboard/page/run/span-tree.ts'
 import { spansOf } from '../../src/dashboard/page/run/spans.ts'
-import { panned, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
+import { panned, tickLabel, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** What the dashboard makes of the events of a run, which can be tested without a browser. */
@@ -96,6 +96,14 @@ describe('the timeline of a run', () => {
     expect(panned(half, whole, -1)).toEqual(half)
     expect(panned(half, whole, 5)).toEqual({ fromMs: 31_000, toMs: 61_000 })
     expect(ticksOf(whole, whole)).toEqual([0, 10_000, 20_000, 30_000, 40_000, 50_000])
+    expect([0, 250, 1_500, 75_000, 120_000, 9_000_000].map(tickLabel)).toEqual([
+      '0',
+      '250 ms',
+      '1.5 s',
+      '1:15 min',
+      '2 min',
+      '2:30 h',
+    ])
     expect(ticksOf({ fromMs: 0, toMs: 4e9 }, { fromMs: 0, toMs: 4e9 }).length).toBeLessThan(8)
   })
 })
@@ -117,6 +125,9 @@ describe('one line on an event', () => {
     )
     expect(summaryOf({ type: 'tool.call.finished', payload: tool })).toBe('search · 12 ms · two rows')
     expect(summaryOf({ type: 'log', payload: { message: 'hello', n: 1 } })).toBe('hello')
+    const approval = { approval_id: 'a', tool: 'refund', input: { usd: 5 } }
+    expect(summaryOf({ type: 'approval.requested', payload: approval })).toBe('refund · {"usd":5}')
+    expect(summaryOf({ type: 'input.requested', payload: { question: 'Which?' } })).toBe('Which?')
   })
 
   test('anything else is shown as JSON, an empty payload as nothing', () => {

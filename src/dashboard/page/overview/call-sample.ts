@@ -22,15 +22,18 @@ export interface CallSample {
 
 const READ_EVENTS_MAX = 20_000
 const READ_DAYS_MAX = 4
-const DAY_MS = 86_400_000
+const DAY_SECONDS = 86_400
 
+/** @param counts of buckets of one width */
 export function sampleOf(counts: readonly EventCounts[]): CallSample {
-  const byDay = [...Map.groupBy(counts, ({ time }) => dayOf(time)).entries()]
+  // A bucket of a very long range has several days, which are read together.
+  const width = Math.max(1, ((counts[1]?.time ?? 0) - (counts[0]?.time ?? 0)) / DAY_SECONDS)
+  const byDay = [...Map.groupBy(counts, ({ time }) => Math.floor(time / DAY_SECONDS)).entries()]
     .map(([day, buckets]) => ({ day, ...totalOf(buckets) }))
     .filter(({ modelCalls, toolCalls }) => modelCalls + toolCalls > 0)
   const read = byDay.length <= READ_DAYS_MAX ? byDay : someDays(byDay)
   const every = 2 ** Math.max(0, Math.ceil(Math.log2(totalOf(read).events / READ_EVENTS_MAX)))
-  return { every, days: read === byDay ? null : read.map(({ day }) => day) }
+  return { every, days: read === byDay ? null : read.flatMap(({ day }) => datesFrom(day, width)) }
 }
 
 export function totalOf(counts: readonly Omit<EventCounts, 'time'>[]): Omit<EventCounts, 'time'> {
@@ -38,7 +41,10 @@ export function totalOf(counts: readonly Omit<EventCounts, 'time'>[]): Omit<Even
   return { events: sum('events'), modelCalls: sum('modelCalls'), toolCalls: sum('toolCalls') }
 }
 
-type Day = Omit<EventCounts, 'time'> & { readonly day: string }
+type Day = Omit<EventCounts, 'time'> & {
+  /** Days since 1970. */
+  readonly day: number
+}
 
 /** Days that are spread evenly, and the busiest one of a kind of call that they do not have. */
 function someDays(days: readonly Day[]): readonly Day[] {
@@ -51,6 +57,6 @@ function someDays(days: readonly Day[]): readonly Day[] {
   return chosen
 }
 
-function dayOf(time: number): string {
-  return new Date(Math.floor((time * 1_000) / DAY_MS) * DAY_MS).toISOString().slice(0, 10)
+function datesFrom(day: number, count: number): string[] {
+  return Array.from({ length: count }, (_, at) => new Date((day + at) * DAY_SECONDS * 1_000).toISOString().slice(0, 10))
 }

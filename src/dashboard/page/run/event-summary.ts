@@ -4,7 +4,7 @@ import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './
 
 const ARGUMENTS = ['gen_ai.tool.call.arguments', 'input', 'arguments', 'args']
 const RESULTS = ['error_message', 'error.message', 'gen_ai.tool.call.result', 'output', 'result']
-const TEXTS = ['message', 'text', 'body']
+const TEXTS = ['message', 'text', 'body', 'question']
 
 /** One line on what an event says: the figures of a model call, the arguments or the result of a tool call, a message. */
 export function summaryOf({ type, payload }: { readonly type: string; readonly payload: unknown }): string {
@@ -17,6 +17,7 @@ const SUMMARIES: Readonly<Record<string, (payload: unknown) => string>> = {
   'llm.call': callSummary,
   'tool.call.started': (payload) => toolSummary(payload, ARGUMENTS),
   'tool.call.finished': (payload) => toolSummary(payload, RESULTS),
+  'approval.requested': (payload) => toolSummary(payload, ARGUMENTS),
 }
 
 /** `gpt-5 · 1,204 in, 88 out · $0.02 · 1.49 s · tool calls`. */

@@ -49,11 +49,17 @@ function within({ fromMs, toMs }: TimeWindow, whole: TimeWindow): TimeWindow {
   return { fromMs: from, toMs: from + length }
 }
 
-/** The label of a mark: `0`, `500 ms`, `1.5 s`, `2 min`. */
+/** The label of a mark: `0`, `500 ms`, `1.5 s`, `2 min`, `1:15 min`, `2:30 h`. */
 export function tickLabel(ms: number): string {
   if (ms === 0) return '0'
   if (ms < 1_000) return `${ms} ms`
   if (ms < 60_000) return `${ms / 1_000} s`
-  if (ms < 3_600_000) return `${Math.round(ms / 6_000) / 10} min`
-  return `${Math.round(ms / 360_000) / 10} h`
+  return ms < 3_600_000 ? `${sixtieths(ms / 60_000)} min` : `${sixtieths(ms / 3_600_000)} h`
+}
+
+/** `2`, `1:15`. */
+function sixtieths(value: number): string {
+  const whole = Math.floor(value)
+  const rest = Math.round((value - whole) * 60)
+  return rest === 0 ? String(whole) : `${whole}:${String(rest).padStart(2, '0')}`
 }
