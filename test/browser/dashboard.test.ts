@@ -167,6 +167,15 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
       expect(await page.text('.tables-help')).toContain(each)
   })
 
+  test('a range up to now shows new runs by itself', async () => {
+    const runs = `Number(document.querySelector('.tile-value')?.textContent)`
+    await page.go('#/overview?range=1h')
+    await page.until(`${runs} > 0`)
+    const before = await page.evaluate<number>(runs)
+    await startRun('{}')
+    await page.until(`${runs} > ${before}`)
+  })
+
   test('requests nothing from other hosts, never sends the key in a URL, and logs no errors', () => {
     expect(page.requests.filter((url) => !url.startsWith(`${service.url}/`))).toEqual([])
     expect(page.requests.filter((url) => url.includes('svc_ws_'))).toEqual([])

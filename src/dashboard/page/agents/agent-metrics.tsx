@@ -27,7 +27,7 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   const { query } = address.value
   const range = useMovingRange({ range: PRESET, ...query })
   const params = { agent: agentId, from: range.fromMs, to: range.toMs, step: range.bucketSeconds }
-  const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params], {
+  const { data, problem } = useLoad((signal) => queries.run(QUERY, params, signal), [params, range.movedAtMs], {
     subject: `${agentId} ${query.range} ${query.from} ${query.to}`,
   })
   if (problem !== undefined) return <Problem problem={problem} />

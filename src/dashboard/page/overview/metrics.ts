@@ -149,6 +149,9 @@ export async function readEventCounts(
   })
 }
 
+/** How often {@link readCalls} is asked for at most: it costs more than the others. */
+export const CALLS_REFRESH_MS_MIN = 60_000
+
 /** Model calls by model, and tool calls by tool, estimated from a part of them if there are many. @throws ApiFailure */
 export async function readCalls(
   queries: Queries,
@@ -159,7 +162,8 @@ export async function readCalls(
   const { from, to } = paramsOf(range)
   const { every, days } = sampleOf(counts)
   const query = callsQuery(days)
-  const { rows } = await queries.shared(query, { from, to, every }, refreshMsOf(range), signal)
+  const everyMs = Math.max(CALLS_REFRESH_MS_MIN, refreshMsOf(range))
+  const { rows } = await queries.shared(query, { from, to, every }, everyMs, signal)
   const all = totalOf(counts)
   const ofType = (type: string, count: number) => {
     const found = rows.filter((row) => row.type === type)

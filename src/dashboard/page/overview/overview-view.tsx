@@ -10,7 +10,15 @@ import { Problem, Skeleton } from '../parts/states.tsx'
 import type { EventCounts } from './call-sample.ts'
 import { Charts } from './charts.tsx'
 import { LatestFailures } from './latest-failures.tsx'
-import { type RunMetrics, readCalls, readEventCounts, readRuns, readStates, STATES_REFRESH_MS } from './metrics.ts'
+import {
+  CALLS_REFRESH_MS_MIN,
+  type RunMetrics,
+  readCalls,
+  readEventCounts,
+  readRuns,
+  readStates,
+  STATES_REFRESH_MS,
+} from './metrics.ts'
 import { StatesNow, WaitingNow } from './now-panels.tsx'
 import { AgentTable, ModelTable, ToolTable } from './tables.tsx'
 import { Tiles } from './tiles.tsx'
@@ -21,13 +29,14 @@ export function OverviewView() {
   const { query } = address.value
   const isStopped = query.live === 'off'
   const range = useMovingRange(query, isStopped)
-  const inputs = [range.fromMs, range.toMs]
-  const options = { subject: `${query.range} ${query.from} ${query.to}` }
+  const subject = `${query.range} ${query.from} ${query.to}`
+  const inputs = [subject, range.movedAtMs]
+  const options = { subject }
   const runs = useLoad((signal) => readRuns(queries, range, signal), inputs, options)
   const counts = useLoad((signal) => readEventCounts(queries, range, signal), inputs, options)
   const calls = useLoad(
     async (signal) => counts.data && readCalls(queries, range, counts.data, signal),
-    [...inputs, counts.data !== undefined],
+    [subject, Math.floor(range.movedAtMs / CALLS_REFRESH_MS_MIN), counts.data !== undefined],
     options,
   )
   const states = useLoad((signal) => readStates(queries, signal), [], { everyMs: isStopped ? 0 : STATES_REFRESH_MS })

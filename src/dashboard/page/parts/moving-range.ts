@@ -1,8 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
 import { rangeOf, refreshMsOf, type TimeRange } from './range.ts'
 
+export interface MovingRange extends TimeRange {
+  /** Figures are read again when it changes. */
+  readonly movedAtMs: number
+}
+
 /** The range that an address names; one up to now moves on by itself while the page is visible, less often the longer it is. */
-export function useMovingRange(query: Readonly<Record<string, string>>, isStopped = false): TimeRange {
+export function useMovingRange(query: Readonly<Record<string, string>>, isStopped = false): MovingRange {
   const [now, setNow] = useState(Date.now())
   const range = rangeOf(query, now)
   const everyMs = refreshMsOf(range)
@@ -23,5 +28,5 @@ export function useMovingRange(query: Readonly<Record<string, string>>, isStoppe
       document.removeEventListener('visibilitychange', move)
     }
   }, [now, range.isMoving, isStopped, everyMs])
-  return range
+  return { ...range, movedAtMs: now }
 }
