@@ -80,7 +80,7 @@ export function TimeChart(props: TimeChartProps) {
         ))}
         {at !== null && times[at] !== undefined && (
           <span class="chart-time">
-            {dateAndTime(times[at] * 1_000)}
+            {timeUnderPointer(times[at], times)}
             {at >= complete && ', so far'}
           </span>
         )}
@@ -127,6 +127,7 @@ function chartOptions(
   element: HTMLElement,
   { onIndex, onZoom, isComplete }: Behaviour,
 ): uPlot.Options {
+  const half = ({ data: [all] }: uPlot) => (complete === undefined ? 0 : widthOf(all) / 2)
   const colourOf = colours(element)
   const axis = { stroke: colourOf('soft'), font: FONT, ticks: { show: false } }
   const grid = { stroke: colourOf('line'), width: 1 }
@@ -138,8 +139,8 @@ function chartOptions(
     padding: [8, isShort(times) ? 28 : 20, 0, 0],
     cursor: { sync: { key: 'time' }, points: { size: 6 }, drag: { x: true, y: false, setScale: false }, y: false },
     scales: {
-      // The last bucket has its full width, too.
-      x: { time: true, range: ({ data: [at] }, min, max) => [min, complete === undefined ? max : max + widthOf(at)] },
+      // Bars stand in the middle of their buckets' width, also the first and the last.
+      x: { time: true, range: (plot, min, max) => [min - half(plot), max + half(plot)] },
       y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.12 : 1] },
     },
     axes: [
@@ -151,14 +152,15 @@ function chartOptions(
       },
       { ...axis, grid, size: 52, space: 34, values: (_plot, splits) => labels(splits, format) },
     ],
-    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, complete === undefined ? null : isComplete))],
+    series: [{}, ...series.map((each) => seriesOptions(each, colourOf, isComplete))],
     hooks: {
       setCursor: [({ cursor }) => onIndex(cursor.idx ?? null)],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select
           if (width < ZOOM_PX_MIN) return
-          onZoom(plot.posToVal(left, 'x') * 1_000, plot.posToVal(left + width, 'x') * 1_000)
+          const at = (px: number) => (plot.posToVal(px, 'x') + half(plot)) * 1_000
+          onZoom(at(left), at(left + width))
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
         },
       ],
@@ -169,15 +171,13 @@ function chartOptions(
 function seriesOptions(
   { label, colour, kind = 'line' }: Series,
   colourOf: (name: string) => string,
-  isComplete: Behaviour['isComplete'] | null,
+  isComplete: Behaviour['isComplete'],
 ): uPlot.Series {
   const stroke = colourOf(colour)
   if (kind === 'bars') {
     const faded = translucent(stroke, FADED)
-    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete?.(at) === false ? faded : stroke))
+    const values = (plot: uPlot) => Array.from(plot.data[0], (_, at) => (isComplete(at) ? stroke : faded))
     const bars = uPlot.paths.bars?.({
-      // A bucket begins at its time.
-      align: isComplete === null ? 0 : 1,
       size: [0.72, 28],
       radius: 0.15,
       disp: { fill: { unit: COLOUR_UNIT, values } },
@@ -217,6 +217,11 @@ function translucent(colour: string, opacity: number): string {
 function timeLabel(at: number, times: ArrayLike<number>): string {
   if (spanOf(times) > 2 * DAY_SECONDS) return dateAndTime(at * 1_000).slice(5, 10)
   return isShort(times) ? timeOfDay(at * 1_000).slice(0, 8) : hourAndMinute(at * 1_000)
+}
+
+/** Short, so that the legend stays in its line. */
+function timeUnderPointer(at: number, times: ArrayLike<number>): string {
+  return spanOf(times) > DAY_SECONDS ? dateAndTime(at * 1_000).slice(5, 16) : timeOfDay(at * 1_000).slice(0, 8)
 }
 
 function isShort(times: ArrayLike<number>): boolean {

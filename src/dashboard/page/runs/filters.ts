@@ -28,12 +28,12 @@ export function filterOf(query: Readonly<Record<string, string>>, nowMs: number)
   const [name = '', direction] = (query.sort ?? '').split('.')
   return {
     status: query.status ?? '',
-    agent: isUuid(query.agent ?? '') ? (query.agent as string) : '',
+    agent: idOf(query.agent),
     trigger: query.trigger ?? '',
     tag: query.tag ?? '',
     external: query.external ?? '',
-    session: isUuid(query.session ?? '') ? (query.session as string) : '',
-    parent: isUuid(query.parent ?? '') ? (query.parent as string) : '',
+    session: idOf(query.session),
+    parent: idOf(query.parent),
     fromMs: isLimited ? fromMs : null,
     // A moving range has no end: new runs belong to it.
     toMs: isLimited && !isMoving ? toMs : null,
@@ -41,6 +41,11 @@ export function filterOf(query: Readonly<Record<string, string>>, nowMs: number)
     sort: SORT_COLUMNS.find((each) => each === name) ?? 'started',
     isAscending: direction === 'asc',
   }
+}
+
+/** People paste ids in either case. */
+function idOf(text = ''): string {
+  return isUuid(text) ? text.toLowerCase() : ''
 }
 
 export function isFiltered(filter: RunFilter): boolean {
