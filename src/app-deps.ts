@@ -173,7 +173,7 @@ function opsDeps(parts: AppParts): AppDeps['ops'] {
   return {
     config,
     version: packageJson.version,
-    metrics: metrics.registry,
+    metrics: parts.pipeline.metrics ?? metrics.registry,
     health: {
       dependencies: [
         { name: 'postgres', essential: true, check: () => sql`select 1` },

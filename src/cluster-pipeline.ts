@@ -1,5 +1,4 @@
 import type { NatsConnection } from '@nats-io/transport-node'
-import packageJson from '../package.json' with { type: 'json' }
 import { loadIntervalMs } from './columnar/sink.ts'
 import type { ClusterConfig } from './config.ts'
 import type { Journal } from './journal/journal.ts'
@@ -7,26 +6,14 @@ import { newEpoch } from './journal/log/epochs.ts'
 import { connectNats, watchConnection } from './journal/nats/connect.ts'
 import { openNatsJournal } from './journal/nats/journal.ts'
 import { openNatsReader } from './journal/nats/reader.ts'
-import { describeCluster } from './partitions/cluster/describe.ts'
-import { ClusterFeeds } from './partitions/cluster/feeds.ts'
-import { createForwarder } from './partitions/cluster/forwarder.ts'
-import { type OpenPartition, Ownership } from './partitions/cluster/ownership.ts'
-import { ClusterPartitions } from './partitions/cluster/partitions.ts'
+import type { OpenPartition } from './partitions/cluster/ownership.ts'
 import { ClusterSinkPosition } from './partitions/cluster/position.ts'
-import { type Signal, type SignalBus, Signals } from './partitions/cluster/signals.ts'
-import { ClusterSignature } from './partitions/cluster/signature.ts'
+import type { Signal, SignalBus } from './partitions/cluster/signals.ts'
 import { decideClusterStart } from './partitions/cluster/start.ts'
 import { type Claim, ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
-import {
-  LAST_LOAD_MS,
-  openFeedSource,
-  type Pipeline,
-  type ServiceContext,
-  startConsumers,
-  startUsage,
-} from './pipeline.ts'
+import { LAST_LOAD_MS, type Pipeline, type ServiceContext, startConsumers } from './pipeline.ts'
 import { singleConnection } from './postgres/connect.ts'
-import { RetentionWatermarks } from './retention/retention-watermarks.ts'
+import { startSharedPipeline } from './shared-pipeline.ts'
 import { highestSeq } from './watermarks/columnar-marks.ts'
 import { noteGap } from './watermarks/gaps.ts'
 
@@ -39,60 +26,35 @@ const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
 export async function startClusterPipeline(context: ServiceContext, config: ClusterConfig): Promise<Pipeline> {
-  const { sql, columnar, log, loops, progress, dataDir, teardown } = context
+  const { sql, columnar, log, progress, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
   // A connection of its own: a busy pool must not make this node look dead.
   const heartbeat = singleConnection(sql)
   teardown.add('heartbeat of the cluster', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
   const store = new ClusterStore(heartbeat)
-  const count = await store.createPartitions(config.partitions, newEpoch, () => highestSeq(columnar))
-  if (dataDir.previousInstanceId !== undefined) await store.removeNode(dataDir.previousInstanceId)
-
-  const isConnected = watchConnection(nc)
-  const bus = natsSignals(nc)
-  const signals = new Signals(bus)
-  const feeds = createFeeds(context, nc, store)
-  teardown.add('live feeds', () => feeds.stop())
-  const onUsage = startUsage(context, () => signals.outboxChanged())
-  const { instanceId } = dataDir
-  const node = { instanceId, url: '', version: packageJson.version }
-  const parts = { context, config, count, nc, store, onUsage }
-  const ownership = new Ownership({
+  const count = await store.createPartitions({
+    count: context.config.partitions,
+    home: null,
+    epochOf: newEpoch,
+    highestSeq: () => highestSeq(columnar),
+  })
+  const parts = { context, config, count, nc, store }
+  return startSharedPipeline(context, {
     store,
-    node,
-    open: (claimed, onLost) => openPartition(parts, claimed, onLost),
-    isConnected,
-    onReleased: () => signals.partitionReleased(),
-    log,
-    loops,
-  })
-  const partitions = new ClusterPartitions({ count, store, ownership, feeds, isConnected })
-  await ownership.refresh()
-  bus.listen((signal) => {
-    if (signal === 'cluster') ownership.hurry()
-    else for (const { relay } of ownership.all()) relay.poke()
-  })
-  return {
-    partitions,
-    forwarder: createForwarder({
-      partitions,
-      signature: new ClusterSignature(config.secret),
-      ownerUrlOf: (partition) => ownership.ownerUrlOf(partition),
-      refresh: () => ownership.refresh(),
-    }),
-    retentionWatermarks: new RetentionWatermarks(sql, ''),
-    onChange: () => signals.outboxChanged(),
+    count,
+    bus: natsSignals(nc),
+    secret: config.secret,
+    isConnected: watchConnection(nc),
+    urlOf: (listeningAt) => config.instanceUrl ?? listeningAt,
+    open: (claimed, onLost, onUsage) => openPartition(parts, claimed, onLost, onUsage),
+    async openReader(partition, onEpoch) {
+      const row = (await store.partitions())[partition]
+      return openNatsReader({ ...logOptions(nc, row), onEpoch, log })
+    },
     incidents: () => [],
     outdated: new Promise(() => {}),
-    cluster: () => describeCluster(store, ownership, instanceId),
-    nodes: () => Math.max(1, ownership.nodes.length),
-    async join(url) {
-      node.url = config.instanceUrl ?? url
-      await ownership.start()
-    },
-    leave: () => ownership.stop(),
-  }
+  })
 }
 
 interface Parts {
@@ -102,14 +64,14 @@ interface Parts {
   readonly count: number
   readonly nc: NatsConnection
   readonly store: ClusterStore
-  readonly onUsage: () => void
 }
 
 /** Opens the log of a partition that this node has claimed, and starts its consumers. */
 async function openPartition(
-  { context, config, count, nc, store, onUsage }: Parts,
+  { context, config, count, nc, store }: Parts,
   claimed: PartitionRow,
   onLost: (reason: string) => void,
+  onUsage: () => void,
 ): Promise<OpenPartition> {
   const { sql, columnar, clock, log, metrics } = context
   const { partition: id, generation, owner } = claimed
@@ -168,23 +130,6 @@ async function openPartition(
 
 function logOptions(nc: NatsConnection, { partition, sealKey, epochs, gaps }: PartitionRow) {
   return { nc, stream: `journal_${partition}`, subject: `journal.${partition}`, sealKey, epochs, gaps }
-}
-
-function createFeeds(context: ServiceContext, nc: NatsConnection, store: ClusterStore): ClusterFeeds {
-  const { sql, log, loops } = context
-  return new ClusterFeeds({
-    async openReader(partition, onEpoch) {
-      const row = (await store.partitions())[partition]
-      return openNatsReader({ ...logOptions(nc, row), onEpoch, log })
-    },
-    async openSource(reader, life) {
-      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
-      await retentionWatermarks.load()
-      return openFeedSource(context, reader, retentionWatermarks, life)
-    },
-    log,
-    loops,
-  })
 }
 
 /** Signals over NATS's own messages, which are not stored. */

@@ -111,8 +111,6 @@ export interface ClusterConfig {
   readonly instanceUrl: string | undefined
   /** Copies of each partition's log. */
   readonly natsReplicas: number
-  /** Counts at the very first start only. */
-  readonly partitions: number
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -131,6 +129,10 @@ export interface Config {
   readonly clickhouseCluster: string | undefined
   /** Undefined: this process keeps its journal in `dataDir`. */
   readonly cluster: ClusterConfig | undefined
+  /** Processes of this machine that share the work (docs/architecture.md#several-processes-on-one-machine). */
+  readonly workers: number
+  /** Partitions of the journal, where several processes share it. Counts at the very first start only. */
+  readonly partitions: number
   readonly operatorToken: string | undefined
   readonly guessing: GuessingLimits
   /** Proxies whose `X-Forwarded-For` is trusted. */
@@ -184,6 +186,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>, c
     clickhouseUrl: read.url('CLICKHOUSE_URL', ['http:', 'https:']),
     clickhouseCluster: readClickHouseCluster(read),
     cluster: readCluster(read),
+    workers: readWorkers(read),
+    partitions: read.integer('JOURNAL_PARTITIONS', 12, 1, 1_024),
     operatorToken: read.matching(
       'OPERATOR_TOKEN',
       /^(?!svc_)[!-~]{16,}$/,
@@ -257,8 +261,9 @@ function readClickHouseCluster(read: ConfigReader): string | undefined {
   return name
 }
 
-const CLUSTER_VARIABLES = ['CLUSTER_SECRET', 'INSTANCE_URL', 'NATS_REPLICAS', 'JOURNAL_PARTITIONS']
+const CLUSTER_VARIABLES = ['CLUSTER_SECRET', 'INSTANCE_URL', 'NATS_REPLICAS']
 const NATS_SERVERS_OF_A_QUORUM = 3
+const WORKERS_MAX = 64
 
 /** Several machines share external stores, so these must be given. */
 function readCluster(read: ConfigReader): ClusterConfig | undefined {
@@ -274,8 +279,20 @@ function readCluster(read: ConfigReader): ClusterConfig | undefined {
     secret: read.matching('CLUSTER_SECRET', /^[!-~]{16,}$/, 'at least 16 characters of printable ASCII') ?? '',
     instanceUrl: read.url('INSTANCE_URL', ['http:', 'https:'])?.replace(/\/+$/, ''),
     natsReplicas: read.integer('NATS_REPLICAS', natsUrls.length >= NATS_SERVERS_OF_A_QUORUM ? 3 : 1, 1, 5),
-    partitions: read.integer('JOURNAL_PARTITIONS', 12, 1, 1_024),
   }
+}
+
+function readWorkers(read: ConfigReader): number {
+  const workers = read.integer('WORKERS', 1, 1, WORKERS_MAX)
+  if (workers > 1 && read.text('NATS_URL') !== undefined)
+    read.problem('WORKERS', 'cannot be set together with NATS_URL: start more nodes instead')
+  if (
+    read.text('JOURNAL_PARTITIONS') !== undefined &&
+    read.text('WORKERS') === undefined &&
+    read.text('NATS_URL') === undefined
+  )
+    read.problem('JOURNAL_PARTITIONS', 'needs WORKERS or NATS_URL')
+  return workers
 }
 
 /** @throws Error whose message continues after the name of the variable */

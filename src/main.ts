@@ -1,9 +1,11 @@
 import { type Config, readConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
+import { isPartitioned } from './ops/data-dir.ts'
 import { onLauncherGone } from './ops/launcher.ts'
 import { createProgress, createProgressLine, type Progress, type ProgressLine } from './ops/progress.ts'
 import { StartError } from './ops/start-error.ts'
 import { type Service, startService } from './service.ts'
+import { startWorkers } from './workers/supervisor.ts'
 
 /** Maximum duration of an orderly stop (docs/specification.md#start-and-stop); after it the process exits anyway. */
 const STOP_MS = 9_000
@@ -22,7 +24,7 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
   try {
     for (;;) {
-      const starting = startService(config, { log, progress })
+      const starting = start(config, { log, progress })
       // An interrupted start has nothing to save, and its child processes end with this one.
       const service = await Promise.race([starting, stopped.promise])
       if (service === undefined) break
@@ -36,6 +38,12 @@ async function main(): Promise<void> {
   } catch (error) {
     fail(error)
   }
+}
+
+/** A directory that several processes have shared is served by workers from then on, if only by one. */
+function start(config: Config, options: { progress: Progress; log: Log }): Promise<Service> {
+  const hasWorkers = config.workers > 1 || isPartitioned(config.dataDir)
+  return hasWorkers && config.cluster === undefined ? startWorkers(config, options) : startService(config, options)
 }
 
 /**

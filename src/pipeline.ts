@@ -11,15 +11,18 @@ import { createEventIdSource, type KnownMark } from './events/id-source.ts'
 import type { Journal, JournalReader } from './journal/journal.ts'
 import { type LocalJournal, openLocalJournal } from './journal/local/journal.ts'
 import { startOutboxRelay } from './journal/outbox-relay.ts'
-import { decideStart } from './journal/start.ts'
+import { decideStart, lastStoredSeq } from './journal/start.ts'
 import { withGaps } from './live/gaps.ts'
 import { createHistory } from './live/history.ts'
 import { Hub } from './live/hub.ts'
 import type { Log } from './log.ts'
 import { createPrices } from './model/prices.ts'
 import type { DataDir } from './ops/data-dir.ts'
+import type { PrivateRoutes } from './ops/listen.ts'
+import type { MetricsText } from './ops/metrics.ts'
 import type { Progress } from './ops/progress.ts'
 import type { ServiceMetrics } from './ops/service-metrics.ts'
+import { StartError } from './ops/start-error.ts'
 import type { Loops } from './ops/supervise.ts'
 import type { Teardown } from './ops/teardown.ts'
 import { describeSingle } from './partitions/cluster/describe.ts'
@@ -27,11 +30,13 @@ import type { Cluster } from './partitions/cluster/schema.ts'
 import { type Forwarder, noForwarding } from './partitions/forward.ts'
 import type { FeedSource, OwnedPartition, Partitions } from './partitions/partition.ts'
 import { onePartition } from './partitions/single.ts'
+import type { Sql } from './postgres/connect.ts'
 import { RetentionWatermarks, withinRetention } from './retention/retention-watermarks.ts'
 import { startRunStatistics } from './runs/statistics.ts'
 import { startUsageChanges } from './runs/usage-changes.ts'
 import type { Stores } from './stores.ts'
 import { clearRows } from './watermarks/columnar-marks.ts'
+import { JOURNAL_NAME } from './watermarks/watermark-file.ts'
 import { type Incident, Watermarks } from './watermarks/watermarks.ts'
 
 /** The configuration and resources that all parts of the service share. */
@@ -65,6 +70,10 @@ export interface Pipeline {
   join(url: string): Promise<void>
   /** Gives its partitions up. */
   leave(): Promise<void>
+  /** What `GET /metrics` answers, where that is not about this process alone. */
+  readonly metrics?: MetricsText
+  /** Routes for other processes of this machine. */
+  readonly privateRoutes?: PrivateRoutes
   /** How many nodes share the budgets of keys. */
   readonly nodes: () => number
   /** What a backup stops while it takes a snapshot; undefined where this process cannot stop everything. */
@@ -80,8 +89,12 @@ const ALWAYS_OPEN = { retain: () => () => {}, mayLag: false, refresh: async () =
 /** Starts a journal in local files, which is one partition, and its consumers. */
 export async function startLocalPipeline(context: ServiceContext, intervalMs: number | undefined): Promise<Pipeline> {
   const { sql, teardown } = context
-  const dir = join(context.config.dataDir, 'journal')
-  const { journal, watermarks } = await openJournal(context, dir, intervalMs)
+  await refuseOtherWriters(sql)
+  const { journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = context.config
+  const storedSeq = () => lastStoredSeq(context.columnar)
+  const { dir, journal, watermarks } = await openLocalLog(context, {
+    ...{ name: JOURNAL_NAME, maxBytes, keepBytes, storedSeq, intervalMs },
+  })
   teardown.add('journal', () => journal.close())
   const usage = startUsage(context, () => owned.relay.poke())
   const owned = await startConsumers(context, {
@@ -95,15 +108,7 @@ export async function startLocalPipeline(context: ServiceContext, intervalMs: nu
   })
   teardown.add('consumers of the journal', () => owned.stop(LAST_LOAD_MS))
   const outdated = Promise.withResolvers<void>()
-  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
-  await retentionWatermarks.load()
-  await watermarks.start({
-    journal,
-    sink: owned.sink,
-    retentionWatermarks,
-    forgetColumnar: () => owned.ids.forgetFetched(),
-    onPostgresBack: outdated.resolve,
-  })
+  const retentionWatermarks = await startWatermarks(context, { journal, watermarks, owned }, outdated.resolve)
   teardown.add('watermarks', () => watermarks.stop())
   const feeds = openFeedSource(context, journal, retentionWatermarks, ALWAYS_OPEN)
   teardown.add('live feeds', () => feeds.hub.stop())
@@ -128,28 +133,67 @@ export async function startLocalPipeline(context: ServiceContext, intervalMs: nu
   }
 }
 
+/** @throws StartError when the workspaces of this database belong to the partitions of another service */
+async function refuseOtherWriters(sql: Sql): Promise<void> {
+  const found = await sql`select from journal_partitions where home is not null limit 1`
+  if (found.length > 0)
+    throw new StartError('several processes write the journal of this database: set WORKERS as before')
+}
+
+/** A journal in local files. */
+export interface LocalLogOptions {
+  /** Its directory in `DATA_DIR`. */
+  readonly name: string
+  readonly maxBytes: number
+  readonly keepBytes: number
+  /** The highest position that other stores have of it, if its files are empty. */
+  readonly storedSeq: () => Promise<number>
+  /** See {@link Watermarks}. */
+  readonly intervalMs?: number | undefined
+}
+
+export interface LocalLog {
+  readonly dir: string
+  readonly journal: LocalJournal
+  readonly watermarks: Watermarks
+}
+
 /** Compares the stores, then opens the journal, whose positions continue after every position that a store has seen. */
-async function openJournal(context: ServiceContext, dir: string, intervalMs: number | undefined) {
+export async function openLocalLog(context: ServiceContext, options: LocalLogOptions): Promise<LocalLog> {
   const { config, sql, columnar, clock, log, loops, metrics, progress } = context
-  const { dataDir, journalMaxBytes: maxBytes, journalKeepBytes: keepBytes } = config
+  const { name, maxBytes, keepBytes, intervalMs, storedSeq } = options
+  const { dataDir } = config
+  const dir = join(dataDir, name)
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const onSetBack = metrics.storeSetBack
-  const journalDir = dir
   const watermarks = await Watermarks.open({
-    ...{ sql, columnar, dataDir, journalDir, intervalMs, clock, log, loops, onSetBack },
+    ...{ sql, columnar, dataDir, name, intervalMs, clock, log, loops, onSetBack },
   })
   const journal = await progress.during('opening the journal', () =>
     openLocalJournal({
       dir,
       maxBytes,
       keepBytes,
-      decideStart: (found) => decideStart(found, { dir, sql, columnar, watermarks }),
+      decideStart: (found) => decideStart(found, { dir, sql, storedSeq, watermarks }),
       clock,
       log,
       onCommit: metrics.journalCommitted,
     }),
   )
-  return { journal, watermarks }
+  return { dir, journal, watermarks }
+}
+
+/** Handles stores that had gone back, and keeps comparing them. @returns the retention watermarks of the log */
+export async function startWatermarks(
+  { sql }: ServiceContext,
+  { journal, watermarks, owned }: Pick<LocalLog, 'journal' | 'watermarks'> & { readonly owned: StartedConsumers },
+  onPostgresBack: () => void,
+): Promise<RetentionWatermarks> {
+  const retentionWatermarks = new RetentionWatermarks(sql, journal.epoch)
+  await retentionWatermarks.load()
+  const forgetColumnar = () => owned.ids.forgetFetched()
+  await watermarks.start({ journal, sink: owned.sink, retentionWatermarks, forgetColumnar, onPostgresBack })
+  return retentionWatermarks
 }
 
 /** Starts the loop that shows changes of usage. @returns a function to call after each commit of run statistics with usage */

@@ -18,8 +18,8 @@ import { Connections } from './live/connections.ts'
 import { sweepFeedTokens } from './live/feed-tokens.ts'
 import { type Log, withFields } from './log.ts'
 import { openAiOnDemand } from './model/on-demand.ts'
-import { openDataDir } from './ops/data-dir.ts'
-import { checkPort, listen } from './ops/listen.ts'
+import { type DataDir, openDataDir } from './ops/data-dir.ts'
+import { checkPort, listen, listenPrivately } from './ops/listen.ts'
 import { watchLoopLag } from './ops/loop-lag.ts'
 import { readOpenFilesLimit, withinOpenFiles } from './ops/open-files.ts'
 import type { Progress } from './ops/progress.ts'
@@ -35,6 +35,7 @@ import { startStaleRuns } from './runs/stale.ts'
 import { SecretStore } from './secrets/store.ts'
 import { createVault } from './secrets/vault.ts'
 import { startStores } from './stores.ts'
+import { startWorkerPipeline, type WorkerPlace } from './workers-pipeline.ts'
 import { bootstrapWorkspace } from './workspaces/bootstrap.ts'
 
 /** A running service. */
@@ -62,6 +63,8 @@ export interface ServiceOptions {
   readonly clock?: Clock
   /** See {@link Watermarks}. */
   readonly watermarkIntervalMs?: number
+  /** This process is one of several that share a data directory, which is locked already, and a port. */
+  readonly worker?: WorkerPlace
 }
 
 const SWEEP_INTERVAL_MS = 600_000
@@ -90,9 +93,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     log.warn('BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it')
 
   const ring = await startKeyRing(context)
-  const pipeline = await (config.cluster === undefined
-    ? startLocalPipeline(context, options.watermarkIntervalMs)
-    : startClusterPipeline(context, config.cluster))
+  const pipeline = await startPipeline(context, options)
   const { partitions, onChange } = pipeline
   const maintenance = await startMaintenance(context, pipeline, ring)
   const directory = createRunDirectory({ sql })
@@ -123,11 +124,14 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     }),
   )
   allowBackups(context, pipeline)
-  const listener = listen(app, config)
+  const isWorker = options.worker !== undefined
+  const listener = listen(app, config, isWorker)
   teardown.add('requests', () => listener.drain())
+  const forwarded = isWorker ? listenPrivately(app, config, pipeline.privateRoutes) : listener
+  if (isWorker) teardown.add('requests of other workers', () => forwarded.drain())
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
   teardown.add('open feeds', async () => connections.stop())
-  await pipeline.join(listener.url)
+  await pipeline.join(forwarded.url)
   teardown.add('partitions', () => pipeline.leave())
   teardown.add('readiness', () => {
     isStopping = true
@@ -144,23 +148,44 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
 
 /** Locks the data directory and starts the stores. */
 async function openContext(config: Config, options: ServiceOptions, teardown: Teardown): Promise<ServiceContext> {
-  const { progress, clock = systemClock } = options
+  const { progress, clock = systemClock, worker } = options
   const metrics = createServiceMetrics()
   teardown.add('loop lag', watchLoopLag(metrics.loopLagged))
-  const dataDir = openDataDir(config.dataDir)
+  const dataDir = worker === undefined ? openDataDir(config.dataDir) : sharedDataDir(config.dataDir, worker)
   teardown.add('data directory', dataDir.release)
-  const log = config.cluster === undefined ? options.log : withFields(options.log, { node: dataDir.instanceId })
+  const log = withFields(options.log, nameOf(config, dataDir, worker))
   const loops = new Loops(log)
-  await checkPort(config)
-
+  if (worker === undefined) {
+    await checkPort(config)
+    await sweepSnapshots(config.dataDir)
+  }
   const penalties = new Penalties(config.queries.penaltySeconds, clock)
+  worker?.onStuckQuery((workspaceId) => penalties.add(workspaceId))
   const onStuckQuery = (workspaceId: string) => {
     penalties.add(workspaceId)
     log.error('a query could not be cancelled; ClickHouse was restarted', { workspace_id: workspaceId })
   }
-  await sweepSnapshots(config.dataDir)
   const stores = await startStores(config, { log, progress, metrics: metrics.registry, teardown, onStuckQuery })
   return { ...stores, config, clock, log, progress, metrics, loops, teardown, dataDir, penalties }
+}
+
+/** The directory as its supervisor has locked it. */
+function sharedDataDir(path: string, { instanceId, previousInstanceId }: WorkerPlace): DataDir {
+  return { path, instanceId, previousInstanceId, release: () => {} }
+}
+
+/** What distinguishes the log of this process from those of others. */
+function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerPlace | undefined): object {
+  if (worker !== undefined) return { worker: worker.index }
+  return cluster === undefined ? {} : { node: instanceId }
+}
+
+function startPipeline(context: ServiceContext, { worker, watermarkIntervalMs }: ServiceOptions): Promise<Pipeline> {
+  const { cluster } = context.config
+  if (worker !== undefined) return startWorkerPipeline(context, worker, watermarkIntervalMs)
+  return cluster === undefined
+    ? startLocalPipeline(context, watermarkIntervalMs)
+    : startClusterPipeline(context, cluster)
 }
 
 async function startKeyRing(context: ServiceContext): Promise<KeyRing> {

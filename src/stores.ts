@@ -20,6 +20,8 @@ export interface StoresDeps {
   readonly teardown: Teardown
   /** Called with a workspace whose query forced a restart of the embedded ClickHouse. */
   readonly onStuckQuery: (workspaceId: string) => void
+  /** How many connections the embedded Postgres accepts; enough for one service unless given. */
+  readonly connections?: number
 }
 
 /** Connections to stores that are up and migrated. */
@@ -29,6 +31,8 @@ export interface Stores {
   readonly heartbeat: Sql
   /** For separate connections. Contains a password. */
   readonly postgresUrl: string
+  /** For other processes of the service. Contains a password. */
+  readonly clickhouseUrl: string
   readonly columnar: ColumnarClient
 }
 
@@ -58,14 +62,24 @@ export async function startStores(config: Config, deps: StoresDeps): Promise<Sto
   )
   const [postgres, clickhouse] = results
   if (postgres.status === 'rejected' || clickhouse.status === 'rejected') throw failing.signal.reason
-  return { ...postgres.value.clients, columnar: clickhouse.value.client }
+  const { client: columnar, url: clickhouseUrl } = clickhouse.value
+  return { ...postgres.value.clients, columnar, clickhouseUrl }
 }
 
-async function startPostgres(config: Config, { log, progress, metrics }: StoresDeps, failing: AbortSignal) {
+async function startPostgres(
+  config: Config,
+  { log, progress, metrics, connections: accepted }: StoresDeps,
+  failing: AbortSignal,
+) {
   const server =
     config.databaseUrl === undefined
       ? await progress.during('starting Postgres', (onProgress) =>
-          startEmbeddedPostgres({ dataDir: config.dataDir, log, onProgress }),
+          startEmbeddedPostgres({
+            dataDir: config.dataDir,
+            log,
+            onProgress,
+            ...(accepted === undefined ? {} : { connections: accepted }),
+          }),
         )
       : { url: config.databaseUrl, stop: async () => {} }
   let connections = 0
@@ -189,11 +203,16 @@ async function startClickHouse(
       // Other processes may be starting on the same server.
       config.clickhouseUrl === undefined ? migrate() : withMigrationLock(await postgresUrl(), log, migrate),
     )
-    return { client, stop }
+    return { client, url: config.clickhouseUrl ?? urlOf(backend), stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+function urlOf({ url, username, password, database }: ColumnarBackend): string {
+  const withUser = Object.assign(new URL(url), { username, password })
+  return new URL(database, withUser).href
 }
 
 async function clickHouse(config: Config, deps: StoresDeps, failing: AbortSignal): Promise<ColumnarBackend> {

@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
+import { isPartitioned } from '../ops/data-dir.ts'
 import { StartError } from '../ops/start-error.ts'
 import { askForSnapshot } from './control.ts'
 import { openStopped, postgresBeside } from './embedded.ts'
@@ -32,6 +33,10 @@ export async function takeBackup({ config, folder, isVerified, log, report }: Ba
   if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined)
     throw new StartError(
       'with DATABASE_URL or CLICKHOUSE_URL, back up those servers with their own tools: see docs/operations.md',
+    )
+  if (isPartitioned(dataDir))
+    throw new StartError(
+      'a service with WORKERS is backed up by copying DATA_DIR while it is stopped: see docs/operations.md',
     )
   await refuseNonEmpty(folder)
   await mkdir(folder, { recursive: true, mode: 0o700 })

@@ -24,7 +24,8 @@ export interface StartDeps {
   /** The journal's directory. The sink keeps its position there, too. */
   readonly dir: string
   readonly sql: Sql
-  readonly columnar: ColumnarClient
+  /** The highest position that other stores have of a journal without files. */
+  readonly storedSeq: () => Promise<number>
   readonly watermarks: JournalCheck
 }
 
@@ -47,7 +48,7 @@ export async function decideStart(found: FoundJournal, deps: StartDeps): Promise
   const { loadedSeq, inFlightSeq } = await SinkPositionFile.read(deps.dir)
   const countedSeq = await lastCountedSeq(deps.sql, epoch)
   if (endSeq > 0) return { afterSeq: Math.max(loadedSeq, inFlightSeq, countedSeq), loadedSeq, newEpoch: false }
-  const storedSeq = await lastStoredSeq(deps.columnar)
+  const storedSeq = await deps.storedSeq()
   return { afterSeq: Math.max(storedSeq, inFlightSeq, countedSeq), loadedSeq: storedSeq, newEpoch: false }
 }
 
@@ -58,7 +59,7 @@ async function lastCountedSeq(sql: Sql, epoch: string): Promise<number> {
 }
 
 /** The highest position that was loaded into this ClickHouse. */
-async function lastStoredSeq(columnar: ColumnarClient): Promise<number> {
+export async function lastStoredSeq(columnar: ColumnarClient): Promise<number> {
   const [{ seq }] = await columnar.query<{ seq: number }>(
     'select greatest((select max(seq) from events), (select max(seq) from runs), (select max(seq) from tasks)) as seq',
   )

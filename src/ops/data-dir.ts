@@ -22,6 +22,9 @@ interface Holder {
 /** A file that exists while a backup is being restored into the directory. */
 export const RESTORING_NAME = 'restoring'
 
+/** A file that exists once several processes have shared the directory. */
+const PARTITIONED_NAME = 'partitioned'
+
 /** With less free space the service could not run for long. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
 
@@ -47,7 +50,7 @@ export function tryDataDir(path: string): DataDir | null {
     if (bavail * bsize < FREE_BYTES_MIN) throw new StartError(`the disk of DATA_DIR ${path} is full`)
     if (existsSync(join(path, RESTORING_NAME)))
       throw new StartError(`DATA_DIR ${path} contains an incomplete restore: empty it and restore again`)
-    const lock = takeLock(join(path, 'lock'))
+    const lock = takeFileLock(join(path, 'lock'))
     if (lock === null) return null
     const { instance_id } = readHolder(file)
     const instanceId = crypto.randomUUID()
@@ -59,11 +62,26 @@ export function tryDataDir(path: string): DataDir | null {
   }
 }
 
+/** Whether the journal in a data directory has partitions, which only workers can write (`WORKERS`). */
+export function isPartitioned(path: string): boolean {
+  return existsSync(join(path, PARTITIONED_NAME))
+}
+
+/** From now on, services in this directory are started with workers. */
+export function markPartitioned(path: string): void {
+  if (!isPartitioned(path)) writeFileSync(join(path, PARTITIONED_NAME), '', { mode: 0o600, flush: true })
+}
+
+/** A lock that its process holds until it closes it or ends. */
+export interface FileLock {
+  close(): void
+}
+
 /**
- * The lock is a transaction that is never finished, in a SQLite file that stays empty. SQLite uses the operating system's
- * file locks, which end with the process and are not inherited by its children.
+ * Takes a lock; null when another process holds it. It is a transaction that is never finished, in a SQLite file that stays
+ * empty. SQLite uses the operating system's file locks, which end with the process and are not inherited by its children.
  */
-function takeLock(path: string): Database | null {
+export function takeFileLock(path: string): FileLock | null {
   const lock = new Database(path)
   try {
     lock.run('BEGIN EXCLUSIVE')

@@ -1,10 +1,15 @@
+/** What `GET /metrics` answers. */
+export interface MetricsText {
+  text(): string | Promise<string>
+}
+
 /** Separates the label values of a key. No label value contains it. */
 const SEPARATOR = '\u0000'
 
 /**
  * A registry of metrics in the Prometheus text format. Label values are given in the order of the names.
  */
-export class Metrics {
+export class Metrics implements MetricsText {
   private readonly metrics: Metric[] = []
 
   /** Adds a number that only increases. Without labels it starts at 0. */

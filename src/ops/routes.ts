@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
 import { DOCS_ASSETS, DOCS_HEADERS, DOCS_PAGE, DOCS_SCRIPT } from './docs-page.ts'
 import { checkHealth, type Health, type HealthDeps } from './health.ts'
-import type { Metrics } from './metrics.ts'
+import type { MetricsText } from './metrics.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
 
 const METRICS_HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
@@ -16,7 +16,7 @@ export interface OpsDeps {
   /** The package's version. */
   readonly version: string
   readonly health: HealthDeps
-  readonly metrics: Metrics
+  readonly metrics: MetricsText
   /** The whole service, whose routes are documented. */
   readonly app: () => AnyElysia
 }
@@ -46,7 +46,7 @@ export function opsRoutes(deps: OpsDeps) {
         description: 'Checks each store and reports the lag of each consumer of the journal.',
       },
     })
-    .get('/metrics', () => new Response(deps.metrics.text(), { headers: METRICS_HEADERS }), {
+    .get('/metrics', async () => new Response(await deps.metrics.text(), { headers: METRICS_HEADERS }), {
       detail: {
         operationId: 'getMetrics',
         summary: 'Read metrics',

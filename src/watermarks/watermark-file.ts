@@ -63,12 +63,21 @@ function isSound(slot: Buffer): boolean {
   return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(CHECK_AT) === crc32(slot.subarray(0, CHECK_AT))
 }
 
+/** The directory of the journal, or of its first partition, in the data directory. */
+export const JOURNAL_NAME = 'journal'
+
+/** The directory of a partition. The first one is where a service that is a single process has its journal. */
+export function journalName(partition: number): string {
+  return partition === 0 ? JOURNAL_NAME : `${JOURNAL_NAME}-${partition}`
+}
+
 /**
- * The permanent id of a data directory's journal. It is stored outside the journal's directory, so that the loss of the
+ * The permanent id of a journal in a data directory. It is stored outside the journal's directory, so that the loss of the
  * journal is noticed.
+ * @param name the journal's directory
  */
-export function readJournalId(dataDir: string): string {
-  const path = join(dataDir, 'journal-id')
+export function readJournalId(dataDir: string, name = JOURNAL_NAME): string {
+  const path = join(dataDir, `${name}-id`)
   if (!fs.existsSync(path)) {
     fs.writeFileSync(`${path}.new`, `${crypto.randomUUID()}\n`, { mode: 0o600, flush: true })
     fs.renameSync(`${path}.new`, path)
@@ -76,15 +85,22 @@ export function readJournalId(dataDir: string): string {
   return fs.readFileSync(path, 'utf8').trim()
 }
 
-/** Marks that all stores of the directory were restored together: they are consistent, and later data is lost. */
-export function markRestored(dataDir: string): void {
-  fs.writeFileSync(join(dataDir, RESTORED_NAME), '', { mode: 0o600, flush: true })
+/**
+ * Marks that all stores of the directory were restored together: they are consistent, and later data is lost. Each journal
+ * has a mark of its own, until it has begun a new epoch.
+ */
+export function markRestored(dataDir: string, name = JOURNAL_NAME): void {
+  fs.writeFileSync(restoredPath(dataDir, name), '', { mode: 0o600, flush: true })
 }
 
-export function isMarkedRestored(dataDir: string): boolean {
-  return fs.existsSync(join(dataDir, RESTORED_NAME))
+export function isMarkedRestored(dataDir: string, name = JOURNAL_NAME): boolean {
+  return fs.existsSync(restoredPath(dataDir, name))
 }
 
-export function unmarkRestored(dataDir: string): void {
-  fs.rmSync(join(dataDir, RESTORED_NAME), { force: true })
+export function unmarkRestored(dataDir: string, name = JOURNAL_NAME): void {
+  fs.rmSync(restoredPath(dataDir, name), { force: true })
+}
+
+function restoredPath(dataDir: string, name: string): string {
+  return join(dataDir, name === JOURNAL_NAME ? RESTORED_NAME : `${name}-${RESTORED_NAME}`)
 }

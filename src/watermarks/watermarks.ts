@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Clock } from '../clock.ts'
 import { type ColumnarClient, ColumnarError } from '../columnar/client.ts'
 import { migrateClickHouse } from '../columnar/migrate.ts'
@@ -17,8 +18,8 @@ export interface WatermarkDeps {
   readonly sql: Sql
   readonly columnar: ColumnarClient
   readonly dataDir: string
-  /** The journal's directory. */
-  readonly journalDir: string
+  /** The journal's directory in `dataDir`. */
+  readonly name: string
   readonly clock: Clock
   readonly log: Log
   /** Supervises the comparisons together with other loops. */
@@ -93,14 +94,15 @@ export class Watermarks {
 
   /** Compares the stores. Must be called before anything writes to them. */
   static async open(deps: WatermarkDeps): Promise<Watermarks> {
-    const journalId = readJournalId(deps.dataDir)
-    const file = WatermarkFile.read(deps.journalDir)
+    const { dataDir, name } = deps
+    const journalId = readJournalId(dataDir, name)
+    const file = WatermarkFile.read(join(dataDir, name))
     const [postgres, columnar] = await Promise.all([
       readPostgresMark(deps.sql, journalId),
       readColumnarMark(deps.columnar, journalId),
     ])
     const marks: Marks = { postgres, file: file.get(), columnar }
-    return new Watermarks(deps, journalId, file, marks, setBack(marks), isMarkedRestored(deps.dataDir))
+    return new Watermarks(deps, journalId, file, marks, setBack(marks), isMarkedRestored(dataDir, name))
   }
 
   /**
@@ -143,7 +145,7 @@ export class Watermarks {
       values (${this.journalId}, ${this.beat}, ${this.columnarBeat}, ${parts.journal.epoch}, 0, 0, ${this.now()})
       on conflict (journal_id) do update set beat = excluded.beat, columnar_beat = excluded.columnar_beat`
     await this.attempt()
-    if (this.isRestored) unmarkRestored(this.deps.dataDir)
+    if (this.isRestored) unmarkRestored(this.deps.dataDir, this.deps.name)
     const { log, loops = new Loops(log), intervalMs = INTERVAL_MS } = this.deps
     this.endLoop = loops.repeat('comparison of the stores', intervalMs, () => this.round())
   }

@@ -100,7 +100,8 @@ export async function insertWorkspace(
     insert into workspaces (workspace_id, name, created_at, updated_at, partition)
     values (${workspaceId}, ${name}, ${now}, ${now}, coalesce((
       select p.partition from journal_partitions p left join workspaces w on w.partition = p.partition
-      group by p.partition order by count(w.workspace_id), p.partition limit 1
+      group by p.partition
+      order by count(w.workspace_id), sum(count(w.workspace_id)) over (partition by p.owner), p.partition limit 1
     ), 0))
     on conflict (workspace_id) do update set name = excluded.name
     returning ${columns(sql)}`

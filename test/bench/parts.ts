@@ -11,6 +11,7 @@ import { measureQueries } from './queries.ts'
 import { type Report, whole } from './report.ts'
 import { type BenchService, eventsLoad, runsLoad, startNaiveServer } from './servers.ts'
 import { measureDelay, measureSustained } from './sustained.ts'
+import { measureWorkers } from './workers.ts'
 
 /** The input of every part of the benchmark. */
 export interface Bench {
@@ -49,6 +50,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   client: measureClient,
   journals: measureJournals,
   cluster: measureCluster,
+  workers: measureWorkers,
   memory,
 }
 

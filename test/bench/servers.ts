@@ -50,17 +50,7 @@ export async function benchServiceOf({ pid, url, api, workspaceKey }: SpawnedSer
     if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${text}`)
     return data as Record<string, unknown>
   }
-  const agents: BenchAgent[] = []
-  for (let index = 0; index < AGENTS; index++) {
-    const { agent_id: agentId } = (await call('POST', '/api/v1/agents', { name: `bench ${index}` })) as {
-      agent_id: string
-    }
-    const { key } = (await call('POST', `/api/v1/agents/${agentId}/keys`, {})) as { key: string }
-    const starts = Array.from({ length: RUNS_PER_AGENT }, () =>
-      call('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, key),
-    )
-    agents.push({ agentId, key, runIds: (await Promise.all(starts)).map((data) => String(data.run_id)) })
-  }
+  const agents = await makeAgents(call, workspaceKey)
   return {
     pid,
     port: Number(new URL(url).port),
@@ -72,6 +62,21 @@ export async function benchServiceOf({ pid, url, api, workspaceKey }: SpawnedSer
       return Math.max(...Object.values(consumers as Record<string, { lag: number }>).map(({ lag }) => lag))
     },
   }
+}
+
+/** Creates agents with some runs each in the workspace of `workspaceKey`. */
+export async function makeAgents(call: BenchService['call'], workspaceKey: string): Promise<BenchAgent[]> {
+  const agents: BenchAgent[] = []
+  for (let index = 0; index < AGENTS; index++) {
+    const made = await call('POST', '/api/v1/agents', { name: `bench ${index}` }, workspaceKey)
+    const agentId = String(made.agent_id)
+    const { key } = (await call('POST', `/api/v1/agents/${agentId}/keys`, {}, workspaceKey)) as { key: string }
+    const starts = Array.from({ length: RUNS_PER_AGENT }, () =>
+      call('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, key),
+    )
+    agents.push({ agentId, key, runIds: (await Promise.all(starts)).map((data) => String(data.run_id)) })
+  }
+  return agents
 }
 
 /** @returns the port of a server that only parses the JSON */
@@ -106,7 +111,12 @@ export async function startProgram(
 type Shape = Pick<Load, 'connections' | 'seconds'>
 
 /** Event calls for all runs of the service's agents. Also for the bare server, which reads only the body. */
-export function eventsLoad({ agents }: BenchService, port: number, eventsPerCall: number, shape: Shape): Load {
+export function eventsLoad(
+  { agents }: Pick<BenchService, 'agents'>,
+  port: number,
+  eventsPerCall: number,
+  shape: Shape,
+): Load {
   const perAgent = agents.map(({ key, runIds }) => ({ key, bodies: eventBodies(runIds, eventsPerCall) }))
   const count = perAgent[0]!.bodies.length
   const requests = Array.from({ length: count }, (_, index): WireRequest => {

@@ -15,11 +15,12 @@ const log = createLog('silent')
 async function startNodes(count: number) {
   const { sql } = await freshDatabase()
   const store = new ClusterStore(sql)
-  await store.createPartitions(
-    PARTITIONS,
-    () => crypto.randomUUID(),
-    async () => 0,
-  )
+  await store.createPartitions({
+    count: PARTITIONS,
+    home: null,
+    epochOf: () => crypto.randomUUID(),
+    highestSeq: async () => 0,
+  })
   let isAway = false
   const nodes = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
@@ -73,11 +74,7 @@ test('an outage that all nodes have changes no owner', async () => {
 test('a partition that could not be released, or was lost while it was being opened, is claimed again', async () => {
   const { sql } = await freshDatabase()
   const store = new ClusterStore(sql)
-  await store.createPartitions(
-    2,
-    () => crypto.randomUUID(),
-    async () => 0,
-  )
+  await store.createPartitions({ count: 2, home: null, epochOf: () => crypto.randomUUID(), highestSeq: async () => 0 })
   const releaseFails = spyOn(store, 'release').mockRejectedValueOnce(new Error('the database is away'))
   const opened: number[] = []
   const ownership = new Ownership({

@@ -86,7 +86,14 @@ export async function startCluster({
 
 export interface ClusterState {
   readonly nodes: readonly { instance_id: string; url: string; alive: boolean; is_this: boolean }[]
-  readonly partitions: readonly { partition: number; owner: string | null; generation: number; lag: number }[]
+  readonly partitions: readonly {
+    partition: number
+    owner: string | null
+    generation: number
+    epoch: string
+    end_seq: number
+    lag: number
+  }[]
 }
 
 /** What a node says about the cluster. */

@@ -22,6 +22,8 @@ test('an empty environment gives the documented defaults', () => {
     clickhouseUrl: undefined,
     clickhouseCluster: undefined,
     cluster: undefined,
+    workers: 1,
+    partitions: 12,
     operatorToken: undefined,
     guessing: { operatorTokensPerMinute: 10, unknownKeysPerMinute: 300 },
     trustedProxies: [],
@@ -149,7 +151,21 @@ test('a cluster needs stores and a secret that all nodes share', () => {
   ])
   expect(problemsOf({ CLUSTER_SECRET: 'x'.repeat(16), JOURNAL_PARTITIONS: '4' })).toEqual([
     'CLUSTER_SECRET needs NATS_URL',
-    'JOURNAL_PARTITIONS needs NATS_URL',
+    'JOURNAL_PARTITIONS needs WORKERS or NATS_URL',
+  ])
+})
+
+test('several workers share a machine without NATS', () => {
+  expect(parseConfig({ WORKERS: '4', JOURNAL_PARTITIONS: '8' }, '/')).toMatchObject({ workers: 4, partitions: 8 })
+  expect(problemsOf({ WORKERS: '65' })).toEqual(['WORKERS must be a whole number from 1 to 64; got "65"'])
+  const cluster = {
+    NATS_URL: 'nats://a',
+    DATABASE_URL: 'postgres://p',
+    CLICKHOUSE_URL: 'http://c',
+    CLUSTER_SECRET: 'x'.repeat(16),
+  }
+  expect(problemsOf({ ...cluster, WORKERS: '2' })).toEqual([
+    'WORKERS cannot be set together with NATS_URL: start more nodes instead',
   ])
 })
 
@@ -165,7 +181,6 @@ test('keeps three copies of a log if there are three NATS servers, unless NATS_R
     secret: 'a-shared-secret!',
     instanceUrl: undefined,
     natsReplicas: 1,
-    partitions: 12,
   })
   const three = { NATS_URL: 'nats://a,nats://b,nats://c', INSTANCE_URL: 'http://one:3000/' }
   expect(clusterOf(three)).toMatchObject({ natsReplicas: 3, instanceUrl: 'http://one:3000' })

@@ -3,6 +3,8 @@ import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
 import type { Log } from '../../log.ts'
 
+/** The name of the file in the journal's directory. */
+export const ACKNOWLEDGED_NAME = 'acknowledged'
 const fdatasync = promisify(fs.fdatasync)
 const SLOT_BYTES = 16
 const SYNC_INTERVAL_MS = 1_000
@@ -34,8 +36,7 @@ export class AcknowledgedFile {
     const bytesRead = fs.readSync(file, bytes, 0, bytes.length, 0)
     // Allocates the space in advance, so that later writes succeed on a full disk.
     if (bytesRead < bytes.length) fs.writeSync(file, bytes, 0, bytes.length, 0)
-    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isValid)
-    return new AcknowledgedFile(file, Math.max(0, ...slots.map((slot) => slot.readDoubleLE(0))), log)
+    return new AcknowledgedFile(file, newestOf(bytes), log)
   }
 
   get seq(): number {
@@ -74,6 +75,18 @@ export class AcknowledgedFile {
         this.syncing = undefined
       })
   }
+}
+
+/** Reads the position of a journal that another process writes, from its open file. */
+export function readAcknowledged(file: number): number {
+  const bytes = Buffer.alloc(SLOT_BYTES * 2)
+  fs.readSync(file, bytes, 0, bytes.length, 0)
+  return newestOf(bytes)
+}
+
+function newestOf(bytes: Buffer): number {
+  const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isValid)
+  return Math.max(0, ...slots.map((slot) => slot.readDoubleLE(0)))
 }
 
 function isValid(slot: Buffer): boolean {

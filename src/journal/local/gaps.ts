@@ -10,7 +10,7 @@ const NAME = 'gaps'
 /** Opens the stored list of assigned positions whose rows are missing in the files. Each new gap is stored. */
 export function openGaps(dir: string, log: Log): GapList {
   const path = join(dir, NAME)
-  return new GapList(readGaps(path, log), log, (_gap, all) => {
+  return new GapList(readGaps(dir, log), log, (_gap, all) => {
     try {
       replaceFile(path, JSON.stringify(all))
     } catch (error) {
@@ -19,7 +19,9 @@ export function openGaps(dir: string, log: Log): GapList {
   })
 }
 
-function readGaps(path: string, log: Log): readonly Gap[] {
+/** Reads the stored list. */
+export function readGaps(dir: string, log: Log): readonly Gap[] {
+  const path = join(dir, NAME)
   if (!fs.existsSync(path)) return []
   try {
     return JSON.parse(fs.readFileSync(path, 'utf8'))

@@ -35,7 +35,7 @@ export class Identity {
    * @throws StartError when it has frames and neither copy can be read
    */
   static open(dir: string, hasSegments: boolean): Identity {
-    const copies = [NAME, `${NAME}.copy`].map((name) => readStored(join(dir, name)))
+    const copies = readCopies(dir)
     const found = copies.find((stored) => stored !== undefined)
     if (found === undefined && hasSegments) {
       throw new StartError(
@@ -45,6 +45,12 @@ export class Identity {
     const identity = new Identity(dir, found ?? { key: newKey(), epochs: [{ epoch: newEpoch(), firstSeq: 1 }] })
     if (copies.some((stored) => stored !== found) || found === undefined) identity.save()
     return identity
+  }
+
+  /** The identity of a log that another process writes; undefined when it cannot be read. Must not be changed. */
+  static read(dir: string): Identity | undefined {
+    const found = readCopies(dir).find((stored) => stored !== undefined)
+    return found && new Identity(dir, found)
   }
 
   get epoch(): string {
@@ -76,6 +82,10 @@ export class Identity {
     const whole = `${text}\n${crc32(text)}\n`
     for (const name of [NAME, `${NAME}.copy`]) replaceFile(join(this.dir, name), whole)
   }
+}
+
+function readCopies(dir: string): (Stored | undefined)[] {
+  return [NAME, `${NAME}.copy`].map((name) => readStored(join(dir, name)))
 }
 
 function newKey(): string {

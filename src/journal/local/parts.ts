@@ -4,7 +4,7 @@ import type { Log } from '../../log.ts'
 import { Consumers, SINK } from '../log/consumers.ts'
 import type { GapList } from '../log/gaps.ts'
 import type { FoundJournal, StartDecision } from '../start.ts'
-import { AcknowledgedFile } from './acknowledged.ts'
+import { ACKNOWLEDGED_NAME, AcknowledgedFile } from './acknowledged.ts'
 import { openGaps } from './gaps.ts'
 import { Identity } from './identity.ts'
 import { Segments, segmentNames } from './segments.ts'
@@ -33,7 +33,7 @@ export async function openParts(options: PartsOptions): Promise<{ parts: Parts; 
   fs.mkdirSync(dir, { recursive: true })
   const identity = Identity.open(dir, segmentNames(dir).length > 0)
   const gaps = openGaps(dir, log)
-  const acknowledged = AcknowledgedFile.open(join(dir, 'acknowledged'), log)
+  const acknowledged = AcknowledgedFile.open(join(dir, ACKNOWLEDGED_NAME), log)
   const consumers = new Consumers()
   const segments = await Segments.open({
     dir,
@@ -53,5 +53,7 @@ export async function openParts(options: PartsOptions): Promise<{ parts: Parts; 
       gaps.note({ afterSeq: found.endSeq, throughSeq: endSeq, loadedSeq: decision.loadedSeq })
     await segments.begin(endSeq + 1)
   }
+  // Rows that were durable, but not acknowledged, before a crash are part of the journal now: readers may have them.
+  if (segments.endSeq > acknowledged.seq) acknowledged.note(segments.endSeq)
   return { parts: { identity, gaps, acknowledged, consumers, segments }, endSeq }
 }

@@ -1,16 +1,23 @@
 import { type Frame, lastSeqOf } from '../journal.ts'
-import type { Segment, Segments } from './segments.ts'
+import type { ReadableSegment } from './segment-frames.ts'
 import { type ResumePoint, startOf } from './walk.ts'
 
 const READ_BYTES_MIN = 256 * 1024
 const POINT_DISTANCE_BYTES = 128 * 1024
 
+/** The segment files of a journal, in order. */
+export interface SegmentSource<Segment extends ReadableSegment> {
+  readonly all: readonly Segment[]
+  /** Reads the frames of a segment from `point` on, up to `limit` bytes or its end; also returns where to continue. */
+  read(segment: Segment, point: ResumePoint, limit: number): Promise<{ frames: Frame[]; point: ResumePoint }>
+}
+
 /** Reads frames by position from the segment files. */
-export class SegmentReader {
+export class SegmentReader<Segment extends ReadableSegment> {
   /** Points in a segment where reading can resume, in rising order, so that lagging readers need not start over. */
   private readonly resumePoints = new WeakMap<Segment, ResumePoint[]>()
 
-  constructor(private readonly segments: Segments) {}
+  constructor(private readonly segments: SegmentSource<Segment>) {}
 
   async read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
     for (const segment of [...this.segments.all]) {

@@ -1,13 +1,13 @@
 import fs from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../log.ts'
 import type { AppendPoint, StoredFrame } from '../log/frame.ts'
 import { PAGE_BYTES } from '../log/pages.ts'
 import { type FrameSeal, NO_CHECK } from '../log/seal.ts'
 import { dayOf } from '../log/storage.ts'
-import { openForWrites, readBytes, readStart, syncDir, truncate, writeAll } from './files.ts'
+import { openForWrites, readStart, syncDir, truncate, writeAll } from './files.ts'
 import { isOldSegment } from './old-frame.ts'
+import { type ReadableSegment, readFrames } from './segment-frames.ts'
 import { type FrameFormat, OLD_FORMAT, type ResumePoint, resume, sealedFormat, startOf, walk } from './walk.ts'
 
 const SEGMENT_NAME = /^\d{16}\.segment$/
@@ -17,16 +17,12 @@ const COPY_NAME = /^\d{16}\.segment\.\d+\.damaged$/
 const FIRST_BYTES = 16 * 1024
 
 /** A file of frames. `bytes` counts what is durable; anything after that was never acknowledged. */
-export interface Segment {
-  readonly path: string
-  readonly firstSeq: number
-  /** 0 for an empty segment. */
+export interface Segment extends ReadableSegment {
   lastSeq: number
   bytes: number
   /** The day on which its rows were accepted, see {@link dayOf}; undefined for an empty segment. */
   day: number | undefined
   readonly seal: FrameSeal
-  readonly format: FrameFormat
   /** The check of its last frame; the next frame includes it. */
   check: Buffer
 }
@@ -180,40 +176,10 @@ export class Segments {
     point: ResumePoint,
     limit: number,
   ): Promise<{ frames: StoredFrame[]; point: ResumePoint }> {
-    // Rows may be appended while this reads.
-    const { lastSeq, bytes: end } = segment
-    const rest = end - point.at
-    const file = await open(segment.path, 'r')
-    try {
-      let bytes = await readBytes(file, point.at, Math.min(limit, rest))
-      let found = walk(segment.format, bytes, point)
-      if (found.frames.length === 0 && found.stop === 'short' && found.need <= rest) {
-        // The frame is larger than the limit: read all of it.
-        bytes = await readBytes(file, point.at, found.need)
-        found = walk(segment.format, bytes, point)
-      }
-      const [first] = found.frames
-      if (first !== undefined) {
-        this.noteGap(lastSeq, point.nextSeq, first.firstSeq)
-        if (found.point.at >= end) this.noteGap(lastSeq, found.point.nextSeq, lastSeq + 1)
-        // A failed write may have left rows that a later segment holds.
-        return { frames: found.frames.filter(({ firstSeq }) => firstSeq <= lastSeq), point: found.point }
-      }
-      // Damage, or a truncated file.
-      const toEnd = await readBytes(file, point.at, rest)
-      const next = found.afterDamage ??
-        resume(segment.format, toEnd, point) ?? { at: end, nextSeq: lastSeq + 1, before: null }
-      this.quarantine(segment, toEnd.subarray(0, next.at - point.at), point.at)
-      this.noteGap(lastSeq, point.nextSeq, next.at < end ? next.nextSeq : lastSeq + 1)
-      return { frames: [], point: next }
-    } finally {
-      await file.close()
-    }
-  }
-
-  /** @param lastSeq of the segment; positions after it belong to other segments */
-  private noteGap(lastSeq: number, expectedSeq: number, foundSeq: number): void {
-    this.options.onGap(expectedSeq - 1, Math.min(lastSeq, foundSeq - 1))
+    const { frames, point: next, missing, damage } = await readFrames(segment, point, limit)
+    if (damage !== undefined) this.quarantine(segment, damage.bytes, damage.at)
+    for (const { afterSeq, throughSeq } of missing) this.options.onGap(afterSeq, throughSeq)
+    return { frames, point: next }
   }
 
   private async readAll(segment: Segment): Promise<StoredFrame[]> {
@@ -284,9 +250,9 @@ export class Segments {
   }
 
   private openSegment(path: string): Segment {
-    const firstSeq = Number.parseInt(path.slice(path.lastIndexOf('/') + 1), 10)
+    const firstSeq = firstSeqOf(path)
     const seal = this.options.sealOf(firstSeq)
-    const format = isOldSegment(readStart(path, FIRST_BYTES)) ? OLD_FORMAT : sealedFormat(seal)
+    const format = formatOf(path, seal)
     const day = readDay(path, format)
     return { path, firstSeq, lastSeq: 0, bytes: fs.statSync(path).size, day, seal, format, check: NO_CHECK }
   }
@@ -318,6 +284,16 @@ export class Segments {
       this.options.log.error('journal: cannot truncate a failed write', { segment: segment.path, error })
     }
   }
+}
+
+/** The position in the name of a segment. */
+export function firstSeqOf(path: string): number {
+  return Number.parseInt(path.slice(path.lastIndexOf('/') + 1), 10)
+}
+
+/** How the frames of the segment at `path` are read. */
+export function formatOf(path: string, seal: FrameSeal): FrameFormat {
+  return isOldSegment(readStart(path, FIRST_BYTES)) ? OLD_FORMAT : sealedFormat(seal)
 }
 
 function appendPointOf({ seal, bytes, check }: Segment): AppendPoint {

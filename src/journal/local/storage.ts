@@ -6,14 +6,14 @@ import type { Commit } from '../log/pending.ts'
 import { dayOf, type LogStorage } from '../log/storage.ts'
 import type { Parts } from './parts.ts'
 import { SegmentReader } from './segment-reader.ts'
-import type { Segments } from './segments.ts'
+import type { Segment, Segments } from './segments.ts'
 import { WriteProbe } from './write-probe.ts'
 
 /** Stores a journal in segment files; its unit of deletion is a segment. */
 export class LocalStorage implements LogStorage {
   readonly pool = new PagePool()
   private readonly segments: Segments
-  private readonly reader: SegmentReader
+  private readonly reader: SegmentReader<Segment>
   private readonly probe: WriteProbe
 
   constructor(

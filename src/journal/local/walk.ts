@@ -12,6 +12,8 @@ export interface ResumePoint {
   readonly before: Buffer | null
 }
 
+const NO_END = Number.POSITIVE_INFINITY
+
 /** Reads and finds the frames of one segment format. */
 export interface FrameFormat {
   /** Reads the frame at `at` of `bytes`, which is byte `offset` of the segment. */
@@ -46,8 +48,11 @@ export interface Walk {
   readonly afterDamage: ResumePoint | undefined
 }
 
-/** Reads consecutive valid frames of `bytes`, which begin at `start` of a segment. */
-export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint): Walk {
+/**
+ * Reads consecutive valid frames of `bytes`, which begin at `start` of a segment.
+ * @param throughSeq where to stop: frames that begin after it count as the end
+ */
+export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint, throughSeq = NO_END): Walk {
   const frames: StoredFrame[] = []
   let point = start
   const stopped = (stop: Walk['stop'], need = 0, afterDamage?: ResumePoint): Walk => ({
@@ -64,6 +69,7 @@ export function walk(format: FrameFormat, bytes: Buffer, start: ResumePoint): Wa
     if (read.status === 'short') return stopped('short', read.need)
     if (read.status === 'none' || !follows(read.head, point)) return stopped('damage')
     const { head } = read
+    if (head.firstSeq > throughSeq) return stopped('end')
     const before = 'check' in head ? head.check : NO_CHECK
     const next = { at: start.at + head.end, nextSeq: head.firstSeq + head.rows, before }
     if (read.status === 'damaged') return stopped('damage', 0, next)

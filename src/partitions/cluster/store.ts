@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { SinkPosition } from '../../columnar/sink-position.ts'
 import type { Epoch, Gap } from '../../journal/journal.ts'
-import { inTransaction, type Sql } from '../../postgres/connect.ts'
+import { StartError } from '../../ops/start-error.ts'
+import { inTransaction, type Sql, type TransactionSql } from '../../postgres/connect.ts'
 
 /** A node of the cluster. */
 export interface ClusterNode {
@@ -12,6 +13,21 @@ export interface ClusterNode {
   readonly startedAt: Date
   readonly aliveUntil: Date
   readonly isAlive: boolean
+}
+
+type BeatingNode = Pick<ClusterNode, 'instanceId' | 'url' | 'version'>
+
+export interface NewPartitions {
+  readonly count: number
+  /** The data directory that stores them (its journal's id); null: NATS servers. */
+  readonly home: string | null
+  /** Names the first epoch of a partition. */
+  readonly epochOf: () => string
+  /**
+   * The last position in ClickHouse. Workspaces of an earlier service are in partition 0, whose positions must be above
+   * theirs: the newest state of a run is the one with the highest.
+   */
+  readonly highestSeq: () => Promise<number>
 }
 
 /** A partition as the database has it. */
@@ -70,37 +86,65 @@ export class ClusterStore {
   constructor(private readonly sql: Sql) {}
 
   /**
-   * Creates the partitions at the very first start of the cluster. Later starts use what exists.
-   * @param epochOf names the first epoch of a partition
-   * @param highestSeq the last position in ClickHouse. Workspaces of an earlier service are in partition 0, whose positions
-   *   must be above theirs: the newest state of a run is the one with the highest
+   * Creates the partitions at the very first start. Later starts use what exists.
    * @returns how many there are
+   * @throws StartError when the partitions are stored elsewhere
    */
-  async createPartitions(count: number, epochOf: () => string, highestSeq: () => Promise<number>): Promise<number> {
+  async createPartitions({ count, home, epochOf, highestSeq }: NewPartitions): Promise<number> {
     return inTransaction(this.sql, async (tx) => {
       await tx`lock table journal_partitions in share row exclusive mode`
-      const [{ existing }] = await tx<[{ existing: number }]>`
-        select count(*)::int as existing from journal_partitions`
-      if (existing > 0) return existing
+      const rows = await tx<{ home: string | null }[]>`select home from journal_partitions`
+      const elsewhere = rows.find((row) => row.home !== home)
+      if (elsewhere !== undefined) {
+        const where =
+          elsewhere.home === null ? 'in the NATS servers of a cluster' : 'in the DATA_DIR of another service'
+        throw new StartError(`the journal of this database is stored ${where}: use another database`)
+      }
+      if (rows.length > 0) return rows.length
       const seqOfBefore = await highestSeq()
       for (let partition = 0; partition < count; partition++) {
         const epoch = epochOf()
         const seq = partition === 0 ? seqOfBefore : 0
         await tx`
-          insert into journal_partitions (partition, epoch, epochs, seal_key, loaded_seq, in_flight_seq, end_seq)
+          insert into journal_partitions (partition, epoch, epochs, seal_key, home, loaded_seq, in_flight_seq, end_seq)
           values (${partition}, ${epoch}, ${JSON.stringify([{ epoch, firstSeq: 1 }])}::text::json,
-            ${randomBytes(SEAL_KEY_BYTES)}, ${seq}, ${seq}, ${seq})`
+            ${randomBytes(SEAL_KEY_BYTES)}, ${home}, ${seq}, ${seq}, ${seq})`
       }
       return count
     })
   }
 
+  /**
+   * Registers the nodes that are about to start, so that each one claims its share only. All earlier ones have ended, and
+   * nobody waits for their leases.
+   * @param endedId a process that was no node, and has ended
+   */
+  async replaceNodes(
+    instanceIds: readonly string[],
+    endedId: string | undefined,
+    version: string,
+    aliveMs: number,
+  ): Promise<void> {
+    await inTransaction(this.sql, async (tx) => {
+      await tx`
+        delete from instances
+        where instance_id in (select instance_id from cluster_nodes) or instance_id = ${endedId ?? null}`
+      await tx`delete from cluster_nodes`
+      for (const instanceId of instanceIds) await beat(tx, { instanceId, url: '', version }, aliveMs)
+    })
+  }
+
   /** Extends the life of a node, and registers it first if necessary. */
-  async beat(node: Pick<ClusterNode, 'instanceId' | 'url' | 'version'>, aliveMs: number): Promise<void> {
-    await this.sql`
-      insert into cluster_nodes (instance_id, url, version, started_at, alive_until)
-      values (${node.instanceId}, ${node.url}, ${node.version}, now(), now() + ${aliveMs} * interval '1 millisecond')
-      on conflict (instance_id) do update set url = excluded.url, alive_until = excluded.alive_until`
+  async beat(node: BeatingNode, aliveMs: number): Promise<void> {
+    await beat(this.sql, node, aliveMs)
+  }
+
+  /** Registers the node that will replace one that has ended. At no time do both, or neither, count. */
+  async replaceNode(node: BeatingNode, previousId: string, aliveMs: number): Promise<void> {
+    await inTransaction(this.sql, async (tx) => {
+      await tx`delete from cluster_nodes where instance_id = ${previousId}`
+      await beat(tx, node, aliveMs)
+    })
   }
 
   /** Removes a node, so that nobody waits until it counts as dead; and nodes that have been dead for long. */
@@ -225,6 +269,17 @@ export class ClusterStore {
        extract(epoch from now() - reported_at)::float8 * 1000 as report_age_ms`,
     )
   }
+}
+
+async function beat(
+  sql: Sql | TransactionSql,
+  { instanceId, url, version }: BeatingNode,
+  aliveMs: number,
+): Promise<void> {
+  await sql`
+    insert into cluster_nodes (instance_id, url, version, started_at, alive_until)
+    values (${instanceId}, ${url}, ${version}, now(), now() + ${aliveMs} * interval '1 millisecond')
+    on conflict (instance_id) do update set url = excluded.url, alive_until = excluded.alive_until`
 }
 
 function toRow(row: StoredPartition): PartitionRow {

@@ -1,0 +1,194 @@
+import fs from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ApiError } from '../../http/errors.ts'
+import type { Log } from '../../log.ts'
+import type { Epoch, Frame, Gap } from '../journal.ts'
+import { GapList } from '../log/gaps.ts'
+import type { StoredLog } from '../log/storage.ts'
+import { ACKNOWLEDGED_NAME, readAcknowledged } from './acknowledged.ts'
+import { readBytes } from './files.ts'
+import { readGaps } from './gaps.ts'
+import { Identity } from './identity.ts'
+import { type FramesRead, type ReadableSegment, readFrames } from './segment-frames.ts'
+import { SegmentReader } from './segment-reader.ts'
+import { firstSeqOf, formatOf, segmentNames } from './segments.ts'
+import { type ResumePoint, walk } from './walk.ts'
+
+/** A segment that another process may be writing. */
+export interface FollowedSegment extends ReadableSegment {
+  lastSeq: number
+  bytes: number
+}
+
+/** The files of a journal that another process writes. Changes nothing, and reads only what was acknowledged. */
+export class FollowedLog implements StoredLog {
+  /** The segments, in order. Only what has been followed of the last one counts. */
+  private readonly list: FollowedSegment[] = []
+  private readonly reader: SegmentReader<FollowedSegment>
+  private readonly gapList: GapList
+  /** The segment that is followed, open. */
+  private current: { readonly path: string; readonly file: FileHandle } | undefined
+
+  private constructor(
+    readonly dir: string,
+    private identity: Identity,
+    private readonly acknowledged: number,
+    private readonly log: Log,
+  ) {
+    this.gapList = new GapList(readGaps(dir, log), log, () => {})
+    this.reader = new SegmentReader({
+      all: this.list,
+      read: (segment, point, limit) => this.readPart(segment, point, limit),
+    })
+  }
+
+  /** @throws ApiError UNAVAILABLE when nobody has created it yet */
+  static open(dir: string, log: Log): FollowedLog {
+    const identity = fs.existsSync(dir) ? Identity.read(dir) : undefined
+    const path = join(dir, ACKNOWLEDGED_NAME)
+    if (identity === undefined || !fs.existsSync(path)) {
+      throw new ApiError('UNAVAILABLE', 'nobody writes the journal yet; try again', { retryAfterSeconds: 1 })
+    }
+    return new FollowedLog(dir, identity, fs.openSync(path, 'r'), log)
+  }
+
+  get epochs(): readonly Epoch[] {
+    return this.identity.epochs
+  }
+
+  get gaps(): readonly Gap[] {
+    return this.gapList.all
+  }
+
+  get startSeq(): number | undefined {
+    return this.list[0]?.firstSeq
+  }
+
+  /** The last position that was acknowledged. */
+  get acknowledgedSeq(): number {
+    return readAcknowledged(this.acknowledged)
+  }
+
+  /** The segment that holds `seq`, or the first one after it; undefined when there is none. */
+  segmentOf(seq: number): FollowedSegment | undefined {
+    return this.list.findLast(({ firstSeq }) => firstSeq <= seq) ?? this.list[0]
+  }
+
+  segmentAfter(segment: FollowedSegment): FollowedSegment | undefined {
+    return this.list[this.list.indexOf(segment) + 1]
+  }
+
+  read(afterSeq: number, maxBytes: number): Promise<Frame[]> {
+    return this.reader.read(afterSeq, maxBytes)
+  }
+
+  /** Looks for new and deleted segments. */
+  readSegments(): void {
+    const known = new Map(this.list.map((segment) => [segment.path, segment]))
+    const found = segmentNames(this.dir).flatMap((name) => {
+      const path = join(this.dir, name)
+      return known.get(path) ?? this.openSegment(path) ?? []
+    })
+    this.list.splice(0, this.list.length, ...found)
+    // An open file would keep what was deleted on the disk.
+    if (this.current !== undefined && !found.some(({ path }) => path === this.current?.path)) void this.closeCurrent()
+    for (const [index, segment] of this.list.slice(0, -1).entries())
+      this.finish(segment, this.list[index + 1].firstSeq - 1)
+  }
+
+  /** Reads the epochs and the gaps, which change when a process begins to write. */
+  private readState(): void {
+    this.identity = Identity.read(this.dir) ?? this.identity
+    for (const gap of readGaps(this.dir, this.log)) this.gapList.note(gap)
+  }
+
+  /** Rows that this reader has found missing. */
+  noteGap(afterSeq: number, throughSeq: number): void {
+    this.gapList.note({ afterSeq, throughSeq, loadedSeq: 0 })
+  }
+
+  /**
+   * Reads frames at the end of what is known of a segment, up to about `limit` bytes.
+   * @param throughSeq positions after it are not acknowledged
+   * @returns null when the segment was deleted
+   */
+  async walk({ path, format }: FollowedSegment, point: ResumePoint, limit: number, throughSeq: number) {
+    const file = await ifExists(() => this.openCurrent(path))
+    if (file === null) return null
+    const rest = fs.fstatSync(file.fd).size - point.at
+    const memory = await readBytes(file, point.at, Math.min(limit, rest))
+    const found = walk(format, memory, point, throughSeq)
+    if (found.frames.length > 0 || found.stop !== 'short' || found.need > rest) return { ...found, memory }
+    const whole = await readBytes(file, point.at, found.need)
+    return { ...walk(format, whole, point, throughSeq), memory: whole }
+  }
+
+  /** Like {@link walk}, but continues after what is damaged. */
+  async walkDamaged(segment: FollowedSegment, point: ResumePoint, throughSeq: number): Promise<FramesRead | null> {
+    return ifExists(() => {
+      const { size: bytes } = fs.statSync(segment.path)
+      return readFrames({ ...segment, bytes, lastSeq: throughSeq }, point, bytes)
+    })
+  }
+
+  async close(): Promise<void> {
+    fs.closeSync(this.acknowledged)
+    await this.closeCurrent()
+  }
+
+  private async closeCurrent(): Promise<void> {
+    const { current } = this
+    this.current = undefined
+    await current?.file.close()
+  }
+
+  private async openCurrent(path: string): Promise<FileHandle> {
+    if (this.current?.path !== path) {
+      const file = await open(path, 'r')
+      await this.closeCurrent()
+      this.current = { path, file }
+    }
+    return this.current.file
+  }
+
+  private async readPart(segment: FollowedSegment, point: ResumePoint, limit: number) {
+    const read = await ifExists(() => readFrames(segment, point, limit))
+    // Deleted: its rows are in ClickHouse.
+    if (read === null) return { frames: [], point: { ...point, at: segment.bytes } }
+    for (const { afterSeq, throughSeq } of read.missing) this.noteGap(afterSeq, throughSeq)
+    return read
+  }
+
+  private openSegment(path: string): FollowedSegment | undefined {
+    const firstSeq = firstSeqOf(path)
+    // It may be the first one of a new epoch.
+    this.readState()
+    try {
+      return { path, firstSeq, lastSeq: 0, bytes: 0, format: formatOf(path, this.identity.sealOf(firstSeq)) }
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  }
+
+  /** A segment that has a successor is complete. */
+  private finish(segment: FollowedSegment, lastSeq: number): void {
+    segment.lastSeq = lastSeq
+    segment.bytes = fs.statSync(segment.path, { throwIfNoEntry: false })?.size ?? segment.bytes
+  }
+}
+
+/** Null when a file does not exist any more. */
+async function ifExists<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ENOENT'
+}

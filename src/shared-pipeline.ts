@@ -1,0 +1,100 @@
+import packageJson from '../package.json' with { type: 'json' }
+import { describeCluster } from './partitions/cluster/describe.ts'
+import { ClusterFeeds, type ClusterReader } from './partitions/cluster/feeds.ts'
+import { createForwarder } from './partitions/cluster/forwarder.ts'
+import { type OpenPartition, Ownership, type OwnershipTimes } from './partitions/cluster/ownership.ts'
+import { ClusterPartitions } from './partitions/cluster/partitions.ts'
+import { type SignalBus, Signals } from './partitions/cluster/signals.ts'
+import { ClusterSignature } from './partitions/cluster/signature.ts'
+import type { ClusterStore, PartitionRow } from './partitions/cluster/store.ts'
+import { openFeedSource, type Pipeline, type ServiceContext, startUsage } from './pipeline.ts'
+import { RetentionWatermarks } from './retention/retention-watermarks.ts'
+
+/** Logs that several processes share. */
+export interface SharedLogs {
+  readonly store: ClusterStore
+  /** The number of partitions. */
+  readonly count: number
+  readonly bus: SignalBus
+  /** Signs what the processes send each other. */
+  readonly secret: string
+  /** Where other processes reach this one, given where it listens. */
+  readonly urlOf: (listeningAt: string) => string
+  /** @param onUsage to be called after each commit of run statistics with usage */
+  readonly open: (
+    claimed: PartitionRow,
+    onLost: (reason: string) => void,
+    onUsage: () => void,
+  ) => Promise<OpenPartition>
+  /** @param onEpoch to be called when the log has begun a new epoch */
+  readonly openReader: (partition: number, onEpoch: () => void) => Promise<ClusterReader>
+  /** Whether the logs can be reached at the moment. */
+  readonly isConnected: () => boolean
+  readonly times?: Partial<OwnershipTimes>
+  /** See {@link Pipeline}. */
+  readonly incidents: Pipeline['incidents']
+  readonly outdated: Promise<void>
+}
+
+/** Takes part in the work of several processes: this one owns a share of the journal's partitions. */
+export async function startSharedPipeline(context: ServiceContext, logs: SharedLogs): Promise<Pipeline> {
+  const { sql, log, loops, teardown, dataDir } = context
+  const { store, count, bus, secret, isConnected, times = {} } = logs
+  const { instanceId, previousInstanceId } = dataDir
+  if (previousInstanceId !== undefined) await store.removeNode(previousInstanceId)
+  const signals = new Signals(bus)
+  const feeds = createFeeds(context, logs)
+  teardown.add('live feeds', () => feeds.stop())
+  const onUsage = startUsage(context, () => signals.outboxChanged())
+  const node = { instanceId, url: '', version: packageJson.version }
+  const ownership = new Ownership({
+    store,
+    node,
+    open: (claimed, onLost) => logs.open(claimed, onLost, onUsage),
+    isConnected,
+    onReleased: () => signals.partitionReleased(),
+    log,
+    loops,
+    times,
+  })
+  const partitions = new ClusterPartitions({ count, store, ownership, feeds, isConnected })
+  await ownership.refresh()
+  bus.listen((signal) => {
+    if (signal === 'cluster') ownership.hurry()
+    else for (const { relay } of ownership.all()) relay.poke()
+  })
+  return {
+    partitions,
+    forwarder: createForwarder({
+      partitions,
+      signature: new ClusterSignature(secret),
+      ownerUrlOf: (partition) => ownership.ownerUrlOf(partition),
+      refresh: () => ownership.refresh(),
+    }),
+    retentionWatermarks: new RetentionWatermarks(sql, ''),
+    onChange: () => signals.outboxChanged(),
+    incidents: logs.incidents,
+    outdated: logs.outdated,
+    cluster: () => describeCluster(store, ownership, instanceId),
+    nodes: () => Math.max(1, ownership.nodes.length),
+    async join(url) {
+      node.url = logs.urlOf(url)
+      await ownership.start()
+    },
+    leave: () => ownership.stop(),
+  }
+}
+
+function createFeeds(context: ServiceContext, { openReader }: SharedLogs): ClusterFeeds {
+  const { sql, log, loops } = context
+  return new ClusterFeeds({
+    openReader,
+    async openSource(reader, life) {
+      const retentionWatermarks = new RetentionWatermarks(sql, reader.epoch)
+      await retentionWatermarks.load()
+      return openFeedSource(context, reader, retentionWatermarks, life)
+    },
+    log,
+    loops,
+  })
+}

@@ -1,0 +1,157 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { loadIntervalMs } from './columnar/sink.ts'
+import { SinkPositionFile } from './columnar/sink-position.ts'
+import { openLocalReader } from './journal/local/reader.ts'
+import { takeFileLock } from './ops/data-dir.ts'
+import { MirroredPosition } from './partitions/cluster/mirrored-position.ts'
+import type { OpenPartition } from './partitions/cluster/ownership.ts'
+import type { SignalBus } from './partitions/cluster/signals.ts'
+import { type Claim, ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
+import {
+  LAST_LOAD_MS,
+  openLocalLog,
+  type Pipeline,
+  type ServiceContext,
+  startConsumers,
+  startWatermarks,
+} from './pipeline.ts'
+import { singleConnection } from './postgres/connect.ts'
+import { startSharedPipeline } from './shared-pipeline.ts'
+import { journalName } from './watermarks/watermark-file.ts'
+import type { Watermarks } from './watermarks/watermarks.ts'
+import { WorkerMetrics } from './workers/metrics.ts'
+
+/** What a process is told that shares its data directory with others. */
+export interface WorkerPlace {
+  /** Counted from 0. */
+  readonly index: number
+  readonly instanceId: string
+  readonly previousInstanceId: string | undefined
+  /** The number of partitions. */
+  readonly partitions: number
+  /** Signs what the workers send each other. */
+  readonly secret: string
+  readonly bus: SignalBus
+  /** Calls `listener` with each workspace whose query forced a restart of ClickHouse. */
+  readonly onStuckQuery: (listener: (workspaceId: string) => void) => void
+}
+
+/** The limits of the journal are those of all partitions together. */
+const PARTITION_BYTES_MIN = 64 << 20
+const LOCK_NAME = 'lock'
+const END_TIMEOUT_SECONDS = 1
+/** The supervisor notices a dead worker at once, and files are locked. So one that is slow keeps its partitions. */
+const ALIVE_MS = 15_000
+
+/** Joins the other workers of this machine: the journal's partitions are in files of one data directory. */
+export async function startWorkerPipeline(
+  context: ServiceContext,
+  place: WorkerPlace,
+  intervalMs: number | undefined,
+): Promise<Pipeline> {
+  const { sql, log, config, teardown } = context
+  // A connection of its own: a busy pool must not make this worker look dead.
+  const heartbeat = singleConnection(sql)
+  teardown.add('heartbeat of the worker', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
+  const store = new ClusterStore(heartbeat)
+  const outdated = Promise.withResolvers<void>()
+  const opened = new Set<Watermarks>()
+  const parts = { context, place, store, opened, onPostgresBack: outdated.resolve, intervalMs }
+  const metrics = new WorkerMetrics({
+    index: place.index,
+    own: context.metrics.registry,
+    others: () => otherWorkers(store, place),
+  })
+  const pipeline = await startSharedPipeline(context, {
+    store,
+    count: place.partitions,
+    bus: place.bus,
+    secret: place.secret,
+    urlOf: (listeningAt) => listeningAt,
+    open: (claimed, _onLost, onUsage) => openPartition(parts, claimed, onUsage),
+    openReader: (partition, onEpoch) =>
+      openLocalReader({ dir: join(config.dataDir, journalName(partition)), onEpoch, log }),
+    isConnected: () => true,
+    times: { aliveMs: ALIVE_MS },
+    incidents: () => [...opened].flatMap(({ incidents }) => incidents),
+    outdated: outdated.promise,
+  })
+  return { ...pipeline, metrics, privateRoutes: metrics.routes }
+}
+
+/** The addresses of those that have started. */
+async function otherWorkers(store: ClusterStore, { instanceId }: WorkerPlace): Promise<string[]> {
+  const nodes = await store.nodes()
+  return nodes.flatMap((node) => (node.instanceId !== instanceId && node.isAlive && node.url !== '' ? node.url : []))
+}
+
+interface Parts {
+  readonly context: ServiceContext
+  readonly place: WorkerPlace
+  readonly store: ClusterStore
+  /** Those of the partitions that are open. */
+  readonly opened: Set<Watermarks>
+  readonly onPostgresBack: () => void
+  readonly intervalMs: number | undefined
+}
+
+/** Locks the files of a partition that this worker has claimed, opens its log, and starts its consumers. */
+async function openPartition(parts: Parts, claimed: PartitionRow, onUsage: () => void): Promise<OpenPartition> {
+  const dir = join(parts.context.config.dataDir, journalName(claimed.partition))
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const lock = takeFileLock(join(dir, LOCK_NAME))
+  if (lock === null) throw new Error('another worker still writes this partition')
+  try {
+    const open = await openLocked(parts, claimed, onUsage)
+    return { ...open, stop: (isLost) => open.stop(isLost).finally(() => lock.close()) }
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+async function openLocked(parts: Parts, claimed: PartitionRow, onUsage: () => void): Promise<OpenPartition> {
+  const { context, place, store, opened, onPostgresBack, intervalMs } = parts
+  const { log } = context
+  const { journalMaxBytes, journalKeepBytes } = context.config
+  const { partition: id, generation, owner } = claimed
+  const claim: Claim = { partition: id, generation, owner: owner! }
+  const { dir, journal, watermarks } = await openLocalLog(context, {
+    name: journalName(id),
+    maxBytes: Math.max(PARTITION_BYTES_MIN, Math.floor(journalMaxBytes / place.partitions)),
+    keepBytes: Math.floor(journalKeepBytes / place.partitions),
+    // ClickHouse has the rows of all partitions.
+    storedSeq: async () => claimed.endSeq,
+    intervalMs,
+  })
+  try {
+    // The files decide; the database tells the other workers.
+    if (journal.epoch !== claimed.epoch) await store.beginEpoch(claim, journal.epochs)
+    const file = await SinkPositionFile.open(dir)
+    const position = new MirroredPosition(file, (at) => store.setPosition(claim, at), log)
+    const columnarMark = () => watermarks.columnarMark()
+    const owned = await startConsumers(context, {
+      ...{ id, generation, journal, position, columnarMark, onUsage },
+      isOneOfMany: true,
+      loadIntervalMs: loadIntervalMs(place.partitions),
+    })
+    const stop = async (isLost: boolean) => {
+      opened.delete(watermarks)
+      await watermarks.stop()
+      await owned.stop(isLost ? 0 : LAST_LOAD_MS)
+      await journal.close()
+    }
+    try {
+      await startWatermarks(context, { journal, watermarks, owned }, onPostgresBack)
+    } catch (error) {
+      await stop(true)
+      throw error
+    }
+    opened.add(watermarks)
+    return { ...owned, stop }
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
+}
