@@ -6,7 +6,6 @@ import { appDeps } from './app-deps.ts'
 import { startControl } from './backup/control.ts'
 import { sweepSnapshots, takeSnapshot } from './backup/snapshot.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { startClusterPipeline } from './cluster-pipeline.ts'
 import type { ClusterConfig, Config } from './config.ts'
 import { createEgress } from './egress/egress.ts'
 import { startHosted } from './hosted/hosted.ts'
@@ -35,7 +34,7 @@ import { startStaleRuns } from './runs/stale.ts'
 import { SecretStore } from './secrets/store.ts'
 import { createVault } from './secrets/vault.ts'
 import { startStores } from './stores.ts'
-import { startWorkerPipeline, type WorkerPlace } from './workers-pipeline.ts'
+import type { WorkerPlace } from './workers-pipeline.ts'
 import { bootstrapWorkspace } from './workspaces/bootstrap.ts'
 
 /** A running service. */
@@ -180,12 +179,19 @@ function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerPlac
   return cluster === undefined ? {} : { node: instanceId }
 }
 
-function startPipeline(context: ServiceContext, { worker, watermarkIntervalMs }: ServiceOptions): Promise<Pipeline> {
+/** Loads what only a cluster or several workers need when it is needed: most services are a single process. */
+async function startPipeline(
+  context: ServiceContext,
+  { worker, watermarkIntervalMs }: ServiceOptions,
+): Promise<Pipeline> {
   const { cluster } = context.config
-  if (worker !== undefined) return startWorkerPipeline(context, worker, watermarkIntervalMs)
-  return cluster === undefined
-    ? startLocalPipeline(context, watermarkIntervalMs)
-    : startClusterPipeline(context, cluster)
+  if (worker !== undefined) {
+    const { startWorkerPipeline } = await import('./workers-pipeline.ts')
+    return startWorkerPipeline(context, worker, watermarkIntervalMs)
+  }
+  if (cluster === undefined) return startLocalPipeline(context, watermarkIntervalMs)
+  const { startClusterPipeline } = await import('./cluster-pipeline.ts')
+  return startClusterPipeline(context, cluster)
 }
 
 async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
