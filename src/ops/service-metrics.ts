@@ -11,7 +11,7 @@ const LOAD_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** The components whose state is read on each scrape. */
 export interface Observed {
-  readonly partitions: Pick<Partitions, 'owned' | 'openFeeds'>
+  readonly partitions: Pick<Partitions, 'isOnlyOne' | 'owned' | 'openFeeds'>
   readonly loops: Pick<Loops, 'states'>
   readonly connections: { readonly size: number; readonly queuedBytes: number }
 }
@@ -97,10 +97,13 @@ function addGauges(registry: Metrics, { partitions, loops, connections }: Observ
   registry.gauges('loop_failures', 'Failed rounds of each background loop since the service started.', 'loop', () =>
     loops.states().map(({ name, failures }) => [name, failures] as const),
   )
+  // A service with one partition has no label.
   const perPartition = (name: string, help: string, measure: (owned: OwnedPartition) => number) =>
-    registry.gauges(name, help, 'partition', () =>
-      partitions.owned().map((owned) => [String(owned.id), measure(owned)] as const),
-    )
+    partitions.isOnlyOne
+      ? registry.gauge(name, help, () => measure(partitions.owned()[0]))
+      : registry.gauges(name, help, 'partition', () =>
+          partitions.owned().map((owned) => [String(owned.id), measure(owned)] as const),
+        )
   perPartition('journal_gap_rows', 'Missing journal rows: assigned positions without a row.', ({ journal }) =>
     journal.gaps.reduce((sum, { afterSeq, throughSeq }) => sum + throughSeq - afterSeq, 0),
   )

@@ -57,6 +57,8 @@ export interface PartitionRef {
 
 /** All partitions of the journal. */
 export interface Partitions {
+  /** Whether there is one partition, which this process always owns. */
+  readonly isOnlyOne: boolean
   /** The partition of a caller's workspace. */
   of(ref: PartitionRef): Partition
   /** The partitions that this process owns at the moment, in order. */

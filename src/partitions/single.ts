@@ -19,6 +19,7 @@ export function onePartition(owned: OwnedPartition, feeds: FeedSource): Partitio
   const allOwned = [owned]
   const openFeeds = [feeds]
   return {
+    isOnlyOne: true,
     of: () => partition,
     owned: () => allOwned,
     check: () => checkJournals(allOwned),

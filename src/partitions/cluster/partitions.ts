@@ -22,6 +22,7 @@ const REPORT_VALID_MS = 30_000
 
 /** The partitions of a cluster as one node sees them. */
 export class ClusterPartitions implements Partitions {
+  readonly isOnlyOne = false
   private readonly all: readonly ClusterPartition[]
 
   constructor(private readonly deps: ClusterPartitionsDeps) {
