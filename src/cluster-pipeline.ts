@@ -10,29 +10,22 @@ import type { OpenPartition } from './partitions/cluster/ownership.ts'
 import { ClusterSinkPosition } from './partitions/cluster/position.ts'
 import type { Signal, SignalBus } from './partitions/cluster/signals.ts'
 import { decideClusterStart } from './partitions/cluster/start.ts'
-import { type Claim, ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
+import type { Claim, ClusterStore, PartitionRow } from './partitions/cluster/store.ts'
 import { LAST_LOAD_MS, type Pipeline, type ServiceContext, startConsumers } from './pipeline.ts'
-import { singleConnection } from './postgres/connect.ts'
-import { startSharedPipeline } from './shared-pipeline.ts'
+import { openClusterStore, partitionLimits, startSharedPipeline } from './shared-pipeline.ts'
 import { highestSeq } from './watermarks/columnar-marks.ts'
 import { noteGap } from './watermarks/gaps.ts'
 
-/** The limits of the journal are those of all partitions together; JetStream reserves the space of each. */
-const PARTITION_BYTES_MIN = 64 << 20
 const SIGNAL_PREFIX = 'journal.signal.'
-const END_TIMEOUT_SECONDS = 1
 /** Nothing in ClickHouse says how far a partition was loaded: Postgres does. */
 const NO_MARK = { journal: '00000000-0000-0000-0000-000000000000', beat: 0 }
 
 /** Joins the cluster: the journal's partitions are replicated by NATS JetStream, and this node owns a share of them. */
 export async function startClusterPipeline(context: ServiceContext, config: ClusterConfig): Promise<Pipeline> {
-  const { sql, columnar, log, progress, teardown } = context
+  const { columnar, log, progress, teardown } = context
   const nc = await progress.during('connecting to NATS', () => connectNats(config.natsUrls))
   teardown.add('NATS', () => nc.close())
-  // A connection of its own: a busy pool must not make this node look dead.
-  const heartbeat = singleConnection(sql)
-  teardown.add('heartbeat of the cluster', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
-  const store = new ClusterStore(heartbeat)
+  const store = openClusterStore(context)
   const count = await store.createPartitions({
     count: context.config.partitions,
     home: null,
@@ -76,14 +69,12 @@ async function openPartition(
   const { sql, columnar, clock, log, metrics } = context
   const { partition: id, generation, owner } = claimed
   const claim: Claim = { partition: id, generation, owner: owner! }
-  const { journalMaxBytes, journalKeepBytes } = context.config
   const gaps = [...claimed.gaps]
   const journal: Journal = await openNatsJournal({
     ...logOptions(nc, claimed),
     replicas: config.natsReplicas,
     generation,
-    maxBytes: Math.max(PARTITION_BYTES_MIN, Math.floor(journalMaxBytes / count)),
-    keepBytes: Math.floor(journalKeepBytes / count),
+    ...partitionLimits(context.config, count),
     decideStart: (found) => decideClusterStart(found, claimed, store),
     async beginEpoch(firstSeq) {
       const epoch = { epoch: newEpoch(), firstSeq }

@@ -115,7 +115,7 @@ export async function startLocalPipeline(context: ServiceContext, intervalMs: nu
   let url = ''
   const now = new Date(context.clock.now())
   const { instanceId } = context.dataDir
-  const node = { instanceId, version: packageJson.version, startedAt: now, aliveUntil: now, isAlive: true }
+  const node = { instanceId, version: packageJson.version, startedAt: now, isAlive: true }
   return {
     partitions: onePartition(owned, feeds),
     forwarder: noForwarding,

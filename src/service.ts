@@ -34,7 +34,7 @@ import { startStaleRuns } from './runs/stale.ts'
 import { SecretStore } from './secrets/store.ts'
 import { createVault } from './secrets/vault.ts'
 import { startStores } from './stores.ts'
-import type { WorkerPlace } from './workers-pipeline.ts'
+import type { WorkerContext } from './workers-pipeline.ts'
 import { bootstrapWorkspace } from './workspaces/bootstrap.ts'
 
 /** A running service. */
@@ -63,7 +63,7 @@ export interface ServiceOptions {
   /** See {@link Watermarks}. */
   readonly watermarkIntervalMs?: number
   /** This process is one of several that share a data directory, which is locked already, and a port. */
-  readonly worker?: WorkerPlace
+  readonly worker?: WorkerContext
 }
 
 const SWEEP_INTERVAL_MS = 600_000
@@ -169,12 +169,12 @@ async function openContext(config: Config, options: ServiceOptions, teardown: Te
 }
 
 /** The directory as its supervisor has locked it. */
-function sharedDataDir(path: string, { instanceId, previousInstanceId }: WorkerPlace): DataDir {
+function sharedDataDir(path: string, { instanceId, previousInstanceId }: WorkerContext): DataDir {
   return { path, instanceId, previousInstanceId, release: () => {} }
 }
 
 /** What distinguishes the log of this process from those of others. */
-function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerPlace | undefined): object {
+function nameOf({ cluster }: Config, { instanceId }: DataDir, worker: WorkerContext | undefined): object {
   if (worker !== undefined) return { worker: worker.index }
   return cluster === undefined ? {} : { node: instanceId }
 }

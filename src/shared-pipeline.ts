@@ -6,9 +6,14 @@ import { type OpenPartition, Ownership, type OwnershipTimes } from './partitions
 import { ClusterPartitions } from './partitions/cluster/partitions.ts'
 import { type SignalBus, Signals } from './partitions/cluster/signals.ts'
 import { ClusterSignature } from './partitions/cluster/signature.ts'
-import type { ClusterStore, PartitionRow } from './partitions/cluster/store.ts'
+import { ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
 import { openFeedSource, type Pipeline, type ServiceContext, startUsage } from './pipeline.ts'
+import { singleConnection } from './postgres/connect.ts'
 import { RetentionWatermarks } from './retention/retention-watermarks.ts'
+
+/** The least that a partition's log may hold before appends are refused. */
+const PARTITION_BYTES_MIN = 64 << 20
+const END_TIMEOUT_SECONDS = 1
 
 /** Logs that several processes share. */
 export interface SharedLogs {
@@ -82,6 +87,21 @@ export async function startSharedPipeline(context: ServiceContext, logs: SharedL
       await ownership.start()
     },
     leave: () => ownership.stop(),
+  }
+}
+
+/** The tables of nodes and partitions, on a connection of their own: a busy pool must not make this process look dead. */
+export function openClusterStore({ sql, teardown }: ServiceContext): ClusterStore {
+  const heartbeat = singleConnection(sql)
+  teardown.add('heartbeat', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
+  return new ClusterStore(heartbeat)
+}
+
+/** The limits of one partition's log. The configured limits are those of all `count` partitions together. */
+export function partitionLimits({ journalMaxBytes, journalKeepBytes }: ServiceContext['config'], count: number) {
+  return {
+    maxBytes: Math.max(PARTITION_BYTES_MIN, Math.floor(journalMaxBytes / count)),
+    keepBytes: Math.floor(journalKeepBytes / count),
   }
 }
 

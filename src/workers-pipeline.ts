@@ -7,7 +7,7 @@ import { takeFileLock } from './ops/data-dir.ts'
 import { MirroredPosition } from './partitions/cluster/mirrored-position.ts'
 import type { OpenPartition } from './partitions/cluster/ownership.ts'
 import type { SignalBus } from './partitions/cluster/signals.ts'
-import { type Claim, ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
+import type { Claim, ClusterStore, PartitionRow } from './partitions/cluster/store.ts'
 import {
   LAST_LOAD_MS,
   openLocalLog,
@@ -16,14 +16,13 @@ import {
   startConsumers,
   startWatermarks,
 } from './pipeline.ts'
-import { singleConnection } from './postgres/connect.ts'
-import { startSharedPipeline } from './shared-pipeline.ts'
+import { openClusterStore, partitionLimits, startSharedPipeline } from './shared-pipeline.ts'
 import { journalName } from './watermarks/watermark-file.ts'
 import type { Watermarks } from './watermarks/watermarks.ts'
 import { WorkerMetrics } from './workers/metrics.ts'
 
-/** What a process is told that shares its data directory with others. */
-export interface WorkerPlace {
+/** What the supervisor tells a worker, and how they communicate. */
+export interface WorkerContext {
   /** Counted from 0. */
   readonly index: number
   readonly instanceId: string
@@ -37,37 +36,31 @@ export interface WorkerPlace {
   readonly onStuckQuery: (listener: (workspaceId: string) => void) => void
 }
 
-/** The limits of the journal are those of all partitions together. */
-const PARTITION_BYTES_MIN = 64 << 20
 const LOCK_NAME = 'lock'
-const END_TIMEOUT_SECONDS = 1
-/** The supervisor notices a dead worker at once, and files are locked. So one that is slow keeps its partitions. */
+/** Long, because the supervisor notices a dead worker at once: one that is only slow keeps its partitions. */
 const ALIVE_MS = 15_000
 
 /** Joins the other workers of this machine: the journal's partitions are in files of one data directory. */
 export async function startWorkerPipeline(
   context: ServiceContext,
-  place: WorkerPlace,
+  worker: WorkerContext,
   intervalMs: number | undefined,
 ): Promise<Pipeline> {
-  const { sql, log, config, teardown } = context
-  // A connection of its own: a busy pool must not make this worker look dead.
-  const heartbeat = singleConnection(sql)
-  teardown.add('heartbeat of the worker', () => heartbeat.end({ timeout: END_TIMEOUT_SECONDS }))
-  const store = new ClusterStore(heartbeat)
+  const { log, config } = context
+  const store = openClusterStore(context)
   const outdated = Promise.withResolvers<void>()
   const opened = new Set<Watermarks>()
-  const parts = { context, place, store, opened, onPostgresBack: outdated.resolve, intervalMs }
+  const parts = { context, worker, store, opened, onPostgresBack: outdated.resolve, intervalMs }
   const metrics = new WorkerMetrics({
-    index: place.index,
+    index: worker.index,
     own: context.metrics.registry,
-    others: () => otherWorkers(store, place),
+    others: () => otherWorkers(store, worker),
   })
   const pipeline = await startSharedPipeline(context, {
     store,
-    count: place.partitions,
-    bus: place.bus,
-    secret: place.secret,
+    count: worker.partitions,
+    bus: worker.bus,
+    secret: worker.secret,
     urlOf: (listeningAt) => listeningAt,
     open: (claimed, _onLost, onUsage) => openPartition(parts, claimed, onUsage),
     openReader: (partition, onEpoch) =>
@@ -80,17 +73,17 @@ export async function startWorkerPipeline(
   return { ...pipeline, metrics, privateRoutes: metrics.routes }
 }
 
-/** The addresses of those that have started. */
-async function otherWorkers(store: ClusterStore, { instanceId }: WorkerPlace): Promise<string[]> {
+/** The addresses of the other workers that have started. */
+async function otherWorkers(store: ClusterStore, { instanceId }: WorkerContext): Promise<string[]> {
   const nodes = await store.nodes()
   return nodes.flatMap((node) => (node.instanceId !== instanceId && node.isAlive && node.url !== '' ? node.url : []))
 }
 
 interface Parts {
   readonly context: ServiceContext
-  readonly place: WorkerPlace
+  readonly worker: WorkerContext
   readonly store: ClusterStore
-  /** Those of the partitions that are open. */
+  /** The watermarks of the open partitions. */
   readonly opened: Set<Watermarks>
   readonly onPostgresBack: () => void
   readonly intervalMs: number | undefined
@@ -112,15 +105,13 @@ async function openPartition(parts: Parts, claimed: PartitionRow, onUsage: () =>
 }
 
 async function openLocked(parts: Parts, claimed: PartitionRow, onUsage: () => void): Promise<OpenPartition> {
-  const { context, place, store, opened, onPostgresBack, intervalMs } = parts
+  const { context, worker, store, opened, onPostgresBack, intervalMs } = parts
   const { log } = context
-  const { journalMaxBytes, journalKeepBytes } = context.config
   const { partition: id, generation, owner } = claimed
   const claim: Claim = { partition: id, generation, owner: owner! }
   const { dir, journal, watermarks } = await openLocalLog(context, {
     name: journalName(id),
-    maxBytes: Math.max(PARTITION_BYTES_MIN, Math.floor(journalMaxBytes / place.partitions)),
-    keepBytes: Math.floor(journalKeepBytes / place.partitions),
+    ...partitionLimits(context.config, worker.partitions),
     // ClickHouse has the rows of all partitions.
     storedSeq: async () => claimed.endSeq,
     intervalMs,
@@ -134,7 +125,7 @@ async function openLocked(parts: Parts, claimed: PartitionRow, onUsage: () => vo
     const owned = await startConsumers(context, {
       ...{ id, generation, journal, position, columnarMark, onUsage },
       isOneOfMany: true,
-      loadIntervalMs: loadIntervalMs(place.partitions),
+      loadIntervalMs: loadIntervalMs(worker.partitions),
     })
     const stop = async (isLost: boolean) => {
       opened.delete(watermarks)

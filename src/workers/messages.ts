@@ -25,7 +25,7 @@ export interface WorkerStart {
   /** The process that it replaces. */
   readonly previousInstanceId: string | undefined
   readonly port: number
-  /** Contain passwords. */
+  /** The URLs contain passwords. */
   readonly databaseUrl: string
   readonly clickhouseUrl: string
   /** The number of partitions. */

@@ -7,9 +7,9 @@ const SERIES = /^([^\s{]+)(?:\{(.*)\})?( .*)$/
 
 /**
  * The metrics of several workers as one document in the Prometheus text format: each series gets the label `worker`.
- * @param texts of each worker, by its name
+ * @param texts the metrics of each worker, by its name
  */
-export function mergeMetrics(texts: ReadonlyMap<string, string>): string {
+function mergeMetrics(texts: ReadonlyMap<string, string>): string {
   // The lines of a metric must stay together.
   const metrics = new Map<string, string[]>()
   for (const [worker, text] of texts) {
@@ -56,7 +56,7 @@ export class WorkerMetrics implements MetricsText {
 
   constructor(private readonly deps: WorkerMetricsDeps) {}
 
-  /** A worker that does not answer is left out. */
+  /** The metrics of all workers. One that does not answer is left out. */
   async text(): Promise<string> {
     const others = await this.deps.others()
     const answers = await Promise.allSettled(others.map(ask))

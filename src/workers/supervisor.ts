@@ -16,7 +16,7 @@ import { startStores } from '../stores.ts'
 import { highestSeq } from '../watermarks/columnar-marks.ts'
 import { isMarkedRestored, journalName, markRestored, readJournalId } from '../watermarks/watermark-file.ts'
 import { bootstrapWorkspace } from '../workspaces/bootstrap.ts'
-import { Fleet } from './fleet.ts'
+import { WorkerPool } from './pool.ts'
 
 type Options = Pick<ServiceOptions, 'log' | 'progress'>
 
@@ -50,7 +50,7 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
   await sweepSnapshots(config.dataDir)
   const outdated = Promise.withResolvers<void>()
   const count = config.workers
-  const fleet = new Fleet({
+  const pool = new WorkerPool({
     register: (instanceId, previousId) => store.replaceNode({ instanceId, url: '', version }, previousId, STARTING_MS),
     onOutdated: outdated.resolve,
     log,
@@ -60,7 +60,7 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
     progress,
     metrics: new Metrics(),
     teardown,
-    onStuckQuery: (workspaceId) => fleet.broadcast({ type: 'stuck', workspaceId }),
+    onStuckQuery: (workspaceId) => pool.broadcast({ type: 'stuck', workspaceId }),
     connections: FURTHER_CONNECTIONS + count * CONNECTIONS_PER_WORKER,
   })
   const store = new ClusterStore(sql)
@@ -78,9 +78,9 @@ async function start(config: Config, { log, progress }: Options, teardown: Teard
   const instanceIds = Array.from({ length: count }, () => crypto.randomUUID())
   await store.replaceNodes(instanceIds, dataDir.previousInstanceId, version, STARTING_MS)
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).toString('base64url')
-  teardown.add('workers', () => fleet.stop())
+  teardown.add('workers', () => pool.stop())
   await progress.during(`starting ${count} workers`, () =>
-    fleet.start({ port, databaseUrl: postgresUrl, clickhouseUrl, partitions, secret }, instanceIds),
+    pool.start({ port, databaseUrl: postgresUrl, clickhouseUrl, partitions, secret }, instanceIds),
   )
   return {
     url: urlAt(config.host, port),

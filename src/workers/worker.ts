@@ -4,7 +4,7 @@ import { createProgress } from '../ops/progress.ts'
 import { StartError } from '../ops/start-error.ts'
 import type { Signal } from '../partitions/cluster/signals.ts'
 import { startService } from '../service.ts'
-import type { WorkerPlace } from '../workers-pipeline.ts'
+import type { WorkerContext } from '../workers-pipeline.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 
 /** Maximum duration of an orderly stop. The stores stop after it, within the limit of the whole service. */
@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   }
   const log = createLog(config.logLevel, undefined, process.stderr.isTTY === true ? 'text' : 'json')
   process.on('unhandledRejection', (error) => log.error('unhandled promise rejection', { error }))
-  const worker: WorkerPlace = { ...start, bus, onStuckQuery }
+  const worker: WorkerContext = { ...start, bus, onStuckQuery }
   try {
     const starting = startService(config, { log, progress: createProgress(() => {}), worker })
     // An interrupted start has nothing to save.

@@ -43,7 +43,7 @@ export class FollowedLog implements StoredLog {
     })
   }
 
-  /** @throws ApiError UNAVAILABLE when nobody has created it yet */
+  /** Opens the files in `dir`. @throws ApiError UNAVAILABLE when nobody has created them yet */
   static open(dir: string, log: Log): FollowedLog {
     const identity = fs.existsSync(dir) ? Identity.read(dir) : undefined
     const path = join(dir, ACKNOWLEDGED_NAME)
@@ -75,6 +75,7 @@ export class FollowedLog implements StoredLog {
     return this.list.findLast(({ firstSeq }) => firstSeq <= seq) ?? this.list[0]
   }
 
+  /** The next segment; undefined for the last one. */
   segmentAfter(segment: FollowedSegment): FollowedSegment | undefined {
     return this.list[this.list.indexOf(segment) + 1]
   }
@@ -103,7 +104,7 @@ export class FollowedLog implements StoredLog {
     for (const gap of readGaps(this.dir, this.log)) this.gapList.note(gap)
   }
 
-  /** Rows that this reader has found missing. */
+  /** Records rows that this reader has found missing. */
   noteGap(afterSeq: number, throughSeq: number): void {
     this.gapList.note({ afterSeq, throughSeq, loadedSeq: 0 })
   }
@@ -132,6 +133,7 @@ export class FollowedLog implements StoredLog {
     })
   }
 
+  /** Closes the open files. */
   async close(): Promise<void> {
     fs.closeSync(this.acknowledged)
     await this.closeCurrent()

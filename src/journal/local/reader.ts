@@ -9,7 +9,7 @@ import { ACKNOWLEDGED_NAME } from './acknowledged.ts'
 import { FollowedLog, type FollowedSegment } from './followed-log.ts'
 import { type ResumePoint, startOf } from './walk.ts'
 
-/** How often a reader looks for what no notification has told it: commits, and deleted segments. */
+/** How often a reader looks for commits whose notification was lost, and for deleted segments. */
 const INSPECT_MS = 500
 const READ_BYTES = 8 * 1024 * 1024
 /** How long acknowledged rows may be unreadable before they count as damaged. */
@@ -45,13 +45,14 @@ export async function openLocalReader(options: LocalReaderOptions): Promise<Loca
   }
 }
 
-interface Place {
+/** Where reading continues. */
+interface ReadPoint {
   readonly segment: FollowedSegment
   readonly point: ResumePoint
 }
 
 /** Where the first frame after `endSeq` will be. */
-async function endOf(log: FollowedLog, endSeq: number): Promise<Place | undefined> {
+async function endOf(log: FollowedLog, endSeq: number): Promise<ReadPoint | undefined> {
   const segment = log.segmentOf(endSeq + 1)
   if (segment === undefined) return undefined
   let point = startOf(segment.firstSeq)
@@ -80,7 +81,7 @@ export class LocalReader extends LogReader {
     private readonly log: FollowedLog,
     endSeq: number,
     /** Where the next frame will be; undefined while there are no segments. */
-    private at: Place | undefined,
+    private at: ReadPoint | undefined,
     private readonly options: LocalReaderOptions,
   ) {
     super(log, endSeq, options.tailBytes)
@@ -109,6 +110,7 @@ export class LocalReader extends LogReader {
     return this.endSeq
   }
 
+  /** Stops following the files; calls that wait are rejected. */
   async close(): Promise<void> {
     if (this.closed) return
     this.closed = true
@@ -169,7 +171,7 @@ export class LocalReader extends LogReader {
     return this.skipDamage(at, throughSeq)
   }
 
-  private async readFrom({ segment, point }: Place, throughSeq: number): Promise<boolean> {
+  private async readFrom({ segment, point }: ReadPoint, throughSeq: number): Promise<boolean> {
     const found = await this.log.walk(segment, point, READ_BYTES, throughSeq)
     if (found === null || found.frames.length === 0) return false
     const [first] = found.frames
@@ -194,7 +196,7 @@ export class LocalReader extends LogReader {
     return true
   }
 
-  private async skipDamage({ segment, point }: Place, throughSeq: number): Promise<boolean> {
+  private async skipDamage({ segment, point }: ReadPoint, throughSeq: number): Promise<boolean> {
     const read = await this.log.walkDamaged(segment, point, throughSeq)
     if (read === null) return false
     this.options.log.error('journal: rows that were acknowledged cannot be read', {
@@ -217,7 +219,7 @@ export class LocalReader extends LogReader {
     this.tail.wake()
   }
 
-  /** What has been followed of the present segment can be read from it. */
+  /** Marks the rows of the current segment up to `seq` as readable from its file. */
   private hold(seq: number): void {
     if (this.at === undefined) return
     const { segment, point } = this.at

@@ -15,6 +15,7 @@ const NO_CONSUMER: Released = { seq: Number.POSITIVE_INFINITY, atMs: 0 }
 export class Consumers {
   private readonly released = new Map<string, Released>()
 
+  /** Registers a consumer with its first call. */
   release(consumer: string, seq: number): void {
     this.released.set(consumer, { seq, atMs: performance.now() })
   }
@@ -24,10 +25,12 @@ export class Consumers {
     return this.released.get(consumer)?.seq ?? 0
   }
 
+  /** How many consumers are registered. */
   get count(): number {
     return this.released.size
   }
 
+  /** The release of the consumer that is furthest behind. */
   get slowest(): Released {
     let slowest = NO_CONSUMER
     for (const released of this.released.values()) if (released.seq < slowest.seq) slowest = released

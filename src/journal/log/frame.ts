@@ -4,7 +4,7 @@ import type { ActivityKind, Frame, Span } from '../journal.ts'
 import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
 
 /**
- * The layout of a frame in a segment file. All integers are little-endian.
+ * The layout of a frame. All integers are little-endian.
  *
  * ```
  *  0  marker: "ARJ2", epoch (8 bytes, keyed)   56  kind (u8), 3 bytes zero       80  first seq (f64)
@@ -15,8 +15,8 @@ import { CHECK_BYTES, type FrameSeal, MARKER_BYTES } from './seal.ts'
  * 52  CRC-32 of the block                      76  4 bytes zero
  * ```
  *
- * The head has its own check, so that a reader can skip a damaged block by a verified length. The check covers the
- * frame's byte offset and the check of the previous frame, see {@link FrameSeal}.
+ * The head has its own check, so that a reader can skip a damaged block by a verified length. The check covers the check
+ * of the previous frame, and the frame's byte offset in its segment file or its commit's payload, see {@link FrameSeal}.
  */
 
 export const FRAME_HEAD_BYTES_MIN = 96
@@ -40,6 +40,7 @@ export interface StoredFrame extends Frame {
   readonly outboxIds: readonly string[]
 }
 
+/** The length of a frame, with its padding. */
 export function frameBytes(draft: FrameDraft): number {
   return headBytes(draft.spans.length, draft.outboxIds.length) + draft.blockBytes + draft.padding
 }
@@ -48,7 +49,7 @@ function headBytes(spans: number, outboxIds: number): number {
   return FRAME_HEAD_BYTES_MIN + spans * SPAN_BYTES + outboxIds * UUID_BYTES
 }
 
-/** Where a frame is written: its byte offset in the segment, and the check of the previous frame. */
+/** Where a frame is written: its byte offset in the segment or payload, and the check of the previous frame. */
 export interface AppendPoint {
   readonly seal: FrameSeal
   readonly at: number
@@ -119,12 +120,12 @@ export type FrameRead =
   | { readonly status: 'short'; readonly need: number; readonly receivedAt?: number }
   /** The block is damaged, the head is valid. */
   | { readonly status: 'damaged'; readonly head: ValidHead }
-  /** Not a frame of this segment at this offset, or its head is damaged. */
+  /** Not a frame of this segment or commit at this offset, or its head is damaged. */
   | { readonly status: 'none' }
 
 /**
  * Reads the frame that starts at `at` of `bytes`.
- * @param offset byte offset of the frame in its segment
+ * @param offset byte offset of the frame in its segment, or in its commit's payload
  */
 export function readFrame(bytes: Buffer, at: number, seal: FrameSeal, offset: number): FrameRead {
   const left = bytes.length - at

@@ -12,7 +12,7 @@ export interface GroupCommitOptions {
   readonly storage: LogStorage
   readonly clock: Clock
   readonly log: Log
-  /** Called with the duration of each write, in milliseconds. */
+  /** Called with the duration and the size of each write. */
   readonly onCommit?: (milliseconds: number, bytes: number) => void
 }
 

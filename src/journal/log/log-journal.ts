@@ -16,7 +16,7 @@ const PENDING_BYTES_MAX = 256 * 1024 * 1024
 const PACE_BYTES = 512 * 1024 * 1024
 const PACED_WITHIN_MS = 5_000
 const REST_MS_MAX = 100
-/** For example, a backlog 10% above the limit delays each commit by 20 ms. */
+/** For example, a backlog 10 % above `paceBytes` delays each commit by 20 ms. */
 const REST_MS_PER_PACE = 200
 
 export interface LogJournalOptions extends Omit<GroupCommitOptions, 'storage'> {

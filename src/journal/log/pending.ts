@@ -56,6 +56,7 @@ export class PendingRows {
     return { buffer, frames, check, first, endSeq, outboxIds }
   }
 
+  /** Empties the collection. */
   clear(): void {
     for (const block of [this.runs, this.tasks, this.events]) block.clear()
   }

@@ -2,33 +2,33 @@
 export const MARKER_BYTES = 12
 /** Length of a frame's check. */
 export const CHECK_BYTES = 16
-/** The previous check of a segment's first frame. */
+/** The previous check of the first frame of a segment or stream. */
 export const NO_CHECK = Buffer.alloc(CHECK_BYTES)
 
 const MAGIC = Buffer.from('ARJ2')
 const LOCATION_BYTES = 16
 
 /**
- * Distinguishes the frames of one segment from any other bytes. The journal's key is secret, so callers cannot forge a
- * frame within the data they report.
+ * Distinguishes the frames of one segment, or of one commit in a stream, from any other bytes. The journal's key is
+ * secret, so callers cannot forge a frame within the data they report.
  */
 export class FrameSeal {
   /** The first bytes of each frame: a magic number and a keyed hash of the epoch. */
   readonly marker: Buffer
   private readonly location = Buffer.alloc(LOCATION_BYTES)
 
-  /** @param segmentSeq the position that names the segment */
+  /** @param placeSeq the position that names the segment, or the stream sequence of the commit */
   constructor(
     private readonly key: Buffer,
     epoch: string,
-    segmentSeq: number,
+    placeSeq: number,
   ) {
     this.marker = Buffer.concat([MAGIC, keyed(key).update(`epoch ${epoch}`).digest()]).subarray(0, MARKER_BYTES)
-    this.location.writeDoubleLE(segmentSeq, 0)
+    this.location.writeDoubleLE(placeSeq, 0)
   }
 
   /**
-   * The keyed check of a frame at byte `at` of the segment. A frame that was copied elsewhere does not pass.
+   * The keyed check of a frame at byte `at` of the segment or payload. A frame that was copied elsewhere does not pass.
    * @param parts the checked parts of its head, in order
    */
   check(at: number, ...parts: readonly Buffer[]): Buffer {

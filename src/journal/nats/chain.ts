@@ -5,6 +5,7 @@ import { readFrame, type StoredFrame } from '../log/frame.ts'
 import { FrameSeal } from '../log/seal.ts'
 import { type LogState, type MessageHead, openState, type StreamMessage } from './message.ts'
 
+/** How many problems are remembered, so that each is logged once. */
 const REPORTED_MAX = 1_000
 
 /** Where reading of the stream continues. */
@@ -12,7 +13,7 @@ export interface ChainPoint {
   readonly streamSeq: number
   /** The position of the first row there. */
   readonly nextSeq: number
-  /** The check of the commit or state message before; null when it is unknown, then anything genuine may follow. */
+  /** The check of the commit or state message before; null when it is unknown: then any genuine message may follow. */
   readonly before: Buffer | null
 }
 
@@ -71,11 +72,11 @@ export class Chain {
     if (head.kind === 'fence') return { kind: 'skipped', next: { ...point, streamSeq: streamSeq + 1 } }
     // Reading may start within a group only if the group's beginning is missing.
     if (head.part > 0 || head.groupSeq !== streamSeq) return this.skip(point, 1, 'a group lacks its beginning')
-    const stranger = messages.findIndex((message, index) => index < head.parts && !isPart(message, head, index))
-    if (stranger < 0 && messages.length < head.parts)
+    const mismatch = messages.findIndex((message, index) => index < head.parts && !isPart(message, head, index))
+    if (mismatch < 0 && messages.length < head.parts)
       return { kind: 'incomplete', untilStreamSeq: streamSeq + head.parts }
     // Its publisher stopped in the middle: no part of it counts.
-    if (stranger > 0) return { kind: 'skipped', next: { ...point, streamSeq: streamSeq + stranger } }
+    if (mismatch > 0) return { kind: 'skipped', next: { ...point, streamSeq: streamSeq + mismatch } }
     return this.commit(point, head, messages.slice(0, head.parts) as StreamMessage[])
   }
 

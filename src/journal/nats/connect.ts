@@ -38,7 +38,7 @@ export async function connectNats(
   }
 }
 
-/** @returns whether there is a connection to a server now */
+/** Watches a connection. @returns a function that tells whether it is open now */
 export function watchConnection(nc: NatsConnection): () => boolean {
   let isConnected = true
   const watch = async () => {
@@ -51,7 +51,10 @@ export function watchConnection(nc: NatsConnection): () => boolean {
   return () => isConnected && !nc.isClosed()
 }
 
-/** The client library takes addresses without credentials, and one user for all servers. */
+/**
+ * The client library's options for these URLs: it takes addresses without credentials, and one user for all servers.
+ * @throws StartError when the URLs have different users or passwords
+ */
 export function natsOptions(urls: readonly string[]): ConnectionOptions {
   const parsed = urls.map((url) => new URL(url))
   const [{ username, password }] = parsed

@@ -19,7 +19,7 @@ const PACE_BYTES = 128 * 1024 * 1024
 const UNIT_BYTES = 4 * 1024 * 1024
 /** Room in the stream for what is written while the backlog is being measured and deleted. */
 const STREAM_ROOM_BYTES = 512 * 1024 * 1024
-/** Other owners may take over at the same time. */
+/** How often taking over is tried: other owners may take over at the same time. */
 const RACES_MAX = 5
 
 export interface NatsJournalOptions extends NatsLogOptions, LogJournalOptions {
@@ -44,16 +44,13 @@ export interface NatsJournalOptions extends NatsLogOptions, LogJournalOptions {
   readonly onLost: (reason: string) => void
 }
 
-/** A journal in a JetStream stream. */
-export type NatsJournal = LogJournal
-
 /**
  * Opens the journal in a JetStream stream as its owner, creating the stream on first use. From then on no earlier owner
  * can write to it.
  * @throws FencedError when an owner of a higher generation has been there
  * @throws ApiError UNAVAILABLE when NATS does not answer
  */
-export async function openNatsJournal(options: NatsJournalOptions): Promise<NatsJournal> {
+export async function openNatsJournal(options: NatsJournalOptions): Promise<LogJournal> {
   const { maxBytes, keepBytes, replicas, settleMs = SETTLE_MS } = options
   const consumers = new Consumers()
   const log = await NatsLog.open(options, () => consumers.seqOf(SINK))

@@ -15,12 +15,13 @@ export interface LogEnd {
   readonly outbox: Outbox
 }
 
+/** The end of a log as {@link findEnd} has found it. */
 export interface FoundEnd extends LogEnd {
   /** The last position whose row was found; below `endSeq` when the newest commits are damaged. */
   readonly intactSeq: number
   /** The message after which reading can continue: the last one of that commit; 0 when there is none. */
   readonly intactStreamSeq: number
-  /** The current epoch, if that is a state message, which may name a newer one than the caller knows. */
+  /** The epoch that the state message at the end names, perhaps a newer one than the caller knows; undefined after a commit. */
   readonly epoch: Epoch | undefined
   /** The highest generation that has published. */
   readonly generation: number

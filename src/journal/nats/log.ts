@@ -7,7 +7,7 @@ import { Chain } from './chain.ts'
 import { Reads } from './reads.ts'
 import { answered, Stream, type StreamOptions } from './stream.ts'
 
-/** Reads wait as long for an answer of NATS: elections and restarts take some seconds. */
+/** How long a read waits for an answer of NATS: elections and restarts take some seconds. */
 const READ_SETTLE_MS = 5_000
 
 export interface NatsLogOptions extends StreamOptions {
@@ -56,7 +56,10 @@ export class NatsLog implements StoredLog {
     this.reads = new Reads({ stream, chain: this.chain, endStreamSeq: () => this.endStreamSeq })
   }
 
-  /** @param onEpoch called when the stream is found to have a newer epoch than the caller knows */
+  /**
+   * Opens the log; reads nothing yet.
+   * @param onEpoch called when the stream is found to have a newer epoch than the caller knows
+   */
   static async open(
     options: NatsLogOptions,
     loadedSeq: () => number,

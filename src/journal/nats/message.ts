@@ -4,9 +4,9 @@ import { CHECK_BYTES, FrameSeal } from '../log/seal.ts'
 
 /**
  * The messages of a stream. A **commit** is one message or a group of consecutive ones (`parts`); its payload is frames
- * as in segment files. A **state** message has no rows. It says where the log stands: a new owner publishes one before
- * anything else, which fences off the owner before, and a cut publishes one, so that everything earlier can be deleted.
- * A **fence** message says nothing: it only makes the next message of a busy earlier owner come too late.
+ * like those of segment files. A **state** message has no rows. It says where the log stands: a new owner publishes one
+ * before anything else, which fences off the earlier owner, and a cut publishes one, so that everything earlier can be deleted.
+ * A **fence** message has no content: it takes the stream sequence that a busy earlier owner would use next.
  */
 
 /**

@@ -8,7 +8,7 @@ import { findEnd } from './log-end.ts'
 import type { Step } from './reads.ts'
 import { unavailableUnless } from './stream.ts'
 
-/** How often a reader asks for what no bell has told it: new messages, and deleted ones. */
+/** How often a reader asks for new messages whose announcement was lost, and for deleted ones. */
 const INSPECT_MS = 500
 /** A leader that has just been elected may not know the newest messages at first. */
 const SHORTER_MAX = 10
@@ -43,7 +43,7 @@ export async function openNatsReader(options: NatsReaderOptions): Promise<NatsRe
 /** Follows the stream of another node's journal, with its own memory of the newest frames. */
 export class NatsReader extends LogReader implements JournalReader {
   /** The last message that is known to be stored. */
-  private heardStreamSeq: number
+  private knownStreamSeq: number
   private wake = Promise.withResolvers<void>()
   private inspectAtMs = Number.NEGATIVE_INFINITY
   private firstStreamSeq = 0
@@ -51,7 +51,7 @@ export class NatsReader extends LogReader implements JournalReader {
   private shorterCount = 0
   private isFailing = false
   private refreshes: { readonly streamSeq: number; readonly settled: PromiseWithResolvers<void> }[] = []
-  private readonly endBell: () => void
+  private readonly stopListening: () => void
   private readonly ended: Promise<void>
 
   constructor(
@@ -63,8 +63,8 @@ export class NatsReader extends LogReader implements JournalReader {
     private readonly options: NatsReaderOptions,
   ) {
     super(log, point.nextSeq - 1, options.tailBytes)
-    this.heardStreamSeq = point.streamSeq - 1
-    this.endBell = log.stream.onBell((streamSeq) => this.hear(streamSeq))
+    this.knownStreamSeq = point.streamSeq - 1
+    this.stopListening = log.stream.onEndAnnounced((streamSeq) => this.noteEnd(streamSeq))
     this.ended = this.run()
   }
 
@@ -80,22 +80,24 @@ export class NatsReader extends LogReader implements JournalReader {
     this.refreshes.push({ streamSeq, settled })
     const late = new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1 })
     const timer = setTimeout(() => settled.reject(late), REFRESH_MS)
-    this.hear(streamSeq)
+    this.noteEnd(streamSeq)
     await settled.promise.finally(() => clearTimeout(timer))
     return this.endSeq
   }
 
+  /** Stops following the stream; calls that wait are rejected. */
   async close(): Promise<void> {
     this.closed = true
-    this.endBell()
+    this.stopListening()
     this.wake.resolve()
     await this.ended
     for (const { settled } of this.refreshes.splice(0)) settled.reject(shuttingDown())
     this.tail.wake()
   }
 
-  private hear(streamSeq: number): void {
-    if (streamSeq > this.heardStreamSeq) this.heardStreamSeq = streamSeq
+  /** The stream is known to have the messages up to `streamSeq`. */
+  private noteEnd(streamSeq: number): void {
+    if (streamSeq > this.knownStreamSeq) this.knownStreamSeq = streamSeq
     this.wake.resolve()
   }
 
@@ -119,25 +121,25 @@ export class NatsReader extends LogReader implements JournalReader {
   /** Reads every whole commit that is stored. */
   private async readAll(): Promise<void> {
     if (performance.now() - this.inspectAtMs > INSPECT_MS) await this.inspect()
-    while (!this.closed && this.point.streamSeq <= this.heardStreamSeq) {
-      const steps = await this.log.reads.steps(this.point, this.heardStreamSeq, READ_BYTES)
+    while (!this.closed && this.point.streamSeq <= this.knownStreamSeq) {
+      const steps = await this.log.reads.steps(this.point, this.knownStreamSeq, READ_BYTES)
       for (const step of steps) this.take(step)
       // The last group is not complete.
       if (steps.length === 0) break
     }
-    const isRead = ({ streamSeq }: { readonly streamSeq: number }) => streamSeq <= this.heardStreamSeq
+    const isRead = ({ streamSeq }: { readonly streamSeq: number }) => streamSeq <= this.knownStreamSeq
     for (const { settled } of this.refreshes.filter(isRead)) settled.resolve()
     this.refreshes = this.refreshes.filter((refresh) => !isRead(refresh))
   }
 
-  /** Asks for messages without a bell, and for deleted ones. */
+  /** Asks for messages whose announcement was lost, and for deleted ones. */
   private async inspect(): Promise<void> {
     const { created, state } = await this.log.stream.info()
     const { first_seq, last_seq } = state
     this.shorterCount = last_seq < this.point.streamSeq - 1 ? this.shorterCount + 1 : 0
     if (this.created !== created || this.shorterCount > SHORTER_MAX) this.restart(first_seq, last_seq)
     this.created = created
-    if (last_seq > this.heardStreamSeq) this.heardStreamSeq = last_seq
+    if (last_seq > this.knownStreamSeq) this.knownStreamSeq = last_seq
     if (first_seq > this.firstStreamSeq) {
       this.firstStreamSeq = first_seq
       this.start((await this.log.reads.firstPoint()).nextSeq)
@@ -152,7 +154,7 @@ export class NatsReader extends LogReader implements JournalReader {
       end_seq: this.endSeq,
     })
     this.point = { streamSeq: firstStreamSeq, nextSeq: this.point.nextSeq, before: null }
-    this.heardStreamSeq = lastStreamSeq
+    this.knownStreamSeq = lastStreamSeq
     this.firstStreamSeq = 0
     this.shorterCount = 0
     this.log.reads.forget(Number.POSITIVE_INFINITY)

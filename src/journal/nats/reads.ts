@@ -161,6 +161,7 @@ export class Reads {
   }
 }
 
+/** One step of reading, and where the next one begins. */
 export interface Step {
   /** `deleted`: the messages up to `next` were deleted. */
   readonly step: ChainStep | { readonly kind: 'deleted'; readonly next: ChainPoint }

@@ -165,7 +165,7 @@ export class NatsStorage implements LogStorage {
     this.log.endStreamSeq = end.streamSeq
     this.soundAtMs = performance.now()
     this.failedBytes = 0
-    this.log.stream.ringBell(end.streamSeq)
+    this.log.stream.announceEnd(end.streamSeq)
   }
 
   /** From now on everything is refused. */

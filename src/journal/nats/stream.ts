@@ -16,7 +16,7 @@ import { StartError } from '../../ops/start-error.ts'
 import { type MessageHead, NO_OUTBOX, readHead, type StreamMessage, writeHead } from './message.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
-/** Only a retried publish can be a duplicate, and retries end long before. */
+/** Only a retried publish can be a duplicate, and retries end well before this. */
 const DUPLICATE_WINDOW_NS = 15 * 1e9
 /** The largest message, with its headers, unless the server's `max_payload` is lower. */
 const MESSAGE_BYTES_MAX = 1024 * 1024
@@ -50,16 +50,17 @@ export interface Outgoing {
 
 /** One JetStream stream. */
 export class Stream {
-  private readonly bellSubject: string
+  private readonly endSubject: string
 
   private constructor(
     private readonly options: StreamOptions,
     private readonly client: JetStreamClient,
     private readonly manager: JetStreamManager,
   ) {
-    this.bellSubject = `${options.subject}.end`
+    this.endSubject = `${options.subject}.end`
   }
 
+  /** Uses a stream that may not exist yet, see {@link ensure}. */
   static async open(options: StreamOptions): Promise<Stream> {
     const manager = await jetstreamManager(options.nc, { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
     return new Stream(options, jetstream(options.nc), manager)
@@ -81,7 +82,8 @@ export class Stream {
 
   /**
    * Creates the stream unless it exists. Several nodes may do so at once. An operator may change the number of replicas
-   * and the size of an existing stream; anything that would delete rows by itself is refused.
+   * and the size of an existing stream.
+   * @throws StartError when the existing stream has settings with which NATS would delete messages by itself
    */
   async ensure(replicas: number, maxBytes: number): Promise<void> {
     const { stream, subject } = this.options
@@ -109,6 +111,7 @@ export class Stream {
     )
   }
 
+  /** The state and configuration of the stream, from its leader. */
   info(): Promise<StreamInfo> {
     return this.manager.streams.info(this.options.stream)
   }
@@ -138,7 +141,7 @@ export class Stream {
     return stored === null ? null : this.messageOf(stored)
   }
 
-  /** {@link get}, but from the stream's leader, which has every message that was acknowledged. */
+  /** Like {@link get}, but from the stream's leader, which has every message that was acknowledged. */
   async getFromLeader(streamSeq: number): Promise<StreamMessage | null> {
     try {
       const stored = await this.manager.streams.getMessage(this.options.stream, { seq: streamSeq })
@@ -174,14 +177,14 @@ export class Stream {
     await this.manager.streams.purge(this.options.stream, { seq: streamSeq })
   }
 
-  /** Tells readers of a new message, without guarantee: they ask by themselves, too, but less often. */
-  ringBell(streamSeq: number): void {
-    if (!this.isConnectionClosed) this.options.nc.publish(this.bellSubject, String(streamSeq))
+  /** Announces a new message to readers. An announcement may be lost: readers also ask, but less often. */
+  announceEnd(streamSeq: number): void {
+    if (!this.isConnectionClosed) this.options.nc.publish(this.endSubject, String(streamSeq))
   }
 
-  /** Calls `heard` with the stream sequence of each bell. Returns the function that ends it. */
-  onBell(heard: (streamSeq: number) => void): () => void {
-    const subscription = this.options.nc.subscribe(this.bellSubject, {
+  /** Calls `heard` with the stream sequence of each announced message. @returns the function that ends this */
+  onEndAnnounced(heard: (streamSeq: number) => void): () => void {
+    const subscription = this.options.nc.subscribe(this.endSubject, {
       callback: (error, message) => {
         if (error === null) heard(Number(message.string()))
       },

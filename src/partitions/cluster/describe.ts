@@ -19,7 +19,7 @@ export async function describeCluster(store: ClusterStore, ownership: Ownership,
   }
 }
 
-/** An embedded service: one node, one partition. */
+/** Describes an embedded service as a cluster of one node with one partition. */
 export function describeSingle(node: ClusterNode, { id, generation, journal, sink }: OwnedPartition): Cluster {
   const figures = figuresOf({ endSeq: journal.endSeq, loadedSeq: sink.loadedSeq() })
   const { instanceId: owner } = node

@@ -10,13 +10,13 @@ export interface ClusterReader extends JournalReader {
   close(): Promise<void>
 }
 
-/** How long a {@link FeedSource} lives, and how it keeps up. */
-export type FeedLife = Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>
+/** How long a {@link FeedSource} stays open, and how it catches up. */
+export type FeedLifetime = Pick<FeedSource, 'retain' | 'mayLag' | 'refresh'>
 
 export interface ClusterFeedsDeps {
   /** @param onEpoch called when the log has begun a new epoch, in which the cursors of open feeds mean nothing */
   readonly openReader: (partition: number, onEpoch: () => void) => Promise<ClusterReader>
-  readonly openSource: (reader: ClusterReader, life: FeedLife) => Promise<FeedSource>
+  readonly openSource: (reader: ClusterReader, life: FeedLifetime) => Promise<FeedSource>
   readonly log: Log
   readonly loops?: Loops
 }
@@ -48,7 +48,7 @@ export class ClusterFeeds {
     this.endSweep = loops.repeat('readers of feeds', SWEEP_MS, () => this.sweep())
   }
 
-  /** The log of a partition, up to what was acknowledged before the call. @throws ApiError UNAVAILABLE */
+  /** The log of a partition, with everything that was acknowledged before the call. @throws ApiError UNAVAILABLE */
   async of(partition: number): Promise<FeedSource> {
     const { source } = await this.open(partition)
     await source.refresh()
@@ -60,10 +60,12 @@ export class ClusterFeeds {
     return (await this.open(partition)).reader.refreshEnd()
   }
 
+  /** What is open at the moment. */
   all(): readonly FeedSource[] {
     return [...this.opened.values()].map(({ source }) => source)
   }
 
+  /** Ends all feeds and closes their readers. */
   async stop(): Promise<void> {
     await this.endSweep()
     await Promise.allSettled(this.opening.values())
@@ -83,7 +85,7 @@ export class ClusterFeeds {
   private async openNow(partition: number): Promise<Opened> {
     const users = new Set<() => void>()
     const reader = await this.deps.openReader(partition, () => void this.close(partition))
-    const life: FeedLife = {
+    const life: FeedLifetime = {
       mayLag: true,
       refresh: async () => void (await reader.refreshEnd()),
       retain: (end) => {
@@ -110,7 +112,7 @@ export class ClusterFeeds {
       if (users.size === 0 && now - idleSinceMs > IDLE_MS) await this.close(partition)
   }
 
-  /** Ends the feeds that read it; their clients reconnect. */
+  /** Closes a reader and ends its feeds; their clients reconnect. */
   private async close(partition: number): Promise<void> {
     const opened = this.opened.get(partition)
     if (opened === undefined) return

@@ -23,15 +23,16 @@ const POLL_MS = 100
 const ANSWER_MS = 60_000
 /** `Misdirected Request`: the node does not own the partition. Only nodes see it. */
 const MISDIRECTED = 421
-/** Headers of a request that its owner needs. */
-const PASSED_ON = ['content-type', 'content-encoding', 'idempotency-key', 'authorization'] as const
+/** Headers of a request that the owner needs. */
+const REQUEST_HEADERS = ['content-type', 'content-encoding', 'idempotency-key', 'authorization'] as const
 /** Headers that belong to the connection between two nodes, or that every node adds itself. */
-const OF_THE_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'date', 'x-request-id'] as const
+const HOP_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'date', 'x-request-id'] as const
 
+/** Forwards requests between the processes that share the partitions. */
 export function createForwarder(deps: ForwarderDeps): Forwarder {
   const { partitions, signature, ownerUrlOf, refresh, patienceMs = PATIENCE_MS } = deps
 
-  /** Undefined when the request did not reach the owner: it may be sent again. */
+  /** Sends a request on. @returns undefined when the owner has not executed it: it may be sent again */
   async function send(
     owner: string,
     request: Request,
@@ -40,7 +41,7 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
   ): Promise<Response | undefined> {
     const path = pathOf(request)
     const headers = new Headers({ 'x-request-id': requestIdOf(request) })
-    for (const name of PASSED_ON) {
+    for (const name of REQUEST_HEADERS) {
       const value = request.headers.get(name)
       if (value !== null) headers.set(name, value)
     }
@@ -106,7 +107,7 @@ function pathOf(request: Request): string {
 /** The owner's answer, without the headers of its connection. */
 function answerOf({ status, headers }: Response, body: Uint8Array<ArrayBuffer>): Response {
   const passed = new Headers(headers)
-  for (const name of OF_THE_HOP) passed.delete(name)
+  for (const name of HOP_HEADERS) passed.delete(name)
   return new Response(body, { status, headers: passed })
 }
 

@@ -47,7 +47,7 @@ interface Held {
 }
 
 /**
- * Decides which partitions this node owns. Each round extends the node's life, reads what the others own, claims partitions
+ * Decides which partitions this node owns. Each round writes a heartbeat, reads what the others own, claims partitions
  * whose owner is dead up to an even share, and gives a surplus up. That two nodes never write the same log does not depend
  * on these rounds or on clocks: every claim has a generation, and a log accepts only the newest.
  */
@@ -64,16 +64,16 @@ export class Ownership {
   /** The opening and closing of partitions. */
   private readonly underway = new Set<Promise<void>>()
   private isDraining = false
-  /** When this node last extended its life, on the monotonic clock; undefined before the first time. */
+  /** When this node last wrote its heartbeat, on the monotonic clock; undefined before the first time. */
   private beatMs: number | undefined
-  /** No partition is claimed before. */
+  /** No partition is claimed before this time, on the monotonic clock. */
   private claimAfterMs = 0
 
   constructor(private readonly deps: OwnershipDeps) {
     this.times = { ...TIMES, ...deps.times }
   }
 
-  /** Runs the first round, then goes on in the background. Does not wait until claimed partitions are open. */
+  /** Runs the first round, then continues in the background. Does not wait until claimed partitions are open. */
   async start(): Promise<void> {
     await this.round()
     const { loops = new Loops(this.deps.log) } = this.deps
@@ -107,7 +107,7 @@ export class Ownership {
     return this.liveNodes.find(({ instanceId }) => instanceId === owner)?.url ?? null
   }
 
-  /** Begins a round now, instead of at its time. */
+  /** Begins the next round now. */
   hurry(): void {
     this.wake.resolve()
   }
@@ -163,8 +163,8 @@ export class Ownership {
   }
 
   /**
-   * Extends this node's life. After an outage of the database or of NATS, which all nodes have had, the first one to return
-   * would see all others as dead: it gives them time to return, too, before it claims their partitions.
+   * Writes this node's heartbeat. After an outage of the database or of NATS for all nodes, the first one to return would
+   * see all others as dead: it gives them time to return, too, before it claims their partitions.
    */
   private async beat(): Promise<void> {
     const { store, node } = this.deps
@@ -187,7 +187,7 @@ export class Ownership {
     void work.finally(() => this.underway.delete(work))
   }
 
-  /** Lets go of partitions that the database says another node owns. */
+  /** Stops the partitions that another node owns according to the database. */
   private dropLost(): void {
     const { instanceId } = this.deps.node
     for (const held of this.held.values()) {

@@ -3,8 +3,8 @@ import type { Claim, ClusterStore } from './store.ts'
 
 /**
  * The sink's position in Postgres, for the node that holds the claim. Once another node has taken the partition over,
- * nothing is stored any more: so an earlier owner can only ever repeat the batch that it had announced, with the token
- * that makes the repeat change nothing.
+ * nothing is stored any more. So an earlier owner can only repeat the batch that it had announced, with the same
+ * deduplication token, which changes nothing.
  */
 export class ClusterSinkPosition implements SinkPositionStore {
   constructor(

@@ -12,7 +12,7 @@ export interface RemoteLoadDeps {
 
 const POLL_MS = 25
 
-/** How far ClickHouse has a partition that another node owns: what its owner stores in Postgres. */
+/** How far a partition that another node owns is loaded into ClickHouse: its owner stores that in Postgres. */
 export class RemoteLoad implements LoadProgress {
   constructor(private readonly deps: RemoteLoadDeps) {}
 

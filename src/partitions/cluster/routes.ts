@@ -9,7 +9,7 @@ export interface ClusterRoutesDeps {
   readonly cluster: () => Promise<Cluster>
 }
 
-/** The nodes and partitions, for the operator. */
+/** `GET /api/v1/cluster`: the nodes and partitions, for the operator. */
 export function clusterRoutes({ guards, cluster }: ClusterRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/cluster', detail: { security: SECURITY.operator } })
     .use(guards.operator)

@@ -25,7 +25,7 @@ export class ClusterSignature {
     this.key = createHmac('sha256', secret).update('forwarded requests').digest()
   }
 
-  /** The value of {@link FORWARDED_HEADER}. It is good for this method, path, caller and body only. */
+  /** The value of {@link FORWARDED_HEADER}. It is valid for this method, path, caller and body only. */
   sign(method: string, path: string, caller: Caller, body: Uint8Array): string {
     const content: Content = { caller, bodyDigest: digestOf(body), at: this.now() }
     const text = Buffer.from(JSON.stringify(content)).toString('base64url')
@@ -48,11 +48,12 @@ export class ClusterSignature {
   }
 }
 
-/** Identifies a body. */
+/** Identifies a body by its SHA-256. */
 export function digestOf(body: Uint8Array): string {
   return Bun.SHA256.hash(body, 'base64')
 }
 
+/** Refuses a request whose signature is wrong or too old. */
 export function notSigned(): ApiError {
   return new ApiError('UNAUTHENTICATED', `${FORWARDED_HEADER}: not signed by a node of this cluster`)
 }

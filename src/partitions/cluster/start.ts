@@ -3,7 +3,7 @@ import type { ClusterStore, PartitionRow } from './store.ts'
 
 /**
  * Decides where the positions of a partition continue: after every position that anyone is known to have seen. A log that
- * ends before that was lost or has gone back, so it begins a new epoch.
+ * ends earlier has lost rows or was set back, so it begins a new epoch.
  */
 export async function decideClusterStart(
   { epoch, endSeq }: FoundJournal,

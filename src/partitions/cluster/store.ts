@@ -11,7 +11,6 @@ export interface ClusterNode {
   readonly url: string
   readonly version: string
   readonly startedAt: Date
-  readonly aliveUntil: Date
   readonly isAlive: boolean
 }
 
@@ -115,8 +114,8 @@ export class ClusterStore {
   }
 
   /**
-   * Registers the nodes that are about to start, so that each one claims its share only. All earlier ones have ended, and
-   * nobody waits for their leases.
+   * Registers the nodes that are about to start, so that each one claims only its share, and removes all earlier ones,
+   * which have ended, so that nobody waits for their leases.
    * @param endedId a process that was no node, and has ended
    */
   async replaceNodes(
@@ -134,7 +133,7 @@ export class ClusterStore {
     })
   }
 
-  /** Extends the life of a node, and registers it first if necessary. */
+  /** Records that a node is alive for another `aliveMs`, and registers it first if necessary. */
   async beat(node: BeatingNode, aliveMs: number): Promise<void> {
     await beat(this.sql, node, aliveMs)
   }
@@ -154,13 +153,14 @@ export class ClusterStore {
       where instance_id = ${instanceId} or alive_until < now() - ${FORGET_NODES_AFTER}::interval`
   }
 
+  /** All nodes that are registered, dead ones included, oldest first. */
   async nodes(): Promise<ClusterNode[]> {
     return this.sql<ClusterNode[]>`
-      select instance_id as "instanceId", url, version, started_at as "startedAt", alive_until as "aliveUntil",
-        alive_until > now() as "isAlive"
+      select instance_id as "instanceId", url, version, started_at as "startedAt", alive_until > now() as "isAlive"
       from cluster_nodes order by started_at, instance_id`
   }
 
+  /** All partitions, in order. */
   async partitions(): Promise<PartitionRow[]> {
     const rows = await this.sql<StoredPartition[]>`
       select ${this.columns()} from journal_partitions order by partition`
@@ -193,6 +193,7 @@ export class ClusterStore {
       where partition = ${partition} and owner = ${owner} and generation = ${generation}`
   }
 
+  /** Stores the reports of an owner, apart from those whose claim was taken over. */
   async report(reports: readonly Report[]): Promise<void> {
     if (reports.length === 0) return
     await this.sql`
@@ -224,13 +225,14 @@ export class ClusterStore {
     if (updated.count === 0) throw new Error('another node has taken this partition over')
   }
 
+  /** Stores all gaps of a partition, unless the claim was taken over. */
   async setGaps({ partition, generation }: Claim, gaps: readonly Gap[]): Promise<void> {
     await this.sql`
       update journal_partitions set gaps = ${JSON.stringify(gaps)}::text::json
       where partition = ${partition} and generation = ${generation}`
   }
 
-  /** How far ClickHouse has a partition. */
+  /** How far a partition is loaded into ClickHouse, as its owner has stored it. */
   async loadedSeq(partition: number): Promise<number> {
     const [row] = await this.sql<{ loaded_seq: number }[]>`
       select loaded_seq from journal_partitions where partition = ${partition}`

@@ -6,7 +6,7 @@ import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 /** What all workers have in common. */
 export type CommonStart = Omit<WorkerStart, 'index' | 'instanceId' | 'previousInstanceId'>
 
-export interface FleetDeps {
+export interface WorkerPoolDeps {
   /** Registers a worker that is about to start, instead of the one that it replaces. */
   readonly register: (instanceId: string, previousInstanceId: string) => Promise<void>
   /** Called when Postgres has gone back to an earlier state. */
@@ -18,20 +18,20 @@ type Child = ReturnType<typeof Bun.spawn>
 
 const RESTART_DELAY_MIN_MS = 50
 const RESTART_DELAY_MAX_MS = 5_000
-/** After its own limit a worker is killed. */
+/** A worker that takes longer to stop is killed. Its own limit is shorter. */
 const STOP_MS = 6_000
 
-/** The worker processes: one that ends is started again. They end when this process ends in any way. */
-export class Fleet {
+/** The worker processes. One that ends is started again. All of them end with this process, however it ends. */
+export class WorkerPool {
   private readonly children: (Child | undefined)[] = []
   private readonly keeping: Promise<void>[] = []
   private isStopping = false
 
-  constructor(private readonly deps: FleetDeps) {}
+  constructor(private readonly deps: WorkerPoolDeps) {}
 
   /**
    * Starts all workers.
-   * @param instanceIds of each worker
+   * @param instanceIds one for each worker
    * @throws StartError when one of them cannot start
    */
   async start(common: CommonStart, instanceIds: readonly string[]): Promise<void> {
@@ -49,6 +49,7 @@ export class Fleet {
     for (const [index, child] of this.children.entries()) if (index !== except) send(child, message)
   }
 
+  /** Stops all workers, and resolves once they have ended. */
   async stop(): Promise<void> {
     this.isStopping = true
     for (const child of this.children) child?.kill('SIGTERM')
