@@ -1,9 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { ApiError } from '../../http/errors.ts'
-import type { Log } from '../../log.ts'
 import { lastSeqOf } from '../journal.ts'
-import { LogReader } from '../log/log-reader.ts'
+import { LogFollower, type LogFollowerOptions } from '../log/log-follower.ts'
 import { shuttingDown } from '../log/refusals.ts'
 import { ACKNOWLEDGED_NAME } from './acknowledged.ts'
 import { FollowedLog, type FollowedSegment } from './followed-log.ts'
@@ -15,17 +13,12 @@ const READ_BYTES = 8 * 1024 * 1024
 /** How long acknowledged rows may be unreadable before they count as damaged. */
 const DAMAGED_AFTER_MS = 1_000
 const RETRY_MS = 5
-/** How long {@link LocalReader.refreshEnd} waits for the rows before the end. */
-const REFRESH_MS = 5_000
 
-export interface LocalReaderOptions {
+export interface LocalReaderOptions extends LogFollowerOptions {
   /** The directory of the journal. */
   readonly dir: string
   /** Called when the writer has begun a new epoch, which this reader shows already. */
   readonly onEpoch?: () => void
-  /** How much of the newest data stays in memory for consumers. */
-  readonly tailBytes?: number
-  readonly log: Log
 }
 
 /**
@@ -66,16 +59,12 @@ async function endOf(log: FollowedLog, endSeq: number): Promise<ReadPoint | unde
 }
 
 /** Follows the segment files of another process's journal, with its own memory of the newest frames. */
-export class LocalReader extends LogReader {
-  private wake = Promise.withResolvers<void>()
+export class LocalReader extends LogFollower {
   private inspectAtMs = Number.NEGATIVE_INFINITY
   /** When the next frame was first found unreadable, on the monotonic clock; 0 while it can be read. */
   private stuckSinceMs = 0
-  private isFailing = false
   private shownEpoch: string
-  private refreshes: { readonly seq: number; readonly settled: PromiseWithResolvers<void> }[] = []
   private readonly watcher: fs.FSWatcher
-  private readonly ended: Promise<void>
 
   constructor(
     private readonly log: FollowedLog,
@@ -84,13 +73,13 @@ export class LocalReader extends LogReader {
     private at: ReadPoint | undefined,
     private readonly options: LocalReaderOptions,
   ) {
-    super(log, endSeq, options.tailBytes)
+    super(log, endSeq, options)
     this.shownEpoch = this.epoch
     this.hold(endSeq)
     // Written with each commit.
-    this.watcher = fs.watch(join(options.dir, ACKNOWLEDGED_NAME), () => this.wake.resolve())
+    this.watcher = fs.watch(join(options.dir, ACKNOWLEDGED_NAME), () => this.wake())
     this.watcher.on('error', () => {})
-    this.ended = this.run()
+    this.begin()
   }
 
   /**
@@ -101,52 +90,30 @@ export class LocalReader extends LogReader {
     if (this.closed) throw shuttingDown()
     const seq = this.log.acknowledgedSeq
     if (this.endSeq >= seq) return this.endSeq
-    const settled = Promise.withResolvers<void>()
-    this.refreshes.push({ seq, settled })
-    const late = new ApiError('UNAVAILABLE', 'the journal cannot be read; try again', { retryAfterSeconds: 1 })
-    const timer = setTimeout(() => settled.reject(late), REFRESH_MS)
-    this.wake.resolve()
-    await settled.promise.finally(() => clearTimeout(timer))
-    return this.endSeq
+    return this.whenRead(seq)
   }
 
   /** Stops following the files; calls that wait are rejected. */
   async close(): Promise<void> {
     if (this.closed) return
-    this.closed = true
     this.watcher.close()
-    this.wake.resolve()
-    await this.ended
-    for (const { settled } of this.refreshes.splice(0)) settled.reject(shuttingDown())
-    this.tail.wake()
+    await this.end()
     await this.log.close()
   }
 
-  private async run(): Promise<void> {
-    while (!this.closed) {
-      this.wake = Promise.withResolvers()
-      try {
-        await this.readAll()
-        this.isFailing = false
-      } catch (error) {
-        if (!this.isFailing) this.options.log.warn('journal: cannot read the log; trying again', { error })
-        this.isFailing = true
-      }
-      if (this.closed) return
-      const timer = setTimeout(this.wake.resolve, this.stuckSinceMs > 0 ? RETRY_MS : INSPECT_MS)
-      await this.wake.promise
-      clearTimeout(timer)
-    }
+  protected restMs(): number {
+    return this.stuckSinceMs > 0 ? RETRY_MS : INSPECT_MS
+  }
+
+  protected hasRead(seq: number): boolean {
+    return seq <= this.durableSeq
   }
 
   /** Reads everything that was acknowledged. */
-  private async readAll(): Promise<void> {
+  protected async readAll(): Promise<void> {
     if (performance.now() - this.inspectAtMs > INSPECT_MS) this.inspect()
     const acknowledgedSeq = this.log.acknowledgedSeq
     while (!this.closed && this.durableSeq < acknowledgedSeq && (await this.step(acknowledgedSeq)));
-    const isRead = ({ seq }: { readonly seq: number }) => seq <= this.durableSeq
-    for (const { settled } of this.refreshes.filter(isRead)) settled.resolve()
-    this.refreshes = this.refreshes.filter((refresh) => !isRead(refresh))
   }
 
   /** Looks for deleted segments. What is in memory of them is deleted, too. */
@@ -165,7 +132,7 @@ export class LocalReader extends LogReader {
     this.inspect()
     const next = at === undefined ? this.log.segmentOf(this.durableSeq + 1) : this.log.segmentAfter(at.segment)
     if (at !== undefined && (await this.readFrom(at, throughSeq))) return true
-    if (next !== undefined && next !== at?.segment) return this.begin(next)
+    if (next !== undefined && next !== at?.segment) return this.enter(next)
     if (this.stuckSinceMs === 0) this.stuckSinceMs = performance.now()
     if (at === undefined || performance.now() - this.stuckSinceMs < DAMAGED_AFTER_MS) return false
     return this.skipDamage(at, throughSeq)
@@ -185,7 +152,7 @@ export class LocalReader extends LogReader {
   }
 
   /** Goes on to a segment. Rows before it that could not be read are deleted or lost. */
-  private begin(segment: FollowedSegment): boolean {
+  private enter(segment: FollowedSegment): boolean {
     if (segment.firstSeq > this.durableSeq + 1) this.lose(segment.firstSeq - 1)
     this.at = { segment, point: startOf(segment.firstSeq) }
     this.stuckSinceMs = 0

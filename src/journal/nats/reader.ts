@@ -1,6 +1,5 @@
-import { ApiError } from '../../http/errors.ts'
 import type { Epoch, JournalReader } from '../journal.ts'
-import { LogReader } from '../log/log-reader.ts'
+import { LogFollower } from '../log/log-follower.ts'
 import { shuttingDown } from '../log/refusals.ts'
 import type { ChainPoint } from './chain.ts'
 import { NatsLog, type NatsLogOptions } from './log.ts'
@@ -13,8 +12,6 @@ const INSPECT_MS = 500
 /** A leader that has just been elected may not know the newest messages at first. */
 const SHORTER_MAX = 10
 const READ_BYTES = 8 * 1024 * 1024
-/** How long {@link NatsReader.refreshEnd} waits for the messages before the end. */
-const REFRESH_MS = 5_000
 
 export interface NatsReaderOptions extends NatsLogOptions {
   /** Rows up to here are in ClickHouse, as far as the caller knows; for gaps. */
@@ -41,18 +38,14 @@ export async function openNatsReader(options: NatsReaderOptions): Promise<NatsRe
 }
 
 /** Follows the stream of another node's journal, with its own memory of the newest frames. */
-export class NatsReader extends LogReader implements JournalReader {
+export class NatsReader extends LogFollower implements JournalReader {
   /** The last message that is known to be stored. */
   private knownStreamSeq: number
-  private wake = Promise.withResolvers<void>()
   private inspectAtMs = Number.NEGATIVE_INFINITY
   private firstStreamSeq = 0
   /** How often in a row the stream was shorter than what was read of it. */
   private shorterCount = 0
-  private isFailing = false
-  private refreshes: { readonly streamSeq: number; readonly settled: PromiseWithResolvers<void> }[] = []
   private readonly stopListening: () => void
-  private readonly ended: Promise<void>
 
   constructor(
     private readonly log: NatsLog,
@@ -62,10 +55,10 @@ export class NatsReader extends LogReader implements JournalReader {
     private created: string,
     private readonly options: NatsReaderOptions,
   ) {
-    super(log, point.nextSeq - 1, options.tailBytes)
+    super(log, point.nextSeq - 1, options)
     this.knownStreamSeq = point.streamSeq - 1
     this.stopListening = log.stream.onEndAnnounced((streamSeq) => this.noteEnd(streamSeq))
-    this.ended = this.run()
+    this.begin()
   }
 
   /**
@@ -76,50 +69,32 @@ export class NatsReader extends LogReader implements JournalReader {
     if (this.closed) throw shuttingDown()
     const { last_seq: streamSeq } = (await unavailableUnless(this.log.stream.info())).state
     if (this.point.streamSeq > streamSeq) return this.endSeq
-    const settled = Promise.withResolvers<void>()
-    this.refreshes.push({ streamSeq, settled })
-    const late = new ApiError('UNAVAILABLE', 'the journal does not answer; try again', { retryAfterSeconds: 1 })
-    const timer = setTimeout(() => settled.reject(late), REFRESH_MS)
     this.noteEnd(streamSeq)
-    await settled.promise.finally(() => clearTimeout(timer))
-    return this.endSeq
+    return this.whenRead(streamSeq)
   }
 
   /** Stops following the stream; calls that wait are rejected. */
   async close(): Promise<void> {
-    this.closed = true
     this.stopListening()
-    this.wake.resolve()
-    await this.ended
-    for (const { settled } of this.refreshes.splice(0)) settled.reject(shuttingDown())
-    this.tail.wake()
+    await this.end()
+  }
+
+  protected restMs(): number {
+    return INSPECT_MS
+  }
+
+  protected hasRead(streamSeq: number): boolean {
+    return streamSeq <= this.knownStreamSeq
   }
 
   /** The stream is known to have the messages up to `streamSeq`. */
   private noteEnd(streamSeq: number): void {
     if (streamSeq > this.knownStreamSeq) this.knownStreamSeq = streamSeq
-    this.wake.resolve()
-  }
-
-  private async run(): Promise<void> {
-    while (!this.closed) {
-      this.wake = Promise.withResolvers()
-      try {
-        await this.readAll()
-        this.isFailing = false
-      } catch (error) {
-        if (!this.isFailing) this.options.log.warn('journal: cannot read the stream; trying again', { error })
-        this.isFailing = true
-      }
-      if (this.closed) return
-      const timer = setTimeout(this.wake.resolve, INSPECT_MS)
-      await this.wake.promise
-      clearTimeout(timer)
-    }
+    this.wake()
   }
 
   /** Reads every whole commit that is stored. */
-  private async readAll(): Promise<void> {
+  protected async readAll(): Promise<void> {
     if (performance.now() - this.inspectAtMs > INSPECT_MS) await this.inspect()
     while (!this.closed && this.point.streamSeq <= this.knownStreamSeq) {
       const steps = await this.log.reads.steps(this.point, this.knownStreamSeq, READ_BYTES)
@@ -127,9 +102,6 @@ export class NatsReader extends LogReader implements JournalReader {
       // The last group is not complete.
       if (steps.length === 0) break
     }
-    const isRead = ({ streamSeq }: { readonly streamSeq: number }) => streamSeq <= this.knownStreamSeq
-    for (const { settled } of this.refreshes.filter(isRead)) settled.resolve()
-    this.refreshes = this.refreshes.filter((refresh) => !isRead(refresh))
   }
 
   /** Asks for messages whose announcement was lost, and for deleted ones. */
