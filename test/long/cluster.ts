@@ -1,6 +1,6 @@
 import { createLog } from '../../src/log.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { createWorld, expectEffects, KINDS, startApprover, withRetries } from '../crash/hosted-life.ts'
+import { createWorld, startApprover } from '../crash/hosted-life.ts'
 import { expectAcknowledged, Reporting } from '../crash/reporting.ts'
 import { type Api, newAgent } from '../support/api.ts'
 import { ownedEvenly, startCluster, stateOf, type TestCluster } from '../support/cluster.ts'
@@ -8,7 +8,8 @@ import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
 import type { Random } from '../support/random.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
-import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
+import { LossChecks } from './losses.ts'
 import { Watching } from './watching.ts'
 
 const CLIENTS = 8
@@ -32,26 +33,19 @@ export const cluster: Campaign = {
   run: (options) => new ClusterCampaign(options).run(),
 }
 
-interface HostedRun {
-  readonly kind: 'worker' | 'parent'
-  readonly tag: string
-  readonly runId: string
-}
-
 class ClusterCampaign {
   private cluster!: TestCluster
   private readonly random: Random
-  private readonly failures = new Failures()
-  private readonly hosted: Promise<HostedRun>[] = []
   private readonly killed: Partial<Record<Victim, number>> = {}
   private readonly takeoverMs: number[] = []
   private readonly world
   private calls = 0
-  private readonly call = withRetries(() => this.anyApi())
+  private readonly checks
 
   constructor(private readonly options: CampaignOptions) {
     this.random = options.random
     this.world = createWorld(options.random, () => {})
+    this.checks = new LossChecks(this.world, () => this.anyApi(), SETTLE_MS)
   }
 
   async run(): Promise<CampaignResult> {
@@ -67,7 +61,7 @@ class ClusterCampaign {
     const [first] = this.cluster.nodes
     const { agentId, agentKey } = await newAgent(first.api)
     const hostedAgents = await this.world.createAgents(first)
-    const stopApproving = startApprover(this.call, () => {})
+    const stopApproving = startApprover(this.checks.call, () => {})
     const watchers = await this.startWatchers(agentId)
     const { urls } = this.cluster
     const reporting = new Reporting({ url: urls, agentId, agentKey, random: this.random, clients: CLIENTS })
@@ -75,7 +69,7 @@ class ClusterCampaign {
     for (let round = 0; round < rounds; round++) {
       if (round % HOSTED_ROUNDS === 0)
         for (const kind of ['worker', 'parent'] as const)
-          this.hosted.push(this.invoke(kind, hostedAgents[kind].agentId, `${kind}-${round}`))
+          this.checks.invoke(kind, hostedAgents[kind].agentId, `${kind}-${round}`)
       await Bun.sleep(this.random.int(200, 1_500))
       await this.lose(this.random.pick<Victim>(rounds < NATS_ROUNDS_MIN ? PROCESSES : VICTIMS))
       if (round % PROGRESS_ROUNDS === PROGRESS_ROUNDS - 1)
@@ -83,16 +77,18 @@ class ClusterCampaign {
     }
     await reporting.stop()
     await ownedEvenly(this.cluster.nodes[0], 3)
-    await this.check('acknowledged reports', () => expectAcknowledged(this.cluster.nodes[0].api, agentId, reporting))
-    await this.checkHosted()
+    await this.checks.check('acknowledged reports', () =>
+      expectAcknowledged(this.cluster.nodes[0].api, agentId, reporting),
+    )
+    await this.checks.checkHosted()
     await stopApproving()
-    this.failures.expect('requests to a model after its last answer', this.world.extra.join(', '), '')
-    for (const watcher of watchers) await this.checkWatcher(watcher, reporting)
+    this.checks.failures.expect('requests to a model after its last answer', this.world.extra.join(', '), '')
+    for (const watcher of watchers) await this.checks.checkWatcher(watcher, reporting)
     for (const node of this.cluster.nodes) {
       node.kill('SIGTERM')
-      this.failures.expect('exit code at the end', await node.exited, 0)
+      this.checks.failures.expect('exit code at the end', await node.exited, 0)
     }
-    return { figures: this.figures(reporting, watchers), failures: this.failures.result }
+    return { figures: this.figures(reporting, watchers), failures: this.checks.failures.result }
   }
 
   /** One that begins at each node. */
@@ -151,41 +147,6 @@ class ClusterCampaign {
     victim.kill('SIGCONT')
   }
 
-  private async invoke(kind: HostedRun['kind'], agentId: string, tag: string): Promise<HostedRun> {
-    const body = { background: true, input: { message: tag } }
-    const { status, data, text } = await this.call('POST', `/api/v1/agents/${agentId}/invoke`, body)
-    if (status !== 202) throw new Error(`invoke: ${status} ${text}`)
-    return { kind, tag, runId: data.run_id }
-  }
-
-  private async checkHosted(): Promise<void> {
-    for (const { kind, tag, runId } of await Promise.all(this.hosted)) {
-      await this.check(`hosted run ${tag}`, async () => {
-        const ended = async () => {
-          const { data } = await this.call('GET', `/api/v1/runs/${runId}`)
-          return data.status !== 'queued' && data.completed_at !== null && data
-        }
-        const run = await eventually(ended, { timeoutMs: SETTLE_MS, intervalMs: 50 })
-        this.failures.expect(`status of ${tag}`, run.status, 'completed')
-        this.failures.expect(`output of ${tag}`, run.output?.text, KINDS[kind].output)
-        expectEffects(this.world, kind, tag)
-      })
-    }
-  }
-
-  private async checkWatcher(watcher: Watching, reporting: Reporting): Promise<void> {
-    await this.check('feed', () =>
-      eventually(() => watcher.eventCount >= reporting.eventCount, { timeoutMs: SETTLE_MS, intervalMs: 50 }),
-    )
-    await watcher.stop()
-    for (const line of watcher.failures.result) this.failures.add(line)
-    this.failures.expect('events of a feed', watcher.eventCount, reporting.eventCount)
-  }
-
-  private async check(what: string, check: () => Promise<unknown>): Promise<void> {
-    await check().catch((error: Error) => this.failures.add(`${what}: ${error.message}`))
-  }
-
   private figures(reporting: Reporting, watchers: readonly Watching[]): CampaignResult['figures'] {
     const sorted = this.takeoverMs.sort((a, b) => a - b)
     return {
@@ -193,7 +154,7 @@ class ClusterCampaign {
       'runs acknowledged': reporting.runs.size,
       'events acknowledged': reporting.eventCount,
       'calls sent again': reporting.retries,
-      'hosted runs': this.hosted.length,
+      'hosted runs': this.checks.hosted.length,
       'tool calls counted': this.world.backends.tools.calls.length,
       'feed reconnections': watchers.reduce((sum, { reconnects }) => sum + reconnects, 0),
       'take-over, median ms': Math.round(sorted[sorted.length >> 1] ?? 0),

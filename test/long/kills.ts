@@ -1,11 +1,12 @@
-import { createWorld, expectEffects, KINDS, startApprover, withRetries } from '../crash/hosted-life.ts'
+import { createWorld, startApprover } from '../crash/hosted-life.ts'
 import { expectAcknowledged, Reporting } from '../crash/reporting.ts'
 import { newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
 import type { Random } from '../support/random.ts'
 import { freePort, type SpawnedService, spawnService } from '../support/service.ts'
-import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
+import { LossChecks } from './losses.ts'
 import { Watching } from './watching.ts'
 
 const CLIENTS = 8
@@ -25,27 +26,19 @@ export const kills: Campaign = {
   run: (options) => new KillCampaign(options).run(),
 }
 
-interface HostedRun {
-  readonly kind: 'worker' | 'parent'
-  readonly tag: string
-  readonly runId: string
-}
-
 class KillCampaign {
   private service!: SpawnedService
   private readonly random: Random
-  private readonly failures = new Failures()
-  private readonly hosted: Promise<HostedRun>[] = []
   private readonly killed: Partial<Record<Victim, number>> = {}
   private readonly readyMs: number[] = []
   private readonly world
-  /** The clients count 5xx responses that no kill explains: they throw at anything but 503. */
-  private readonly call = withRetries(() => this.service.api)
+  private readonly checks
   private readonly env: Record<string, string>
 
   constructor(private readonly options: CampaignOptions) {
     this.random = options.random
     this.world = createWorld(options.random, () => {})
+    this.checks = new LossChecks(this.world, () => this.service.api, SETTLE_MS)
     this.env = { ...this.world.backends.env, PORT: String(freePort()), LOG_LEVEL: 'silent' }
   }
 
@@ -55,7 +48,7 @@ class KillCampaign {
     const { url, workspaceKey } = this.service
     const { agentId, agentKey } = await newAgent(this.service.api)
     const hostedAgents = await this.world.createAgents(this.service)
-    const stopApproving = startApprover(this.call, () => {})
+    const stopApproving = startApprover(this.checks.call, () => {})
     const watchers = await Promise.all(
       ['first watcher', 'second watcher'].map((name) => Watching.start(name, { url, workspaceKey, agentId })),
     )
@@ -64,7 +57,7 @@ class KillCampaign {
     for (let round = 0; round < rounds; round++) {
       if (round % HOSTED_ROUNDS === 0)
         for (const kind of ['worker', 'parent'] as const)
-          this.hosted.push(this.invoke(kind, hostedAgents[kind].agentId, `${kind}-${round}`))
+          this.checks.invoke(kind, hostedAgents[kind].agentId, `${kind}-${round}`)
       await Bun.sleep(this.random.int(50, 600))
       await this.kill(this.random.pick(VICTIMS))
       if (round % PROGRESS_ROUNDS === PROGRESS_ROUNDS - 1)
@@ -72,13 +65,13 @@ class KillCampaign {
     }
     await reporting.stop()
     await this.settle()
-    await this.check('acknowledged reports', () => expectAcknowledged(this.service.api, agentId, reporting))
-    await this.checkHosted()
+    await this.checks.check('acknowledged reports', () => expectAcknowledged(this.service.api, agentId, reporting))
+    await this.checks.checkHosted()
     await stopApproving()
-    for (const watcher of watchers) await this.checkWatcher(watcher, reporting)
+    for (const watcher of watchers) await this.checks.checkWatcher(watcher, reporting)
     this.service.kill('SIGTERM')
-    this.failures.expect('exit code at the end', await this.service.exited, 0)
-    return { figures: this.figures(reporting, watchers), failures: this.failures.result }
+    this.checks.failures.expect('exit code at the end', await this.service.exited, 0)
+    return { figures: this.figures(reporting, watchers), failures: this.checks.failures.result }
   }
 
   private async startService(): Promise<void> {
@@ -114,48 +107,11 @@ class KillCampaign {
     await this.startService()
   }
 
-  private async invoke(kind: HostedRun['kind'], agentId: string, tag: string): Promise<HostedRun> {
-    const body = { background: true, input: { message: tag } }
-    const { status, data, text } = await this.call('POST', `/api/v1/agents/${agentId}/invoke`, body)
-    if (status !== 202) throw new Error(`invoke: ${status} ${text}`)
-    return { kind, tag, runId: data.run_id }
-  }
-
   private async settle(): Promise<void> {
     await eventually(() => this.service.api('GET', '/readyz').then(({ data }) => data?.status === 'ready'), {
       timeoutMs: SETTLE_MS,
       intervalMs: 100,
     })
-  }
-
-  private async checkHosted(): Promise<void> {
-    for (const { kind, tag, runId } of await Promise.all(this.hosted)) {
-      await this.check(`hosted run ${tag}`, async () => {
-        const run = await eventually(
-          async () => {
-            const { data } = await this.call('GET', `/api/v1/runs/${runId}`)
-            return data.status !== 'queued' && data.completed_at !== null && data
-          },
-          { timeoutMs: SETTLE_MS, intervalMs: 50 },
-        )
-        this.failures.expect(`status of ${tag}`, run.status, 'completed')
-        this.failures.expect(`output of ${tag}`, run.output?.text, KINDS[kind].output)
-        expectEffects(this.world, kind, tag)
-      })
-    }
-  }
-
-  private async checkWatcher(watcher: Watching, reporting: Reporting): Promise<void> {
-    await this.check('feed', () =>
-      eventually(() => watcher.eventCount >= reporting.eventCount, { timeoutMs: SETTLE_MS, intervalMs: 50 }),
-    )
-    await watcher.stop()
-    for (const line of watcher.failures.result) this.failures.add(line)
-    this.failures.expect('events of a feed', watcher.eventCount, reporting.eventCount)
-  }
-
-  private async check(what: string, check: () => Promise<unknown>): Promise<void> {
-    await check().catch((error: Error) => this.failures.add(`${what}: ${error.message}`))
   }
 
   private figures(reporting: Reporting, watchers: readonly Watching[]): CampaignResult['figures'] {
@@ -165,7 +121,7 @@ class KillCampaign {
       'runs acknowledged': reporting.runs.size,
       'events acknowledged': reporting.eventCount,
       'calls sent again': reporting.retries,
-      'hosted runs': this.hosted.length,
+      'hosted runs': this.checks.hosted.length,
       'tool calls counted': this.world.backends.tools.calls.length,
       'feed reconnections': watchers.reduce((sum, { reconnects }) => sum + reconnects, 0),
       'starts until ready, median ms': Math.round(sorted[sorted.length >> 1] ?? 0),
