@@ -42,6 +42,20 @@ describe('embedded ClickHouse', () => {
     await backend.stop()
   })
 
+  test('a client that disconnects while its query is being started ends it', async () => {
+    const client = createColumnarClient(backend, DATABASE)
+    const sql = 'select count() as of_leavers from numbers(100000000000) where sipHash64(number) = 1'
+    for (let ms = 0; ms < 40; ms++) {
+      const abort = new AbortController()
+      const start = failure(client.stream(sql, 'CSV', { signal: abort.signal }))
+      await Bun.sleep(ms)
+      abort.abort(new Error('gone'))
+      expect(await start).toMatchObject({ message: 'gone' })
+    }
+    await eventually(async () => expect(await runningStatements(client, '%of_leavers%')).toBe(0))
+    await client.close()
+  })
+
   test('a killed engine restarts on the same address with every stored row, and still deduplicates a repeated load', async () => {
     const client = createColumnarClient(backend, DATABASE)
     await client.command(

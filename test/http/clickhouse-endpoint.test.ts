@@ -10,7 +10,7 @@ import {
 import { remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
 import { newAgent } from '../support/api.ts'
-import { runningStatements } from '../support/columnar.ts'
+import { runningStatements, untilRunning } from '../support/columnar.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
@@ -21,6 +21,9 @@ import { attacks, ORACLES } from './query-attacks.ts'
  * `/clickhouse/` through ClickHouse's official client and over plain HTTP. Tenant isolation is tested with the same attack
  * list as on the JSON endpoint.
  */
+
+/** Matches queries that run, not those being checked by the guard. */
+const OF_ENDPOINT = 'SELECT * FROM (SELECT count() AS of_endpoint %'
 
 let service: TestService
 let engine: ColumnarClient
@@ -226,11 +229,11 @@ describe('with the official client', () => {
     const gone = new AbortController()
     const query = 'select count() as of_endpoint from numbers(100000000000) where sipHash64(number) = 1'
     const slow = [1, 2, 3, 4].map(() => failure(client.query({ query, abort_signal: gone.signal })))
-    await eventually(async () => (await unfinished()) === 4)
+    await untilRunning(engine, OF_ENDPOINT, slow)
     expect(await failure(rows('select 1'))).toMatchObject({ code: '202', type: 'TOO_MANY_SIMULTANEOUS_QUERIES' })
     gone.abort()
     await Promise.all(slow)
-    await eventually(async () => (await unfinished()) === 0)
+    await eventually(async () => expect(await unfinished()).toBe(0))
     expect(await rows('select 1 as a')).toEqual([{ a: 1 }])
   })
 
@@ -409,12 +412,12 @@ describe('tenant isolation', () => {
   test("aborting a query does not stop another tenant's query with the same id", async () => {
     const gone = new AbortController()
     const query = 'select count() as of_endpoint from numbers(100000000000) where sipHash64(number) = 2'
-    const theirs = ask({ query, query_id: 'same', password: otherKey }, {}, false).catch(() => {})
+    const theirs = failure(text({ query, query_id: 'same', password: otherKey }, {}, false))
     const ours = failure(client.query({ query, query_id: 'same', abort_signal: gone.signal }))
-    await eventually(async () => (await unfinished()) === 2)
+    await untilRunning(engine, OF_ENDPOINT, [theirs, ours])
     gone.abort()
     await ours
-    await eventually(async () => (await unfinished()) === 1)
+    await eventually(async () => expect(await unfinished()).toBe(1))
     await Bun.sleep(100)
     expect(await unfinished()).toBe(1)
     await engine.command("kill query where query like '%sipHash64(number) = 2%' and query not like '%kill%' async")
@@ -464,7 +467,7 @@ async function askPatiently(query: string): Promise<Response> {
 }
 
 async function unfinished(): Promise<number> {
-  return runningStatements(engine, '%of_endpoint%')
+  return runningStatements(engine, OF_ENDPOINT)
 }
 
 async function failure(promise: Promise<unknown>): Promise<unknown> {

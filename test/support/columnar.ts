@@ -1,6 +1,7 @@
 import { scopeDatabase } from '../../src/analytics/views.ts'
 import { type ColumnarBackend, remoteClickHouse } from '../../src/columnar/backend.ts'
 import { type ColumnarClient, createColumnarClient } from '../../src/columnar/client.ts'
+import { eventually } from './eventually.ts'
 import { newDatabaseName, SHARED_CLICKHOUSE, startClickHouseTemplate } from './stores.ts'
 import { atEnd, shared } from './teardown.ts'
 
@@ -52,6 +53,25 @@ export async function runningStatements(client: ColumnarClient, like: string): P
     { params: { like } },
   )
   return n
+}
+
+/**
+ * Waits until as many statements run as there are queries: see {@link runningStatements}.
+ * @throws if one of the queries ends before
+ */
+export async function untilRunning(
+  client: ColumnarClient,
+  like: string,
+  queries: readonly Promise<unknown>[],
+): Promise<void> {
+  const ended = queries.map(async (query) => {
+    throw new Error('a query ended before all were running', { cause: await query })
+  })
+  const running = eventually(async () => {
+    const n = await runningStatements(client, like)
+    if (n !== queries.length) throw new Error(`${n} statements run, not ${queries.length}`)
+  })
+  await Promise.race([running, ...ended])
 }
 
 /** The statements that create the tables of the template: running every migration again would take many times as long. */

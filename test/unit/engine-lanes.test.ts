@@ -36,6 +36,19 @@ test('a workspace waits only for its own statements, for as long as the engine h
   await lanes.idle()
 })
 
+test('a statement whose client has disconnected before it queues takes no slot', async () => {
+  const lanes = createLanes(100)
+  const tasks = Array.from({ length: 9 }, held)
+  const client = new AbortController()
+  const running = tasks.slice(0, 8).map(({ task }) => lanes.run({ lane: 'stream', quotaKey: 'a' }, NEVER, task))
+  client.abort()
+  const late = lanes.run({ lane: 'stream', quotaKey: 'b' }, client.signal, tasks[8]!.task)
+  expect(await late.catch(({ code }) => code)).toBe(394)
+  for (const { state } of tasks) state.release()
+  await Promise.all(running)
+  expect(tasks[8]!.state.hasBegun).toBe(false)
+})
+
 test('loading and the service continue while tenants use all their slots', async () => {
   const lanes = createLanes(100)
   const tenants = Array.from({ length: 200 }, held)

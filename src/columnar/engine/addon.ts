@@ -37,7 +37,10 @@ export interface Native {
   StreamQuery(connection: Connection, text: string, format: string): Cursor
   /** The next block of the result, a complete document in the format. Must not be called while another call is pending. */
   StreamFetch(cursor: Cursor): Promise<{ readonly done: boolean; readonly bytes: Buffer<ArrayBuffer> }>
-  /** Frees the cursor. Must not be called while a fetch is pending. */
+  /**
+   * Frees the cursor. Must not be called while a fetch is pending. Before the first fetch it blocks until the query ends or
+   * is killed.
+   */
   StreamCancel(cursor: Cursor): void
 }
 

@@ -154,9 +154,7 @@ function stream(
       const failure = await sender.finished
       if (failure !== undefined) log.debug('a streamed result failed', { code: failure.code, type: failure.type })
     } finally {
-      // The stream must not be closed while the engine works for it.
-      await deadline.idle()
-      await result?.close()
+      if (result !== undefined) await deadline.close(result)
     }
   }
   void lanes

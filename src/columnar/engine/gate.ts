@@ -7,6 +7,8 @@ export function createGate(runningMax: number, waitingMax: number) {
   const idlers: (() => void)[] = []
 
   const enter = (signal: AbortSignal): Promise<void> | undefined => {
+    // It may have disconnected while it waited for another gate. An aborted signal fires no event.
+    if (signal.aborted) throw disconnected()
     if (running < runningMax) {
       running++
       return undefined
@@ -25,9 +27,7 @@ export function createGate(runningMax: number, waitingMax: number) {
       }
       const leave = () => {
         waiting.splice(waiting.indexOf(admitted), 1)
-        reject(
-          new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client disconnected before its query was started.'),
-        )
+        reject(disconnected())
       }
       waiting.push(admitted)
       signal.addEventListener('abort', leave, { once: true })
@@ -55,4 +55,8 @@ export function createGate(runningMax: number, waitingMax: number) {
     /** Resolves once nothing runs. */
     idle: () => (running === 0 ? Promise.resolve() : new Promise<void>((resolve) => idlers.push(resolve))),
   }
+}
+
+function disconnected(): ClickHouseFailure {
+  return new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client disconnected before its query was started.')
 }

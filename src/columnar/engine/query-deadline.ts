@@ -1,5 +1,8 @@
 import { ClickHouseFailure } from '../protocol.ts'
+import type { EngineStream } from './threads.ts'
 
+/** A stream that takes longer to close waits for its query. */
+const CLOSE_MS = 50
 const KILL_RETRY_MIN_MS = 50
 const KILL_RETRY_MAX_MS = 500
 const STUCK_CHECK_MS = 100
@@ -25,6 +28,7 @@ export class QueryDeadline {
   private readonly settleCancelled: (reason: ClickHouseFailure) => void
   private reason: ClickHouseFailure | undefined
   private atWork: Promise<unknown> | undefined
+  private isKilling = false
   private timer: Timer | undefined
   private signal: AbortSignal | undefined
 
@@ -70,22 +74,28 @@ export class QueryDeadline {
    */
   async during<T>(step: () => Promise<T>): Promise<T> {
     if (this.reason !== undefined) throw this.reason
-    const work = step()
-    this.atWork = work
     try {
-      const done = await work
+      const done = await this.track(step())
       if (this.reason === undefined) return done
     } catch (error) {
       throw this.reason ?? error
-    } finally {
-      this.atWork = undefined
     }
     throw this.reason
   }
 
-  /** Resolves once the engine does no work for the statement. */
-  async idle(): Promise<void> {
-    await this.atWork?.catch(() => {})
+  /**
+   * Closes the statement's stream, once no step is running. This waits for the query if it was cancelled while it was
+   * being started, and then no KILL may have found it yet. So it is killed until the stream is closed.
+   */
+  async close(stream: Pick<EngineStream, 'isOver' | 'close'>): Promise<void> {
+    await this.idle()
+    if (stream.isOver) return stream.close()
+    const timer = setTimeout(() => void this.killUntilIdle(), CLOSE_MS)
+    try {
+      await this.track(stream.close())
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   /** To be called when the statement has ended by itself. */
@@ -94,12 +104,25 @@ export class QueryDeadline {
     this.signal?.removeEventListener('abort', this.onAbort)
   }
 
+  private track<T>(work: Promise<T>): Promise<T> {
+    this.atWork = work
+    return work.finally(() => {
+      this.atWork = undefined
+    })
+  }
+
+  /** Resolves once the engine does no work for the statement. */
+  private async idle(): Promise<void> {
+    await this.atWork?.catch(() => {})
+  }
+
   private readonly onAbort = () =>
     this.cancel(new ClickHouseFailure(394, 'QUERY_WAS_CANCELLED', 'The client went away.'))
 
   /** Repeats the KILL, because the first may arrive before the engine has registered the statement. */
   private async killUntilIdle(): Promise<void> {
-    if (this.atWork === undefined) return
+    if (this.atWork === undefined || this.isKilling) return
+    this.isKilling = true
     // The KILL itself may hang in the engine, so the time is measured independently.
     const endWatch = this.watchWhetherStuck()
     for (let wait = KILL_RETRY_MIN_MS; this.atWork !== undefined; wait = Math.min(2 * wait, KILL_RETRY_MAX_MS)) {
@@ -107,6 +130,7 @@ export class QueryDeadline {
       await Promise.race([this.idle(), Bun.sleep(wait)])
     }
     endWatch()
+    this.isKilling = false
   }
 
   private watchWhetherStuck(): () => void {

@@ -6,7 +6,9 @@ import type { Job } from './session.ts'
 export interface EngineStream {
   /** The next bytes of the result; undefined after the last. @throws ClickHouseFailure */
   next(): Promise<Uint8Array<ArrayBuffer> | undefined>
-  /** Releases the stream's resources. The query must be idle or killed. */
+  /** Whether the query has ended: {@link next} has returned undefined, or thrown. */
+  readonly isOver: boolean
+  /** Releases the stream's resources. Before the first call of {@link next} it waits until the query ends or is killed. */
   close(): Promise<void>
 }
 
@@ -71,10 +73,18 @@ export class Threads {
       this.idle.push(thread)
       throw error
     }
+    let isOver = false
     return {
       async next() {
-        const reply = await thread.ask({ kind: 'next' })
+        const reply = await thread.ask({ kind: 'next' }).catch((error) => {
+          isOver = true
+          throw error
+        })
+        isOver = reply.kind !== 'piece'
         return reply.kind === 'piece' ? reply.bytes : undefined
+      },
+      get isOver() {
+        return isOver
       },
       close: async () => {
         await thread.ask({ kind: 'close' })

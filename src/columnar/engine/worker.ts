@@ -142,8 +142,11 @@ function close({ native }: Started): void {
   if (open === undefined) return
   const { connection, cursor } = open
   open = undefined
-  native.StreamCancel(cursor)
-  native.CloseConnection(connection)
+  try {
+    native.StreamCancel(cursor)
+  } finally {
+    native.CloseConnection(connection)
+  }
 }
 
 function reply(message: ThreadReply): void {
