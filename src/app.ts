@@ -11,6 +11,7 @@ import type { EventIngest } from './events/ingest.ts'
 import { eventRoutes } from './events/routes.ts'
 import type { Hosted } from './hosted/hosted.ts'
 import { invokeRoutes } from './hosted/invoke/routes.ts'
+import { outputRoutes } from './hosted/output/routes.ts'
 import { pauseRoutes } from './hosted/pauses/routes.ts'
 import { sessionRoutes } from './hosted/sessions/routes.ts'
 import { createEnvelope, type EnvelopeDeps } from './http/envelope.ts'
@@ -51,7 +52,7 @@ export interface AppDeps {
   readonly events: EventReader
   readonly tasks: TaskStore
   readonly otlp: Omit<OtlpRoutesDeps, 'guards' | 'forwarder'>
-  readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'pauses' | 'resume' | 'sessions'>
+  readonly hosted: Pick<Hosted, 'invocations' | 'responder' | 'servedOutputs' | 'pauses' | 'resume' | 'sessions'>
   readonly secrets: SecretStore
   readonly analytics: Analytics
   readonly savedQueries: SavedQueries
@@ -80,6 +81,7 @@ export function createApp(deps: AppDeps) {
     .use(feedTokenRoutes({ guards, feedTokens: deps.feedTokens }))
     .use(liveRoutes({ guards, live: deps.live }))
     .use(invokeRoutes({ guards, ...deps.hosted, runs: deps.runs }))
+    .use(outputRoutes({ forwarder: deps.forwarder, ...deps.hosted }))
     .use(pauseRoutes({ guards, ...deps.hosted }))
     .use(sessionRoutes({ guards, sessions: deps.hosted.sessions }))
     .use(secretRoutes({ guards, secrets: deps.secrets }))

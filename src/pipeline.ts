@@ -29,6 +29,7 @@ import { describeSingle } from './partitions/cluster/describe.ts'
 import type { Cluster } from './partitions/cluster/schema.ts'
 import { type Forwarder, noForwarding } from './partitions/forward.ts'
 import type { FeedSource, OwnedPartition, Partitions } from './partitions/partition.ts'
+import type { Peers } from './partitions/peers.ts'
 import { onePartition } from './partitions/single.ts'
 import type { Sql } from './postgres/connect.ts'
 import { RetentionWatermarks, withinRetention } from './retention/retention-watermarks.ts'
@@ -57,6 +58,8 @@ export interface ServiceContext extends Stores {
 export interface Pipeline {
   readonly partitions: Partitions
   readonly forwarder: Forwarder
+  /** The other processes that share the partitions; undefined in a process that works alone. */
+  readonly peers?: Peers
   readonly retentionWatermarks: Pick<RetentionWatermarks, 'raise'>
   /** Call after each commit that wrote to the outbox. Cheap. */
   readonly onChange: () => void

@@ -25,6 +25,7 @@ import type { Progress } from './ops/progress.ts'
 import { createServiceMetrics } from './ops/service-metrics.ts'
 import { Loops } from './ops/supervise.ts'
 import { Teardown } from './ops/teardown.ts'
+import type { Peers } from './partitions/peers.ts'
 import { type Pipeline, type ServiceContext, startLocalPipeline } from './pipeline.ts'
 import { startErasure } from './retention/erasure.ts'
 import { startRetention } from './retention/retention.ts'
@@ -105,7 +106,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
     dataDir: config.dataDir,
   })
   const secrets = new SecretStore({ sql, clock, vault })
-  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange })
+  const hosted = startHostedRuns(context, { ring, connections, secrets, onChange, peers: pipeline.peers })
 
   let isStopping = false
   const app: App = createApp(
@@ -129,6 +130,7 @@ async function start(config: Config, options: ServiceOptions, teardown: Teardown
   const forwarded = isWorker ? listenPrivately(app, config, pipeline.privateRoutes) : listener
   if (isWorker) teardown.add('requests of other workers', () => forwarded.drain())
   teardown.add('callers that wait for hosted runs', () => hosted.responder.release())
+  teardown.add('outputs for other processes', async () => hosted.servedOutputs?.stop())
   teardown.add('open feeds', async () => connections.stop())
   await pipeline.join(forwarded.url)
   teardown.add('partitions', () => pipeline.leave())
@@ -246,9 +248,10 @@ interface HostedParts {
   readonly connections: Connections
   readonly secrets: SecretStore
   readonly onChange: () => void
+  readonly peers: Peers | undefined
 }
 
-function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange }: HostedParts) {
+function startHostedRuns(context: ServiceContext, { ring, connections, secrets, onChange, peers }: HostedParts) {
   const { config, sql, clock, log, loops, dataDir, teardown } = context
   const { openAiApiKey: apiKey, openAiBaseUrl: baseUrl, egressAllow: allow } = config.hosted
   const hosted = startHosted({
@@ -266,6 +269,7 @@ function startHostedRuns(context: ServiceContext, { ring, connections, secrets, 
     egress: createEgress({ allow }),
     secrets,
     onChange,
+    peers,
     loops,
   })
   teardown.add('hosted runs', () => hosted.stop())

@@ -4,6 +4,7 @@ import { ClusterFeeds, type ClusterReader } from './partitions/cluster/feeds.ts'
 import { createForwarder } from './partitions/cluster/forwarder.ts'
 import { type OpenPartition, Ownership, type OwnershipTimes } from './partitions/cluster/ownership.ts'
 import { ClusterPartitions } from './partitions/cluster/partitions.ts'
+import { createPeers } from './partitions/cluster/peers.ts'
 import { type SignalBus, Signals } from './partitions/cluster/signals.ts'
 import { ClusterSignature } from './partitions/cluster/signature.ts'
 import { ClusterStore, type PartitionRow } from './partitions/cluster/store.ts'
@@ -68,11 +69,13 @@ export async function startSharedPipeline(context: ServiceContext, logs: SharedL
     if (signal === 'cluster') ownership.hurry()
     else for (const { relay } of ownership.all()) relay.poke()
   })
+  const signature = new ClusterSignature(secret)
   return {
     partitions,
+    peers: createPeers({ signature, urlOf: (node) => ownership.urlOf(node) }),
     forwarder: createForwarder({
       partitions,
-      signature: new ClusterSignature(secret),
+      signature,
       ownerUrlOf: (partition) => ownership.ownerUrlOf(partition),
       refresh: () => ownership.refresh(),
     }),

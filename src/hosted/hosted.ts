@@ -8,14 +8,17 @@ import type { Log } from '../log.ts'
 import type { Model } from '../model/model.ts'
 import { createSchemaChecks, type SchemaChecks } from '../model/output-schema.ts'
 import { createPrices } from '../model/prices.ts'
-import type { Loops } from '../ops/supervise.ts'
+import { Loops } from '../ops/supervise.ts'
+import type { Peers } from '../partitions/peers.ts'
 import { type Sql, singleConnection } from '../postgres/connect.ts'
 import type { Secrets } from '../secrets/store.ts'
 import type { Children } from './executor/call-maker.ts'
 import { ChildRuns } from './invoke/children.ts'
 import { Invocations } from './invoke/invocations.ts'
 import { Responder, type ResponseMode } from './invoke/respond.ts'
+import { FollowedOutputs } from './output/followed-outputs.ts'
 import { endOf, OutputLog } from './output/output-log.ts'
+import { ServedOutputs } from './output/served-outputs.ts'
 import { startPauseExpiry } from './pauses/expiry.ts'
 import type { PauseRow } from './pauses/schema.ts'
 import { answeredAbout, type Decision, Pauses } from './pauses/store.ts'
@@ -23,6 +26,7 @@ import { ChangeSignals } from './scheduler/change-signals.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Sessions } from './sessions/store.ts'
 import { loadProgress } from './store/load.ts'
+import { readExecutors } from './store/outcome.ts'
 import { McpLists } from './tools/mcp-lists.ts'
 
 export interface HostedDeps {
@@ -41,6 +45,8 @@ export interface HostedDeps {
   readonly egress: Egress
   readonly secrets: Secrets
   readonly onChange: () => void
+  /** The other processes that execute runs; undefined in a process that works alone. */
+  readonly peers: Peers | undefined
   /** Supervises the background loops of runs and pauses. */
   readonly loops?: Loops
 }
@@ -57,11 +63,13 @@ export function startHosted(deps: HostedDeps) {
   const invocations = new Invocations({ ...starting, hasModel, queuedMax: config.queuedRuns })
   const scheduler: Scheduler = createScheduler(deps, { patrol, schemas, children: new ChildRuns(starting) })
   const { connections, ring, slowConsumerMs, heartbeatMs } = deps
+  const shared = deps.peers === undefined ? undefined : shareOutputs(deps, deps.peers, scheduler, patrol)
   const responder = new Responder({
     sql,
     scheduler,
     ring,
     connections,
+    followed: shared?.followed,
     slowConsumerMs,
     heartbeatMs,
     waitMs: config.waitMs,
@@ -100,10 +108,13 @@ export function startHosted(deps: HostedDeps) {
     pauses,
     sessions,
     resume,
+    /** For other processes; undefined in a process that works alone. */
+    servedOutputs: shared?.served,
     /** Runs that this process executes, for the metrics. */
     count: () => scheduler.count,
     stop: async () => {
       await endExpiry()
+      await shared?.followed.stop()
       await scheduler.stop()
       await patrol.end({ timeout: END_TIMEOUT_SECONDS })
     },
@@ -116,6 +127,22 @@ interface SchedulerParts {
   readonly patrol: Sql
   readonly schemas: SchemaChecks
   readonly children: Pick<Children, 'begin'>
+}
+
+/** Gives streams the output of runs that other processes execute, and these the output of the runs executed here. */
+function shareOutputs(deps: HostedDeps, peers: Peers, scheduler: Scheduler, patrol: Sql) {
+  const { log, loops = new Loops(log), instanceId, connections, slowConsumerMs, config } = deps
+  const followed = new FollowedOutputs({
+    peers,
+    executorsOf: (runs) => readExecutors(patrol, runs),
+    instanceId,
+    runsMax: config.runsAtOnce,
+    connections,
+    onAvailable: (run) => scheduler.notify(run),
+    log,
+    loops,
+  })
+  return { followed, served: new ServedOutputs({ scheduler, connections, slowConsumerMs, loops }) }
 }
 
 function createScheduler(deps: HostedDeps, { patrol, schemas, children }: SchedulerParts): Scheduler {

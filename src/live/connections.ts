@@ -63,7 +63,7 @@ export function refusalOf(reason: CloseReason): ApiError {
 export class Connections {
   private readonly open = new Set<Connection>()
   private readonly held = new Set<HeldCall>()
-  /** Reservations for feeds that are not open yet. */
+  /** Reservations: for feeds that are not open yet, and for connections between processes. */
   private reserved = 0
   /** Credentials with a check in progress. */
   private readonly checking = new Set<string>()
@@ -124,17 +124,30 @@ export class Connections {
   /** Reserves room for a feed that {@link admit} opens later. @throws ApiError UNAVAILABLE, RATE_LIMITED when there is none */
   reserve(workspaceId: string): FeedReservation {
     this.checkRoom(workspaceId)
-    this.reserved++
     this.count(workspaceId, 1)
+    return this.reserveRoom(() => this.count(workspaceId, -1))
+  }
+
+  /** Reserves room for a connection between processes of the service, which is no workspace's feed; null when there is none. */
+  reserveForPeer(): FeedReservation | null {
+    return this.hasRoom && !this.stopping ? this.reserveRoom() : null
+  }
+
+  private reserveRoom(onRelease: () => void = () => {}): FeedReservation {
+    this.reserved++
     let isReleased = false
     return {
       release: () => {
         if (isReleased) return
         isReleased = true
         this.reserved--
-        this.count(workspaceId, -1)
+        onRelease()
       },
     }
+  }
+
+  private get hasRoom(): boolean {
+    return this.open.size + this.reserved < this.deps.limits.connections
   }
 
   /** Runs `then` in the same tick in which the credential is known to be valid. */
@@ -150,9 +163,9 @@ export class Connections {
 
   /** @throws ApiError UNAVAILABLE, RATE_LIMITED when there is no room for one more */
   private checkRoom(workspaceId: string): void {
-    const { connections, connectionsPerWorkspace } = this.deps.limits
+    const { connectionsPerWorkspace } = this.deps.limits
     if (this.stopping) throw new ApiError('UNAVAILABLE', 'the service is shutting down; connect again in a moment')
-    if (this.open.size + this.reserved >= connections)
+    if (!this.hasRoom)
       throw new ApiError('UNAVAILABLE', 'the service has reached its limit of open feeds', { retryAfterSeconds: 10 })
     if ((this.perWorkspace.get(workspaceId) ?? 0) >= connectionsPerWorkspace) {
       throw new ApiError('RATE_LIMITED', `a workspace may have ${connectionsPerWorkspace} open feeds`, {

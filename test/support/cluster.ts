@@ -16,6 +16,8 @@ export interface ClusterOptions {
   readonly env?: Record<string, string>
   /** The port at which a node reaches the only NATS server; by default its own. */
   readonly natsPortOf?: (node: number, port: number) => number | Promise<number>
+  /** The port at which the other nodes reach a node; by default its own. */
+  readonly instancePortOf?: (node: number, port: number) => number | Promise<number>
 }
 
 /** Several nodes as processes on loopback, with real NATS servers, one Postgres and one ClickHouse. */
@@ -39,6 +41,7 @@ export async function startCluster({
   databaseUrl: given,
   env = {},
   natsPortOf = (_, port) => port,
+  instancePortOf = (_, port) => port,
 }: ClusterOptions = {}): Promise<TestCluster> {
   const nats = natsServers === 1 ? [await natsServer()] : await natsCluster()
   const [databaseUrl, { url: clickhouseUrl }] = await Promise.all([
@@ -58,7 +61,9 @@ export async function startCluster({
     Array.from({ length: nodes }, async (_, node) => {
       const ports = await Promise.all(nats.map(({ port }) => natsPortOf(node, port)))
       const NATS_URL = ports.map((port) => `nats://127.0.0.1:${port}`).join(',')
-      return { DATA_DIR: await temporaryDirectory(), PORT: String(freePort()), NATS_URL }
+      const port = freePort()
+      const INSTANCE_URL = `http://127.0.0.1:${await instancePortOf(node, port)}`
+      return { DATA_DIR: await temporaryDirectory(), PORT: String(port), NATS_URL, INSTANCE_URL }
     }),
   )
   // The first one creates the workspace.

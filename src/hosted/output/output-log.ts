@@ -78,6 +78,17 @@ export class OutputLog {
     } else this.items.push({ kind: 'text', step, attempt, content: '' })
   }
 
+  /** Appends an item, or replaces the text of an abandoned attempt, as another process has it. */
+  add(item: OutputItem): void {
+    if (item.kind === 'text') {
+      this.beginText(item.step, item.attempt)
+      this.addText(item.content)
+    } else {
+      this.items.push(item)
+      this.notify()
+    }
+  }
+
   addText(delta: string): void {
     const last = this.items.at(-1)
     if (last?.kind !== 'text') return
@@ -104,6 +115,11 @@ export class OutputLog {
   listen(listener: () => void): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
+  }
+
+  /** Whether anybody listens. */
+  get isFollowed(): boolean {
+    return this.listeners.size > 0
   }
 
   private notify(): void {

@@ -6,12 +6,16 @@ import type { Sql } from '../../postgres/connect.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import { loadProgress } from '../store/load.ts'
 import { readOutcome } from '../store/outcome.ts'
+import type { RunOutcome } from '../store/rows.ts'
+import type { FollowedOutputs } from './followed-outputs.ts'
 import { framesAfter, OUTPUT_START, OutputLog, type OutputPosition } from './output-log.ts'
 
 export interface OutputStreamDeps extends EventStreamLimits {
   readonly sql: Sql
   readonly scheduler: Scheduler
   readonly connections: Connections
+  /** Runs that other processes execute; undefined in a process that works alone. */
+  readonly followed?: FollowedOutputs | undefined
 }
 
 export interface OutputStreamOptions {
@@ -77,19 +81,24 @@ export class OutputStream implements Connection {
     else if (this.log.isClosed) this.leave()
   }
 
-  /** Finds the run: executed here, ended or paused, or waiting for an executor. */
+  /** Finds the run: executed here or in another process, ended or paused, or waiting for an executor. */
   private async follow(): Promise<void> {
-    const { scheduler } = this.deps
+    const { sql, scheduler, followed } = this.deps
     const { run } = this.options
     const { signal } = this.gone
     try {
       while (!signal.aborted && this.log === undefined) {
-        const driven = scheduler.outputOf(run)
+        const driven = scheduler.outputOf(run) ?? followed?.outputOf(run)
         if (driven !== undefined) return this.take(driven)
         const change = scheduler.change(run, signal)
-        const log = await this.stored()
-        if (log !== undefined && !signal.aborted) this.take(log)
-        else await change
+        const outcome = await readOutcome(sql, run)
+        const log = await this.stored(outcome)
+        if (signal.aborted) return
+        if (log !== undefined) return this.take(log)
+        // Notifies of a change once the output is available.
+        if (outcome?.kind === 'released' && outcome.executor)
+          followed?.follow(run, outcome.executor, this.caller.caller)
+        await change
       }
     } catch (error) {
       this.stream.cut(error)
@@ -97,10 +106,9 @@ export class OutputStream implements Connection {
   }
 
   /** The output of a run that is not being executed. */
-  private async stored(): Promise<OutputLog | undefined> {
+  private async stored(outcome: RunOutcome | null): Promise<OutputLog | undefined> {
     const { sql } = this.deps
     const { run, sessionId } = this.options
-    const outcome = await readOutcome(sql, run)
     if (outcome === null || outcome.kind === 'released') return undefined
     const progress = await loadProgress(sql, run)
     if (progress === null) return undefined

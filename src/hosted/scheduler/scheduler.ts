@@ -156,6 +156,11 @@ export class Scheduler {
     return this.changes.next(runKey(workspaceId, runId), signal)
   }
 
+  /** Wakes those who wait for a {@link change} of the run. */
+  notify({ workspaceId, runId }: RunIdentity): void {
+    this.changes.notify(runKey(workspaceId, runId))
+  }
+
   /** Looks for queued runs to execute. */
   dispatchSoon(): void {
     this.isDispatchDue = true
@@ -176,10 +181,6 @@ export class Scheduler {
 
   private executionOf({ workspaceId, runId }: RunIdentity): Execution | undefined {
     return this.executions.get(runKey(workspaceId, runId))
-  }
-
-  private notify({ workspaceId, runId }: RunIdentity): void {
-    this.changes.notify(runKey(workspaceId, runId))
   }
 
   private async supervise(executor: Executor, run: HostedRun): Promise<RunOutcome> {

@@ -100,7 +100,12 @@ export type RunOutcome =
     }
   | { readonly kind: 'paused'; readonly pending: PendingPause }
   /** It continues elsewhere. */
-  | { readonly kind: 'released'; readonly status: RunStatus }
+  | {
+      readonly kind: 'released'
+      readonly status: RunStatus
+      /** The process that executes it now (table `instances`), if the row of the run was read and names one. */
+      readonly executor?: string | null
+    }
 
 /** `pending` of a paused run's record. */
 export type PendingPause =

@@ -107,6 +107,12 @@ export class Ownership {
     return this.liveNodes.find(({ instanceId }) => instanceId === owner)?.url ?? null
   }
 
+  /** Where a node is reached, if it was alive at the last round. */
+  urlOf(instanceId: string): string | null {
+    // Empty while the node starts.
+    return this.liveNodes.find((node) => node.instanceId === instanceId)?.url || null
+  }
+
   /** Begins the next round now. */
   hurry(): void {
     this.wake.resolve()
