@@ -362,6 +362,16 @@ function contract(open: () => Promise<ColumnarBackend>) {
     await eventually(async () => (await running()) === 0)
   })
 
+  test('a call that is cancelled before it is sent does not interrupt a later one', async () => {
+    await client.query('select 1')
+    const abort = new AbortController()
+    const cancelled = failure(client.query('select 1', { signal: abort.signal }))
+    abort.abort(new Error('gone'))
+    expect(await cancelled).toMatchObject({ message: 'gone' })
+    // Longer than an idle connection is kept.
+    expect(await client.query('select sleep(3) as n')).toEqual([{ n: 0 }])
+  })
+
   test('a call past its deadline fails as unavailable', async () => {
     expect(await failure(client.query('select sleep(2)', { timeoutMs: 100 }))).toBeInstanceOf(ColumnarUnavailable)
   })
