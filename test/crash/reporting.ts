@@ -17,6 +17,8 @@ export class Reporting {
   readonly runs = new Map<string, 'completed' | 'failed' | 'running'>()
   /** Number of events by run. */
   readonly events = new Map<string, number>()
+  /** What each call with events was answered, by run: to find out where a lost one went. */
+  readonly answers = new Map<string, string[]>()
   tasks = 0
   calls = 0
   /** Calls that were sent again. */
@@ -70,23 +72,23 @@ export class Reporting {
         type: isModelCall(first + i) ? 'llm.call' : 'step',
         payload: { n: first + i, 'gen_ai.usage.input_tokens': first + i, cost_usd: COST_USD },
       }))
-      await this.call('events', { run_id, events }, named ? {} : { 'idempotency-key': `${run_id} ${sent}` })
+      const answered = await this.call(
+        'events',
+        { run_id, events },
+        named ? {} : { 'idempotency-key': `${run_id} ${sent}` },
+      )
+      this.answers.set(run_id, [...(this.answers.get(run_id) ?? []), `${named ? 'ids' : 'key'} ${answered}`])
       sent += count
       this.events.set(run_id, sent)
     }
   }
 
-  private async call(path: string, body: unknown, headers: Record<string, string> = {}): Promise<void> {
-    for (;;) {
-      this.calls++
+  private async call(path: string, body: unknown, headers: Record<string, string> = {}): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      const node = ++this.calls % this.apis.length
       const options = { headers, signal: AbortSignal.timeout(5_000) }
-      const answer = await this.apis[this.calls % this.apis.length](
-        'POST',
-        `/api/ingest/v1/${path}`,
-        body,
-        options,
-      ).catch(() => undefined)
-      if (answer?.status === 200) return
+      const answer = await this.apis[node]('POST', `/api/ingest/v1/${path}`, body, options).catch(() => undefined)
+      if (answer?.status === 200) return `attempt ${attempt} at node ${node}: ${JSON.stringify(answer.data)}`
       const retryable = answer === undefined || answer.status === 503 || answer.headers.has('retry-after')
       if (!retryable) throw new Error(`${path}: ${answer.status} ${answer.text}`)
       this.retries++
@@ -116,7 +118,7 @@ function usageOf(events: number): { readonly tokens: number; readonly cost: numb
 export async function expectAcknowledged(
   api: Api,
   agentId: string,
-  { runs, events, tasks, eventCount }: Reporting,
+  { runs, events, answers, tasks, eventCount }: Reporting,
 ): Promise<void> {
   expect(eventCount).toBeGreaterThan(0)
   const sql = async (query: string) => {
@@ -136,6 +138,8 @@ export async function expectAcknowledged(
   // Immediately: a run that is reported as ended has all its events.
   if (runs.size <= 10_000) {
     expect(Object.fromEntries(byRun.map(({ run_id, status }) => [run_id, status]))).toEqual(Object.fromEntries(runs))
+    const wrong = byRun.filter(({ run_id, n }) => n !== (events.get(run_id) ?? 0))
+    expect(wrong.map((run) => ({ ...run, answers: answers.get(run.run_id) }))).toEqual([])
     expect(Object.fromEntries(byRun.map(({ run_id, n }) => [run_id, n]))).toEqual(Object.fromEntries(events))
   }
   expect((await sql(`select count() as n from events where ${ofAgent}`))[0].n).toBe(eventCount)

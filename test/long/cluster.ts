@@ -7,6 +7,7 @@ import { ownedEvenly, startCluster, stateOf, type TestCluster } from '../support
 import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
 import type { Random } from '../support/random.ts'
+import type { SpawnedService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
 import { LossChecks } from './losses.ts'
@@ -35,6 +36,7 @@ export const cluster: Campaign = {
 
 class ClusterCampaign {
   private cluster!: TestCluster
+  private readonly started: SpawnedService[] = []
   private readonly random: Random
   private readonly killed: Partial<Record<Victim, number>> = {}
   private readonly takeoverMs: number[] = []
@@ -55,8 +57,9 @@ class ClusterCampaign {
     atEnd(() => postgres.stop())
     // What the campaign itself polls.
     const unlimited = { RATE_LIMIT_READS_PER_MINUTE: '0', RATE_LIMIT_QUERIES_PER_MINUTE: '0' }
-    const env = { ...this.world.backends.env, ...unlimited, LOG_LEVEL: 'silent' }
+    const env = { ...this.world.backends.env, ...unlimited, LOG_LEVEL: 'error' }
     this.cluster = await startCluster({ natsServers: 3, databaseUrl: postgres.url, env })
+    this.started.push(...this.cluster.nodes)
     await ownedEvenly(this.cluster.nodes[0], 3)
     const [first] = this.cluster.nodes
     const { agentId, agentKey } = await newAgent(first.api)
@@ -84,6 +87,9 @@ class ClusterCampaign {
     await stopApproving()
     this.checks.failures.expect('requests to a model after its last answer', this.world.extra.join(', '), '')
     for (const watcher of watchers) await this.checks.checkWatcher(watcher, reporting)
+    // Losses of processes damage no log.
+    for (const line of this.errors(/damaged|set back/)) this.checks.failures.add(line)
+    if (this.checks.failures.result.length > 0) for (const line of this.errors(/./)) progress(line)
     for (const node of this.cluster.nodes) {
       node.kill('SIGTERM')
       this.checks.failures.expect('exit code at the end', await node.exited, 0)
@@ -107,6 +113,17 @@ class ClusterCampaign {
     return nodes[this.calls++ % nodes.length].api
   }
 
+  /** What nodes have logged as errors of their own, of those that were killed, too. */
+  private errors(like: RegExp): string[] {
+    const lines = this.started.flatMap((node, index) =>
+      node
+        .output()
+        .stderr.split('\n')
+        .map((line) => `process ${index}: ${line}`),
+    )
+    return lines.filter((line) => like.test(line))
+  }
+
   private async lose(victim: Victim): Promise<void> {
     this.killed[victim] = (this.killed[victim] ?? 0) + 1
     const { nodes, nats } = this.cluster
@@ -118,7 +135,7 @@ class ClusterCampaign {
     if (victim !== 'NATS server') await this.killNode(index)
     await Bun.sleep(this.random.int(0, 2_000))
     if (victim !== 'node') await server.start()
-    if (victim !== 'NATS server') await this.cluster.restart(index)
+    if (victim !== 'NATS server') this.started.push(await this.cluster.restart(index))
   }
 
   /** Kills a node, and measures how long its partitions have no owner. */

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { jetstreamManager } from '@nats-io/jetstream'
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { jetstreamManager, type StreamInfo, type StreamState } from '@nats-io/jetstream'
+import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { eventually } from './eventually.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
@@ -120,4 +120,35 @@ async function isListening(port: number): Promise<boolean> {
   const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(() => undefined)
   socket?.end()
   return socket !== undefined
+}
+
+/**
+ * A connection through which the stream's leader seems to lack its newest message from the second question about the stream
+ * on, until it has been asked `answers` times: like a leader that has just been elected and still stores what the earlier
+ * one had acknowledged.
+ */
+export function laggingLeader(nc: NatsConnection, stream: string, answers: number): NatsConnection {
+  let infos = 0
+  let left = answers
+  const request: NatsConnection['request'] = async (subject, payload, options) => {
+    const isInfo = subject === `$JS.API.STREAM.INFO.${stream}`
+    const isGet = subject === `$JS.API.STREAM.MSG.GET.${stream}`
+    if ((!isInfo && !isGet) || (isInfo && infos++ === 0) || left-- <= 0) return nc.request(subject, payload, options)
+    const { state } = (await nc.request(`$JS.API.STREAM.INFO.${stream}`, '')).json<StreamInfo>()
+    if (isInfo) return changed(await nc.request(subject, payload, options), { ...state, last_seq: state.last_seq - 1 })
+    const { seq } = JSON.parse(new TextDecoder().decode(payload as Uint8Array))
+    return nc.request(subject, JSON.stringify({ seq: seq === state.last_seq ? seq + 1 : seq }), options)
+  }
+  return new Proxy(nc, {
+    get(target, name) {
+      if (name === 'request') return request
+      const value = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+function changed(message: Msg, state: StreamState): Msg {
+  const data = new TextEncoder().encode(JSON.stringify({ ...message.json<StreamInfo>(), state }))
+  return Object.create(message, { data: { value: data } })
 }

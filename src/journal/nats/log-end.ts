@@ -30,6 +30,7 @@ export interface FoundEnd extends LogEnd {
 /**
  * Finds the end of the log: the last commit that is complete, or state message. Commits after it whose payload is
  * damaged have the positions that their headers name, so that none is assigned twice.
+ * @throws BehindError when the stream's leader does not have its newest messages yet
  */
 export async function findEnd(stream: Stream, options: Pick<ChainOptions, 'sealKey' | 'epochs'>): Promise<FoundEnd> {
   const { first_seq, last_seq: streamSeq } = (await stream.info()).state

@@ -46,7 +46,8 @@ export async function publishAll(stream: Stream, messages: readonly Outgoing[], 
         if (outcomes.slice(index + 1).includes('unknown')) throw new UnsettledError('a refused group is unsettled')
         throw new RefusedError(journalFull(), index)
       }
-      if (outcome === 'wrong sequence' && (await isStored(stream, message))) break
+      const mayBeStored = outcome === 'duplicate' || outcome === 'wrong sequence'
+      if (mayBeStored && (await isStored(stream, message))) break
       if (performance.now() > deadlineMs || stream.isConnectionClosed) {
         throw new UnsettledError(`NATS has not answered within ${settleMs} ms`)
       }
@@ -56,14 +57,19 @@ export async function publishAll(stream: Stream, messages: readonly Outgoing[], 
   }
 }
 
-/** `unreachable`: not sent, or nobody can store it at the moment. `unknown`: sent, no answer. */
-type Outcome = 'stored' | 'wrong sequence' | 'full' | 'unreachable' | 'unknown'
+/**
+ * `duplicate`: an earlier attempt has arrived. `unreachable`: not sent, or nobody can store it at the moment. `unknown`:
+ * sent, no answer.
+ */
+type Outcome = 'stored' | 'duplicate' | 'wrong sequence' | 'full' | 'unreachable' | 'unknown'
 
 async function attempt(stream: Stream, message: Outgoing): Promise<Outcome> {
   try {
-    const streamSeq = await stream.publish(message, ATTEMPT_MS)
-    if (streamSeq === message.streamSeq) return 'stored'
-    throw new FencedError(`message ${message.streamSeq} was stored as ${streamSeq}`)
+    const { seq, duplicate } = await stream.publish(message, ATTEMPT_MS)
+    // Servers remember the id of a message before it is stored. Whether it was, the stream must tell.
+    if (duplicate) return 'duplicate'
+    if (seq === message.streamSeq) return 'stored'
+    throw new FencedError(`message ${message.streamSeq} was stored as ${seq}`)
   } catch (error) {
     if (error instanceof FencedError) throw error
     if (!(error instanceof JetStreamApiError)) return isTimeout(error) ? 'unknown' : 'unreachable'
@@ -83,12 +89,8 @@ function isTimeout(error: unknown): boolean {
 async function isStored(stream: Stream, { streamSeq, id }: Outgoing): Promise<boolean> {
   const found = await stream.getFromLeader(streamSeq).catch(() => undefined)
   if (found === undefined) return false
-  if (found !== null) {
-    if (found.id === id) return true
-    throw new FencedError(`another owner has published message ${streamSeq}`)
-  }
-  const info = await stream.info().catch(() => undefined)
-  // A leader may have been elected that does not know the newest messages yet.
-  if (info === undefined || info.state.last_seq < streamSeq) return false
-  throw new FencedError(`the stream lacks message ${streamSeq}, although it ends at ${info.state.last_seq}`)
+  if (found?.id === id) return true
+  throw new FencedError(
+    found === null ? `the stream lacks message ${streamSeq}` : `another owner has published message ${streamSeq}`,
+  )
 }

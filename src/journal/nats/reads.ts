@@ -1,7 +1,7 @@
 import { type Frame, lastSeqOf } from '../journal.ts'
 import type { Chain, ChainPoint, ChainStep } from './chain.ts'
 import type { StreamMessage } from './message.ts'
-import { MESSAGE_OVERHEAD_BYTES, type Stream } from './stream.ts'
+import { BehindError, MESSAGE_OVERHEAD_BYTES, type Stream } from './stream.ts'
 
 /** Messages requested at once: by bytes, because a server disconnects a client that reads too slowly. */
 const BYTES_AT_ONCE = 4 * 1024 * 1024
@@ -61,22 +61,18 @@ export class Reads {
     for (let at = point; at.streamSeq - point.streamSeq < messages.length; ) {
       const rest = messages.slice(at.streamSeq - point.streamSeq)
       if (rest.includes(null)) {
-        const { first_seq, last_seq } = (await this.options.stream.info()).state
+        const { first_seq } = (await this.options.stream.info()).state
         // Deleted during this read, because its rows are released: it is not missing.
         if (first_seq > point.streamSeq) return [await this.deleted()]
-        // Not stored yet, as far as the stream's leader knows.
-        const count = last_seq + 1 - point.streamSeq
-        if (count < messages.length) {
-          messages.length = Math.max(0, count)
-          continue
-        }
       }
       const step = this.options.chain.step(at, rest)
       if (step.kind === 'incomplete') {
         const from = point.streamSeq + messages.length
         if (steps.length > 0 || from > throughStreamSeq) break
         const through = Math.min(step.untilStreamSeq - 1, throughStreamSeq, from + MESSAGES_AT_ONCE - 1)
-        messages.push(...(await this.fetchAll(from, through)))
+        const more = await this.fetchAll(from, through)
+        if (more.length === 0) break
+        messages.push(...more)
         continue
       }
       at = step.next
@@ -101,8 +97,18 @@ export class Reads {
     return messages
   }
 
-  private fetchAll(from: number, through: number): Promise<(StreamMessage | null)[]> {
-    return Promise.all(Array.from({ length: through - from + 1 }, (_, index) => this.options.stream.find(from + index)))
+  /** Up to the first message that the stream's leader does not have yet. */
+  private async fetchAll(from: number, through: number): Promise<(StreamMessage | null)[]> {
+    const found = await Promise.all(
+      Array.from({ length: through - from + 1 }, (_, index) =>
+        this.options.stream.find(from + index).catch((error) => {
+          if (error instanceof BehindError) return undefined
+          throw error
+        }),
+      ),
+    )
+    const behind = found.indexOf(undefined)
+    return (behind < 0 ? found : found.slice(0, behind)) as (StreamMessage | null)[]
   }
 
   /** Where to begin to read the rows after `afterSeq`. */
@@ -137,9 +143,14 @@ export class Reads {
 
   /** The first message of the stream; past its end when it is empty. */
   async firstPoint(): Promise<ChainPoint> {
-    const { first_seq: streamSeq } = (await this.options.stream.info()).state
-    const head = (await this.options.stream.find(streamSeq))?.head
-    return { streamSeq, nextSeq: head?.firstSeq || 1, before: null }
+    const { stream } = this.options
+    for (;;) {
+      const { first_seq: streamSeq, last_seq } = (await stream.info()).state
+      const first = streamSeq > last_seq ? null : await stream.find(streamSeq)
+      // Deleted in between.
+      if (first === null && (await stream.info()).state.first_seq > streamSeq) continue
+      return { streamSeq, nextSeq: first?.head?.firstSeq || 1, before: null }
+    }
   }
 
   /** Forgets the messages before `streamSeq`, which are deleted. */

@@ -5,6 +5,7 @@ import {
   type JetStreamManager,
   jetstream,
   jetstreamManager,
+  type PubAck,
   type RetentionPolicy,
   type StorageType,
   type StoredMsg,
@@ -124,15 +125,14 @@ export class Stream {
   }
 
   /** Tries to store a message as the next one. Rejects when the stream refuses it or does not answer in time. */
-  async publish({ streamSeq, id, head, data }: Outgoing, timeoutMs: number): Promise<number> {
+  async publish({ streamSeq, id, head, data }: Outgoing, timeoutMs: number): Promise<PubAck> {
     const expect = { lastSequence: streamSeq - 1 }
-    const ack = await this.client.publish(this.options.subject, data, {
+    return this.client.publish(this.options.subject, data, {
       headers: this.headersOf(head, streamSeq),
       msgID: id,
       expect,
       timeout: timeoutMs,
     })
-    return ack.seq
   }
 
   /** The message at a sequence, from any replica; null when that replica does not have it. */
@@ -141,8 +141,23 @@ export class Stream {
     return stored === null ? null : this.messageOf(stored)
   }
 
-  /** Like {@link get}, but from the stream's leader, which has every message that was acknowledged. */
+  /**
+   * Like {@link get}, but from the stream's leader. Null only when the message is lost or deleted: a leader that has just
+   * been elected answers before it has stored the newest messages.
+   * @throws BehindError when the leader does not have this message yet
+   */
   async getFromLeader(streamSeq: number): Promise<StreamMessage | null> {
+    const found = await this.askLeader(streamSeq)
+    if (found !== null) return found
+    const before = await this.info()
+    const again = await this.askLeader(streamSeq)
+    if (again !== null) return again
+    const { cluster } = await this.info()
+    if (before.state.last_seq >= streamSeq && before.cluster?.leader === cluster?.leader) return null
+    throw new BehindError(this.name, streamSeq)
+  }
+
+  private async askLeader(streamSeq: number): Promise<StreamMessage | null> {
     try {
       const stored = await this.manager.streams.getMessage(this.options.stream, { seq: streamSeq })
       return stored === null ? null : this.messageOf(stored)
@@ -152,7 +167,10 @@ export class Stream {
     }
   }
 
-  /** The message at a sequence, or null when the stream does not have it. Replicas may lag behind the leader. */
+  /**
+   * The message at a sequence, or null when it is lost or deleted. Replicas may lag behind the leader.
+   * @throws BehindError when the leader does not have this message yet
+   */
   async find(streamSeq: number): Promise<StreamMessage | null> {
     return (await this.get(streamSeq)) ?? this.getFromLeader(streamSeq)
   }
@@ -217,6 +235,15 @@ export async function answered<T>(settleMs: number, work: () => Promise<T>): Pro
       }
       await Bun.sleep(PAUSE_MS)
     }
+  }
+}
+
+/** The leader of a stream does not have a message yet: it has just been elected, or the message was never stored. */
+export class BehindError extends Error {
+  override readonly name = 'BehindError'
+
+  constructor(stream: string, streamSeq: number) {
+    super(`the leader of ${stream} does not have message ${streamSeq} yet`)
   }
 }
 

@@ -90,24 +90,28 @@ export class Units {
    * exactly where a new day begins. The bytes of each unit are estimated.
    */
   async load(stream: Stream): Promise<void> {
-    const own = this.list.splice(0)
+    const own = [...this.list]
     const { first_seq, last_seq, bytes } = (await stream.info()).state
     const end = own[0]?.streamSeq ?? last_seq + 1
-    const messageBytes = bytes / Math.max(1, end - first_seq)
-    const messagesMax = Math.max(this.unitBytes, bytes / FOUND_UNITS) / messageBytes
+    const found = first_seq < end ? await this.divided(stream, { first_seq, end, bytes }) : []
+    this.list.splice(0, this.list.length, ...found, ...own)
+    this.bytes = this.list.reduce((sum, unit) => sum + unit.bytes, 0)
+  }
+
+  /** The messages from `first_seq` to before `end` in units. */
+  private async divided(stream: Stream, { first_seq, end, bytes }: { first_seq: number; end: number; bytes: number }) {
     const first = await markAt(stream, first_seq)
     const last = await markAt(stream, end - 1)
-    if (first !== undefined && last !== undefined && first_seq < end) {
-      const marks = [first, ...(await divide(stream, first, last, messagesMax))]
-      if (marks[marks.length - 1].day !== last.day) marks.push(last)
-      marks.forEach(({ streamSeq, firstSeq, day }, index) => {
-        const next = marks[index + 1] ?? { ...last, streamSeq: end }
-        const messages = next.streamSeq - streamSeq
-        this.list.push({ streamSeq, firstSeq, day: messages === 1 ? day : next.day, bytes: messageBytes * messages })
-      })
-    }
-    this.list.push(...own)
-    this.bytes = this.list.reduce((sum, unit) => sum + unit.bytes, 0)
+    if (first === undefined || last === undefined) return []
+    const messageBytes = bytes / (end - first_seq)
+    const messagesMax = Math.max(this.unitBytes, bytes / FOUND_UNITS) / messageBytes
+    const marks = [first, ...(await divide(stream, first, last, messagesMax))]
+    if (marks[marks.length - 1].day !== last.day) marks.push(last)
+    return marks.map(({ streamSeq, firstSeq, day }, index): Unit => {
+      const next = marks[index + 1] ?? { ...last, streamSeq: end }
+      const messages = next.streamSeq - streamSeq
+      return { streamSeq, firstSeq, day: messages === 1 ? day : next.day, bytes: messageBytes * messages }
+    })
   }
 }
 
