@@ -56,7 +56,11 @@ export async function startSharedPipeline(context: ServiceContext, logs: SharedL
   const ownership = new Ownership({
     store,
     node,
-    open: (claimed, onLost) => logs.open(claimed, onLost, onUsage),
+    open(claimed, onLost) {
+      // More recent than what the last owner has stored: rows that a feed was given must not become others.
+      const endSeq = Math.max(claimed.endSeq, feeds.seenSeq(claimed.partition, claimed.epoch))
+      return logs.open({ ...claimed, endSeq }, onLost, onUsage)
+    },
     isConnected,
     onReleased: () => signals.partitionReleased(),
     log,

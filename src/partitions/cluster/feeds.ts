@@ -60,6 +60,12 @@ export class ClusterFeeds {
     return (await this.open(partition)).reader.refreshEnd()
   }
 
+  /** The last position of an epoch that this process has read; 0 when it reads another one, or nothing. */
+  seenSeq(partition: number, epoch: string): number {
+    const reader = this.opened.get(partition)?.reader
+    return reader?.epoch === epoch ? reader.endSeq : 0
+  }
+
   /** What is open at the moment. */
   all(): readonly FeedSource[] {
     return [...this.opened.values()].map(({ source }) => source)
