@@ -22,10 +22,20 @@ export interface Claim {
   /** For each event, whether to store it. */
   readonly fresh: readonly boolean[]
   readonly duplicates: number
-  /** Earlier appends of this run that are in flight: a duplicate must not be acknowledged before they are durable. */
-  readonly settled: Promise<unknown> | undefined
-  /** Call once, with the append of the fresh events (or a resolved promise). A failed append releases its ids. */
-  readonly appended: (append: Promise<unknown>) => void
+}
+
+/**
+ * Appends the fresh events of a call. Runs in the same tick as the claim, so that a repeat of the call never finds ids
+ * without the append that it must wait for.
+ */
+export type Append<Result> = (claim: Claim) => Promise<Result>
+
+export interface Claimed<Result> extends Claim {
+  /**
+   * What the append resolves with, once all events of the call are durable: the fresh ones and the originals of the
+   * duplicates. Rejects when one of them has failed; then the ids of the failed one are free again.
+   */
+  readonly durable: Promise<Result>
 }
 
 const BOUNDS = { ids: 500_000, idsPerRun: 100_000, runs: 50_000 }
@@ -54,13 +64,17 @@ export class EventIdIndex {
   }
 
   /**
-   * Claims the ids of one call. The second occurrence of an id within the call is a duplicate; events without an id are
-   * always fresh. Synchronous when the run is in memory.
+   * Claims the ids of one call and appends its fresh events. The second occurrence of an id within the call is a duplicate;
+   * events without an id are always fresh. Appends at once when the run is in memory.
    */
-  claim(run: RunRef, ids: readonly (string | undefined)[]): Claim | Promise<Claim> {
+  claim<Result>(
+    run: RunRef,
+    ids: readonly (string | undefined)[],
+    append: Append<Result>,
+  ): Claimed<Result> | Promise<Claimed<Result>> {
     const key = runKey(run.workspaceId, run.runId)
     const known = this.runs.get(key)
-    if (known === undefined) return this.claimUnknown(key, run, ids)
+    if (known === undefined) return this.claimUnknown(key, run, ids, append)
     this.runs.delete(key)
     this.runs.set(key, known)
     const before = known.ids.size
@@ -73,14 +87,14 @@ export class EventIdIndex {
       return true
     })
     this.size += known.ids.size - before
+    const claim = { ids, fresh, duplicates: duplicatesOf(fresh) }
+    const earlier = known.inFlight
+    const appended = started(append, claim)
+    this.follow(key, known, claimed, appended)
     this.makeRoom()
-    return {
-      ids,
-      fresh,
-      duplicates: duplicatesOf(fresh),
-      settled: known.inFlight,
-      appended: (append) => this.follow(key, known, claimed, append),
-    }
+    // The original of a duplicate must be durable before the duplicate is acknowledged.
+    const durable = claim.duplicates === 0 || earlier === undefined ? appended : afterBoth(appended, earlier)
+    return { ...claim, durable }
   }
 
   private follow(key: string, known: KnownRun, claimed: readonly string[], append: Promise<unknown>): void {
@@ -101,7 +115,12 @@ export class EventIdIndex {
     all.then(done, done)
   }
 
-  private async claimUnknown(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
+  private async claimUnknown<Result>(
+    key: string,
+    run: RunRef,
+    ids: readonly (string | undefined)[],
+    append: Append<Result>,
+  ): Promise<Claimed<Result>> {
     if (!this.lastCalls.has(key)) {
       let loading = this.loading.get(key)
       if (loading === undefined) {
@@ -109,9 +128,9 @@ export class EventIdIndex {
         this.loading.set(key, loading)
       }
       await loading
-      if (this.runs.has(key)) return this.claim(run, ids)
+      if (this.runs.has(key)) return this.claim(run, ids, append)
     }
-    return this.claimByQuery(key, run, ids)
+    return this.claimByQuery(key, run, ids, append)
   }
 
   private async load(key: string, run: RunRef): Promise<void> {
@@ -119,7 +138,12 @@ export class EventIdIndex {
     if (ids.length <= this.bounds.idsPerRun) this.remember(key, new Set(ids))
   }
 
-  private async claimByQuery(key: string, run: RunRef, ids: readonly (string | undefined)[]): Promise<Claim> {
+  private async claimByQuery<Result>(
+    key: string,
+    run: RunRef,
+    ids: readonly (string | undefined)[],
+    append: Append<Result>,
+  ): Promise<Claimed<Result>> {
     const before = this.lastCalls.get(key)
     const call = Promise.withResolvers<void>()
     this.lastCalls.set(key, call.promise)
@@ -141,13 +165,10 @@ export class EventIdIndex {
         seen.add(id)
         return true
       })
-      return {
-        ids,
-        fresh,
-        duplicates: duplicatesOf(fresh),
-        settled: undefined,
-        appended: (append) => void append.then(end, end),
-      }
+      const claim = { ids, fresh, duplicates: duplicatesOf(fresh) }
+      const durable = started(append, claim)
+      durable.then(end, end)
+      return { ...claim, durable }
     } catch (error) {
       end()
       throw error
@@ -182,6 +203,20 @@ export class EventIdIndex {
 interface KnownRun {
   readonly ids: Set<string>
   inFlight: Promise<unknown> | undefined
+}
+
+/** Calls `append` now; whatever it throws becomes a rejection. */
+function started<Result>(append: Append<Result>, claim: Claim): Promise<Result> {
+  try {
+    return append(claim)
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+async function afterBoth<Result>(appended: Promise<Result>, earlier: Promise<unknown>): Promise<Result> {
+  const [result] = await Promise.all([appended, earlier])
+  return result
 }
 
 function duplicatesOf(fresh: readonly boolean[]): number {

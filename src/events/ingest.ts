@@ -40,30 +40,35 @@ export function createEventIngest(deps: EventIngestDeps) {
    */
   async function append(caller: Caller, body: Uint8Array, options: AppendOptions): Promise<EventsAccepted> {
     const scan = acquireScan()
-    let claim: Claim | undefined
-    let appended: Promise<Appended> | undefined
+    let duplicates = 0
     let accepted: number
+    let durable: Promise<Appended | null>
     try {
       scan.scan(body, deps.limits, options.partial)
       deps.takeBudget(caller, scan.count)
       const found = deps.runs.find(caller.workspaceId, scan.runId)
       const run = checkAccess(caller, found instanceof Promise ? await found : found)
       const { journal, ids } = writerOf(deps.partitions, caller)
-      if (scan.hasIds || options.mint !== undefined) claim = await ids.claim(run, idsOf(scan, options.mint))
-      accepted = scan.count - (claim?.duplicates ?? 0)
-      if (accepted > 0) appended = journal.appendEvents(batchOf(run, scan, claim))
-      claim?.appended(appended ?? Promise.resolve())
+      if (scan.hasIds || options.mint !== undefined) {
+        const claiming = ids.claim(run, idsOf(scan, options.mint), async (claim) =>
+          claim.duplicates === scan.count ? null : journal.appendEvents(freshOf(run, scan, claim)),
+        )
+        ;({ duplicates, durable } = claiming instanceof Promise ? await claiming : claiming)
+      } else if (scan.count === 0) {
+        durable = Promise.resolve(null)
+      } else {
+        durable = journal.appendEvents({ run, scan, rows: undefined, ids: undefined })
+      }
+      accepted = scan.count - duplicates
     } finally {
       // The journal has copied the rows; nothing refers to the scan's bytes any more.
       releaseScan(scan)
     }
-    const positions = await appended
-    // The original of a duplicate must be durable before the duplicate is acknowledged.
-    if (claim !== undefined && claim.duplicates > 0) await claim.settled
-    deps.onAccepted(accepted, claim?.duplicates ?? 0)
+    const positions = await durable
+    deps.onAccepted(accepted, duplicates)
     return {
       accepted,
-      duplicates: claim?.duplicates ?? 0,
+      duplicates,
       first_seq: positions?.firstSeq ?? null,
       last_seq: positions?.lastSeq ?? null,
       ...(options.partial && { rejected: scan.rejected }),
@@ -86,8 +91,7 @@ function idsOf(scan: EventScan, mint: Mint | undefined): (string | undefined)[] 
   return Array.from({ length: scan.count }, (_, row) => scan.idOf(row) ?? mint?.ulid())
 }
 
-function batchOf(run: RunRef, scan: EventScan, claim: Claim | undefined): EventBatch {
-  if (claim === undefined) return { run, scan, rows: undefined, ids: undefined }
-  const rows = claim.fresh.flatMap((isFresh, row) => (isFresh ? row : []))
-  return { run, scan, rows, ids: claim.ids }
+function freshOf(run: RunRef, scan: EventScan, { fresh, ids }: Claim): EventBatch {
+  const rows = fresh.flatMap((isFresh, row) => (isFresh ? row : []))
+  return { run, scan, rows, ids }
 }

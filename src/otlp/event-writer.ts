@@ -32,22 +32,18 @@ export function createEventWriter({ partitions, onAccepted }: EventWriterDeps): 
   return async (caller, run, events, tasksOf = () => []) => {
     const { journal, ids } = writerOf(partitions, caller)
     const eventIds = events.map(({ id }) => id)
-    const claim = await ids.claim(run, eventIds)
-    const append = async (): Promise<Appended | null> => {
-      const tasks = tasksOf(claim.fresh)
-      const rows = claim.fresh.flatMap((isFresh, row) => (isFresh ? row : []))
+    const { duplicates, durable } = await ids.claim(run, eventIds, async ({ fresh }): Promise<Appended | null> => {
+      const tasks = tasksOf(fresh)
+      const rows = fresh.flatMap((isFresh, row) => (isFresh ? row : []))
       // Both calls in the same tick, so that they share a commit.
       const [appendedTasks, appendedEvents] = await Promise.all([
         tasks.length === 0 ? null : journal.appendTasks(tasks, []),
         rows.length === 0 ? null : journal.appendEvents({ run, scan: toColumns(events), rows, ids: eventIds }),
       ])
       return appendedEvents ?? appendedTasks
-    }
-    const appended = append()
-    claim.appended(appended)
-    const positions = await appended
-    if (claim.duplicates > 0) await claim.settled
-    onAccepted(events.length - claim.duplicates, claim.duplicates)
+    })
+    const positions = await durable
+    onAccepted(events.length - duplicates, duplicates)
     return positions
   }
 }

@@ -8,7 +8,7 @@ import { runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
 import { JournalLoad, openAgain, Watcher } from '../support/journal-load.ts'
 import { appendMarks, marksAfter, NatsRig } from '../support/journals.ts'
-import { hasNats, laggingLeader, natsConnection, natsServer } from '../support/nats.ts'
+import { hasNats, natsConnection, natsServer } from '../support/nats.ts'
 import { runRow } from '../support/rows.ts'
 import { replaceStream, storedMessages } from '../support/stream-damage.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
@@ -282,23 +282,6 @@ describe.skipIf(!hasNats)('the owner', () => {
     await reader.close()
     await second.close()
   })
-
-  test.each([1, 2, 3, 8])(
-    'continues after the newest message although the leader lacks it in %i answers',
-    async (answers) => {
-      const rig = await newRig()
-      const first = await rig.open()
-      for (let mark = 1; mark <= 5; mark++) await appendMarks(first, [mark])
-      await first.close()
-      const next = await rig.open({ nc: laggingLeader(await natsConnection([await server()]), rig.stream, answers) })
-      expect(await appendMarks(next, [6])).toEqual({ firstSeq: 6, lastSeq: 6 })
-      const reader = await rig.read()
-      for (const each of [next, reader]) expect(await positionsOf(each)).toEqual([1, 2, 3, 4, 5, 6])
-      expect([rig.gaps, rig.errors]).toEqual([[], []])
-      await reader.close()
-      await next.close()
-    },
-  )
 
   test('refuses a stream whose settings lose rows', async () => {
     const rig = await newRig()
