@@ -14,11 +14,8 @@ import { LossChecks } from './losses.ts'
 import { Watching } from './watching.ts'
 
 const CLIENTS = 8
-const PROCESSES = ['node', 'Postgres', 'paused node'] as const
-const VICTIMS = [...PROCESSES, 'NATS server', 'node and NATS server'] as const
+const VICTIMS = ['node', 'NATS server', 'node and NATS server', 'Postgres', 'paused node'] as const
 type Victim = (typeof VICTIMS)[number]
-/** With fewer rounds no NATS server is killed: each of their elections takes up to nine seconds. */
-const NATS_ROUNDS_MIN = 10
 const PROGRESS_ROUNDS = 5
 /** Every second round starts a hosted run of each kind. */
 const HOSTED_ROUNDS = 2
@@ -74,7 +71,7 @@ class ClusterCampaign {
         for (const kind of ['worker', 'parent'] as const)
           this.checks.invoke(kind, hostedAgents[kind].agentId, `${kind}-${round}`)
       await Bun.sleep(this.random.int(200, 1_500))
-      await this.lose(this.random.pick<Victim>(rounds < NATS_ROUNDS_MIN ? PROCESSES : VICTIMS))
+      await this.lose(this.random.pick(VICTIMS))
       if (round % PROGRESS_ROUNDS === PROGRESS_ROUNDS - 1)
         progress(`${round + 1} of ${rounds} rounds, ${reporting.eventCount.toLocaleString('en')} events acknowledged`)
     }

@@ -7,8 +7,12 @@ import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { eventually } from './eventually.ts'
 import { atEnd, temporaryDirectory } from './teardown.ts'
 
+const found = spawnSync('nats-server', ['--version'], { encoding: 'utf8' })
 /** Whether `nats-server` is installed. Tests that need it are skipped otherwise, except in CI, where they fail. */
-export const hasNats = spawnSync('nats-server', ['--version']).status === 0
+export const hasNats = found.status === 0
+const [, major, minor] = /v(\d+)\.(\d+)/.exec(found.stdout ?? '') ?? []
+/** As docs/cluster.md recommends; servers before 2.10 do not know the setting. */
+const SYNCED = Number(major) * 100 + Number(minor) >= 210 ? 'jetstream { sync_interval: always }\n' : ''
 
 if (!hasNats) {
   const hint = 'nats-server is not installed (apt-get install nats-server)'
@@ -56,7 +60,7 @@ export async function natsServer(maxPayload = 1024 * 1024): Promise<NatsServer> 
   const [port] = await freePorts(1)
   const dir = await temporaryDirectory()
   const config = join(dir, 'nats.conf')
-  await writeFile(config, `max_payload: ${maxPayload}\n`)
+  await writeFile(config, `max_payload: ${maxPayload}\n${SYNCED}`)
   const server = new NatsServer('n0', port, ['-c', config, '-a', '127.0.0.1', '-p', `${port}`, '-js', '-sd', dir])
   atEnd(() => server.kill())
   await server.start()
@@ -68,10 +72,12 @@ export async function natsCluster(): Promise<NatsServer[]> {
   const ports = await freePorts(6)
   const routes = ports.slice(3).map((port) => `nats://127.0.0.1:${port}`)
   const dir = await temporaryDirectory()
+  const config = join(dir, 'nats.conf')
+  await writeFile(config, SYNCED)
   const servers = [0, 1, 2].map((index) => {
     const cluster = ['--cluster_name', 'test', '--cluster', routes[index], '--routes', routes.join(',')]
     const own = ['-n', `n${index}`, '-a', '127.0.0.1', '-p', `${ports[index]}`, '-js', '-sd', join(dir, `n${index}`)]
-    return new NatsServer(`n${index}`, ports[index], [...own, ...cluster])
+    return new NatsServer(`n${index}`, ports[index], ['-c', config, ...own, ...cluster])
   })
   for (const server of servers) {
     atEnd(() => server.kill())
