@@ -205,6 +205,7 @@ async function startKeyRing(context: ServiceContext): Promise<KeyRing> {
     log,
     instanceId: dataDir.instanceId,
     exclusive: config.databaseUrl === undefined,
+    isNode: config.cluster !== undefined,
     supersedes: dataDir.previousInstanceId,
     unknownKeys: new FailureLimit({ what: 'unknown keys', perMinute: config.guessing.unknownKeysPerMinute }),
     loops,

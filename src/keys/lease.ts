@@ -25,6 +25,11 @@ export interface LeaseDeps {
    */
   readonly exclusive: boolean
   /**
+   * This is a node of a cluster: its lease is short even while it is alone. What it executes is taken over when the lease has
+   * ended, and the first node is alone only until the next one starts.
+   */
+  readonly isNode?: boolean
+  /**
    * The previous instance on the same data directory. Its lock has been released, so nobody needs to wait for its
    * lease.
    */
@@ -103,7 +108,8 @@ export class CredentialLease {
     private readonly deps: LeaseDeps,
     private readonly onChanges: (changes: readonly CredentialChange[] | 'everything') => void,
   ) {
-    this.times = { ...TIMES, ...deps.times }
+    const { sharedLeaseMs: aloneLeaseMs, sharedBeatMs: aloneBeatMs } = TIMES
+    this.times = { ...TIMES, ...(deps.isNode && { aloneLeaseMs, aloneBeatMs }), ...deps.times }
     this.loop = (deps.loops ?? new Loops(deps.log)).add('key lease')
     this.until = deps.exclusive ? Number.POSITIVE_INFINITY : 0
   }

@@ -367,6 +367,18 @@ describe('feed credentials', () => {
 })
 
 describe('lease', () => {
+  test('a node of a cluster has a short one from its start, even alone', async () => {
+    const { url, sql } = await freshDatabase()
+    const heartbeat = connectPostgres(url, { log, max: 1 })
+    const instanceId = crypto.randomUUID()
+    const lease = new CredentialLease({ heartbeat, log, instanceId, exclusive: false, isNode: true }, () => {})
+    await lease.start()
+    const [row] = await sql`select extract(epoch from lease_until - seen_at)::float8 as seconds from instances`
+    expect(row!.seconds).toBeLessThan(2)
+    await lease.stop()
+    await heartbeat.end()
+  })
+
   test('a long lease stays in the database even when the response to the statement that shortens it is lost', async () => {
     const { url, sql } = await freshDatabase()
     const proxy = await cuttableProxy(url)
