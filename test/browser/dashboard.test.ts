@@ -152,6 +152,20 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.until(`location.hash.includes('nothing')`)
   })
 
+  test('the chart of a query has a line for each value of a column, where several rows have the same time', async () => {
+    const rows = `[(0, 'some', 1), (0, 'most', 9), (9, 'most', 8), (9, 'some', 2)]`
+    const query = `SELECT toDateTime(row.1) AS at, row.2 AS kind, row.3 AS n FROM (SELECT arrayJoin(${rows}) AS row)`
+    await page.go('#/keys')
+    await page.until(`document.querySelector('.keys')`)
+    await page.go(`#/sql?${new URLSearchParams({ q: query })}`)
+    await page.shows('.result-head', '4 rows')
+    await page.click('.result button', 'Chart')
+    await page.shows('.result .chart-key', 'most')
+    const keys = `[...document.querySelectorAll('.result .chart-key')].map((key) => key.textContent.trim())`
+    expect(await page.evaluate<string[]>(keys)).toEqual(['most', 'some'])
+    await page.click('.result button', 'Table')
+  })
+
   test('every example query works, with its parameters as fields', async () => {
     const menu = `document.querySelector('select[aria-label=Examples]')`
     const titles = await page.evaluate<string[]>(`[...${menu}.options].map((each) => each.textContent)`)

@@ -19,25 +19,63 @@ export function ResultChart({ result }: { readonly result: Result }) {
   )
 }
 
-function Lines({ result: { columns, rows }, time }: { readonly result: Result; readonly time: string }) {
-  const { times, series } = useMemo(() => {
-    const points = rows
-      .map((row) => ({ at: timeOf(row[time]), row }))
-      .filter(({ at }) => Number.isFinite(at))
-      .sort((a, b) => a.at - b.at)
-    const numbers = columns.filter(isNumeric).slice(0, COLOURS.length)
-    return {
-      times: points.map(({ at }) => at),
-      series: numbers.map(
-        ({ name }, index): Series => ({
-          label: name,
-          colour: COLOURS[index] as Colour,
-          values: points.map(({ row }) => numberOf(row[name])),
-        }),
-      ),
-    }
-  }, [columns, rows, time])
-  return <TimeChart title="The result over time" times={times} series={series} format={compact} height={320} />
+function Lines({ result, time }: { readonly result: Result; readonly time: string }) {
+  const { times, series, left } = useMemo(() => linesOf(result, time), [result, time])
+  return (
+    <>
+      <TimeChart title="The result over time" times={times} series={series} format={compact} height={320} />
+      {left > 0 && (
+        <p class="hint">
+          The {COLOURS.length} largest lines; {count(left)} are not drawn.
+        </p>
+      )}
+    </>
+  )
+}
+
+interface Point {
+  readonly at: number
+  readonly row: Readonly<Record<string, unknown>>
+}
+
+type Values = (number | null)[]
+
+/** The columns of numbers; or one of them by another column, where several rows have the same time. */
+function linesOf({ columns, rows }: Result, time: string) {
+  const points = rows
+    .map((row): Point => ({ at: timeOf(row[time]), row }))
+    .filter(({ at }) => Number.isFinite(at))
+    .sort((a, b) => a.at - b.at)
+  const times = [...new Set(points.map(({ at }) => at))]
+  const numbers = columns.filter(isNumeric).map(({ name }) => name)
+  const label = columns.find((column) => column.name !== time && !isNumeric(column))
+  const [number] = numbers
+  if (times.length === points.length || label === undefined || number === undefined) {
+    const lines = numbers.map((name) => [name, points.map(({ row }) => numberOf(row[name]))] as const)
+    return { times: points.map(({ at }) => at), series: coloured(lines), left: 0 }
+  }
+  const lines = linesBy(label.name, number, points, times)
+  return { times, series: coloured(lines), left: Math.max(0, lines.length - COLOURS.length) }
+}
+
+/** One line for each value of `label`, the largest first. */
+function linesBy(label: string, number: string, points: readonly Point[], times: readonly number[]) {
+  const indexes = new Map(times.map((at, index) => [at, index]))
+  const lines = new Map<string, Values>()
+  for (const { at, row } of points) {
+    const name = textOf(row[label] ?? 'null')
+    const values = lines.get(name) ?? new Array<number | null>(times.length).fill(null)
+    values[indexes.get(at) as number] = numberOf(row[number])
+    lines.set(name, values)
+  }
+  const sum = (values: Values) => values.reduce<number>((total, value) => total + (value ?? 0), 0)
+  return [...lines].sort(([, a], [, b]) => sum(b) - sum(a))
+}
+
+function coloured(lines: readonly (readonly [label: string, values: Values])[]): Series[] {
+  return lines
+    .slice(0, COLOURS.length)
+    .map(([label, values], index) => ({ label, colour: COLOURS[index] as Colour, values }))
 }
 
 function Bars({ result: { columns, rows } }: { readonly result: Result }) {
