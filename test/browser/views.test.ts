@@ -7,6 +7,8 @@ import { chromium, type DashboardPage, openDashboard } from './dashboard-page.ts
 /** All views of the dashboard: accessible, within the screen, and unharmed by a restart of the service. */
 
 const AXE = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+/** Wider than a narrow screen, in the lists that offer it, too. */
+const LONG_NAME = 'a reporter whose name is a sentence that says what it reports, to whom and how often'
 const NARROW = { width: 380, height: 800, deviceScaleFactor: 1, mobile: false }
 
 describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)', () => {
@@ -18,7 +20,7 @@ describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)
 
   beforeAll(async () => {
     service = await startTestService()
-    const agent = await newAgent(service.api, { name: 'reporter' })
+    const agent = await newAgent(service.api, { name: LONG_NAME })
     agentKey = agent.agentKey
     const { data } = await report('run/start', { agent_id: agent.agentId, tags: ['nightly'] })
     runId = data.run_id
@@ -72,6 +74,16 @@ describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)
       await page.until(`document.querySelector(${JSON.stringify(selector)})`)
       const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
       expect({ hash, overflow: await page.evaluate<number>(overflow) }).toEqual({ hash, overflow: 0 })
+    }
+    await page.send('Emulation.clearDeviceMetricsOverride')
+  })
+
+  test('on a narrow screen the navigation scrolls to the current view', async () => {
+    await page.send('Emulation.setDeviceMetricsOverride', NARROW)
+    for (const view of ['keys', 'overview']) {
+      await page.go(`#/${view}`)
+      await page.until(`(({ left, right }) => left >= 0 && right <= innerWidth)
+        (document.querySelector('nav a[href="#/${view}"][aria-current]').getBoundingClientRect())`)
     }
     await page.send('Emulation.clearDeviceMetricsOverride')
   })

@@ -54,8 +54,12 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
                 <th scope="col">Key</th>
                 {agentId === null && <th scope="col">For</th>}
                 <th scope="col">Status</th>
-                <th scope="col">Created</th>
-                <th scope="col">Last used</th>
+                <th scope="col" class="key-created">
+                  Created
+                </th>
+                <th scope="col" class="key-used">
+                  Last used
+                </th>
                 <th scope="col">
                   <span class="unseen">Actions</span>
                 </th>
@@ -73,10 +77,10 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
                   <td>
                     <Status name={key.status} />
                   </td>
-                  <td>
+                  <td class="key-created">
                     <Moment at={key.created_at} />
                   </td>
-                  <td>{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
+                  <td class="key-used">{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
                   <td class="row-actions">
                     {key.status === 'active' && <KeyActions rotate={() => rotate(key)} revoke={() => revoke(key)} />}
                   </td>

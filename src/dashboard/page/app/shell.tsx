@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { AgentsView } from '../agents/agents-view.tsx'
 import { KeysView } from '../agents/keys-view.tsx'
 import { LiveView } from '../live/live-view.tsx'
@@ -75,13 +75,18 @@ function skipToMain(): void {
 }
 
 function Navigation({ current }: { readonly current: ViewName }) {
+  const nav = useRef<HTMLElement>(null)
+  // On narrow screens the links are one line, which scrolls.
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [current])
   return (
     <header class="side">
       <a class="brand" href={hrefOf('overview')}>
         <Mark />
         <span>Agent Run Service</span>
       </a>
-      <nav aria-label="Views">
+      <nav ref={nav} aria-label="Views">
         {VIEWS.map((view) => (
           <a key={view} href={hrefOf(view)} aria-current={view === current ? 'page' : undefined}>
             <Icon name={view as IconName} />
