@@ -106,7 +106,7 @@ export function AgentTry({ agent }: { readonly agent: Agent }) {
             />
             Remember the conversation (a session)
           </label>
-          {missing.length > 0 && <span class="hint">Empty: {missing.join(', ')}</span>}
+          {missing.length > 0 && <span class="hint">Still to fill in: {missing.join(', ')}</span>}
           {agent.status === 'paused' && <span class="bad-text">The agent is paused.</span>}
         </div>
       </form>

@@ -21,10 +21,12 @@ export function AgentsView() {
     <section class={`view agents ${agent === undefined && !isNew ? '' : 'with-detail'}`} aria-label="Agents">
       <div class="view-head">
         <h1>Agents</h1>
-        <a class="button primary small" href={hrefOf('agents', [], { new: 'yes' })}>
-          <Icon name="plus" />
-          <span>New agent</span>
-        </a>
+        <div class="view-tools">
+          <a class="button primary small" href={hrefOf('agents', [], { new: 'yes' })}>
+            <Icon name="plus" />
+            <span>New agent</span>
+          </a>
+        </div>
       </div>
       <div class="split">
         <AgentList selected={agent?.agent_id ?? null} />

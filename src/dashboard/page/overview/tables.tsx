@@ -12,8 +12,7 @@ export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[
   const most = Math.max(1, ...agents.map(({ runs }) => runs))
   const rows = agents.slice(0, AGENTS_SHOWN).map((each) => [
     <a key="name" class="share" href={hrefOf('runs', [], { agent: each.agentId, range: range ?? '1h', from, to })}>
-      {directory.nameOf(each.agentId)}
-      <Share part={each.runs / most} />
+      <Share name={directory.nameOf(each.agentId)} part={each.runs / most} />
     </a>,
     count(each.runs),
     <Rate key="rate" failed={each.failed} of={each.ended} />,
@@ -35,8 +34,7 @@ export function ModelTable({ models }: { readonly models: CallList | undefined }
   const most = Math.max(1e-12, ...(models?.calls ?? []).map(({ cost, calls }) => cost || calls / 1e9))
   const rows = models?.calls.map((each) => [
     <span key="name" class="share">
-      {each.name}
-      <Share part={(each.cost || each.calls / 1e9) / most} />
+      <Share name={each.name} part={(each.cost || each.calls / 1e9) / most} />
     </span>,
     compact(each.calls),
     each.p95 === null ? '–' : duration(each.p95),
@@ -59,8 +57,7 @@ export function ToolTable({ tools }: { readonly tools: CallList | undefined }) {
   const most = Math.max(1, ...(tools?.calls ?? []).map(({ p95 }) => p95 ?? 0))
   const rows = tools?.calls.map((each) => [
     <span key="name" class="share">
-      {each.name}
-      <Share part={(each.p95 ?? 0) / most} />
+      <Share name={each.name} part={(each.p95 ?? 0) / most} />
     </span>,
     compact(each.calls),
     <Rate key="rate" failed={each.failed} of={each.calls} />,
@@ -123,9 +120,16 @@ function FigureTable({ title, share = 1, heads, rows, none }: FigureTableProps) 
   )
 }
 
-/** A bar below a name: its part of the largest. */
-function Share({ part }: { readonly part: number }) {
-  return <i class="share-bar" style={{ width: `${Math.max(1, part * 100)}%` }} />
+/** A name above a bar: its part of the largest. */
+function Share({ name, part }: { readonly name: string; readonly part: number }) {
+  return (
+    <>
+      <span class="share-name" title={name}>
+        {name}
+      </span>
+      <i class="share-bar" style={{ width: `${Math.max(1, part * 100)}%` }} />
+    </>
+  )
 }
 
 function Rate({ failed, of }: { readonly failed: number; readonly of: number }) {

@@ -160,7 +160,9 @@ function EventRow({ event, payload, isSelected }: EventRowProps) {
     >
       <span class="clock">{timeOfDay(event.occurred_at)}</span>
       <Level name={event.level} />
-      <span class="event-type">{event.type}</span>
+      <span class="event-type" title={event.type}>
+        {event.type}
+      </span>
       <span class="preview">{preview}</span>
     </button>
   )

@@ -41,7 +41,7 @@ export const COLUMNS: readonly ColumnDef[] = [
     isNumber: true,
     cell: ({ cost_usd }) => (cost_usd === 0 ? '' : dollars(cost_usd)),
   },
-  { name: 'tags', title: 'Tags', cell: ({ tags }) => tags.map((tag) => <Tag key={tag} tag={tag} />) },
+  { name: 'tags', title: 'Tags', cell: ({ tags }) => <Tags tags={tags} /> },
   { name: 'trigger', title: 'Trigger', cell: ({ trigger_type }) => trigger_type },
   { name: 'session', title: 'Session', cell: ({ session_id }) => session_id && <Session id={session_id} /> },
   {
@@ -71,6 +71,17 @@ export function toggleColumn(name: string): void {
 function stored(): readonly string[] {
   const text = globalThis.localStorage?.getItem(STORED)
   return text === null || text === undefined ? DEFAULT : text.split(',').filter((name) => name !== '')
+}
+
+/** On one line, so that all rows are equally high. */
+function Tags({ tags }: { readonly tags: readonly string[] }) {
+  return (
+    <div class="tag-line" title={tags.join(', ')}>
+      {tags.map((tag) => (
+        <Tag key={tag} tag={tag} />
+      ))}
+    </div>
+  )
 }
 
 export function Tag({ tag }: { readonly tag: string }) {

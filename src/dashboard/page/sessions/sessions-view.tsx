@@ -123,14 +123,16 @@ function SessionPane({ sessionId }: { readonly sessionId: string }) {
         </a>
         <h2>{data === undefined ? 'Session' : directory.nameOf(data.agent_id)}</h2>
         <Id id={sessionId} what="session id" />
-        <a class="button small" href={hrefOf('runs', [], { session: sessionId })}>
-          Its runs
-        </a>
-        {data?.active_run_id && (
-          <a class="button small" href={hrefOfRun(data.active_run_id)}>
-            Running now
+        <div class="view-tools">
+          <a class="button small" href={hrefOf('runs', [], { session: sessionId })}>
+            Its runs
           </a>
-        )}
+          {data?.active_run_id && (
+            <a class="button small" href={hrefOfRun(data.active_run_id)}>
+              Running now
+            </a>
+          )}
+        </div>
       </div>
       <SessionMessages sessionId={sessionId} version={data?.message_count ?? 0} />
     </section>
