@@ -52,7 +52,13 @@ export function LiveView() {
         )}
       </LiveFilters>
       <div class="panel tail">
-        {lines.length === 0 && <Empty title={isPaused ? 'Paused.' : 'Waiting for activity…'} icon="live" />}
+        {lines.length === 0 && (
+          <Empty title={isPaused ? 'Paused.' : 'Waiting for activity…'} icon="live">
+            <p>
+              {isPaused ? 'Resume shows what happens meanwhile.' : 'Events and changes of runs appear as they happen.'}
+            </p>
+          </Empty>
+        )}
         <VirtualList
           class="tail-rows"
           count={lines.length}
