@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
 import { appendMarks, marksAfter, NatsRig } from '../support/journals.ts'
 import { hasNats, laggingLeader, natsConnection, natsServer } from '../support/nats.ts'
 
@@ -19,6 +20,28 @@ test.skipIf(!hasNats).each([1, 2, 3, 8])(
     await next.close()
   },
 )
+
+test.skipIf(!hasNats)('a reader waits for a leader that lacks what was read, and finds no damage', async () => {
+  const server = await natsServer()
+  const rig = new NatsRig(await natsConnection([server]))
+  const journal = await rig.open()
+  for (let mark = 1; mark <= 3; mark++) await appendMarks(journal, [mark])
+  // Opening it takes three questions.
+  const lagging = async () => laggingLeader(await natsConnection([server]), rig.stream, 8, 3)
+  const patient = await rig.read({ nc: await lagging() })
+  const impatient = await rig.read({ nc: await lagging(), behindMaxMs: 1 })
+  expect([patient.endSeq, impatient.endSeq]).toEqual([3, 3])
+  // It has read the stream again from its beginning.
+  await eventually(() => rig.errors.length > 0)
+  await appendMarks(journal, [4])
+  for (const reader of [patient, impatient]) {
+    await eventually(() => reader.endSeq === 4)
+    expect([...(await marksAfter(reader))]).toEqual([1, 2, 3, 4].map((mark) => [mark, mark]))
+    await reader.close()
+  }
+  expect([rig.gaps, rig.errors]).toEqual([[], [expect.stringContaining('set back')]])
+  await journal.close()
+})
 
 async function positionsOf(journal: Parameters<typeof marksAfter>[0]): Promise<number[]> {
   return [...(await marksAfter(journal)).keys()]

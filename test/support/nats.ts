@@ -129,17 +129,19 @@ async function isListening(port: number): Promise<boolean> {
 }
 
 /**
- * A connection through which the stream's leader seems to lack its newest message from the second question about the stream
- * on, until it has been asked `answers` times: like a leader that has just been elected and still stores what the earlier
- * one had acknowledged.
+ * A connection through which the stream's leader seems to lack its newest message, after it has said `before` times where the
+ * stream ends, until it has been asked `answers` times: like a leader that has just been elected and still stores what the
+ * earlier one had acknowledged.
  */
-export function laggingLeader(nc: NatsConnection, stream: string, answers: number): NatsConnection {
+export function laggingLeader(nc: NatsConnection, stream: string, answers: number, before = 1): NatsConnection {
   let infos = 0
   let left = answers
   const request: NatsConnection['request'] = async (subject, payload, options) => {
     const isInfo = subject === `$JS.API.STREAM.INFO.${stream}`
     const isGet = subject === `$JS.API.STREAM.MSG.GET.${stream}`
-    if ((!isInfo && !isGet) || (isInfo && infos++ === 0) || left-- <= 0) return nc.request(subject, payload, options)
+    const isTrue = infos < before
+    if (isInfo) infos++
+    if ((!isInfo && !isGet) || isTrue || left-- <= 0) return nc.request(subject, payload, options)
     const { state } = (await nc.request(`$JS.API.STREAM.INFO.${stream}`, '')).json<StreamInfo>()
     if (isInfo) return changed(await nc.request(subject, payload, options), { ...state, last_seq: state.last_seq - 1 })
     const { seq } = JSON.parse(new TextDecoder().decode(payload as Uint8Array))

@@ -15,6 +15,8 @@ export interface ChainPoint {
   readonly nextSeq: number
   /** The check of the commit or state message before; null when it is unknown: then any genuine message may follow. */
   readonly before: Buffer | null
+  /** Rows up to here were read before the stream was set back: that they come again is no damage. */
+  readonly readSeq?: number
 }
 
 /** A whole commit whose frames are genuine. */
@@ -84,9 +86,11 @@ export class Chain {
     const commit = readCommit(this.options, head, parts)
     if (commit === undefined) return this.skip(point, parts.length, 'a commit is damaged or forged')
     this.compare(point, commit.before, head.firstSeq)
-    const next = { streamSeq: point.streamSeq + parts.length, nextSeq: head.endSeq + 1, before: commit.check }
+    const streamSeq = point.streamSeq + parts.length
+    const next = { ...point, streamSeq, nextSeq: head.endSeq + 1, before: commit.check }
     if (head.firstSeq >= point.nextSeq) return { kind: 'commit', commit, next }
-    this.report(point.streamSeq, 'a commit repeats positions', { first_seq: head.firstSeq })
+    if (head.endSeq > (point.readSeq ?? 0))
+      this.report(point.streamSeq, 'a commit repeats positions', { first_seq: head.firstSeq })
     return { kind: 'skipped', next: { ...next, nextSeq: Math.max(point.nextSeq, next.nextSeq) } }
   }
 
@@ -99,7 +103,7 @@ export class Chain {
     const isFirst = point.nextSeq === 1 && state.foundSeq === 0
     this.compare(point, state.before, isFirst ? point.nextSeq : state.endSeq + 1, state.loadedSeq)
     const nextSeq = Math.max(point.nextSeq, state.endSeq + 1)
-    return { kind: 'state', state, next: { streamSeq: point.streamSeq + 1, nextSeq, before: check } }
+    return { kind: 'state', state, next: { ...point, streamSeq: point.streamSeq + 1, nextSeq, before: check } }
   }
 
   /** Compares what follows `point` with what must follow it. */

@@ -9,13 +9,15 @@ import { unavailableUnless } from './stream.ts'
 
 /** How often a reader asks for new messages whose announcement was lost, and for deleted ones. */
 const INSPECT_MS = 500
-/** A leader that has just been elected may not know the newest messages at first. */
-const SHORTER_MAX = 10
+/** A leader that has just been elected may lack the newest messages; up to 27 s were seen while servers were being killed. */
+const BEHIND_MAX_MS = 60_000
 const READ_BYTES = 8 * 1024 * 1024
 
 export interface NatsReaderOptions extends NatsLogOptions {
   /** Rows up to here are in ClickHouse, as far as the caller knows; for gaps. */
   readonly loadedSeq?: () => number
+  /** A stream that lacks for this long what was read of it counts as set back. */
+  readonly behindMaxMs?: number
   /** Called when the owner has begun a new epoch, which this reader shows already. */
   readonly onEpoch?: (epoch: Epoch) => void
 }
@@ -43,8 +45,8 @@ export class NatsReader extends LogFollower implements JournalReader {
   private knownStreamSeq: number
   private inspectAtMs = Number.NEGATIVE_INFINITY
   private firstStreamSeq = 0
-  /** How often in a row the stream was shorter than what was read of it. */
-  private shorterCount = 0
+  /** Since when the stream has been shorter than what was read of it, on the monotonic clock. */
+  private behindSinceMs = Number.POSITIVE_INFINITY
   private readonly stopListening: () => void
 
   constructor(
@@ -108,8 +110,11 @@ export class NatsReader extends LogFollower implements JournalReader {
   private async inspect(): Promise<void> {
     const { created, state } = await this.log.stream.info()
     const { first_seq, last_seq } = state
-    this.shorterCount = last_seq < this.point.streamSeq - 1 ? this.shorterCount + 1 : 0
-    if (this.created !== created || this.shorterCount > SHORTER_MAX) this.restart(first_seq, last_seq)
+    const { behindMaxMs = BEHIND_MAX_MS } = this.options
+    const now = performance.now()
+    if (last_seq >= this.point.streamSeq - 1) this.behindSinceMs = Number.POSITIVE_INFINITY
+    else if (this.behindSinceMs > now) this.behindSinceMs = now
+    if (this.created !== created || now - this.behindSinceMs > behindMaxMs) this.restart(first_seq, last_seq)
     this.created = created
     if (last_seq > this.knownStreamSeq) this.knownStreamSeq = last_seq
     if (first_seq > this.firstStreamSeq) {
@@ -125,10 +130,11 @@ export class NatsReader extends LogFollower implements JournalReader {
       stream: this.log.stream.name,
       end_seq: this.endSeq,
     })
-    this.point = { streamSeq: firstStreamSeq, nextSeq: this.point.nextSeq, before: null }
+    const { nextSeq } = this.point
+    this.point = { streamSeq: firstStreamSeq, nextSeq, before: null, readSeq: nextSeq - 1 }
     this.knownStreamSeq = lastStreamSeq
     this.firstStreamSeq = 0
-    this.shorterCount = 0
+    this.behindSinceMs = Number.POSITIVE_INFINITY
     this.log.reads.forget(Number.POSITIVE_INFINITY)
   }
 
