@@ -75,14 +75,8 @@ const SWEEP_INTERVAL_MS = 600_000
  *
  * @throws StartError for problems that the operator can fix
  */
-export async function startService(config: Config, options: ServiceOptions): Promise<Service> {
-  const teardown = new Teardown(options.log)
-  try {
-    return await start(config, options, teardown)
-  } catch (error) {
-    await teardown.run()
-    throw error
-  }
+export function startService(config: Config, options: ServiceOptions): Promise<Service> {
+  return Teardown.during(options.log, (teardown) => start(config, options, teardown))
 }
 
 async function start(config: Config, options: ServiceOptions, teardown: Teardown): Promise<Service> {

@@ -25,9 +25,8 @@ export interface OpenedStores {
 }
 
 /** @param dataDir must not be in use by another process */
-export async function openStores(dataDir: string, log: Log): Promise<OpenedStores> {
-  const teardown = new Teardown(log)
-  try {
+export function openStores(dataDir: string, log: Log): Promise<OpenedStores> {
+  return Teardown.during(log, async (teardown) => {
     const postgres = await startEmbeddedPostgres({ dataDir, log })
     teardown.add('Postgres', postgres.stop)
     const backend = await startEmbeddedClickHouse({ dataDir, log, logLevel: 'error' })
@@ -39,10 +38,7 @@ export async function openStores(dataDir: string, log: Log): Promise<OpenedStore
     const journal = await openLocalJournal({ dir, maxBytes: bytes, keepBytes: bytes, clock: systemClock, log })
     teardown.add('journal', () => journal.close())
     return { postgresUrl: postgres.url, columnar, journal, close: () => teardown.run() }
-  } catch (error) {
-    await teardown.run()
-    throw error
-  }
+  })
 }
 
 /**

@@ -79,15 +79,8 @@ export class EventIdIndex {
     this.runs.set(key, known)
     const before = known.ids.size
     const claimed: string[] = []
-    const fresh = ids.map((id) => {
-      if (id === undefined) return true
-      if (known.ids.has(id)) return false
-      known.ids.add(id)
-      claimed.push(id)
-      return true
-    })
+    const claim = claimOf(known.ids, ids, (id) => claimed.push(id))
     this.size += known.ids.size - before
-    const claim = { ids, fresh, duplicates: duplicatesOf(fresh) }
     const earlier = known.inFlight
     const appended = started(append, claim)
     this.follow(key, known, claimed, appended)
@@ -159,13 +152,7 @@ export class EventIdIndex {
           ids.filter((id) => id !== undefined),
         ),
       )
-      const fresh = ids.map((id) => {
-        if (id === undefined) return true
-        if (seen.has(id)) return false
-        seen.add(id)
-        return true
-      })
-      const claim = { ids, fresh, duplicates: duplicatesOf(fresh) }
+      const claim = claimOf(seen, ids)
       const durable = started(append, claim)
       durable.then(end, end)
       return { ...claim, durable }
@@ -219,6 +206,22 @@ async function afterBoth<Result>(appended: Promise<Result>, earlier: Promise<unk
   return result
 }
 
-function duplicatesOf(fresh: readonly boolean[]): number {
-  return fresh.reduce((sum, isFresh) => (isFresh ? sum : sum + 1), 0)
+/** Adds the new ones of a call to the ids that are known, and says which they are. */
+function claimOf(
+  known: Set<string>,
+  ids: readonly (string | undefined)[],
+  onNew: (id: string) => void = () => {},
+): Claim {
+  let duplicates = 0
+  const fresh = ids.map((id) => {
+    if (id === undefined) return true
+    if (known.has(id)) {
+      duplicates++
+      return false
+    }
+    known.add(id)
+    onNew(id)
+    return true
+  })
+  return { ids, fresh, duplicates }
 }

@@ -9,6 +9,17 @@ export class Teardown {
 
   constructor(private readonly log: Log) {}
 
+  /** Starts components, which add their ends. A start that fails leaves nothing running. */
+  static async during<Started>(log: Log, start: (teardown: Teardown) => Promise<Started>): Promise<Started> {
+    const teardown = new Teardown(log)
+    try {
+      return await start(teardown)
+    } catch (error) {
+      await teardown.run()
+      throw error
+    }
+  }
+
   add(name: string, end: () => unknown): void {
     this.steps.push({ name, end })
   }

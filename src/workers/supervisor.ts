@@ -33,14 +33,8 @@ const SECRET_BYTES = 32
  *
  * @throws StartError for problems that the operator can fix
  */
-export async function startWorkers(config: Config, options: Options): Promise<Service> {
-  const teardown = new Teardown(options.log)
-  try {
-    return await start(config, options, teardown)
-  } catch (error) {
-    await teardown.run()
-    throw error
-  }
+export function startWorkers(config: Config, options: Options): Promise<Service> {
+  return Teardown.during(options.log, (teardown) => start(config, options, teardown))
 }
 
 async function start(config: Config, { log, progress }: Options, teardown: Teardown): Promise<Service> {

@@ -104,7 +104,7 @@ export class Ownership {
   /** The URL of the node that owned the partition at the last round; null when nobody did. */
   ownerUrlOf(partition: number): string | null {
     const owner = this.rows.find((row) => row.partition === partition)?.owner
-    return this.liveNodes.find(({ instanceId }) => instanceId === owner)?.url ?? null
+    return owner ? this.urlOf(owner) : null
   }
 
   /** Where a node is reached, if it was alive at the last round. */
