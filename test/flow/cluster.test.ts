@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { expectAcknowledged, Reporting } from '../crash/reporting.ts'
-import { Watching } from '../long/watching.ts'
+import type { Reporting } from '../crash/reporting.ts'
+import { underLoad as loseUnderLoad } from '../crash/under-load.ts'
 import { newAgent } from '../support/api.ts'
 import { ownedEvenly, startCluster, stateOf, type TestCluster } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
@@ -163,33 +163,10 @@ describe.skipIf(!hasNats)('three nodes', () => {
 describe.skipIf(!hasNats)('losses', () => {
   const random = seededRandom('losses of a cluster')
 
-  /** Clients report through all nodes, and feeds of all nodes follow, while `lose` happens; then everything is counted. */
-  async function underLoad(cluster: TestCluster, lose: (reporting: Reporting) => Promise<void>): Promise<void> {
-    await ownedEvenly(cluster.nodes[0], cluster.nodes.length)
-    const { agentId, agentKey } = await newAgent(cluster.nodes[0].api)
-    const { urls, workspaceKey } = cluster
-    const watchers = await Promise.all(
-      urls.map((_, index) =>
-        Watching.start(`watcher ${index}`, {
-          url: [...urls.slice(index), ...urls.slice(0, index)],
-          workspaceKey,
-          agentId,
-        }),
-      ),
-    )
-    const reporting = new Reporting({ url: urls, agentId, agentKey, random, clients: 4 })
-    await eventually(() => reporting.eventCount > 100)
-    await lose(reporting)
-    const before = reporting.eventCount
-    await eventually(() => reporting.eventCount > before + 100)
-    await reporting.stop()
-    await expectAcknowledged(cluster.nodes[0].api, agentId, reporting)
-    for (const watcher of watchers) {
-      await eventually(() => watcher.eventCount >= reporting.eventCount)
-      await watcher.stop()
-      expect(watcher.failures.result).toEqual([])
-      expect(watcher.eventCount).toBe(reporting.eventCount)
-    }
+  const underLoad = async (cluster: TestCluster, lose: (reporting: Reporting) => Promise<void>) => {
+    const { nodes, urls, workspaceKey } = cluster
+    await ownedEvenly(nodes[0], nodes.length)
+    await loseUnderLoad({ api: () => nodes[0].api, urls, workspaceKey, random }, lose)
   }
 
   test('a node that is killed is replaced within seconds, and nothing is lost, doubled or swapped', async () => {

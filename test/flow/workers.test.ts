@@ -4,7 +4,7 @@ import { takeBackup } from '../../src/backup/backup.ts'
 import { createReport } from '../../src/backup/report.ts'
 import { createLog } from '../../src/log.ts'
 import { expectAcknowledged, Reporting } from '../crash/reporting.ts'
-import { Watching } from '../long/watching.ts'
+import { underLoad as loseUnderLoad } from '../crash/under-load.ts'
 import { type Api, createApi, newAgent } from '../support/api.ts'
 import { type ClusterState, ownedEvenly, stateOf } from '../support/cluster.ts'
 import { freshColumnarDatabase } from '../support/columnar.ts'
@@ -208,27 +208,9 @@ describe('two workers', () => {
 describe('losses of workers', () => {
   const random = seededRandom('losses of workers')
 
-  /** Clients report and follow while `lose` happens; then everything is counted. */
-  async function underLoad(service: SpawnedService, lose: (reporting: Reporting) => Promise<void>): Promise<void> {
-    const { agentId, agentKey } = await newAgent(service.api)
-    const { url, workspaceKey } = service
-    const watchers = await Promise.all(
-      [0, 1, 2].map((index) => Watching.start(`watcher ${index}`, { url, workspaceKey, agentId })),
-    )
-    const reporting = new Reporting({ url, agentId, agentKey, random, clients: 4 })
-    await eventually(() => reporting.eventCount > 100)
-    await lose(reporting)
-    const before = reporting.eventCount
-    await eventually(() => reporting.eventCount > before + 100)
-    await reporting.stop()
-    await expectAcknowledged(service.api, agentId, reporting)
-    for (const watcher of watchers) {
-      await eventually(() => watcher.eventCount >= reporting.eventCount)
-      await watcher.stop()
-      expect(watcher.failures.result).toEqual([])
-      expect(watcher.eventCount).toBe(reporting.eventCount)
-    }
-  }
+  /** All workers are behind one URL, so three feeds are spread over them. */
+  const underLoad = ({ api, url, workspaceKey }: SpawnedService, lose: (reporting: Reporting) => Promise<void>) =>
+    loseUnderLoad({ api: () => api, urls: [url, url, url], workspaceKey, random }, lose)
 
   test('a worker that is killed is started again, and nothing is lost, doubled or swapped', async () => {
     const service = await startTwo()

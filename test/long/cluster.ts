@@ -11,7 +11,7 @@ import type { SpawnedService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 import type { Campaign, CampaignOptions, CampaignResult } from './campaign.ts'
 import { LossChecks } from './losses.ts'
-import { Watching } from './watching.ts'
+import { type Watching, watchEach } from './watching.ts'
 
 const CLIENTS = 8
 const VICTIMS = ['node', 'NATS server', 'node and NATS server', 'Postgres', 'paused node'] as const
@@ -62,8 +62,8 @@ class ClusterCampaign {
     const { agentId, agentKey } = await newAgent(first.api)
     const hostedAgents = await this.world.createAgents(first)
     const stopApproving = startApprover(this.checks.call, () => {})
-    const watchers = await this.startWatchers(agentId)
-    const { urls } = this.cluster
+    const { urls, workspaceKey } = this.cluster
+    const watchers = await watchEach(urls, { workspaceKey, agentId })
     const reporting = new Reporting({ url: urls, agentId, agentKey, random: this.random, clients: CLIENTS })
 
     for (let round = 0; round < rounds; round++) {
@@ -92,17 +92,6 @@ class ClusterCampaign {
       this.checks.failures.expect('exit code at the end', await node.exited, 0)
     }
     return { figures: this.figures(reporting, watchers), failures: this.checks.failures.result }
-  }
-
-  /** One that begins at each node. */
-  private startWatchers(agentId: string): Promise<Watching[]> {
-    const { urls, workspaceKey } = this.cluster
-    return Promise.all(
-      urls.map((_, index) => {
-        const url = [...urls.slice(index), ...urls.slice(0, index)]
-        return Watching.start(`watcher ${index}`, { url, workspaceKey, agentId })
-      }),
-    )
   }
 
   private anyApi(): Api {

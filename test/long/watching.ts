@@ -107,3 +107,15 @@ export class Watching {
     this.total++
   }
 }
+
+/** Watchers that begin at one of these URLs each, and go on at the others when they lose their connection. */
+export function watchEach(
+  urls: readonly string[],
+  options: Pick<WatchingOptions, 'workspaceKey' | 'agentId'>,
+): Promise<Watching[]> {
+  return Promise.all(
+    urls.map((_, index) =>
+      Watching.start(`watcher ${index}`, { ...options, url: [...urls.slice(index), ...urls.slice(0, index)] }),
+    ),
+  )
+}
