@@ -76,7 +76,7 @@ const SWEEP_INTERVAL_MS = 600_000
  * @throws StartError for problems that the operator can fix
  */
 export function startService(config: Config, options: ServiceOptions): Promise<Service> {
-  return Teardown.during(options.log, (teardown) => start(config, options, teardown))
+  return Teardown.ifStartFails(options.log, (teardown) => start(config, options, teardown))
 }
 
 async function start(config: Config, options: ServiceOptions, teardown: Teardown): Promise<Service> {

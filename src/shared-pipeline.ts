@@ -57,7 +57,7 @@ export async function startSharedPipeline(context: ServiceContext, logs: SharedL
     store,
     node,
     open(claimed, onLost) {
-      // More recent than what the last owner has stored: rows that a feed was given must not become others.
+      // This node's feeds may have read past the end that the last owner stored. Their positions must not get other rows.
       const endSeq = Math.max(claimed.endSeq, feeds.seenSeq(claimed.partition, claimed.epoch))
       return logs.open({ ...claimed, endSeq }, onLost, onUsage)
     },

@@ -26,7 +26,7 @@ export interface OpenedStores {
 
 /** @param dataDir must not be in use by another process */
 export function openStores(dataDir: string, log: Log): Promise<OpenedStores> {
-  return Teardown.during(log, async (teardown) => {
+  return Teardown.ifStartFails(log, async (teardown) => {
     const postgres = await startEmbeddedPostgres({ dataDir, log })
     teardown.add('Postgres', postgres.stop)
     const backend = await startEmbeddedClickHouse({ dataDir, log, logLevel: 'error' })

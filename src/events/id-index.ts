@@ -82,7 +82,7 @@ export class EventIdIndex {
     const claim = claimOf(known.ids, ids, (id) => claimed.push(id))
     this.size += known.ids.size - before
     const earlier = known.inFlight
-    const appended = started(append, claim)
+    const appended = startAppend(append, claim)
     this.follow(key, known, claimed, appended)
     this.makeRoom()
     // The original of a duplicate must be durable before the duplicate is acknowledged.
@@ -153,7 +153,7 @@ export class EventIdIndex {
         ),
       )
       const claim = claimOf(seen, ids)
-      const durable = started(append, claim)
+      const durable = startAppend(append, claim)
       durable.then(end, end)
       return { ...claim, durable }
     } catch (error) {
@@ -193,7 +193,7 @@ interface KnownRun {
 }
 
 /** Calls `append` now; whatever it throws becomes a rejection. */
-function started<Result>(append: Append<Result>, claim: Claim): Promise<Result> {
+function startAppend<Result>(append: Append<Result>, claim: Claim): Promise<Result> {
   try {
     return append(claim)
   } catch (error) {

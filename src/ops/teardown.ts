@@ -9,8 +9,8 @@ export class Teardown {
 
   constructor(private readonly log: Log) {}
 
-  /** Starts components, which add their ends. A start that fails leaves nothing running. */
-  static async during<Started>(log: Log, start: (teardown: Teardown) => Promise<Started>): Promise<Started> {
+  /** Runs `start`, which adds how each component it starts is stopped. If it fails, those are stopped; otherwise they keep running. */
+  static async ifStartFails<Started>(log: Log, start: (teardown: Teardown) => Promise<Started>): Promise<Started> {
     const teardown = new Teardown(log)
     try {
       return await start(teardown)

@@ -34,7 +34,7 @@ const SECRET_BYTES = 32
  * @throws StartError for problems that the operator can fix
  */
 export function startWorkers(config: Config, options: Options): Promise<Service> {
-  return Teardown.during(options.log, (teardown) => start(config, options, teardown))
+  return Teardown.ifStartFails(options.log, (teardown) => start(config, options, teardown))
 }
 
 async function start(config: Config, { log, progress }: Options, teardown: Teardown): Promise<Service> {

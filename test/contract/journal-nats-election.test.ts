@@ -26,7 +26,7 @@ test.skipIf(!hasNats)('a reader waits for a leader that lacks what was read, and
   const rig = new NatsRig(await natsConnection([server]))
   const journal = await rig.open()
   for (let mark = 1; mark <= 3; mark++) await appendMarks(journal, [mark])
-  // Opening it takes three questions.
+  // Opening a reader asks three times about the stream.
   const lagging = async () => laggingLeader(await natsConnection([server]), rig.stream, 8, 3)
   const patient = await rig.read({ nc: await lagging() })
   const impatient = await rig.read({ nc: await lagging(), behindMaxMs: 1 })

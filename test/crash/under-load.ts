@@ -14,16 +14,16 @@ export interface LoadedService {
   readonly random: Random
 }
 
-/** Clients report and feeds follow while `lose` happens; then everything is counted. */
+/** Clients report and feeds follow while `causeLosses` runs; then everything is counted. */
 export async function underLoad(
   { api, workspaceKey, urls, random }: LoadedService,
-  lose: (reporting: Reporting) => Promise<void>,
+  causeLosses: (reporting: Reporting) => Promise<void>,
 ): Promise<void> {
   const { agentId, agentKey } = await newAgent(api())
   const watchers = await watchEach(urls, { workspaceKey, agentId })
   const reporting = new Reporting({ url: urls, agentId, agentKey, random, clients: 4 })
   await eventually(() => reporting.eventCount > 100)
-  await lose(reporting)
+  await causeLosses(reporting)
   const before = reporting.eventCount
   await eventually(() => reporting.eventCount > before + 100)
   await reporting.stop()

@@ -209,7 +209,6 @@ describe.skipIf(!hasNats)('losses', () => {
       const cluster = await startCluster({ env: backends.env })
       await ownedEvenly(cluster.nodes[0], 3)
       const sql = openSql(cluster.databaseUrl)
-      // The first one was alone at its start, so it has a long lease.
       const [first, victim, last] = cluster.nodes
       const others = [first, last]
       const run = await startRun(victim)
@@ -259,7 +258,7 @@ describe.skipIf(!hasNats)('losses', () => {
     expect(contentOf(await healed.all()).rest.at(-1)?.event).toBe('done')
   })
 
-  test('an executing node that stops in order ends what it serves, and the streams go on', async () => {
+  test('an executing node that shuts down gracefully ends the outputs it serves, and the streams continue at the other node', async () => {
     const cluster = await startCluster({ nodes: 2, env: backends.env })
     const [executing, other] = cluster.nodes
     const run = await startRun(executing)

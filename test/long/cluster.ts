@@ -84,7 +84,7 @@ class ClusterCampaign {
     await stopApproving()
     this.checks.failures.expect('requests to a model after its last answer', this.world.extra.join(', '), '')
     for (const watcher of watchers) await this.checks.checkWatcher(watcher, reporting)
-    // Losses of processes damage no log.
+    // Killing processes must never damage the journal.
     for (const line of this.errors(/damaged|set back/)) this.checks.failures.add(line)
     if (this.checks.failures.result.length > 0) for (const line of this.errors(/./)) progress(line)
     for (const node of this.cluster.nodes) {
@@ -99,7 +99,7 @@ class ClusterCampaign {
     return nodes[this.calls++ % nodes.length].api
   }
 
-  /** What nodes have logged as errors of their own, of those that were killed, too. */
+  /** Matching lines of the logs of all nodes, including those that were killed. */
   private errors(like: RegExp): string[] {
     const lines = this.started.flatMap((node, index) =>
       node

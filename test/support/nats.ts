@@ -129,21 +129,27 @@ async function isListening(port: number): Promise<boolean> {
 }
 
 /**
- * A connection through which the stream's leader seems to lack its newest message, after it has said `before` times where the
- * stream ends, until it has been asked `answers` times: like a leader that has just been elected and still stores what the
- * earlier one had acknowledged.
+ * A connection whose stream seems to have a leader that has just been elected and still stores what the earlier one had
+ * acknowledged. The first `truthfulInfos` infos of the stream are correct; the next `laggingAnswers` answers (infos and
+ * messages) hide the newest message; after that, all are correct.
  */
-export function laggingLeader(nc: NatsConnection, stream: string, answers: number, before = 1): NatsConnection {
+export function laggingLeader(
+  nc: NatsConnection,
+  stream: string,
+  laggingAnswers: number,
+  truthfulInfos = 1,
+): NatsConnection {
   let infos = 0
-  let left = answers
+  let left = laggingAnswers
   const request: NatsConnection['request'] = async (subject, payload, options) => {
     const isInfo = subject === `$JS.API.STREAM.INFO.${stream}`
     const isGet = subject === `$JS.API.STREAM.MSG.GET.${stream}`
-    const isTrue = infos < before
+    const isTrue = infos < truthfulInfos
     if (isInfo) infos++
     if ((!isInfo && !isGet) || isTrue || left-- <= 0) return nc.request(subject, payload, options)
     const { state } = (await nc.request(`$JS.API.STREAM.INFO.${stream}`, '')).json<StreamInfo>()
-    if (isInfo) return changed(await nc.request(subject, payload, options), { ...state, last_seq: state.last_seq - 1 })
+    if (isInfo)
+      return withState(await nc.request(subject, payload, options), { ...state, last_seq: state.last_seq - 1 })
     const { seq } = JSON.parse(new TextDecoder().decode(payload as Uint8Array))
     return nc.request(subject, JSON.stringify({ seq: seq === state.last_seq ? seq + 1 : seq }), options)
   }
@@ -156,7 +162,7 @@ export function laggingLeader(nc: NatsConnection, stream: string, answers: numbe
   })
 }
 
-function changed(message: Msg, state: StreamState): Msg {
+function withState(message: Msg, state: StreamState): Msg {
   const data = new TextEncoder().encode(JSON.stringify({ ...message.json<StreamInfo>(), state }))
   return Object.create(message, { data: { value: data } })
 }

@@ -21,7 +21,7 @@ export function pacedText(text: readonly string[], more: Turn = {}): PacedText {
     turn: {
       ...more,
       text,
-      // The first event has the role, so as many pieces as events are sent once the next one is.
+      // The first event has only the role, so piece n is event n + 1.
       async after(sent) {
         while (sent > allowed) await changed.promise
       },

@@ -84,8 +84,9 @@ export class QueryDeadline {
   }
 
   /**
-   * Closes the statement's stream, once no step is running. This waits for the query if it was cancelled while it was
-   * being started, and then no KILL may have found it yet. So it is killed until the stream is closed.
+   * Closes the statement's stream, once no step is running. Closing waits for the query if it was cancelled
+   * while it was being started, because the KILL may have come before the engine had registered it. So the KILL is repeated
+   * until the stream is closed.
    */
   async close(stream: Pick<EngineStream, 'isOver' | 'close'>): Promise<void> {
     await this.idle()

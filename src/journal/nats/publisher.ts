@@ -66,7 +66,7 @@ type Outcome = 'stored' | 'duplicate' | 'wrong sequence' | 'full' | 'unreachable
 async function attempt(stream: Stream, message: Outgoing): Promise<Outcome> {
   try {
     const { seq, duplicate } = await stream.publish(message, ATTEMPT_MS)
-    // Servers remember the id of a message before it is stored. Whether it was, the stream must tell.
+    // Servers remember the id of a message before it is stored. Only the stream tells whether it was.
     if (duplicate) return 'duplicate'
     if (seq === message.streamSeq) return 'stored'
     throw new FencedError(`message ${message.streamSeq} was stored as ${seq}`)

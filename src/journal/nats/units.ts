@@ -93,13 +93,16 @@ export class Units {
     const own = [...this.list]
     const { first_seq, last_seq, bytes } = (await stream.info()).state
     const end = own[0]?.streamSeq ?? last_seq + 1
-    const found = first_seq < end ? await this.divided(stream, { first_seq, end, bytes }) : []
+    const found = first_seq < end ? await this.findUnits(stream, { first_seq, end, bytes }) : []
     this.list.splice(0, this.list.length, ...found, ...own)
     this.bytes = this.list.reduce((sum, unit) => sum + unit.bytes, 0)
   }
 
   /** The messages from `first_seq` to before `end` in units. */
-  private async divided(stream: Stream, { first_seq, end, bytes }: { first_seq: number; end: number; bytes: number }) {
+  private async findUnits(
+    stream: Stream,
+    { first_seq, end, bytes }: { first_seq: number; end: number; bytes: number },
+  ) {
     const first = await markAt(stream, first_seq)
     const last = await markAt(stream, end - 1)
     if (first === undefined || last === undefined) return []

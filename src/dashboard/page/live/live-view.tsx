@@ -55,7 +55,9 @@ export function LiveView() {
         {lines.length === 0 && (
           <Empty title={isPaused ? 'Paused.' : 'Waiting for activity…'} icon="live">
             <p>
-              {isPaused ? 'Resume shows what happens meanwhile.' : 'Events and changes of runs appear as they happen.'}
+              {isPaused
+                ? 'Resume to see what happened in the meantime.'
+                : 'Events and changes of runs appear as they happen.'}
             </p>
           </Empty>
         )}

@@ -20,13 +20,13 @@ export function ResultChart({ result }: { readonly result: Result }) {
 }
 
 function Lines({ result, time }: { readonly result: Result; readonly time: string }) {
-  const { times, series, left } = useMemo(() => linesOf(result, time), [result, time])
+  const { times, series, omitted } = useMemo(() => linesOf(result, time), [result, time])
   return (
     <>
       <TimeChart title="The result over time" times={times} series={series} format={compact} height={320} />
-      {left > 0 && (
+      {omitted > 0 && (
         <p class="hint">
-          The {COLOURS.length} largest lines; {count(left)} are not drawn.
+          Showing the {COLOURS.length} largest series; {count(omitted)} not shown.
         </p>
       )}
     </>
@@ -52,10 +52,10 @@ function linesOf({ columns, rows }: Result, time: string) {
   const [number] = numbers
   if (times.length === points.length || label === undefined || number === undefined) {
     const lines = numbers.map((name) => [name, points.map(({ row }) => numberOf(row[name]))] as const)
-    return { times: points.map(({ at }) => at), series: coloured(lines), left: 0 }
+    return { times: points.map(({ at }) => at), series: coloured(lines), omitted: 0 }
   }
   const lines = linesBy(label.name, number, points, times)
-  return { times, series: coloured(lines), left: Math.max(0, lines.length - COLOURS.length) }
+  return { times, series: coloured(lines), omitted: Math.max(0, lines.length - COLOURS.length) }
 }
 
 /** One line for each value of `label`, the largest first. */
