@@ -1,61 +1,30 @@
-import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
-import { useRealNode } from './support/node-path.ts'
-import {
-  createDataDirTemplate,
-  SHARED_CLICKHOUSE,
-  SHARED_DATA_DIR,
-  SHARED_POSTGRES,
-  startClickHouseTemplate,
-  startPostgresTemplate,
-} from './support/stores.ts'
+import { PARALLEL, runTests, SLOW } from './support/run-tests.ts'
 import { endAll } from './support/teardown.ts'
 
 const HELP = `Runs the tests on real stores, several files at a time.
 
   bun run test [options] [files or parts of their names]
 
-  --parallel <n>   test processes at a time   (${workersFor(availableParallelism())} here)
+  --parallel <n>   test processes at a time   (${PARALLEL} here)
   --help           this text
+
+Without names, it leaves out the tests that wait in real time, restart or kill stores, or drive a browser (*${SLOW}):
+\`bun run test:long slow\` runs those.
 
 Every other option goes to \`bun test\`, for example -t <name>, --only-failures or --bail.
 DATABASE_URL and CLICKHOUSE_URL name servers to test on instead of the embedded ones; SEED=<n> repeats a random test.
 `
 
-const ROOT = join(import.meta.dir, '..')
-/** The duration of each file, so that the slowest start first. `bun run test --update-timings` rewrites it. */
-const TIMINGS = join(import.meta.dir, 'timings.json')
-const TEST_TIMEOUT_MS = 240_000
+/** Options of `bun test` that are followed by their value. */
+const WITH_VALUE = new Set(['-t', '--test-name-pattern', '--parallel', '--timeout', '--seed', '--reporter-outfile'])
 
-/** Tests wait more than they compute. */
-function workersFor(cores: number): number {
-  return Math.max(3, cores)
-}
-
-/** Starts the stores that all test processes share, runs `bun test`, and returns its exit code. */
 async function main(args: readonly string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(HELP)
     return 0
   }
-  useRealNode()
-  const parallel = args.some((arg) => arg.startsWith('--parallel'))
-    ? []
-    : [`--parallel=${workersFor(availableParallelism())}`]
-  const [postgres, clickhouse, dataDir] = await Promise.all([
-    startPostgresTemplate(),
-    startClickHouseTemplate(),
-    createDataDirTemplate(),
-  ])
-  const shared = { [SHARED_POSTGRES]: postgres, [SHARED_CLICKHOUSE]: clickhouse, [SHARED_DATA_DIR]: dataDir }
-  const command = ['test', `--timeout=${TEST_TIMEOUT_MS}`, ...parallel, '--no-isolate', `--timings=${TIMINGS}`, ...args]
-  const tests = Bun.spawn([process.execPath, ...command], {
-    cwd: ROOT,
-    env: { ...process.env, ...shared },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => tests.kill(signal))
-  return await tests.exited
+  const names = args.filter((arg, i) => !arg.startsWith('-') && !WITH_VALUE.has(args[i - 1] ?? ''))
+  return runTests(names.length > 0 ? args : [`--path-ignore-patterns=**/*${SLOW}`, ...args])
 }
 
 const exitCode = await main(process.argv.slice(2)).finally(endAll)

@@ -7,9 +7,10 @@ import { corruption } from './corruption.ts'
 import { dashboard } from './dashboard.ts'
 import { kills } from './kills.ts'
 import { requests } from './requests.ts'
+import { slow } from './slow.ts'
 import { soak } from './soak.ts'
 
-const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, soak, dashboard }
+const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, soak, dashboard, slow }
 
 const HELP = `Long campaigns against the whole service, with their own stores.
 

@@ -35,7 +35,45 @@ export function createApi(url: string, workspaceKey: string): Api {
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
     const envelope = isJson ? JSON.parse(text) : { data: null, error: null }
-    return { status: response.status, headers: response.headers, text, data: envelope.data, error: envelope.error }
+    return new ReceivedAnswer(`${method} ${path}`, response, text, envelope)
+  }
+}
+
+/**
+ * An answer that a test has received. A test that reads only `data` expects success: reading it from a failure throws what
+ * was answered, which says more than that null has no such property.
+ */
+class ReceivedAnswer implements Answer {
+  readonly headers: Headers
+  private isChecked = false
+
+  constructor(
+    private readonly call: string,
+    private readonly response: Response,
+    private readonly body: string,
+    private readonly envelope: Pick<Answer, 'data' | 'error'>,
+  ) {
+    this.headers = response.headers
+  }
+
+  get status() {
+    this.isChecked = true
+    return this.response.status
+  }
+
+  get text() {
+    this.isChecked = true
+    return this.body
+  }
+
+  get error() {
+    this.isChecked = true
+    return this.envelope.error
+  }
+
+  get data() {
+    if (this.envelope.error === null || this.isChecked) return this.envelope.data
+    throw new Error(`${this.call} answered ${this.response.status}: ${this.body.slice(0, 2_000)}`)
   }
 }
 
