@@ -1,4 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { loadProgress } from '../../src/hosted/store/load.ts'
+import { OwnershipLost, type StoredAnswer, storeAnswer } from '../../src/hosted/store/progress.ts'
+import type { Call } from '../../src/hosted/store/rows.ts'
+import { RawJson } from '../../src/http/raw-json.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { createLog } from '../../src/log.ts'
 import { connectPostgres, type Sql } from '../../src/postgres/connect.ts'
@@ -60,6 +64,33 @@ const STEPS = [
   callTurn(['fetch', { n: 3 }]),
   { text: 'done' },
 ]
+const TWICE = [callTurn(['fetch', { tag: 'twice' }]), { text: 'done' }] as const
+const workspaceOf = async (run: string) => {
+  const [row] = await sql<[{ workspace_id: string }]>`select workspace_id from hosted_runs where run_id = ${run}`
+  return row.workspace_id
+}
+
+/** The answer to the first step, with one call that has been started. */
+function fetchAnswer(attempt: string, callId: string): StoredAnswer {
+  const toolCall = { id: 'a', name: 'fetch', arguments: '{"tag":"twice"}' }
+  const call: Call = {
+    callId,
+    step: 1,
+    position: 0,
+    toolCallId: toolCall.id,
+    tool: toolCall.name,
+    input: new RawJson(toolCall.arguments),
+    status: 'started',
+    childRunId: null,
+    output: null,
+    startedFrame: 1,
+    finishedFrame: null,
+    durationMs: null,
+  }
+  const step = { step: 1, attempt, content: null, toolCalls: [toolCall], remark: null, inputTokens: 1, outputTokens: 1 }
+  return { step, calls: [call], pauses: [], costUsd: 0, spentUsd: 0, usedMs: 1, at: Date.now(), events: [] }
+}
+
 const ownersOf = async (runs: readonly string[]) => {
   const rows = await sql<{ owner: string }[]>`
     select distinct owner from hosted_runs where run_id = any(${[...runs]}::uuid[]) and phase = 'driven'`
@@ -105,6 +136,30 @@ describe('two processes', () => {
     expect(mostAtOnce).toBe(1)
     expect(backends.tools.effects('fetch')).toBe(8 * 3)
     await second.stop()
+  })
+
+  test('of two answers to one step, the first that is stored counts: no call of the other is made', async () => {
+    const service = await inProcess()
+    let asked = 0
+    const agent = await backends.agent(service, () => (asked++ === 0 ? gate(TWICE[0]) : TWICE[1]), {
+      tools: [backends.tools.tool('fetch')],
+    })
+    const { data } = await agent.invoke({ background: true, input: { message: 'twice' } })
+    await eventually(() => asked === 1)
+    const { run } = (await loadProgress(sql, { workspaceId: await workspaceOf(data.run_id), runId: data.run_id }))!
+    const [{ owner }] = await sql<[{ owner: string }]>`select owner from hosted_runs where run_id = ${data.run_id}`
+    const store = (attempt: string, callId: string) => storeAnswer(sql, run, owner, fetchAnswer(attempt, callId))
+    const callId = crypto.randomUUID()
+    await store('first', callId)
+    // The response to the first may have been lost: storing it again changes nothing.
+    await store('first', callId)
+    expect(await store('second', crypto.randomUUID()).catch((error) => error)).toBeInstanceOf(OwnershipLost)
+    // The answer of the service's own executor is the second, too.
+    openGates()
+    await untilStatus(service, data.run_id, 'completed')
+    // That of the first was made by somebody else, as far as the service knows.
+    expect(backends.tools.calls.filter(({ input }) => input.tag === 'twice')).toEqual([])
+    await service.stop()
   })
 
   test("a stopped process's runs continue in the other at once; a waiting caller gets their status", async () => {

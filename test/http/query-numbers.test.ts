@@ -27,13 +27,13 @@ beforeAll(async () => {
 
 /** All values that a query returns, row by row, or the error message. */
 async function values(query: string, params: Record<string, unknown> = {}): Promise<unknown[]> {
-  const { data, error } = await service.api('POST', '/api/v1/query', { query, params })
+  const { error, data } = await service.api('POST', '/api/v1/query', { query, params })
   if (error !== null) return [error.message]
   return data.rows.flatMap((row: Record<string, unknown>) => Object.values(row))
 }
 
 async function names(query: string): Promise<string[]> {
-  const { data, error } = await service.api('POST', '/api/v1/query', { query })
+  const { error, data } = await service.api('POST', '/api/v1/query', { query })
   return error === null ? data.columns.map(({ name }: { name: string }) => name) : [error.message]
 }
 

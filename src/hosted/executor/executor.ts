@@ -75,6 +75,11 @@ export class Executor {
     this.budget = new RunBudget(deps, progress.run, progress.spentUsd)
   }
 
+  /** Whether it still executes its run: false once it is stopped, or has lost or ended the run. */
+  get isActive(): boolean {
+    return !this.abort.signal.aborted
+  }
+
   /** Stops at once and abandons what is in flight. */
   stop(): void {
     this.isStopped = true

@@ -106,10 +106,19 @@ export class Scheduler {
     this.dispatchSoon()
   }
 
-  /** Executes a run that names this process as its owner, and has a slot unless it is a child. */
+  /**
+   * Executes a run that names this process as its owner, and has a slot unless it is a child. A run that is executed
+   * already keeps its executor: the statement that began it may have returned so late that the run was taken for
+   * unattended in the meantime.
+   */
   execute(progress: RunProgress): Promise<RunOutcome> {
     const { run } = progress
     const { runId, workspaceId, parentCallId } = run
+    const current = this.executionOf(run)
+    if (current?.executor.isActive === true) {
+      if (parentCallId === null) this.slots.release(workspaceId)
+      return current.done
+    }
     const executor = new Executor({ ...this.deps, children: this.children }, progress)
     const done = this.supervise(executor, run)
     this.executions.set(runKey(workspaceId, runId), { executor, run, isChild: parentCallId !== null, done })
@@ -185,7 +194,8 @@ export class Scheduler {
 
   private async supervise(executor: Executor, run: HostedRun): Promise<RunOutcome> {
     const outcome = await executor.run()
-    this.executions.delete(runKey(run.workspaceId, run.runId))
+    // A run that was stopped may be executed again, by another executor.
+    if (this.executionOf(run)?.executor === executor) this.executions.delete(runKey(run.workspaceId, run.runId))
     if (run.parentCallId === null) this.slots.release(run.workspaceId)
     this.notify(run)
     // Others may have waited for its slot or its session.

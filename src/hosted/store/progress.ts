@@ -24,11 +24,15 @@ export interface StoredAnswer {
   readonly events: readonly SystemEventRow[]
 }
 
-/** Stores an answer of the model and the calls it requests, before any of them is made. @throws OwnershipLost */
+/**
+ * Stores an answer of the model and the calls it requests, before any of them is made. Storing the same answer again
+ * changes nothing.
+ * @throws OwnershipLost also when another answer is stored for this step: its calls are made, and not those of this one
+ */
 export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answer: StoredAnswer): Promise<void> {
   const { step, calls, pauses } = answer
   const at = new Date(answer.at)
-  const [outcome] = await sql<{ driven: boolean }[]>`
+  const [outcome] = await sql<{ driven: boolean; inserted: boolean; existing: string | null }[]>`
     with driven as (
       update hosted_runs set used_ms = ${answer.usedMs}, reserved_usd = 0,
         -- Storing may be tried again after it has succeeded.
@@ -77,8 +81,12 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
     ), logged as (
       ${insertOutbox(sql, answer.events, 'none', 'stored')}
     )
-    select exists (select from driven) as driven`
+    select exists (select from driven) as driven, exists (select from stored) as inserted, (
+      select attempt from run_steps
+      where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and step = ${step.step}
+    ) as existing`
   if (!outcome!.driven) throw new OwnershipLost()
+  if (!outcome!.inserted && outcome!.existing !== step.attempt) throw new OwnershipLost()
 }
 
 /** Records that a call is about to be made. @throws OwnershipLost */
