@@ -80,7 +80,8 @@ export async function launch(executable: string): Promise<BrowserPage> {
   const profile = await temporaryDirectory()
   const libraries = join(dirname(executable), 'lib')
   const browser = Bun.spawn([executable, ...FLAGS, `--user-data-dir=${profile}`, 'about:blank'], {
-    env: existsSync(libraries) ? { ...process.env, LD_LIBRARY_PATH: libraries } : process.env,
+    // Without a locale, as in many containers, `navigator.language` is en-US@posix, which is no language tag.
+    env: { ...process.env, LC_ALL: 'C.UTF-8', ...(existsSync(libraries) && { LD_LIBRARY_PATH: libraries }) },
     stdout: 'ignore',
     stderr: 'ignore',
     // A process group of its own: Debian's `chromium` is a script that waits for the browser.
