@@ -42,7 +42,6 @@ test('feeds continue without gaps or repeats across restarts, from memory, from 
 const ENV = {
   JOURNAL_KEEP_BYTES: '0',
   RATE_LIMIT_EVENTS_PER_SECOND: '0',
-  RATE_LIMIT_READS_PER_MINUTE: '0',
 }
 
 async function restarted(service: TestService): Promise<TestService> {

@@ -36,7 +36,6 @@ test(
       ...urls,
       FEED_SLOW_CONSUMER_SECONDS: '5',
       RATE_LIMIT_EVENTS_PER_SECOND: '0',
-      RATE_LIMIT_READS_PER_MINUTE: '0',
       LOG_LEVEL: 'warn',
     })
     const load = await Load.on(service)

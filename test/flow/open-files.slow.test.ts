@@ -19,7 +19,6 @@ test('feeds leave file descriptors for everything else: more are rejected, and t
   const env = {
     DATABASE_URL: database.url,
     CLICKHOUSE_URL: columnar.url,
-    RATE_LIMIT_READS_PER_MINUTE: '0',
     FEED_CONNECTIONS: '50000',
   }
   const service = await spawnService(env, { openFiles: OPEN_FILES })

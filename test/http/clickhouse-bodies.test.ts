@@ -9,7 +9,7 @@ const QUERY = 'select 1 as one'
 let service: TestService
 
 beforeAll(async () => {
-  service = await startTestService({ LIMIT_BODY_BYTES: String(LIMIT), RATE_LIMIT_QUERIES_PER_MINUTE: '0' })
+  service = await startTestService({ LIMIT_BODY_BYTES: String(LIMIT) })
 })
 
 async function ask(body: Uint8Array | string, headers: Record<string, string>) {

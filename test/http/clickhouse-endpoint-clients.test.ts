@@ -16,7 +16,7 @@ let service: TestService
 let client: ClickHouseClient
 
 beforeAll(async () => {
-  service = await startTestService({ RATE_LIMIT_QUERIES_PER_MINUTE: '0', QUERIES_AT_ONCE: '8' })
+  service = await startTestService({ QUERIES_AT_ONCE: '8' })
   client = connect()
 })
 

@@ -16,7 +16,7 @@ let witness: LiveSocket
 let reported = 0
 
 beforeAll(async () => {
-  service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '12000' })
+  service = await startTestService()
   tenant = await newTenant(service)
   agent = await newReporter(tenant.api)
   runId = await agent.start()

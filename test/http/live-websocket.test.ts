@@ -18,7 +18,7 @@ import { newFilterScenario } from './live-filter-cases.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '0' })
+  service = await startTestService()
 })
 
 const epochOf = ({ cursor }: SocketMessage) => cursor!.split('.')[0]

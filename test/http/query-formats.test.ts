@@ -32,7 +32,6 @@ beforeAll(async () => {
     QUERY_RESULT_BYTES: String(2 * MIB),
     QUERY_STREAM_BYTES: String(400 * MIB),
     QUERIES_AT_ONCE: '2',
-    RATE_LIMIT_QUERIES_PER_MINUTE: '0',
   }
   service = await startTestService(caps)
   shortDeadline = await startTestService({ ...caps, QUERY_SECONDS: '1' })

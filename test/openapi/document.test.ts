@@ -7,7 +7,7 @@ import { type Endpoint, eachSchema, readDocument, type Schema } from './document
 
 /** The document at `GET /docs/json` as a whole. `answers.test.ts` compares it with real responses. */
 
-const service = await startTestService({ RATE_LIMIT_READS_PER_MINUTE: '0' })
+const service = await startTestService()
 const { json, operations } = await readDocument(service)
 const endpoints = [...operations.values()]
 const hasEnvelope = ({ operation }: Endpoint) => operation.responses.default === undefined

@@ -21,7 +21,7 @@ let runId: string
 
 beforeAll(async () => {
   const model = startModelServer(() => ({}))
-  service = await startTestService({ OPENAI_BASE_URL: model.url, RATE_LIMIT_READS_PER_MINUTE: '0' })
+  service = await startTestService({ OPENAI_BASE_URL: model.url })
   const { api } = service
   const { agentId, agentKey } = await newAgent(api)
   const started = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })

@@ -29,7 +29,7 @@ let enginePid: () => number | undefined
 beforeAll(async () => {
   const { client, backend, url } = await freshColumnarDatabase()
   enginePid = () => (backend as { pid?: number }).pid
-  service = await startTestService({ CLICKHOUSE_URL: url, RATE_LIMIT_QUERIES_PER_MINUTE: '0' })
+  service = await startTestService({ CLICKHOUSE_URL: url })
   const file = join(await temporaryDirectory(), 'secret')
   await writeFile(file, IN_FILE)
   process.env.FUZZ_MARK = IN_PROCESS
