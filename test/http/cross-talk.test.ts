@@ -5,7 +5,7 @@ import { startTestService } from '../support/service.ts'
 
 /** No answer to one workspace contains what another has sent, however their calls overlap. */
 
-const CALLS = 400
+const CALLS = 200
 
 test('overlapping partial=true calls of two workspaces each list their own rejections', async () => {
   const service = await startTestService({ RATE_LIMIT_INGEST_PER_MINUTE: '0' })
