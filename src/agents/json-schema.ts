@@ -1,6 +1,7 @@
 import { invalid } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
 import { shown } from '../http/validation-message.ts'
+import { lookup } from '../lookup.ts'
 
 type Check = (value: unknown, path: string) => void
 
@@ -26,8 +27,7 @@ export function checkJsonSchema(value: Record<string, unknown>, path: string): v
 const schema: Check = (value, path) => {
   if (typeof value === 'boolean') return
   if (!isObject(value)) throw invalid(path, `expected a JSON Schema, an object or a boolean; got ${shown(value)}`)
-  for (const [keyword, argument] of Object.entries(value))
-    if (Object.hasOwn(KEYWORDS, keyword)) KEYWORDS[keyword]!(argument, `${path}.${keyword}`)
+  for (const [keyword, argument] of Object.entries(value)) KEYWORDS.get(keyword)?.(argument, `${path}.${keyword}`)
 }
 
 const schemas: Check = (value, path) => {
@@ -107,7 +107,7 @@ const pattern: Check = (value, path) => {
   }
 }
 
-const KEYWORDS: Record<string, Check> = {
+const KEYWORDS = lookup<Check>({
   $ref: text,
   $dynamicRef: text,
   $anchor: text,
@@ -159,7 +159,7 @@ const KEYWORDS: Record<string, Check> = {
   deprecated: flag,
   readOnly: flag,
   writeOnly: flag,
-}
+})
 
 function expected(what: string, value: unknown, path: string) {
   return invalid(path, `expected ${what}; got ${shown(value)}`)

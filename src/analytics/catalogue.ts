@@ -1,5 +1,6 @@
 import { t } from 'elysia'
 import { Count, Named } from '../http/schema.ts'
+import { lookup } from '../lookup.ts'
 import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './tables.ts'
@@ -51,12 +52,12 @@ export const QueryCatalogue = Named(
 )
 export type QueryCatalogue = typeof QueryCatalogue.static
 
-const TABLE_DESCRIPTIONS: Readonly<Record<string, string>> = {
+const TABLE_DESCRIPTIONS = lookup<string>({
   events: 'Reported events, one per row. Events never change.',
   runs: 'The latest state of each run, one per row.',
   tasks: 'The latest state of each task, one per row.',
   gaps: 'Positions whose rows were lost when a store was set back to an earlier state; empty if nothing was lost.',
-}
+})
 
 const BY_PATH =
   'Query it by path, as in payload.tokens.in. A dot in a key separates steps of the path: payload.gen_ai.usage.input_tokens ' +
@@ -68,7 +69,7 @@ const BY_PATH =
   'is null if the value has another type. payload.^tool is the object at that ' +
   "path. The whole column is null if ClickHouse's JSON type cannot represent it."
 
-const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const COLUMN_DESCRIPTIONS = lookup<Readonly<Record<string, string>>>({
   events: {
     seq: 'Position in the order of acceptance, as in the cursors of feeds.',
     event_id: "The caller's id of the event, unique in its run, or a ULID assigned by the service.",
@@ -120,17 +121,17 @@ const COLUMN_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, strin
     reason: 'The store that lost them, or that all stores were restored from a backup.',
     noticed_at: 'When the service detected it.',
   },
-}
+})
 
 /** The answer of `GET /api/v1/query/schema`. Names and types come from the table definitions. */
 export function queryCatalogue(caps: AnswerCaps): QueryCatalogue {
-  const tables = Object.entries(TABLES).map(([table, { columns }]) => ({
+  const tables = [...TABLES].map(([table, { columns }]) => ({
     name: table,
-    description: TABLE_DESCRIPTIONS[table] ?? '',
+    description: TABLE_DESCRIPTIONS.get(table) ?? '',
     columns: columns.map(({ name, type }) => ({
       name,
       type,
-      description: COLUMN_DESCRIPTIONS[table]?.[name] ?? '',
+      description: COLUMN_DESCRIPTIONS.get(table)?.[name] ?? '',
       nullable: type.startsWith('Nullable('),
     })),
   }))

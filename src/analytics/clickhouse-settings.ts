@@ -1,4 +1,5 @@
 import { ClickHouseFailure } from '../columnar/protocol.ts'
+import { lookup } from '../lookup.ts'
 import type { StreamQuery } from './analytics.ts'
 import type { EngineSetting } from './parser.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
@@ -11,10 +12,10 @@ export interface TakenSetting {
 }
 
 /** Times as existing clients expect them, and no read statistics, which would include other tenants' rows. */
-const OUTPUT_SETTINGS: Readonly<Record<string, string>> = {
+const OUTPUT_SETTINGS = lookup<string>({
   date_time_output_format: 'simple',
   output_format_write_statistics: '0',
-}
+})
 
 /** Settings that only affect how values are written and read. They are passed on to the engine. */
 const PASSED_ON = new Set(
@@ -54,7 +55,7 @@ export function readSettings(
   settings: Settings,
   known: ReadonlyMap<string, EngineSetting>,
 ): Pick<StreamQuery, 'outputSettings' | 'rows' | 'seconds'> {
-  const outputSettings: Record<string, string> = { ...OUTPUT_SETTINGS }
+  const outputSettings = Object.fromEntries(OUTPUT_SETTINGS)
   for (const [name, value] of Object.entries(settings)) {
     if (PASSED_ON.has(name)) outputSettings[name] = value
     else if (!IGNORED.has(name) && !isMet(name, value, settings)) refuseChange(name, value, known.get(name))
@@ -75,7 +76,7 @@ export function takenSettings(known: ReadonlyMap<string, EngineSetting>): TakenS
   return [...PASSED_ON, ...IGNORED, ...LIMITS].sort().flatMap((name) => {
     const setting = known.get(name)
     if (setting === undefined) return []
-    const value = name === 'readonly' ? '1' : (OUTPUT_SETTINGS[name] ?? setting.default)
+    const value = name === 'readonly' ? '1' : (OUTPUT_SETTINGS.get(name) ?? setting.default)
     return [{ name, type: setting.type, value }]
   })
 }

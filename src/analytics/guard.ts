@@ -64,7 +64,7 @@ const PLAIN_KINDS = new Set(
 /** Functions whose second argument is a type, of which they create values. */
 const TYPE_FUNCTIONS = /^(_?cast|accurateCast(OrNull|OrDefault)?)$/i
 
-const TABLE_NAMES = new Intl.ListFormat('en-GB').format(Object.keys(TABLES))
+const TABLE_NAMES = new Intl.ListFormat('en-GB').format(TABLES.keys())
 
 export function createGuard(client: ColumnarClient, explain: Explain): SqlGuard {
   const ask = async <T>(answer: Promise<T>): Promise<T> => {
@@ -266,9 +266,9 @@ export function refuseTypes(
 ): void {
   for (const name of typeParameters) {
     // A value may be given in both ways. The engine uses the second, but both are checked.
-    if (name in params) refuseType(typeof params[name] === 'string' ? params[name] : undefined)
+    if (Object.hasOwn(params, name)) refuseType(typeof params[name] === 'string' ? params[name] : undefined)
     // In ClickHouse's text form quotes may be escaped.
-    if (name in parameters)
+    if (Object.hasOwn(parameters, name))
       refuseType(parameters[name].replace(/\\(['\\])/g, (whole, sign) => (sign === "'" ? sign : whole)))
   }
 }

@@ -1,3 +1,4 @@
+import { lookup } from '../lookup.ts'
 import type { TakenSetting } from './clickhouse-settings.ts'
 import { replaceUnquoted } from './quoting.ts'
 import { SYSTEM_TABLES, systemTable } from './system-tables.ts'
@@ -12,7 +13,7 @@ export interface EmulatedServer {
   readonly settings: readonly TakenSetting[]
 }
 
-const CONSTANTS: Readonly<Record<string, string>> = {
+const CONSTANTS = lookup<string>({
   currentUser: "'default'",
   user: "'default'",
   hostName: "'agent-run-service'",
@@ -22,7 +23,7 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   serverTimezone: "'UTC'",
   serverTimeZone: "'UTC'",
   uptime: 'toUInt32(1)',
-}
+})
 
 /**
  * Emulates the metadata queries that tools send to a ClickHouse server: version and name, tables and columns, and the
@@ -46,7 +47,7 @@ function commandAsSelect(query: string, { database }: EmulatedServer): string {
   if (shown !== null) return `SELECT name FROM system.tables WHERE database = '${shown[1] ?? database}'${and}`
   const [, command, of = database, table = ''] =
     /^(DESCRIBE|EXISTS) TABLE (?:(default|system)\.)?(\w+)$/.exec(query) ?? []
-  const exists = table in (of === 'system' ? SYSTEM_TABLES : TABLES)
+  const exists = (of === 'system' ? SYSTEM_TABLES : TABLES).has(table)
   if (command === 'EXISTS') return `SELECT ${exists ? 1 : 0} AS result`
   if (command !== 'DESCRIBE' || !exists) return query
   return `SELECT name, type, default_type, default_expression, comment, codec_expression, ttl_expression FROM system.columns WHERE database = '${of}' AND table = '${table}' ORDER BY position`
@@ -55,11 +56,12 @@ function commandAsSelect(query: string, { database }: EmulatedServer): string {
 /** Replaces calls in queries such as `SELECT version(), timezone() AS tz` by constants; the columns keep their names. */
 function withConstants(query: string, { version, database }: EmulatedServer): string {
   const own = { version: `'${version}'`, currentDatabase: `'${database}'`, database: `'${database}'` }
-  const values: Readonly<Record<string, string>> = { ...CONSTANTS, ...own }
+  const values = new Map([...CONSTANTS, ...Object.entries(own)])
   const items = query.startsWith('SELECT ') ? query.slice('SELECT '.length).split(', ') : []
   const constants = items.map((item) => {
     const [, name = '', alias] = /^(\w+)\(\)(?: AS (\w+|`[^`\\]+`))?$/.exec(item) ?? []
-    return name in values ? `${values[name]} AS ${alias ?? `\`${name}()\``}` : undefined
+    const value = values.get(name)
+    return value === undefined ? undefined : `${value} AS ${alias ?? `\`${name}()\``}`
   })
   return items.length > 0 && constants.every((each) => each !== undefined) ? `SELECT ${constants.join(', ')}` : query
 }
@@ -76,13 +78,13 @@ function withPlainNames(query: string): string {
 function withSystemTables(query: string, server: EmulatedServer): string {
   const definitions = new Map<string, string>()
   const renamed = replaceUnquoted(query, /(?<![\w.])system\.(\w+)/g, (whole, table) => {
-    if (!(table in SYSTEM_TABLES)) return whole
+    if (!SYSTEM_TABLES.has(table)) return whole
     definitions.set(`system_${table}`, table)
     return `system_${table}`
   })
   if (server.database === 'system') {
     replaceUnquoted(query, /(?<![\w.])\w+(?![\w.(])/g, (name) => {
-      if (name in SYSTEM_TABLES) definitions.set(name, name)
+      if (SYSTEM_TABLES.has(name)) definitions.set(name, name)
       return name
     })
   }

@@ -1,3 +1,4 @@
+import { lookup } from '../lookup.ts'
 import type { TakenSetting } from './clickhouse-settings.ts'
 import { quote } from './quoting.ts'
 import { TABLES } from './tables.ts'
@@ -32,7 +33,7 @@ const NUMBERS: SystemTable = {
   query: () => 'SELECT number FROM numbers(18446744073709551615)',
 }
 
-export const SYSTEM_TABLES: Readonly<Record<string, SystemTable>> = {
+export const SYSTEM_TABLES = lookup<SystemTable>({
   databases: {
     structure: DATABASES,
     engine: 'SystemDatabases',
@@ -77,11 +78,11 @@ export const SYSTEM_TABLES: Readonly<Record<string, SystemTable>> = {
   one: { structure: 'dummy UInt8', engine: 'SystemOne', query: () => 'SELECT toUInt8(0) AS dummy' },
   numbers: NUMBERS,
   numbers_mt: NUMBERS,
-}
+})
 
 /** @returns a query for the contents of that `system` table */
 export function systemTable(name: string, settings: readonly TakenSetting[]): string {
-  return SYSTEM_TABLES[name].query(settings)
+  return SYSTEM_TABLES.get(name)!.query(settings)
 }
 
 interface ListedTable {
@@ -92,7 +93,7 @@ interface ListedTable {
 }
 
 function everyTable(): ListedTable[] {
-  const ours = Object.entries(TABLES).map(([table, { columns }]) => {
+  const ours = [...TABLES].map(([table, { columns }]) => {
     return {
       database: 'default',
       table,
@@ -100,7 +101,7 @@ function everyTable(): ListedTable[] {
       columns: columns.map(({ name, type }) => [name, type] as const),
     }
   })
-  const system = Object.entries(SYSTEM_TABLES).map(([table, { structure, engine }]) => {
+  const system = [...SYSTEM_TABLES].map(([table, { structure, engine }]) => {
     return { database: 'system', table, engine, columns: columnsOf(structure) }
   })
   return [...ours, ...system]

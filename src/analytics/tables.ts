@@ -1,3 +1,5 @@
+import { lookup } from '../lookup.ts'
+
 /** A column of a table that SQL can query. */
 export interface TableColumn {
   readonly name: string
@@ -17,7 +19,7 @@ export interface ScopedTable {
 }
 
 /** The tables that SQL can query (docs/specification.md#tables). */
-export const TABLES: Readonly<Record<string, ScopedTable>> = {
+export const TABLES = lookup<ScopedTable>({
   events: {
     final: false,
     columns: [
@@ -83,7 +85,7 @@ export const TABLES: Readonly<Record<string, ScopedTable>> = {
       { name: 'noticed_at', type: "DateTime64(3, 'UTC')" },
     ],
   },
-}
+})
 
 function text(name: string): TableColumn {
   return { name, type: 'String', from: `CAST(${name}, 'String')` }

@@ -7,7 +7,7 @@ import { type ExpectedType, TypedContexts } from './typed-contexts.ts'
 /** Prints the tree of a query in the engine's normal form: see {@link readAst}. */
 export type PrintTree = (text: string) => Promise<string>
 
-const ALL_COLUMNS = Object.values(TABLES).flatMap(({ columns }) => columns)
+const ALL_COLUMNS = [...TABLES.values()].flatMap(({ columns }) => columns)
 const NUMERIC_COLUMNS = new Set(
   ALL_COLUMNS.filter(({ type }) => /^(Nullable\()?(U?Int|Float)/.test(type)).map(({ name }) => name),
 )

@@ -1,15 +1,16 @@
+import { lookup } from '../lookup.ts'
 import type { ColumnarBackend } from './backend.ts'
 import { EXCEPTION_TAG_HEADER, ExceptionScanner } from './exception-block.ts'
 import { ClickHouseFailure } from './protocol.ts'
 
-const ESCAPES: Readonly<Record<string, string>> = {
+const ESCAPES = lookup<string>({
   '\\': '\\\\',
   '\t': '\\t',
   '\n': '\\n',
   '\r': '\\r',
   "'": "\\'",
   '\0': '\\0',
-}
+})
 
 /** A statement whose result is streamed. */
 export interface StreamedStatement {
@@ -89,5 +90,5 @@ function elementText(value: unknown): string {
 }
 
 function escaped(character: string): string {
-  return ESCAPES[character] ?? character
+  return ESCAPES.get(character) ?? character
 }

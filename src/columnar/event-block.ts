@@ -50,11 +50,20 @@ export class EventBlock {
   }
 
   /**
-   * Adds the rows of a batch.
+   * Adds the rows of a batch: all, or none if it throws.
    * @param now Unix milliseconds, for minted ids and for events without `occurred_at`
    */
   add(batch: EventBatch, now: number): void {
-    const { scan, rows, ids } = batch
+    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
+    try {
+      this.addRows(batch, now)
+    } catch (error) {
+      this.undo(eventIds, types, payloads)
+      throw error
+    }
+  }
+
+  private addRows({ run, scan, rows, ids }: EventBatch, now: number): void {
     const count = rows?.length ?? scan.count
     this.ulids.tick(now)
     this.level.reserve(count)
@@ -75,19 +84,25 @@ export class EventBlock {
       this.occurredAt.int64(Number.isNaN(occurredAt) ? now : occurredAt)
     }
     this.rows += count
-    this.addSpan(batch.run, count)
+    this.addSpan(run, count)
   }
 
   /** Adds system events, which come from the outbox. They are few, so this need not be fast. */
   addSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
-    for (const row of rows) {
-      this.eventId.string(row.event_id)
-      this.type.string(row.type)
-      this.level.byte(row.level)
-      this.payload.string(row.payload)
-      this.occurredAt.int64(row.occurred_at)
-      this.addSpan({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
+    const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
+    try {
+      for (const row of rows) {
+        this.eventId.string(row.event_id)
+        this.type.string(row.type)
+        this.level.byte(row.level)
+        this.payload.string(row.payload)
+        this.occurredAt.int64(row.occurred_at)
+      }
+    } catch (error) {
+      this.undo(eventIds, types, payloads)
+      throw error
     }
+    for (const row of rows) this.addSpan({ workspaceId: row.workspace_id, agentId: row.agent_id, runId: row.run_id }, 1)
     this.rows += rows.length
     this.outboxIds.push(...outboxIds)
   }
@@ -120,6 +135,18 @@ export class EventBlock {
     this.spans = []
     this.outboxIds.length = 0
     for (const column of [this.eventId, this.type, this.level, this.payload, this.occurredAt]) column.clear()
+  }
+
+  /**
+   * Removes what a failed batch has written. Columns of different lengths would give every later row the values of
+   * another one.
+   */
+  private undo(eventIds: number, types: number, payloads: number): void {
+    this.eventId.length = eventIds
+    this.type.length = types
+    this.payload.length = payloads
+    this.level.length = this.rows
+    this.occurredAt.length = this.rows * 8
   }
 
   /** Consecutive calls of one run share a span. */

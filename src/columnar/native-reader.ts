@@ -1,3 +1,5 @@
+import { lookup } from '../lookup.ts'
+
 /** The order in which ClickHouse stores the bytes of a UUID; -1 is a dash of its text. */
 const UUID_ORDER = [7, 6, 5, 4, -1, 3, 2, -1, 1, 0, -1, 15, 14, -1, 13, 12, 11, 10, 9, 8]
 
@@ -104,12 +106,12 @@ function readColumn(cursor: Cursor, type: string, rows: number): Column {
     const { bytes } = cursor
     return { at: (row) => (bytes[nulls + row] === 1 ? null : values.at(row)) }
   }
-  const reader = type.startsWith('Enum8') ? READERS.Enum8 : READERS[type]
+  const reader = READERS.get(type.startsWith('Enum8') ? 'Enum8' : type)
   if (reader === undefined) throw new RangeError(`a block of the journal has a column of type ${type}`)
   return reader(cursor, rows)
 }
 
-const READERS: Record<string, (cursor: Cursor, rows: number) => Column> = {
+const READERS = lookup<(cursor: Cursor, rows: number) => Column>({
   UUID: (cursor, rows) => {
     const { bytes } = cursor
     const start = cursor.skip(rows * 16)
@@ -140,7 +142,7 @@ const READERS: Record<string, (cursor: Cursor, rows: number) => Column> = {
       },
     }
   },
-}
+})
 
 function strings(cursor: Cursor, rows: number): StringColumn {
   const offsets = new Uint32Array(rows * 2)

@@ -1,18 +1,19 @@
 import type { IncomingMessage } from 'node:http'
 import { pipeline, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import { lookup } from '../lookup.ts'
 import { EgressFailed } from './errors.ts'
 
 /** The encodings that {@link decode} supports. */
 export const ACCEPT_ENCODING = 'gzip, deflate, br, zstd'
 
-const DECODERS: Readonly<Record<string, () => Transform>> = {
+const DECODERS = lookup<() => Transform>({
   gzip: createGunzip,
   'x-gzip': createGunzip,
   deflate: createInflate,
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
-}
+})
 
 export interface BodyOptions {
   /** For error messages. */
@@ -64,7 +65,7 @@ export function bodyOf(answer: IncomingMessage, options: BodyOptions): ReadableS
 function decode(answer: IncomingMessage, host: string): AsyncIterable<Uint8Array> {
   const encoding = answer.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   if (encoding === 'identity' || encoding === '') return answer
-  const decoder = DECODERS[encoding]?.()
+  const decoder = DECODERS.get(encoding)?.()
   if (decoder === undefined) throw new EgressFailed(`${host} answers in an encoding that was not asked for`)
   // The reader of the decoder gets any error; the callback keeps it from being thrown here as well.
   return pipeline(answer, decoder, () => {})

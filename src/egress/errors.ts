@@ -1,5 +1,7 @@
+import { lookup } from '../lookup.ts'
+
 /** Descriptions by error code, because Node's own messages would reveal internal addresses. */
-const MEANING: Readonly<Record<string, string>> = {
+const MEANING = lookup<string>({
   ECONNREFUSED: 'refuses connections',
   ECONNRESET: 'closed the connection',
   EPIPE: 'closed the connection',
@@ -13,7 +15,7 @@ const MEANING: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate that no trusted authority has signed',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate that no trusted authority has signed',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'has a certificate that no trusted authority has signed',
-}
+})
 
 /**
  * The guard blocked the request. The message may be shown to the model and the caller: it names the host, never a
@@ -34,6 +36,6 @@ export class EgressFailed extends Error {
 export function failureOf(cause: unknown, host: string): EgressRefused | EgressFailed {
   if (cause instanceof EgressRefused || cause instanceof EgressFailed) return cause
   const code = String((cause as { code?: unknown } | null)?.code ?? 'no code')
-  const meaning = MEANING[code] ?? (code.startsWith('HPE_') ? `does not speak HTTP (${code})` : `failed (${code})`)
+  const meaning = MEANING.get(code) ?? (code.startsWith('HPE_') ? `does not speak HTTP (${code})` : `failed (${code})`)
   return new EgressFailed(`${host} ${meaning}`, { cause })
 }

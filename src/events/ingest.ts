@@ -7,7 +7,7 @@ import { type Partitions, writerOf } from '../partitions/partition.ts'
 import type { RunDirectory } from '../runs/directory.ts'
 import type { EventBatch } from './batch.ts'
 import type { Claim } from './id-index.ts'
-import { acquireScan, type EventScan, releaseScan } from './scan.ts'
+import { type EventScan, ScanPool } from './scan.ts'
 import type { EventsAccepted, RunRef } from './schema.ts'
 
 export interface EventIngestDeps {
@@ -34,47 +34,82 @@ export type EventIngest = ReturnType<typeof createEventIngest>
 
 /** Ingests reported events (docs/specification.md#events): from the bytes of the body to the journal. */
 export function createEventIngest(deps: EventIngestDeps) {
+  const { limits, partitions } = deps
+  const scans = new ScanPool()
+
   /**
    * Resolves once every accepted event is on stable storage.
    * @throws ApiError VALIDATION_ERROR, RATE_LIMITED, NOT_FOUND, FORBIDDEN, CONFLICT, UNAVAILABLE
    */
   async function append(caller: Caller, body: Uint8Array, options: AppendOptions): Promise<EventsAccepted> {
-    const scan = acquireScan()
-    let duplicates = 0
-    let accepted: number
-    let durable: Promise<Appended | null>
-    try {
-      scan.scan(body, deps.limits, options.partial)
+    const { partial } = options
+    const begun = scans.use(body, limits, partial, (scan) => {
       deps.takeBudget(caller, scan.count)
       const found = deps.runs.find(caller.workspaceId, scan.runId)
-      const run = checkAccess(caller, found instanceof Promise ? await found : found)
-      const { journal, ids } = writerOf(deps.partitions, caller)
-      if (scan.hasIds || options.mint !== undefined) {
-        const claiming = ids.claim(run, idsOf(scan, options.mint), async (claim) =>
-          claim.duplicates === scan.count ? null : journal.appendEvents(freshOf(run, scan, claim)),
-        )
-        ;({ duplicates, durable } = claiming instanceof Promise ? await claiming : claiming)
-      } else if (scan.count === 0) {
-        durable = Promise.resolve(null)
-      } else {
-        durable = journal.appendEvents({ run, scan, rows: undefined, ids: undefined })
-      }
-      accepted = scan.count - duplicates
-    } finally {
-      // The journal has copied the rows; nothing refers to the scan's bytes any more.
-      releaseScan(scan)
-    }
+      return found instanceof Promise ? found : store(caller, found, body, scan, options)
+    })
+    const stored = begun instanceof Promise ? await storeLater(caller, begun, body, options) : begun
+    const { count, rejected, claimed } = stored
+    const { duplicates, durable } = claimed instanceof Promise ? await claimed : claimed
     const positions = await durable
+    const accepted = count - duplicates
     deps.onAccepted(accepted, duplicates)
     return {
       accepted,
       duplicates,
       first_seq: positions?.firstSeq ?? null,
       last_seq: positions?.lastSeq ?? null,
-      ...(options.partial && { rejected: scan.rejected }),
+      ...(partial && { rejected }),
     }
   }
+
+  /** Scans the body again when its run has been looked up: no scan outlives the tick, whatever a store takes. */
+  async function storeLater(
+    caller: Caller,
+    run: Promise<RunRef | null>,
+    body: Uint8Array,
+    options: AppendOptions,
+  ): Promise<Stored> {
+    const found = await run
+    return scans.use(body, limits, options.partial, (scan) => store(caller, found, body, scan, options))
+  }
+
+  /** Appends the events of a scan. What it returns does not refer to the scan. */
+  function store(
+    caller: Caller,
+    found: RunRef | null,
+    body: Uint8Array,
+    scan: EventScan,
+    { partial, mint }: AppendOptions,
+  ): Stored {
+    const run = checkAccess(caller, found)
+    const { count, rejected } = scan
+    const { journal, ids } = writerOf(partitions, caller)
+    if (!scan.hasIds && mint === undefined) {
+      const durable = count === 0 ? null : journal.appendEvents({ run, scan, rows: undefined, ids: undefined })
+      return { count, rejected, claimed: { duplicates: 0, durable } }
+    }
+    const claimed = ids.claim(run, idsOf(scan, mint), async (claim) => {
+      if (claim.duplicates === count) return null
+      const appendFresh = (scan: EventScan) => journal.appendEvents(freshOf(run, scan, claim))
+      // The ids had to be read from a store first.
+      return scan.isReleased ? scans.use(body, limits, partial, appendFresh) : appendFresh(scan)
+    })
+    return { count, rejected, claimed }
+  }
+
   return { append }
+}
+
+/** What remains of a call when its scan is released. */
+interface Stored extends Pick<EventScan, 'count' | 'rejected'> {
+  readonly claimed: Claiming | Promise<Claiming>
+}
+
+interface Claiming {
+  readonly duplicates: number
+  /** Resolves once the events are on stable storage; null if there are none. */
+  readonly durable: Promise<Appended | null> | null
 }
 
 function checkAccess(caller: Caller, run: RunRef | null): RunRef {

@@ -17,11 +17,10 @@ import {
   startsWith,
 } from '../http/json-scan.ts'
 import { CANONICAL_BYTES, parseCanonicalBytes, parseTimestamp } from '../http/timestamp.ts'
+import { BYTES_KEPT, NO_MEMORY, ScanMemory } from './scan-memory.ts'
 import { LEVELS, RESERVED_TYPE_PREFIXES } from './schema.ts'
 
 const SCANS_KEPT = 16
-const SCAN_BYTES_KEPT = 256 * 1024
-const ROWS_KEPT = 128
 const SHOWN_BYTES_MAX = 80
 const EVENT_ID_LENGTH_MAX = 64
 const INFO = LEVELS.indexOf('info') + 1
@@ -40,38 +39,40 @@ for (const name of ['type', 'payload', 'level', 'occurred_at', 'id'] as const) {
 /**
  * Validates the body of an `events` call in one pass over its bytes (docs/specification.md#events), and records the byte offsets of
  * each event's fields. It builds nothing that the journal does not need, because this is the hottest code of the
- * service. Scans are pooled (see {@link acquireScan}).
+ * service. A scan serves one call; only its memory is used again (see {@link ScanPool}).
  */
 export class EventScan {
   /** The body, then a zero byte; later bytes are undefined. */
-  bytes = new Uint8Array(SCAN_BYTES_KEPT)
-  text = Buffer.from(this.bytes.buffer)
+  bytes: Uint8Array = NO_MEMORY
+  text: Buffer = NO_MEMORY
   /** Lower case; empty until seen. */
   runId = ''
   /** Number of valid events; the arrays below have an entry for each. */
   count = 0
   hasIds = false
-  rejected: Rejected[] = []
+  readonly rejected: Rejected[] = []
 
-  typeStart = new Int32Array(ROWS_KEPT)
-  typeEnd = new Int32Array(ROWS_KEPT)
+  typeStart: Int32Array = NO_MEMORY
+  typeEnd: Int32Array = NO_MEMORY
   /** 1-based index in {@link LEVELS}: the value of ClickHouse's enum. */
-  level = new Int8Array(ROWS_KEPT)
+  level: Int8Array = NO_MEMORY
   /** -1: no payload given. */
-  payloadStart = new Int32Array(ROWS_KEPT)
-  payloadEnd = new Int32Array(ROWS_KEPT)
+  payloadStart: Int32Array = NO_MEMORY
+  payloadEnd: Int32Array = NO_MEMORY
   /** Unix milliseconds; NaN: none given. */
-  occurredAt = new Float64Array(ROWS_KEPT)
+  occurredAt: Float64Array = NO_MEMORY
   /** -1: no id given. Includes the quotes. */
-  idStart = new Int32Array(ROWS_KEPT)
-  idEnd = new Int32Array(ROWS_KEPT)
+  idStart: Int32Array = NO_MEMORY
+  idEnd: Int32Array = NO_MEMORY
   /** Decoded types of the events whose type contains escapes. */
   readonly decodedTypes = new Map<number, Buffer>()
 
-  private seenIndex = 0
+  private seenIndex = -1
   private problem: string | undefined
   private partial = false
   private limits!: Limits
+
+  constructor(private readonly memory = new ScanMemory()) {}
 
   /**
    * @param body valid UTF-8, as checked by `http/body.ts`
@@ -79,7 +80,7 @@ export class EventScan {
    * @throws ApiError VALIDATION_ERROR with the path of the invalid field
    */
   scan(body: Uint8Array, limits: Limits, partial: boolean): void {
-    this.reset(body, limits, partial)
+    this.begin(body, limits, partial)
     try {
       this.readBody(body.length)
     } catch (error) {
@@ -95,33 +96,34 @@ export class EventScan {
     return this.idStart[index] < 0 ? undefined : readString(this.text, this.idStart[index], this.idEnd[index])
   }
 
-  private reset(body: Uint8Array, limits: Limits, partial: boolean): void {
-    if (body.length >= this.bytes.length) {
-      this.bytes = new Uint8Array(body.length + 1)
-      this.text = Buffer.from(this.bytes.buffer)
-    }
-    this.bytes.set(body)
-    this.bytes[body.length] = 0
-    if (limits.events_per_call > this.level.length) this.growRows(limits.events_per_call)
-    this.limits = limits
-    this.partial = partial
-    this.runId = ''
-    this.count = 0
-    this.hasIds = false
-    this.seenIndex = -1
-    if (this.rejected.length > 0) this.rejected = []
-    if (this.decodedTypes.size > 0) this.decodedTypes.clear()
+  /** Whether its memory may already serve another call. */
+  get isReleased(): boolean {
+    return this.text === NO_MEMORY
   }
 
-  private growRows(rows: number): void {
-    this.typeStart = new Int32Array(rows)
-    this.typeEnd = new Int32Array(rows)
-    this.level = new Int8Array(rows)
-    this.payloadStart = new Int32Array(rows)
-    this.payloadEnd = new Int32Array(rows)
-    this.occurredAt = new Float64Array(rows)
-    this.idStart = new Int32Array(rows)
-    this.idEnd = new Int32Array(rows)
+  /** Gives the memory up. Every later access to what it contained throws. */
+  release(): ScanMemory {
+    this.bytes = this.text = this.level = this.occurredAt = NO_MEMORY
+    this.typeStart = this.typeEnd = this.payloadStart = this.payloadEnd = this.idStart = this.idEnd = NO_MEMORY
+    return this.memory
+  }
+
+  private begin(body: Uint8Array, limits: Limits, partial: boolean): void {
+    const { bytes, text, rows } = this.memory.fit(body.length, limits.events_per_call)
+    bytes.set(body)
+    bytes[body.length] = 0
+    this.bytes = bytes
+    this.text = text
+    this.typeStart = rows.typeStart
+    this.typeEnd = rows.typeEnd
+    this.level = rows.level
+    this.payloadStart = rows.payloadStart
+    this.payloadEnd = rows.payloadEnd
+    this.occurredAt = rows.occurredAt
+    this.idStart = rows.idStart
+    this.idEnd = rows.idEnd
+    this.limits = limits
+    this.partial = partial
   }
 
   private readBody(length: number): void {
@@ -165,6 +167,7 @@ export class EventScan {
       )
     }
     this.count = 0
+    this.rejected.length = 0
     this.seenIndex = 0
     at = skipSpace(bytes, at + 1)
     if (bytes[at] === CLOSE_BRACKET) return at + 1
@@ -267,12 +270,17 @@ export class EventScan {
       } else if (type.includes('\0') || !type.isWellFormed()) {
         this.fail('.type', 'expected text without NUL and lone surrogates')
       }
-      if (escaped) this.decodedTypes.set(row, Buffer.from(type))
       if (isReserved(type)) this.failReserved(type)
+      if (escaped) {
+        this.decodedTypes.set(row, Buffer.from(type))
+        return
+      }
     } else if (this.mayBeReserved(at + 1)) {
       const type = readString(this.text, at, end)
       if (isReserved(type)) this.failReserved(type)
     }
+    // An event that was rejected, or an earlier member of the same name, may have left one for this row.
+    if (this.decodedTypes.size > 0) this.decodedTypes.delete(row)
   }
 
   private hasEscape(at: number, end: number): boolean {
@@ -337,15 +345,25 @@ export interface Rejected {
   readonly message: string
 }
 
-/** Free scans. A call holds one until its events are copied into the journal's block, usually within the same tick. */
-const idle: EventScan[] = []
+/** Scans whose memory is used again. What leaves {@link use} must be values of the call's own. */
+export class ScanPool {
+  private readonly idle: ScanMemory[] = []
 
-export function acquireScan(): EventScan {
-  return idle.pop() ?? new EventScan()
-}
-
-export function releaseScan(scan: EventScan): void {
-  if (idle.length < SCANS_KEPT && scan.bytes.length <= SCAN_BYTES_KEPT) idle.push(scan)
+  /**
+   * Scans a body, and returns what `take` makes of the result. `take` is synchronous: afterwards the memory serves other
+   * calls, and the scan throws when it is used.
+   * @throws ApiError VALIDATION_ERROR as {@link EventScan.scan}, and what `take` throws
+   */
+  use<Taken>(body: Uint8Array, limits: Limits, partial: boolean, take: (scan: EventScan) => Taken): Taken {
+    const scan = new EventScan(this.idle.pop())
+    try {
+      scan.scan(body, limits, partial)
+      return take(scan)
+    } finally {
+      const memory = scan.release()
+      if (this.idle.length < SCANS_KEPT && memory.bytes.length <= BYTES_KEPT) this.idle.push(memory)
+    }
+  }
 }
 
 function fieldAt(bytes: Uint8Array, at: number, length: number): Field | undefined {

@@ -1,5 +1,6 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
+import { lookup } from '../lookup.ts'
 import { isObject } from './json-object.ts'
 import { RawJson } from './raw-json.ts'
 import { textProblem } from './schema.ts'
@@ -26,13 +27,13 @@ export interface Finding {
 
 const SHOWN_CHARACTERS_MAX = 80
 /** Prefix of a field's path, per part of the request. Fields of the body have none. */
-const PREFIX_OF: Record<string, string> = {
+const PREFIX_OF = lookup<string>({
   body: '',
   query: 'query',
   params: 'path',
   headers: 'header',
   cookie: 'cookie',
-}
+})
 /** Variants that Elysia adds to numbers and booleans of a query string, whose values are all text. */
 const COERCED_FORMATS = new Set(['integer', 'numeric', 'boolean', 'date', 'ObjectString', 'ArrayString'])
 
@@ -45,7 +46,7 @@ export function validationMessage(failure: ValidationFailure): string {
   const { valueError } = failure
   if (valueError === undefined) return `${failure.type}: not valid`
   const finding = innermost(valueError)
-  const path = pathOf(PREFIX_OF[failure.type] ?? '', finding.path)
+  const path = pathOf(PREFIX_OF.get(failure.type) ?? '', finding.path)
   if (finding.type === ValueErrorType.ObjectAdditionalProperties)
     return unknownField(path, finding.path, finding.schema)
   if (finding.type === ValueErrorType.ObjectRequiredProperty) return misspelt(failure, finding) ?? `${path}: required`
@@ -146,7 +147,7 @@ function misspelt(failure: ValidationFailure, finding: Finding): string | null {
   if (typeof parent !== 'object' || parent === null || parent instanceof RawJson) return null
   for (const name in parent) {
     if (!isSimilar(name, missing)) continue
-    const path = pathOf(PREFIX_OF[failure.type] ?? '', `${finding.path.slice(0, -missing.length)}${name}`)
+    const path = pathOf(PREFIX_OF.get(failure.type) ?? '', `${finding.path.slice(0, -missing.length)}${name}`)
     return `${path}: unknown field; did you mean ${JSON.stringify(missing)}?`
   }
   return null

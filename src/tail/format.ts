@@ -2,6 +2,7 @@ import { member, members } from '../cli/json-parts.ts'
 import { createPaint, cut, pad, printable, type Style } from '../cli/terminal.ts'
 import { clockText, duration, shortId, words } from '../dashboard/page/parts/format.ts'
 import type { ActivityItem } from '../live/wire.ts'
+import { lookup } from '../lookup.ts'
 import type { Received } from './protocol.ts'
 
 export interface LineOptions {
@@ -54,20 +55,20 @@ interface Description {
   readonly summary: string
 }
 
-const LEVEL_STYLES: Readonly<Record<string, Style>> = { debug: 'grey', info: 'cyan', warn: 'yellow', error: 'redBold' }
-const STATUS_STYLES: Readonly<Record<string, Style>> = {
+const LEVEL_STYLES = lookup<Style>({ debug: 'grey', info: 'cyan', warn: 'yellow', error: 'redBold' })
+const STATUS_STYLES = lookup<Style>({
   running: 'cyan',
   completed: 'green',
   failed: 'red',
   timed_out: 'red',
   awaiting_approval: 'yellow',
   awaiting_input: 'yellow',
-}
+})
 
 function describe({ kind, event, task, run }: ActivityItem, json: string): Description {
   if (event !== undefined) {
     const payload = member(member(json, 'event') ?? '{}', 'payload') ?? '{}'
-    const levelStyle = LEVEL_STYLES[event.level] ?? 'plain'
+    const levelStyle = LEVEL_STYLES.get(event.level) ?? 'plain'
     return { level: event.level, levelStyle, type: event.type, typeStyle: 'plain', summary: summarise(payload) }
   }
   const status = task?.status ?? run?.status ?? ''
@@ -76,7 +77,7 @@ function describe({ kind, event, task, run }: ActivityItem, json: string): Descr
     level: '',
     levelStyle: 'plain',
     type: `${kind} ${words(status)}`,
-    typeStyle: STATUS_STYLES[status] ?? 'plain',
+    typeStyle: STATUS_STYLES.get(status) ?? 'plain',
     summary: said.filter((part) => part !== null && part !== '').join('  '),
   }
 }

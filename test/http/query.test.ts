@@ -48,7 +48,7 @@ describe('POST /api/v1/query', () => {
     for (const [table, expected] of Object.entries(names)) {
       const { columns } = await ask(`select * from ${table} limit 0`)
       expect(columns.map(({ name }) => name).join(', ')).toBe(expected)
-      expect(columns).toEqual(TABLES[table].columns.map(({ name, type }) => ({ name, type })))
+      expect(columns).toEqual(TABLES.get(table)!.columns.map(({ name, type }) => ({ name, type })))
     }
   })
 

@@ -1,4 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020'
+import type { Answer } from '../support/api.ts'
 import type { TestService } from '../support/service.ts'
 
 /** Reads the OpenAPI document of a running service, and checks values against it. */
@@ -37,6 +38,12 @@ export async function readDocument({ url }: Pick<TestService, 'url'>): Promise<D
   return { json, operations: new Map(endpoints.map((endpoint) => [endpoint.operation.operationId, endpoint])) }
 }
 
+/** The address of a call. @param values those of the path parameters, in order */
+export function targetOf({ path }: Endpoint, values: readonly string[] = [], query = ''): string {
+  const rest = [...values]
+  return `${path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(rest.shift()!))}${query && `?${query}`}`
+}
+
 /** Calls `visit` with every schema of a part of the document, and the path to it. */
 export function eachSchema(part: Schema, visit: (schema: Schema, path: string) => void, path = ''): void {
   if (typeof part !== 'object' || part === null) return
@@ -62,6 +69,25 @@ export class Checker {
     this.ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
     this.ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/)
     this.ajv.addSchema(strict, 'document')
+  }
+
+  /** @throws Error unless the operation documents the status of the answer, and its body matches */
+  answer({ path, method, operation }: Endpoint, { status, headers, text }: Answer): void {
+    const { operationId, responses } = operation
+    const response = responses[status] ?? responses.default
+    if (response === undefined) throw new Error(`${operationId} answers ${status}: ${text.slice(0, 500)}`)
+    const type = headers.get('content-type')?.split(';')[0] ?? ''
+    if (response.$ref !== undefined) {
+      const pointer = response.$ref.split('/').slice(1)
+      const answer = JSON.parse(text)
+      this.check(answer, ...pointer, 'content', type, 'schema')
+      if (answer.error.code !== pointer.at(-1)) throw new Error(`${operationId} answers ${status}: ${text}`)
+      return
+    }
+    if (responses.default !== undefined || response.content === undefined) return
+    if (!(type in response.content)) throw new Error(`${operationId} answers ${status} as ${type}`)
+    if (type === 'application/json')
+      this.check(JSON.parse(text), 'paths', path, method, 'responses', `${status}`, 'content', type, 'schema')
   }
 
   /** @throws Error that names what does not match. @param pointer member names from the root to the schema */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { EventScan } from '../../src/events/scan.ts'
+import { EventBlock } from '../../src/columnar/event-block.ts'
+import { EventScan, ScanPool } from '../../src/events/scan.ts'
 import { LEVELS } from '../../src/events/schema.ts'
 import { ApiError } from '../../src/http/errors.ts'
 import { LIMITS, runRef } from '../support/events.ts'
@@ -179,4 +180,48 @@ test('a partial call keeps the valid events and lists the others', () => {
 test('keeps payloads byte for byte: 64-bit integers, __proto__, escaped NULs, lone surrogates, white space', () => {
   const payload = '{ "n": 12345678901234567890, "f":1.0,\n"__proto__":{"x":1},"s":"\\u0000\\ud800","é":"é" }'
   expect(scanned(`{"run_id":"${RUN}","events":[{"type":"a","payload":${payload}}]}`).events[0].payload).toBe(payload)
+})
+
+test('the escaped type of an event that is not stored does not become that of the next one', () => {
+  const types = (body: string) => scanned(body, true).events.map(({ type }) => type)
+  expect(types(`{"run_id":"${RUN}","events":[{"type":"\\u0061","level":"loud"},{"type":"b"}]}`)).toEqual(['b'])
+  expect(types(`{"run_id":"${RUN}","events":[{"type":"\\u0061","type":"b"}]}`)).toEqual(['b'])
+  const twice = `{"run_id":"${RUN}","events":[{"type":"\\u0061"},5],"events":[{"type":"b"}]}`
+  expect(types(twice)).toEqual(['b'])
+  expect(scanned(twice, true).rejected).toEqual([])
+})
+
+describe('a pool of scans', () => {
+  const bodyOf = (text: string) => new TextEncoder().encode(call([{ type: text, id: text }, text]))
+
+  test('lends a scan to one function: afterwards it throws, and what was taken out stays the same', () => {
+    const pool = new ScanPool()
+    let leaked: EventScan | undefined
+    const rejected = pool.use(bodyOf('one'), LIMITS, true, (scan) => {
+      leaked = scan
+      expect(scan.idOf(0)).toBe('one')
+      return scan.rejected
+    })
+    expect(rejected[0].message).toBe('events[1]: expected an event object')
+    const before = structuredClone(rejected)
+    pool.use(bodyOf('two'), LIMITS, true, (scan) => expect(scan.idOf(0)).toBe('two'))
+    expect(rejected).toEqual(before)
+    expect(leaked!.isReleased).toBe(true)
+    expect(() => leaked!.idOf(0)).toThrow('outside of ScanPool.use')
+    expect(() => leaked!.text.toString()).toThrow('outside of ScanPool.use')
+    expect(() => leaked!.typeStart[0]).toThrow('outside of ScanPool.use')
+    const block = new EventBlock()
+    expect(() => block.add({ run: runRef(), scan: leaked!, rows: undefined, ids: undefined }, 1)).toThrow()
+  })
+
+  test('gets the memory back from a body that was refused', () => {
+    const pool = new ScanPool()
+    const texts: Buffer[] = []
+    const use = (body: string) =>
+      pool.use(new TextEncoder().encode(body), LIMITS, false, (scan) => void texts.push(scan.text))
+    use(call([{ type: 'a' }]))
+    expect(() => use(call([{}]))).toThrow('events[0].type: required')
+    use(call([{ type: 'a' }]))
+    expect(texts[1]).toBe(texts[0])
+  })
 })

@@ -75,6 +75,25 @@ test('event blocks round-trip exactly', () => {
   }
 })
 
+test('a batch that cannot be added leaves no part of it between the rows of others', () => {
+  const block = new EventBlock()
+  const one = batchOf(runRef(), [{ type: 'one', payload: { n: 1 } }])
+  const two = batchOf(runRef(), [{ type: 'two' }, { type: 'two', payload: { n: 2 } }])
+  const broken = { ...one, scan: { ...one.scan, payloadEnd: null as unknown as Int32Array } }
+  const system = { event_id: 'e', type: 'broken', level: 2, payload: undefined as unknown as string, occurred_at: 1 }
+  const ids = { workspace_id: one.run.workspaceId, agent_id: one.run.agentId, run_id: one.run.runId }
+  block.add(one, RECEIVED_AT)
+  expect(() => block.add(broken, RECEIVED_AT)).toThrow()
+  expect(() => block.addSystemEvents([{ ...ids, ...system }], ['1'])).toThrow()
+  block.add(two, RECEIVED_AT)
+  const rows = rowsOf(readBack(block.build(1, RECEIVED_AT, 'epoch-1')))
+  expect(rows.map(({ type, payload, run_id }) => [type, payload, run_id])).toEqual([
+    ['one', '{"n":1}', one.run.runId],
+    ['two', '{}', two.run.runId],
+    ['two', '{"n":2}', two.run.runId],
+  ])
+})
+
 test('run blocks round-trip exactly, with and without nulls', () => {
   const block = RecordBlock.ofRuns()
   for (let trial = 0; trial < TRIALS; trial++) {

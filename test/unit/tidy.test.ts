@@ -164,6 +164,14 @@ test('only the configuration reads the environment', () => {
   expect(offenders(others, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([])
 })
 
+/** TypeScript refuses a string as the index of any other object literal. */
+test('what is looked up by a word from outside is a map: every object has `constructor` and `__proto__`', () => {
+  // `const A: Record<string, B> = {` of a module; use `lookup` of src/lookup.ts.
+  expect(offenders(product, /^(?:export )?const \w+:.*Record<string,.*= \{/)).toEqual([])
+  // `name in members`; use `Object.hasOwn`.
+  expect(offenders(product, /[(!&|]\s*[a-z]\w* in \w+\b(?! of)/)).toEqual([])
+})
+
 test('contains no unfinished, suppressed or debugging code', () => {
   const self = 'test/unit/tidy.test.ts'
   const rest = sources.filter(({ path }) => path !== self)

@@ -21,7 +21,7 @@ export interface Job {
 }
 
 /** Default settings of every session; a request can override them. */
-const SESSION_SETTINGS: Readonly<Record<string, string>> = {
+const SESSION_SETTINGS = {
   // chDB accepts `1+1` as SELECT 1+1; a ClickHouse server does not.
   implicit_select: '0',
   // Deduplication requires that a repeated INSERT forms the same blocks.

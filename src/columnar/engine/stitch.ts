@@ -1,3 +1,4 @@
+import { lookup } from '../../lookup.ts'
 import { ParquetJoin } from './parquet.ts'
 
 /**
@@ -23,7 +24,7 @@ const ROWS_ONLY = new Set(
 )
 
 /** Length of the header of formats that begin with column names, or names and types. */
-const HEADS: Readonly<Record<string, (answer: Buffer) => number>> = {
+const HEADS = lookup<(answer: Buffer) => number>({
   ...headed('CSV', csvLines),
   ...headed('TSV', lines),
   ...headed('TabSeparated', lines),
@@ -31,7 +32,7 @@ const HEADS: Readonly<Record<string, (answer: Buffer) => number>> = {
   ...headed('JSONCompactStringsEachRow', lines),
   RowBinaryWithNames: (answer) => binaryStrings(answer, 1),
   RowBinaryWithNamesAndTypes: (answer) => binaryStrings(answer, 2),
-}
+})
 
 const QUOTE = 0x22
 const LINE_FEED = 0x0a
@@ -47,7 +48,7 @@ const ARROW_END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 /** Undefined for formats whose blocks cannot be joined. */
 export function createStitcher(format: string): Stitcher | undefined {
   if (ROWS_ONLY.has(format)) return { add: (answer) => answer, end: () => EMPTY }
-  const headLength = HEADS[format]
+  const headLength = HEADS.get(format)
   if (headLength !== undefined) return new HeadOnce(headLength)
   if (JSON_DOCUMENTS.has(format)) return new JsonJoin()
   if (format === 'ArrowStream') return new ArrowJoin()

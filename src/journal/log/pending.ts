@@ -33,8 +33,19 @@ export class PendingRows {
     return this.events.bytes + this.runs.bytes + this.tasks.bytes
   }
 
-  /** Lays out the collected rows and empties the collection. Records precede events: a run's start precedes its events. */
+  /**
+   * Lays out the collected rows and empties the collection, also when it throws: rows whose calls are refused must not be
+   * part of the next commit. Records precede events: a run's start precedes its events.
+   */
   build(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: BufferPool): Commit {
+    try {
+      return this.layOut(firstSeq, receivedAt, epoch, point, pool)
+    } finally {
+      this.clear()
+    }
+  }
+
+  private layOut(firstSeq: number, receivedAt: number, epoch: string, point: AppendPoint, pool: BufferPool): Commit {
     const first = { run: firstSeq, task: firstSeq + this.runs.rows, event: firstSeq + this.runs.rows + this.tasks.rows }
     const endSeq = first.event + this.events.rows - 1
     const drafts = this.drafts(first, receivedAt, epoch)
@@ -52,7 +63,6 @@ export class PendingRows {
       at += frameBytes(draft)
     }
     const outboxIds = new Map(drafts.map(({ draft }) => [draft.kind, draft.outboxIds]))
-    this.clear()
     return { buffer, frames, check, first, endSeq, outboxIds }
   }
 

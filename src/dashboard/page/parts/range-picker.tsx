@@ -19,7 +19,7 @@ export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: str
   return (
     <div class="range-picker">
       <select aria-label="Time range" value={chosen} onChange={({ currentTarget }) => choose(currentTarget.value)}>
-        {Object.entries(PRESETS).map(([name, { title }]) => (
+        {[...PRESETS].map(([name, { title }]) => (
           <option key={name} value={name}>
             {title}
           </option>

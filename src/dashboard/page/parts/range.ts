@@ -1,3 +1,5 @@
+import { lookup } from '../../../lookup.ts'
+
 /** Time ranges of the page, as they are in its address. */
 
 export interface TimeRange {
@@ -14,14 +16,14 @@ const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
 /** Ranges up to now, by their name in the address. */
-export const PRESETS: Readonly<Record<string, { readonly title: string; readonly seconds: number }>> = {
+export const PRESETS = lookup<{ readonly title: string; readonly seconds: number }>({
   '15m': { title: 'Last 15 minutes', seconds: 15 * MINUTE },
   '1h': { title: 'Last hour', seconds: HOUR },
   '6h': { title: 'Last 6 hours', seconds: 6 * HOUR },
   '24h': { title: 'Last 24 hours', seconds: DAY },
   '7d': { title: 'Last 7 days', seconds: 7 * DAY },
   '30d': { title: 'Last 30 days', seconds: 30 * DAY },
-}
+})
 export const DEFAULT_PRESET = '1h'
 
 const BUCKETS = [5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY]
@@ -42,7 +44,7 @@ export function rangeOf(query: Readonly<Record<string, string>>, nowMs: number):
   const from = Date.parse(query.from ?? '')
   const to = Date.parse(query.to ?? '')
   if (from < to) return aligned(from, to, false)
-  const preset = PRESETS[query.range ?? ''] ?? PRESETS[DEFAULT_PRESET]
+  const preset = PRESETS.get(query.range ?? '') ?? PRESETS.get(DEFAULT_PRESET)
   return aligned(nowMs - (preset?.seconds ?? HOUR) * 1_000, nowMs, true)
 }
 

@@ -1,6 +1,7 @@
+import { lookup } from '../../../lookup.ts'
 import { words } from './format.ts'
 
-const TONES: Readonly<Record<string, string>> = {
+const TONES = lookup<string>({
   completed: 'good',
   active: 'good',
   approved: 'good',
@@ -24,11 +25,11 @@ const TONES: Readonly<Record<string, string>> = {
   info: 'busy',
   warn: 'wait',
   error: 'bad',
-}
+})
 
 /** The class that colours a status or a level. */
 export function toneOf(name: string): string {
-  return TONES[name] ?? 'idle'
+  return TONES.get(name) ?? 'idle'
 }
 
 /** A status of a run, task, agent, key or decision: a dot and a word, so that colour is never the only sign. */

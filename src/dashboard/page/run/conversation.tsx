@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { lookup } from '../../../lookup.ts'
 import type { TranscriptEntry } from '../data/transcript.ts'
 import { Json } from '../parts/code.tsx'
 import { duration } from '../parts/format.ts'
@@ -22,17 +23,17 @@ export function Conversation({ messages }: { readonly messages: readonly ChatMes
   )
 }
 
-const SIDES: Readonly<Record<string, string>> = {
+const SIDES = lookup<string>({
   user: 'user',
   human: 'user',
   system: 'system',
   developer: 'system',
   tool: 'tool',
-}
+})
 
 export function Message({ from: role, children }: { readonly from: string; readonly children: ComponentChildren }) {
   return (
-    <li class={`message ${SIDES[role] ?? 'assistant'}`}>
+    <li class={`message ${SIDES.get(role) ?? 'assistant'}`}>
       <span class="role">{role}</span>
       <div class="message-body">{children}</div>
     </li>

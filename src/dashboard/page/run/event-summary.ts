@@ -1,3 +1,4 @@
+import { lookup } from '../../../lookup.ts'
 import { textOf } from '../data/json.ts'
 import { count, dollars, duration } from '../parts/format.ts'
 import { finishReasonOf, firstOf, latencyOf, modelOf, toolOf, usageOf } from './payload.ts'
@@ -8,17 +9,17 @@ const TEXTS = ['message', 'text', 'body', 'question']
 
 /** One line on what an event says: the figures of a model call, the arguments or the result of a tool call, a message. */
 export function summaryOf({ type, payload }: { readonly type: string; readonly payload: unknown }): string {
-  const summary = SUMMARIES[type]?.(payload) ?? messageOf(payload)
+  const summary = SUMMARIES.get(type)?.(payload) ?? messageOf(payload)
   const text = summary === '' ? textOf(payload) : summary
   return text === '{}' ? '' : text
 }
 
-const SUMMARIES: Readonly<Record<string, (payload: unknown) => string>> = {
+const SUMMARIES = lookup<(payload: unknown) => string>({
   'llm.call': callSummary,
   'tool.call.started': (payload) => toolSummary(payload, ARGUMENTS),
   'tool.call.finished': (payload) => toolSummary(payload, RESULTS),
   'approval.requested': (payload) => toolSummary(payload, ARGUMENTS),
-}
+})
 
 /** `gpt-5 · 1,204 in, 88 out · $0.02 · 1.49 s · tool calls`. */
 function callSummary(payload: unknown): string {

@@ -58,7 +58,7 @@ export function RunFilters({ filter, search }: RunFiltersProps) {
       <Select
         label="Started"
         value={query.range ?? ''}
-        options={[['', 'Any time'], ...Object.entries(PRESETS).map(([name, { title }]) => [name, title] as const)]}
+        options={[['', 'Any time'], ...[...PRESETS].map(([name, { title }]) => [name, title] as const)]}
         onChange={(range) => setQuery({ range, from: null, to: null })}
       />
       <MoreFilters trigger={filter.trigger} />

@@ -1,0 +1,348 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { eventually } from '../support/eventually.ts'
+import { LiveSocket, LiveStream, newReporter, newTenant, type Reporter, type Tenant } from '../support/feeds.ts'
+import { OutputReader, untilStatus } from '../support/hosted.ts'
+import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
+import { attributesOf, logsOf, randomHex, span, tracesOf } from '../support/otlp.ts'
+import { seededRandom } from '../support/random.ts'
+import { OPERATOR_TOKEN } from '../support/service.ts'
+import { Checker, type Document, type Endpoint, readDocument, targetOf } from './document.ts'
+
+/**
+ * Two workspaces call everything at once. Whatever one sends, data and mistakes, contains its mark, and no answer or feed
+ * of the other may contain that mark. What is called comes from the document: an operation that no story below calls
+ * successfully fails the test.
+ */
+
+const MARKS = ['ALDER', 'BIRCH'] as const
+/** How often each workspace plays each story, all at once. */
+const PLAYS = 2
+/** Answers that nothing sent influences, so that they cannot be refused. */
+const NO_INPUT = ['clickHousePing', 'getHealth', 'getReadiness', 'getMetrics', 'getLimits']
+/** The operator sees the names of all workspaces. */
+const SEES_ALL = ['listWorkspaces']
+const UNLIMITED = ['OPERATOR_ATTEMPTS', 'UNKNOWN_KEYS', 'INGEST_REQUESTS', 'INVOKES', 'READS', 'QUERIES']
+
+interface Side extends Tenant {
+  readonly mark: string
+  readonly otherMark: string
+  readonly reporter: Reporter
+  readonly paying: ScriptedAgent
+  readonly asking: ScriptedAgent
+  readonly talking: ScriptedAgent
+  /** The statuses of each operation. */
+  readonly seen: Map<string, Set<number>>
+}
+
+interface Request {
+  readonly path?: readonly string[]
+  readonly query?: string
+  readonly body?: unknown
+  readonly key?: string | null
+  readonly headers?: Record<string, string>
+}
+
+let rig: HostedRig
+let document: Document
+let checker: Checker
+let sides: readonly Side[]
+/** Answers with the mark of the other workspace, or undocumented ones. */
+const wrong: string[] = []
+
+beforeAll(async () => {
+  const limits = UNLIMITED.map((name) => [`RATE_LIMIT_${name}_PER_MINUTE`, '0'])
+  rig = await startHostedRig(Object.fromEntries(limits))
+  document = await readDocument(rig.service)
+  checker = new Checker(document)
+  sides = await Promise.all(MARKS.map((mark, index) => newSide(mark, MARKS[1 - index])))
+})
+
+async function newSide(mark: string, otherMark: string): Promise<Side> {
+  const tenant = await newTenant(rig.service)
+  const tools = [rig.tools.tool('pay', { requires_approval: true })]
+  const [reporter, paying, asking, talking] = await Promise.all([
+    newReporter(tenant.api),
+    rig.agent(tenant, [callTurn(['pay', { n: 1, note: mark }]), { text: `${mark} paid` }], { name: mark, tools }),
+    rig.agent(tenant, [callTurn(['request_input', { question: `${mark}?` }]), { text: `${mark} heard` }], {
+      name: mark,
+      allow_input_requests: true,
+    }),
+    rig.agent(tenant, [{ text: `${mark} says hello to nobody else` }], { name: mark, prompt: `You are ${mark}.` }),
+  ])
+  return { ...tenant, mark, otherMark, reporter, paying, asking, talking, seen: new Map() }
+}
+
+/** Notes the answer if it contains the other workspace's mark. */
+function inspect({ mark, otherMark, seen }: Side, operationId: string, status: number, answer: string): void {
+  seen.set(operationId, (seen.get(operationId) ?? new Set()).add(status))
+  if (answer.toUpperCase().includes(otherMark) && !SEES_ALL.includes(operationId))
+    wrong.push(`${operationId} answered ${mark} with ${status}: ${answer.slice(0, 500)}`)
+}
+
+/** Calls an operation, and checks the answer. */
+async function send(side: Side, operationId: string, request: Request = {}) {
+  const { path, query, body, key, headers } = request
+  const endpoint = document.operations.get(operationId)!
+  const options = { ...(key !== undefined && { key }), ...(headers && { headers }) }
+  const answer = await side.api(endpoint.method.toUpperCase(), targetOf(endpoint, path, query), body, options)
+  inspect(side, operationId, answer.status, `${JSON.stringify([...answer.headers])} ${answer.text}`)
+  if (answer.status >= 500 && answer.status !== 503)
+    wrong.push(`${operationId} answered ${answer.status}: ${answer.text.slice(0, 500)}`)
+  try {
+    if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) checker.answer(endpoint, answer)
+  } catch (error) {
+    wrong.push(String(error))
+  }
+  return answer
+}
+
+/** Calls an operation that must succeed, again while others are served first. @returns the data */
+async function call(side: Side, operationId: string, request: Request = {}) {
+  const { status, data, text } = await eventually(async () => {
+    const answer = await send(side, operationId, request)
+    return ![429, 503].includes(answer.status) && answer
+  })
+  if (status >= 300) throw new Error(`${operationId} answered ${side.mark} with ${status}: ${text.slice(0, 500)}`)
+  return data
+}
+
+type Story = (side: Side, play: number) => Promise<void>
+
+/** Together they call every operation successfully. They run in any order, and several times at once. */
+const STORIES: Readonly<Record<string, Story>> = {
+  async workspaces(side, play) {
+    const operator = { key: OPERATOR_TOKEN }
+    const { workspace_id } = await call(side, 'createWorkspace', { body: { name: side.mark }, ...operator })
+    await call(side, 'listWorkspaces', operator)
+    const path = [workspace_id]
+    await call(side, 'editWorkspace', { path, body: { name: `${side.mark} ${play}` }, ...operator })
+    await call(side, 'createOwnerKey', { path, body: { name: side.mark }, ...operator })
+    // It takes seconds.
+    if (play === 0) await call(side, 'eraseWorkspace', { path, ...operator })
+    await call(side, 'getCluster', operator)
+  },
+  async keys(side) {
+    const { key_id } = await call(side, 'createWorkspaceKey', { body: { name: side.mark } })
+    await call(side, 'listKeys')
+    await call(side, 'rotateKey', { path: [key_id], body: { grace_seconds: 5 } })
+    await call(side, 'revokeKey', { path: [key_id], body: {} })
+  },
+  async agents(side) {
+    const { agent_id } = await call(side, 'createAgent', {
+      body: { name: side.mark, metadata: { [side.mark]: side.mark } },
+    })
+    const path = [agent_id]
+    await call(side, 'listAgents')
+    await call(side, 'getAgent', { path })
+    await call(side, 'editAgent', { path, body: { description: side.mark } })
+    await call(side, 'createAgentKey', { path, body: { name: side.mark } })
+    await call(side, 'archiveAgent', { path })
+  },
+  async runs(side, play) {
+    const { mark } = side
+    const { agentId: agent_id, agentKey: key } = side.reporter
+    const start = { agent_id, input: { mark }, tags: [mark], metadata: { mark }, external_run_id: `${mark} ${play}` }
+    // Both workspaces send the same Idempotency-Key.
+    const headers = { 'idempotency-key': `start ${play}` }
+    const { run_id } = await call(side, 'startRun', { body: start, key, headers })
+    const repeated = await call(side, 'startRun', { body: start, key, headers })
+    if (repeated.run_id !== run_id) wrong.push(`startRun repeated ${run_id} for ${mark} as ${repeated.run_id}`)
+    const child = await call(side, 'startRun', { body: { agent_id, parent_run_id: run_id }, key })
+    await call(side, 'appendEvents', { body: { run_id, events: [{ type: mark, payload: { mark }, id: mark }] }, key })
+    const task = { id: child.run_id, name: mark, status: 'running', input: { mark } }
+    await call(side, 'reportTask', { body: { run_id, task }, key })
+    const path = [run_id]
+    for (const id of ['getRun', 'listTasks', 'listEvents', 'listChildren']) await call(side, id, { path })
+    await call(side, 'listRuns', { query: `external_run_id=${mark}+${play}` })
+    await call(side, 'failRun', { body: { run_id: child.run_id, error_message: mark }, key })
+    const third = await call(side, 'startRun', { body: { agent_id }, key })
+    await call(side, 'cancelRun', { path: [third.run_id], body: { reason: mark } })
+    const { token } = await call(side, 'createFeedToken', { body: { run_id } })
+    await call(side, 'completeRun', { body: { run_id, output: { mark } }, key })
+    await call(side, 'streamRun', { path, query: `after=0&token=${token}`, key: null })
+  },
+  async 'partial calls'(side) {
+    const run_id = await side.reporter.start()
+    const events = [{ type: side.mark }, { type: 'a', level: side.mark }, { [side.mark]: 1 }, side.mark]
+    const calls = Array.from({ length: 20 }, async (_, index) => {
+      const body = { run_id, events: events.slice(0, 1 + (index % 4)) }
+      const { rejected } = await call(side, 'appendEvents', {
+        query: 'partial=true',
+        body,
+        key: side.reporter.agentKey,
+      })
+      if (rejected.length !== index % 4) wrong.push(`${side.mark}: ${index % 4} rejected: ${JSON.stringify(rejected)}`)
+    })
+    await Promise.all(calls)
+  },
+  async approvals(side) {
+    const { mark, paying } = side
+    const invoke = () => call(side, 'invokeAgent', { path: [paying.agentId], body: { input: { message: mark } } })
+    const [first, second] = await Promise.all([invoke(), invoke()])
+    const path = [first.awaiting_approval.approval_id]
+    await call(side, 'getApproval', { path })
+    await call(side, 'listApprovals')
+    await call(side, 'approveCall', { path, body: { comment: mark } })
+    const rejected = [second.awaiting_approval.approval_id]
+    await call(side, 'rejectCall', { path: rejected, body: { comment: mark } })
+  },
+  async 'input requests and sessions'(side) {
+    const { mark, asking } = side
+    const body = { input: { message: mark }, start_session: true, external_user_id: mark }
+    const asked = await call(side, 'invokeAgent', { path: [asking.agentId], body })
+    const path = [asked.awaiting_input.request_id]
+    await call(side, 'getInputRequest', { path })
+    await call(side, 'listInputRequests')
+    await call(side, 'answerInputRequest', { path, body: { answer: mark } })
+    await untilStatus(side, asked.run_id, 'completed')
+    await call(side, 'listSessions', { query: `agent_id=${asking.agentId}` })
+    const { session_id } = await call(side, 'getRun', { path: [asked.run_id] })
+    const session = { path: [session_id] }
+    for (const id of ['getSession', 'listSessionMessages', 'deleteSession']) await call(side, id, session)
+  },
+  async 'output streams'(side) {
+    const stream = await side.talking.stream({ input: { message: side.mark } })
+    await stream.all()
+    inspect(side, 'invokeAgent', stream.status, JSON.stringify(stream.frames))
+    const followed = await OutputReader.ofRun(side, await stream.runId())
+    await followed.all()
+    inspect(side, 'streamRunOutput', followed.status, JSON.stringify(followed.frames))
+  },
+  async secrets(side, play) {
+    const path = [`${side.mark}_${play}`]
+    await call(side, 'setSecret', { path, body: { value: side.mark } })
+    await call(side, 'listSecrets')
+    await call(side, 'deleteSecret', { path })
+  },
+  async queries(side, play) {
+    const query = `SELECT '${side.mark}' AS mark, (SELECT groupArray(type) FROM events) AS types`
+    for (const format of ['json', 'csv']) await call(side, 'runQuery', { body: { query, format } })
+    await send(side, 'runQuery', { body: { query: `SELECT ${side.mark}` } })
+    await send(side, 'runQuery', { body: { query: `SELECT throwIf(1, '${side.mark}')`, format: 'ndjson' } })
+    await call(side, 'getQuerySchema')
+    const { query_id } = await call(side, 'createSavedQuery', { body: { name: `${side.mark} ${play}`, query } })
+    const path = [query_id]
+    await call(side, 'listSavedQueries')
+    await call(side, 'getSavedQuery', { path })
+    await call(side, 'editSavedQuery', { path, body: { description: side.mark } })
+    await call(side, 'runSavedQuery', { path, body: {} })
+    await call(side, 'deleteSavedQuery', { path })
+  },
+  async 'the ClickHouse interface'(side) {
+    const query = `SELECT '${side.mark}', type FROM events LIMIT 1000`
+    await call(side, 'clickHousePing', { key: null })
+    await call(side, 'clickHouseGet', { query: `query=${encodeURIComponent(query)}` })
+    await call(side, 'clickHousePost', { body: query })
+    await send(side, 'clickHousePost', { body: `SELECT ${side.mark} FROM ${side.mark}` })
+    await send(side, 'clickHouseGet', { query: `query=SELECT+1&${side.mark}=${side.mark}` })
+  },
+  async 'exports of OpenTelemetry'(side) {
+    const { mark } = side
+    const traceId = randomHex(16)
+    const name = { 'service.name': mark }
+    const attributes = attributesOf({ mark, 'session.id': mark })
+    const mistake = span({ traceId: mark, name: mark, attributes })
+    await call(side, 'exportTraces', { body: tracesOf([span({ traceId, name: mark, attributes }), mistake], name) })
+    const record = { timeUnixNano: '1769851800000000000', body: { stringValue: mark }, attributes }
+    await call(side, 'exportLogs', {
+      body: logsOf(
+        [
+          { ...record, traceId },
+          { ...record, traceId: mark },
+        ],
+        name,
+      ),
+    })
+    await call(side, 'exportMetrics', { body: { resourceMetrics: [] } })
+    for (const id of ['exportTraces', 'exportLogs', 'exportMetrics']) {
+      await send(side, id, { body: `{"${mark}` })
+      await send(side, id, { body: mark, headers: { 'content-type': 'application/x-protobuf' } })
+    }
+  },
+  async operations(side) {
+    for (const id of ['getHealth', 'getReadiness', 'getMetrics', 'getLimits']) await call(side, id, { key: null })
+  },
+}
+
+/** Mistakes in each place of a request that the document knows of. */
+async function makeMistakes(side: Side, { path, method, operation }: Endpoint): Promise<void> {
+  const { mark } = side
+  const { operationId, parameters = [], requestBody } = operation
+  const names = (place: string) => parameters.filter((each) => each.in === place).map(({ name }) => name)
+  const values = names('path').map(() => mark)
+  const key = operation.security?.some((scheme) => 'operatorToken' in scheme)
+    ? OPERATOR_TOKEN
+    : path.startsWith('/api/ingest/')
+      ? side.reporter.agentKey
+      : side.workspaceKey
+  const isRead = method === 'get'
+  const body = isRead ? undefined : { [mark]: mark }
+  await send(side, operationId, { path: values, key: `${mark}${key}`, body })
+  await send(side, operationId, { path: values, query: `${mark}=${mark}`, key, body })
+  // A stream that accepts the parameter would stay open.
+  const isStream = 'text/event-stream' in (operation.responses[200]?.content ?? {})
+  for (const name of names('query')) {
+    const query = `${name}=${mark}${isStream ? `&${mark}=${mark}` : ''}`
+    await send(side, operationId, { path: values, query, key, body })
+  }
+  if (requestBody === undefined) return
+  await send(side, operationId, { path: values, key, body: `{"${mark}": ["${mark}"` })
+  const required = Object.fromEntries(['run_id', 'events', 'name', 'query', 'task'].map((name) => [name, mark]))
+  await send(side, operationId, { path: values, key, body: required })
+}
+
+test('no answer and no feed of a workspace contains what another one sends', async () => {
+  const random = seededRandom('cross-talk')
+  const feeds = await Promise.all(sides.map(openFeeds))
+  const parts = [
+    ...Object.values(STORIES).flatMap((story) => Array.from({ length: PLAYS }, (_, play) => [story, play] as const)),
+    ...[...document.operations.values()].map((endpoint) => [(side: Side) => makeMistakes(side, endpoint), 0] as const),
+  ]
+  const order = parts.map((part) => ({ part, at: random.next() })).toSorted((a, b) => a.at - b.at)
+  // Both workspaces in the same order, so that the same operations overlap.
+  const rest = order.map(({ part }) => part)
+  const worker = async (): Promise<void> => {
+    for (let part = rest.pop(); part !== undefined; part = rest.pop()) {
+      const [play, number] = part
+      await Promise.all(sides.map((side) => play(side, number)))
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, worker))
+  await Promise.all(feeds.map((feed) => feed.end()))
+  expect(wrong.slice(0, 5)).toEqual([])
+  const ids = [...document.operations.keys()]
+  for (const { seen, mark } of sides) {
+    const without = (matches: (status: number) => boolean) =>
+      ids.filter((id) => ![...(seen.get(id) ?? [])].some(matches))
+    expect(
+      without((status) => status < 300),
+      `${mark}: no story calls these successfully`,
+    ).toEqual([])
+    expect(
+      without((status) => status >= 400),
+      `${mark}: accepted all mistakes`,
+    ).toEqual(NO_INPUT)
+  }
+})
+
+/** Feeds of everything that happens in a workspace, with mistakes on them as well. */
+async function openFeeds(side: Side) {
+  const { mark } = side
+  const [stream, socket] = await Promise.all([LiveStream.open(side, '/api/v1/stream'), LiveSocket.open(side)])
+  const last = await side.reporter.start()
+  await socket.subscribe(mark, {})
+  for (const message of [mark, { op: mark }, { op: 'subscribe', id: mark, filter: { level: mark } }])
+    socket.send(message)
+  return {
+    async end(): Promise<void> {
+      await side.reporter.events(last, [{ type: 'last', payload: { mark } }])
+      const isLast = ({ event }: { event?: { type: string } }) => event?.type === 'last'
+      await eventually(() => stream.items.some(isLast) && socket.items(mark).some(isLast))
+      inspect(side, 'streamActivity', stream.status, stream.text)
+      inspect(side, 'openLive', 101, JSON.stringify(socket.messages))
+      for (const text of [stream.text, JSON.stringify(socket.messages)]) expect(text).toContain(mark)
+      expect(socket.messagesOf('error').length).toBeGreaterThanOrEqual(3)
+      await Promise.all([stream.close(), socket.close()])
+    },
+  }
+}
