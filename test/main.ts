@@ -1,5 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { runMain } from '../src/cli/main.ts'
+import { suggest, unknownOption } from '../src/cli/options.ts'
+import { script } from '../src/cli/script.ts'
 import { useRealNode } from './support/node-path.ts'
 import {
   createDataDirTemplate,
@@ -13,7 +16,7 @@ import { endAll } from './support/teardown.ts'
 
 const HELP = `Runs the tests on real stores, several files at a time.
 
-  bun run test [options] [files or parts of their names]
+  ${script('test')} [options] [files or parts of their names]
 
   --parallel <n>   test processes at a time   (${workersFor(availableParallelism())} here)
   --help           this text
@@ -38,6 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(HELP)
     return 0
   }
+  refuseUnknown(args)
   useRealNode()
   const parallel = args.some((arg) => arg.startsWith('--parallel'))
     ? []
@@ -58,5 +62,19 @@ async function main(args: readonly string[]): Promise<number> {
   return await tests.exited
 }
 
-const exitCode = await main(process.argv.slice(2)).finally(endAll)
-process.exit(exitCode)
+/** The stores are not started for an option that `bun test` does not have. @throws CliError (exit code 2) */
+function refuseUnknown(args: readonly string[]): void {
+  const given = args.flatMap((arg) => /^--[\w-]+/.exec(arg)?.[0] ?? [])
+  if (given.length === 0) return
+  const help = Bun.spawnSync([process.execPath, 'test', '--help']).stdout.toString()
+  const known = [...Bun.stripANSI(help).matchAll(/^ +(?:-\w, +)?(--[\w-]+)/gm)].map(([, name = '']) => name)
+  const unknown = given.find((name) => !known.includes(name))
+  if (unknown === undefined) return
+  const near = suggest(
+    unknown.slice(2),
+    known.map((name) => name.slice(2)),
+  )
+  throw unknownOption(unknown, near && ` --${near}?`)
+}
+
+await runMain(() => main(process.argv.slice(2)).finally(endAll))
