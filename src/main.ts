@@ -1,3 +1,4 @@
+import { script } from './cli/script.ts'
 import { type Config, readConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
 import { isPartitioned } from './ops/data-dir.ts'
@@ -115,7 +116,7 @@ function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataD
   if (isKeyIgnored)
     lines.push(
       '  BOOTSTRAP_WORKSPACE_KEY is ignored: a workspace already exists, and this key is not valid for it.',
-      '  `bun run keys` lists workspaces and keys, and creates new ones.',
+      `  ${script('keys')} lists workspaces and keys, and creates new ones.`,
     )
   lines.push(
     '',

@@ -154,7 +154,7 @@ async function openContext(config: Config, options: ServiceOptions, teardown: Te
     await checkPort(config)
     await sweepSnapshots(config.dataDir)
   }
-  const penalties = new Penalties(config.queries.penaltySeconds, clock)
+  const penalties = new Penalties(config.queries.penaltySeconds)
   worker?.onStuckQuery((workspaceId) => penalties.add(workspaceId))
   const onStuckQuery = (workspaceId: string) => {
     penalties.add(workspaceId)

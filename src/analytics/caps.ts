@@ -1,4 +1,3 @@
-import { type Clock, systemClock } from '../clock.ts'
 import { ApiError } from '../http/errors.ts'
 
 const PENALTY_GROWTH = 4
@@ -70,12 +69,13 @@ export class Penalties {
   /** @param firstSeconds the shortest penalty; 0 disables penalties */
   constructor(
     private readonly firstSeconds: number,
-    private readonly clock: Clock = systemClock,
+    /** Milliseconds on a clock that is never set: no jump of the system clock ends or prolongs a penalty. */
+    private readonly monotonicMs = () => performance.now(),
   ) {}
 
   /** Records that a query of the workspace could only be ended by a restart of the engine. */
   add(workspaceId: string): void {
-    const now = this.clock.now()
+    const now = this.monotonicMs()
     for (const [id, { untilMs }] of this.strikes) if (now - untilMs > FORGOTTEN_AFTER_MS) this.strikes.delete(id)
     const count = (this.strikes.get(workspaceId)?.count ?? 0) + 1
     const seconds = Math.min(this.firstSeconds * PENALTY_GROWTH ** (count - 1), PENALTY_SECONDS_MAX)
@@ -84,7 +84,7 @@ export class Penalties {
 
   /** @throws ApiError RATE_LIMITED while queries of the workspace are refused */
   check(workspaceId: string): void {
-    const leftMs = (this.strikes.get(workspaceId)?.untilMs ?? 0) - this.clock.now()
+    const leftMs = (this.strikes.get(workspaceId)?.untilMs ?? 0) - this.monotonicMs()
     if (leftMs <= 0) return
     const problem =
       'a query of this workspace could not be stopped at its time limit and forced a restart of the SQL engine; ' +

@@ -2,6 +2,8 @@ import { Elysia, t } from 'elysia'
 import { SECURITY } from '../keys/security.ts'
 import { type ClickHouseEndpointDeps, createClickHouseEndpoint } from './clickhouse-endpoint.ts'
 
+type RateHeaders = Record<string, string | number>
+
 /** Only documented: the endpoint parses it as ClickHouse does. */
 const REQUEST_QUERY = t.Object({
   query: t.Optional(t.String({ description: 'One SELECT, or its beginning if the rest is in the body.' })),
@@ -27,7 +29,7 @@ export function clickHouseRoutes(deps: ClickHouseEndpointDeps) {
         '/',
         async ({ request, set, server }) => {
           server?.timeout(request, idleSeconds)
-          return isGreeting(request) ? alive() : endpoint(request, set.headers as Record<string, string | number>)
+          return isGreeting(request) ? alive() : inert(await endpoint(request, set.headers as RateHeaders))
         },
         { detail: { ...DETAIL, operationId: 'clickHouseGet', summary: 'Query as a ClickHouse client (GET)' } },
       )
@@ -35,7 +37,7 @@ export function clickHouseRoutes(deps: ClickHouseEndpointDeps) {
         '/',
         async ({ request, set, server }) => {
           server?.timeout(request, idleSeconds)
-          return endpoint(request, set.headers as Record<string, string | number>)
+          return inert(await endpoint(request, set.headers as RateHeaders))
         },
         {
           parse: 'none',
@@ -51,7 +53,22 @@ function isGreeting(request: Request): boolean {
 }
 
 function alive(): Response {
-  return new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } })
+  return inert(new Response('Ok.\n', { headers: { 'content-type': 'text/plain; charset=UTF-8' } }))
+}
+
+/**
+ * The rows are words of agents, in a format and under a URL that whoever wrote the link chose. A browser that follows it
+ * saves them, and neither runs nor shows them.
+ */
+const INERT_HEADERS = {
+  'content-disposition': 'attachment',
+  'content-security-policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+}
+
+function inert(response: Response): Response {
+  for (const [name, value] of Object.entries(INERT_HEADERS)) response.headers.set(name, value)
+  return response
 }
 
 const text = (description: string) => ({

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
@@ -8,10 +8,10 @@ import { StartError } from '../ops/start-error.ts'
 import { askForSnapshot } from './control.ts'
 import { openStopped, postgresBeside } from './embedded.ts'
 import { copyFile } from './files.ts'
-import { type BackupFile, FORMAT, type Manifest, writeManifest } from './manifest.ts'
+import { type BackupFile, FORMAT, type Manifest, type SignedManifest, writeManifest } from './manifest.ts'
 import { dumpPostgres } from './postgres-dump.ts'
 import type { ReportProgress } from './report.ts'
-import { restoreBackup } from './restore.ts'
+import { restoreBackup, signerOf } from './restore.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 
 export interface BackupOptions {
@@ -28,7 +28,13 @@ export interface BackupOptions {
  * Copies the stores of an embedded service, running or stopped, at one position.
  * @throws StartError for problems that the operator can fix
  */
-export async function takeBackup({ config, folder, isVerified, log, report }: BackupOptions): Promise<Manifest> {
+export async function takeBackup({
+  config,
+  folder: target,
+  isVerified,
+  log,
+  report,
+}: BackupOptions): Promise<SignedManifest> {
   const { dataDir } = config
   if (config.databaseUrl !== undefined || config.clickhouseUrl !== undefined)
     throw new StartError(
@@ -38,9 +44,7 @@ export async function takeBackup({ config, folder, isVerified, log, report }: Ba
     throw new StartError(
       'a service with WORKERS is backed up by copying DATA_DIR while it is stopped: see docs/operations.md',
     )
-  await refuseNonEmpty(folder)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  await chmod(folder, 0o700)
+  const folder = await openFolder(target)
   const held = await report.during('holding the stores at one position', undefined, () => hold(dataDir, log))
   let manifest: Manifest
   try {
@@ -48,9 +52,9 @@ export async function takeBackup({ config, folder, isVerified, log, report }: Ba
   } finally {
     await held.release()
   }
-  await writeManifest(folder, manifest)
+  const signed = await writeManifest(folder, manifest, signerOf(folder))
   if (isVerified) await verifyByRestoring(folder, log, report)
-  return manifest
+  return signed
 }
 
 interface HeldStores {
@@ -137,7 +141,15 @@ async function verifyByRestoring(folder: string, log: Log, report: ReportProgres
   }
 }
 
-async function refuseNonEmpty(folder: string): Promise<void> {
-  if (existsSync(folder) && (await readdir(folder)).length > 0)
-    throw new StartError(`${folder} is not empty: choose a new folder`)
+/** Creates the folder. @returns its real path: beside a link to it there may be no space */
+async function openFolder(target: string): Promise<string> {
+  if (existsSync(target) && (await readdir(target)).length > 0)
+    throw new StartError(`${target} is not empty: choose a new folder`)
+  try {
+    await mkdir(target, { recursive: true, mode: 0o700 })
+    await chmod(target, 0o700)
+    return await realpath(target)
+  } catch (cause) {
+    throw new StartError(`${target} cannot be created: ${(cause as Error).message}`, { cause })
+  }
 }

@@ -28,7 +28,8 @@ export async function copyFile(
       done(null, chunk)
     },
   })
-  const target = createWriteStream(to, { mode: 0o600, flush: true })
+  // Exclusive: it follows no link, and overwrites nothing.
+  const target = createWriteStream(to, { flags: 'wx', mode: 0o600, flush: true })
   if (bytes === 0) await pipeline(Buffer.alloc(0), tap, target)
   else await pipeline(createReadStream(from, { end: bytes - 1 }), tap, target)
   return { bytes: copied, sha256: hash.digest('hex') }

@@ -1,19 +1,22 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Identity } from '../journal/local/identity.ts'
 import type { Log } from '../log.ts'
 import { RESTORING_NAME } from '../ops/data-dir.ts'
 import { StartError } from '../ops/start-error.ts'
 import { markRestored, WatermarkFile } from '../watermarks/watermark-file.ts'
 import { openStores, startPostgres } from './embedded.ts'
 import { copyFile, verifyFile } from './files.ts'
-import { type Manifest, readManifest } from './manifest.ts'
+import { checkSignature, type Manifest, readManifest, type Sign } from './manifest.ts'
 import { loadPostgres } from './postgres-dump.ts'
 import type { ReportProgress } from './report.ts'
 
 export interface RestoreOptions {
   readonly folder: string
   readonly dataDir: string
+  /** The signature that `backup` printed; undefined accepts any backup that is sound in itself. */
+  readonly signature?: string | undefined
   readonly log: Log
   readonly report: ReportProgress
 }
@@ -22,23 +25,29 @@ export interface RestoreOptions {
  * Restores a backup into an empty data directory and opens the stores there to verify them. The next start of the service
  * begins a new epoch.
  *
- * @throws StartError when the directory is not empty, the backup is damaged or of a newer version
+ * @throws StartError when the directory is not empty, the backup is damaged, tampered with, another one, or of a newer version
  */
-export async function restoreBackup({ folder, dataDir, log, report }: RestoreOptions): Promise<Manifest> {
+export async function restoreBackup({ folder, dataDir, signature, log, report }: RestoreOptions): Promise<Manifest> {
   const manifest = await readManifest(folder)
+  checkSignature(manifest, signerOf(folder), signature)
   await refuseNonEmpty(dataDir)
   const total = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
   await report.during('checking the backup', total, async (onBytes) => {
     for (const file of manifest.files) await verifyFile(folder, file, onBytes)
   })
   // A directory of root must be searchable, because Postgres in it runs as another user.
-  await mkdir(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
+  await mkdir(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 }).catch((cause) => {
+    throw new StartError(`DATA_DIR ${dataDir} cannot be created: ${cause.message}`, { cause })
+  })
   const marker = join(dataDir, RESTORING_NAME)
   await writeFile(marker, '', { mode: 0o600 })
   try {
     const stored = manifest.files.filter(({ path }) => !path.startsWith('postgres/'))
     await report.during('copying the journal and ClickHouse', bytesOf(stored), async (onBytes) => {
-      for (const { path, bytes } of stored) await copyFile(join(folder, path), join(dataDir, path), bytes, onBytes)
+      for (const { path, bytes, sha256 } of stored) {
+        const copied = await copyFile(join(folder, path), join(dataDir, path), bytes, onBytes)
+        if (copied.sha256 !== sha256) throw new StartError(`the backup is damaged: ${path} changed while it was copied`)
+      }
     })
     await report.during('loading Postgres', undefined, async () => {
       const postgres = await startPostgres(dataDir, log)
@@ -54,6 +63,13 @@ export async function restoreBackup({ folder, dataDir, log, report }: RestoreOpt
     for (const name of await readdir(dataDir)) await rm(join(dataDir, name), { recursive: true, force: true })
     throw error
   }
+}
+
+/** Signs with the key of the journal in the backup. @throws StartError when the backup has none */
+export function signerOf(folder: string): Sign {
+  const identity = Identity.read(join(folder, 'journal'))
+  if (identity === undefined) throw new StartError('the backup is damaged: the key of its journal cannot be read')
+  return (text) => identity.signatureOf('backup manifest', text)
 }
 
 /** ClickHouse was frozen first, so it may lack the last beat that the others know; rows that it lacks are in the journal. */

@@ -1,5 +1,5 @@
-import { copyFile, link, mkdir, readdir, readlink, rm, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { copyFile, link, mkdir, readdir, readlink, realpath, rm, stat } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
 import type { ColumnarClient } from '../columnar/client.ts'
 import { SinkPositionFile } from '../columnar/sink-position.ts'
 import type { Log } from '../log.ts'
@@ -52,7 +52,8 @@ const PREFIX = 'backup_'
 export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snapshot; release: () => Promise<void> }> {
   const { dataDir, columnar, journal, log } = deps
   const name = `${PREFIX}${crypto.randomUUID().replaceAll('-', '')}`
-  const work = join(dataDir, name)
+  // In the journal's directory, which may be a link to another disk: hard links cannot leave theirs.
+  const work = join(dataDir, 'journal', name)
   const shadow = join(dataDir, 'clickhouse', 'shadow', name)
   const done = Promise.withResolvers<void>()
   const postgres = connectPostgres(deps.postgresUrl, { log, max: 1, statementTimeoutMs: COPY_MS })
@@ -94,7 +95,7 @@ export async function takeSnapshot(deps: SnapshotDeps): Promise<{ snapshot: Snap
 
 /** Removes leftovers of a backup whose service was killed. No other process may use the directory. */
 export async function sweepSnapshots(dataDir: string): Promise<void> {
-  for (const dir of [dataDir, join(dataDir, 'clickhouse', 'shadow')]) {
+  for (const dir of [join(dataDir, 'journal'), join(dataDir, 'clickhouse', 'shadow')]) {
     const names = await readdir(dir).catch(() => [])
     const left = names.filter((name) => name.startsWith(PREFIX))
     await Promise.all(left.map((name) => rm(join(dir, name), { recursive: true, force: true })))
@@ -129,7 +130,7 @@ async function holdJournal(
     const segments: SnapshotFile[] = []
     const dir = join(dataDir, 'journal')
     for (const name of await readdir(dir)) {
-      if (name.startsWith('sink.position')) continue
+      if (name.startsWith('sink.position') || name.startsWith(PREFIX)) continue
       const from = join(work, name)
       // Segments only grow, so a link is enough; the other files are small and overwritten.
       if (name.endsWith('.segment')) await link(join(dir, name), from)
@@ -181,10 +182,10 @@ async function frozenFiles(directory: string, shadow: string): Promise<SnapshotF
     const from = join(metadata, entry.name)
     if (entry.isFile()) files.push(await fileOf(from, join('clickhouse', 'metadata', entry.name)))
     if (!entry.isSymbolicLink()) continue
-    const store = join(metadata, await readlink(from))
+    const store = await realpath(resolve(metadata, await readlink(from)))
     for (const name of await readdir(store)) {
       const path = join(store, name)
-      files.push(await fileOf(path, join('clickhouse', relative(directory, path))))
+      files.push(await fileOf(path, join('clickhouse', relative(await realpath(directory), path))))
     }
   }
   return files

@@ -1,4 +1,5 @@
 import { CliError } from './error.ts'
+import { script } from './script.ts'
 
 /** The URL and key that commands use: from options first, then from the environment. */
 
@@ -48,5 +49,4 @@ export function readKey(given: string | undefined, env: Environment, need?: stri
   throw new CliError(`no key: set AGENT_RUN_KEY, or pass --key ${kind}.\n${KEY_SOURCE}`, 2)
 }
 
-export const KEY_SOURCE =
-  'The service printed a workspace key when it started for the first time; "bun run keys create" creates another.'
+export const KEY_SOURCE = `The service printed a workspace key when it started for the first time; "${script('keys create')}" creates another.`

@@ -1,6 +1,7 @@
 import { NoResponseError, type ServiceError } from '../client/errors.ts'
 import { KEY_SOURCE } from './connection.ts'
 import { CliError } from './error.ts'
+import { script } from './script.ts'
 
 /** What commands say about calls that fail. */
 
@@ -8,7 +9,7 @@ import { CliError } from './error.ts'
 export function unreachable(url: string, cause: unknown): CliError {
   const root = cause instanceof NoResponseError ? cause.cause : cause
   const { code, message } = root as NodeJS.ErrnoException
-  const advice = 'Start one with "bun run start", or set --url or AGENT_RUN_URL.'
+  const advice = `Start one with "${script('start')}", or set --url or AGENT_RUN_URL.`
   return new CliError(`no service responds at ${url} (${code ?? message}).\n${advice}`, 1, { cause })
 }
 

@@ -62,9 +62,26 @@ export function parseOptions<const O extends NonNullable<ParseArgsConfig['option
     const [, unknown, word] = /^Unknown option '(--?([\w-]+))/.exec(message) ?? []
     if (unknown === undefined || word === undefined) throw new CliError(`${message}\nTry --help.`, 2)
     const near = suggest(word, Object.keys(options))
-    const advice = near === undefined ? 'Try --help.' : `Did you mean\n${optionLine(options, near)}`
-    throw new CliError(`unknown option ${unknown}. ${advice}`, 2)
+    throw unknownOption(unknown, near === undefined ? undefined : `\n${optionLine(options, near)}`)
   }
+}
+
+/** @param near what was probably meant */
+export function unknownOption(option: string, near: string | undefined): CliError {
+  return new CliError(`unknown option ${option}. ${near === undefined ? 'Try --help.' : `Did you mean${near}`}`, 2)
+}
+
+/**
+ * @param what what the names stand for
+ * @returns the names
+ * @throws CliError (exit code 2) for one that is not known
+ */
+export function readNames(what: string, names: readonly string[], known: readonly string[]): readonly string[] {
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown === undefined) return names
+  const near = suggest(unknown, known)
+  const advice = near === undefined ? `Expected ${known.join(', ')}.` : `Did you mean ${near}?`
+  throw new CliError(`unknown ${what} ${unknown}. ${advice}`, 2)
 }
 
 /** The maximum edit distance of a misspelling. */

@@ -13,6 +13,7 @@ export class NativeBlock {
   readonly rows: number
   private readonly columns = new Map<string, Column>()
 
+  /** @throws RangeError for a block that is cut off, or has a column of a type that the journal does not write */
   constructor(bytes: Buffer) {
     const cursor = new Cursor(bytes)
     const columns = cursor.varint()
@@ -79,6 +80,7 @@ class Cursor {
     let unit = 1
     for (;;) {
       const byte = this.bytes[this.at++]
+      if (byte === undefined) throw cutOff()
       value += (byte & 0x7f) * unit
       if (byte < 0x80) return value
       unit *= 0x80
@@ -87,15 +89,20 @@ class Cursor {
 
   string(): string {
     const length = this.varint()
-    this.at += length
-    return this.bytes.toString('utf8', this.at - length, this.at)
+    const start = this.skip(length)
+    return this.bytes.toString('utf8', start, this.at)
   }
 
-  /** Skips `length` bytes. @returns where they begin */
+  /** Skips `length` bytes. @returns where they begin. @throws RangeError when the block ends before them */
   skip(length: number): number {
     this.at += length
+    if (this.at > this.bytes.length) throw cutOff()
     return this.at - length
   }
+}
+
+function cutOff(): RangeError {
+  return new RangeError('a block of the journal is cut off')
 }
 
 function readColumn(cursor: Cursor, type: string, rows: number): Column {
@@ -145,6 +152,8 @@ const READERS = lookup<(cursor: Cursor, rows: number) => Column>({
 })
 
 function strings(cursor: Cursor, rows: number): StringColumn {
+  // Each takes a byte at least: a damaged count allocates nothing.
+  if (rows > cursor.bytes.length - cursor.at) throw cutOff()
   const offsets = new Uint32Array(rows * 2)
   for (let row = 0; row < rows; row++) {
     const length = cursor.varint()

@@ -1,6 +1,7 @@
 import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } from '../cli/connection.ts'
 import { CliError } from '../cli/error.ts'
 import { HELP_OPTION, helpText, parseOptions } from '../cli/options.ts'
+import { script } from '../cli/script.ts'
 
 export interface DemoOptions {
   /** Base URL of the service, without a trailing slash. */
@@ -31,7 +32,7 @@ const OPTIONS = {
 
 export const HELP = helpText({
   summary: 'Simulates agents that report to a running service.',
-  usage: ['bun run demo [--key svc_ws_…] [options]'],
+  usage: [script('demo [--key svc_ws_…] [options]')],
   options: OPTIONS,
   notes: `
 The agents' names begin with "demo". Existing ones are used again, missing ones are created. Each agent gets a key, which is

@@ -1,5 +1,6 @@
 import { CliError } from '../cli/error.ts'
-import { HELP_OPTION, helpText, parseOptions, suggest } from '../cli/options.ts'
+import { HELP_OPTION, helpText, parseOptions, readNames } from '../cli/options.ts'
+import { script } from '../cli/script.ts'
 
 /** Ids are in lower case. */
 export type KeysCommand =
@@ -44,10 +45,10 @@ const OPTIONS = {
 export const HELP = helpText({
   summary: 'Manages the keys of all workspaces, on the machine of the service, whether it is running or not.',
   usage: [
-    'bun run keys                    lists workspaces and their valid keys',
-    'bun run keys create             creates a workspace key and shows it once',
-    'bun run keys revoke <key_id>    revokes a key: no process accepts it once this command has ended',
-    'bun run keys rotate <key_id>    replaces a key by a new one',
+    `${script('keys')}                    lists workspaces and their valid keys`,
+    `${script('keys create')}             creates a workspace key and shows it once`,
+    `${script('keys revoke <key_id>')}    revokes a key: no process accepts it once this command has ended`,
+    `${script('keys rotate <key_id>')}    replaces a key by a new one`,
   ],
   options: OPTIONS,
   notes: `
@@ -72,12 +73,7 @@ export function readArgs(argv: readonly string[]): KeysOptions | 'help' {
   const { values, positionals } = parseOptions(argv, OPTIONS, { allowPositionals: true })
   if (values.help === true) return 'help'
   const [given = 'list', ...rest] = positionals
-  const name = Object.keys(TAKES).find((each) => each === given) as KeysCommand['name'] | undefined
-  if (name === undefined) {
-    const near = suggest(given, Object.keys(TAKES))
-    const advice = near === undefined ? `Expected ${Object.keys(TAKES).join(', ')}.` : `Did you mean ${near}?`
-    throw new CliError(`unknown command ${given}. ${advice}`, 2)
-  }
+  const [name] = readNames('command', [given], Object.keys(TAKES)) as [KeysCommand['name']]
   const foreign = Object.keys(values).find((each) => each !== 'json' && !TAKES[name].includes(each))
   if (foreign !== undefined) throw new CliError(`${name} does not take --${foreign}\nTry --help.`, 2)
   return { command: readCommand(name, rest, values), json: values.json === true }
@@ -88,7 +84,7 @@ type Values = ReturnType<typeof parseOptions<typeof OPTIONS>>['values']
 function readCommand(name: KeysCommand['name'], positionals: readonly string[], values: Values): KeysCommand {
   if (name === 'revoke' || name === 'rotate') {
     const [keyId = '', ...more] = positionals
-    if (more.length > 0 || keyId === '') throw new CliError(`${name} takes one key_id; bun run keys lists them`, 2)
+    if (more.length > 0 || keyId === '') throw new CliError(`${name} takes one key_id; ${script('keys')} lists them`, 2)
     const id = { keyId: readId('key_id', keyId) }
     return name === 'revoke'
       ? { name, ...id }
@@ -104,7 +100,7 @@ function readCommand(name: KeysCommand['name'], positionals: readonly string[], 
 function readId(what: string, given: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(given)) return given.toLowerCase()
   // The value is not repeated: it may be a key, pasted by mistake.
-  throw new CliError(`${what} must be an id as listed by bun run keys, not a key`, 2)
+  throw new CliError(`${what} must be an id as listed by ${script('keys')}, not a key`, 2)
 }
 
 function readName(given: string | undefined): string | undefined {

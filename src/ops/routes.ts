@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import type { Config } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
-import { DOCS_ASSETS, DOCS_HEADERS, DOCS_PAGE, DOCS_SCRIPT } from './docs-page.ts'
+import { DOCS_ASSETS, DOCS_PAGE, DOCS_SCRIPT, docsHeaders } from './docs-page.ts'
 import { checkHealth, type Health, type HealthDeps } from './health.ts'
 import type { MetricsText } from './metrics.ts'
 import { Alive, PublishedLimits, publishedLimits, Ready } from './schema.ts'
@@ -81,19 +81,16 @@ function readinessOf(health: Health) {
 function docs({ app: service, version }: OpsDeps) {
   let document: string | undefined
   const app = new Elysia({ name: 'docs', detail: { hide: true } })
-    .get('/docs', () => new Response(DOCS_PAGE, { headers: DOCS_HEADERS }))
-    .get(
-      '/docs/start.js',
-      () => new Response(DOCS_SCRIPT, { headers: { 'content-type': 'text/javascript; charset=utf-8' } }),
-    )
+    .get('/docs', () => new Response(DOCS_PAGE, { headers: docsHeaders('text/html; charset=utf-8') }))
+    .get('/docs/start.js', () => new Response(DOCS_SCRIPT, { headers: docsHeaders('text/javascript; charset=utf-8') }))
     .get('/docs/json', async () => {
       // Loaded with the first request: its generator would slow every start.
       const { openApiDocument } = await import('./openapi.ts')
       document ??= JSON.stringify(openApiDocument(service(), version))
-      return new Response(document, { headers: { 'content-type': 'application/json' } })
+      return new Response(document, { headers: docsHeaders('application/json') })
     })
   for (const { name, type, path } of DOCS_ASSETS) {
-    app.get(`/docs/${name}`, () => new Response(Bun.file(path), { headers: { 'content-type': type } }))
+    app.get(`/docs/${name}`, () => new Response(Bun.file(path), { headers: docsHeaders(type) }))
   }
   return app
 }

@@ -2,6 +2,7 @@ import { type Environment, readKey, readUrl, URL_OPTION, WORKSPACE_KEY_OPTION } 
 import { CliError } from '../cli/error.ts'
 import { isColorOff } from '../cli/main.ts'
 import { HELP_OPTION, helpText, parseOptions } from '../cli/options.ts'
+import { script } from '../cli/script.ts'
 
 /** Formats for people, in the order in which completion offers them. */
 export const TEXT_FORMATS = ['table', 'vertical', 'json', 'ndjson', 'csv'] as const
@@ -65,9 +66,9 @@ const OPTIONS = {
 export const HELP = helpText({
   summary: 'Queries the events, runs and tasks of a workspace in ClickHouse SQL.',
   usage: [
-    'bun run sql "SELECT …" [options]     runs one query',
-    'bun run sql -f report.sql            runs the queries of a file; or of a pipe: echo "SELECT …" | bun run sql',
-    'bun run sql                          opens a prompt; \\? there lists its commands',
+    `${script('sql "SELECT …" [options]')}     runs one query`,
+    `${script('sql -f report.sql')}            runs the queries of a file, or of standard input`,
+    `${script('sql')}                          opens a prompt; \\? there lists its commands`,
   ],
   options: OPTIONS,
   notes: `

@@ -2,6 +2,7 @@ import { type Environment, readKey, readUrl, URL_OPTION } from '../cli/connectio
 import { CliError } from '../cli/error.ts'
 import { isColorOff } from '../cli/main.ts'
 import { HELP_OPTION, helpText, optionLine, parseOptions } from '../cli/options.ts'
+import { script } from '../cli/script.ts'
 import { parseSince, type Since } from './since.ts'
 
 /** The options of the tail command. */
@@ -49,7 +50,7 @@ const OPTIONS = {
 
 export const HELP = helpText({
   summary: 'Shows what agents do, as it happens: one line for each event and each change of a run or task.',
-  usage: ['bun run tail [--key svc_…] [options]'],
+  usage: [script('tail [--key svc_…] [options]')],
   options: OPTIONS,
   notes: `
 Filters accept several values, repeated or separated by commas; any of them may match. A filter on a field that only

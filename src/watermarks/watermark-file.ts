@@ -1,10 +1,9 @@
 import fs from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
+import { SlotFile, type WriteSlot } from '../slot-file.ts'
 
-const SLOT_BYTES = 32
-const CHECK_AT = 24
+const LAYOUT = { slotBytes: 32, numbers: 3, checkAt: 24 }
 const RESTORED_NAME = 'restored'
 
 /** The mark that is stored beside the journal. */
@@ -14,53 +13,43 @@ export interface FileMark {
   readonly columnarBeat: number
 }
 
-/**
- * The mark in the journal's directory: if the directory is restored, the mark goes back with it. Two slots are written
- * alternately, so that a torn write leaves the previous one readable.
- */
+/** The mark in the journal's directory: if the directory is restored, the mark goes back with it. */
 export class WatermarkFile {
   private constructor(
-    private readonly path: string,
-    private last: FileMark,
-    private generation: number,
+    private readonly slots: SlotFile,
+    private readonly write: WriteSlot<Promise<number>>,
   ) {}
 
   /** Reads the file in the journal's directory. Without a file all values are 0. */
-  static read(dir: string): WatermarkFile {
+  static read(dir: string, write = durably(join(dir, 'watermark'))): WatermarkFile {
     const path = join(dir, 'watermark')
-    const bytes = Buffer.alloc(SLOT_BYTES * 2)
-    if (fs.existsSync(path)) fs.readFileSync(path).copy(bytes)
-    const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isSound)
-    const newest = slots.sort((a, b) => b.readDoubleLE(0) - a.readDoubleLE(0))[0]
-    const [generation, beat, columnarBeat] = [0, 8, 16].map((at) => newest?.readDoubleLE(at) ?? 0)
-    return new WatermarkFile(path, { beat, columnarBeat }, generation)
+    return new WatermarkFile(SlotFile.of(fs.existsSync(path) ? fs.readFileSync(path) : Buffer.alloc(0), LAYOUT), write)
   }
 
   get(): FileMark {
-    return this.last
+    const [, beat = 0, columnarBeat = 0] = this.slots.numbers
+    return { beat, columnarBeat }
   }
 
   /** Durable once it resolves. One call at a time. */
-  async set(mark: FileMark): Promise<void> {
-    const slot = Buffer.alloc(SLOT_BYTES)
-    this.generation++
-    slot.writeDoubleLE(this.generation, 0)
-    slot.writeDoubleLE(mark.beat, 8)
-    slot.writeDoubleLE(mark.columnarBeat, 16)
-    slot.writeUInt32LE(crc32(slot.subarray(0, CHECK_AT)), CHECK_AT)
-    const file = await open(this.path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
-    try {
-      await file.write(slot, 0, SLOT_BYTES, (this.generation % 2) * SLOT_BYTES)
-      await file.datasync()
-    } finally {
-      await file.close()
-    }
-    this.last = mark
+  async set({ beat, columnarBeat }: FileMark): Promise<void> {
+    const [generation = 0] = this.slots.numbers
+    await this.slots.set([generation + 1, beat, columnarBeat], this.write)
   }
 }
 
-function isSound(slot: Buffer): boolean {
-  return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(CHECK_AT) === crc32(slot.subarray(0, CHECK_AT))
+/** Opens the file for each write: they are seconds apart. */
+function durably(path: string): WriteSlot<Promise<number>> {
+  return async (slot, at) => {
+    const file = await open(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
+    try {
+      const { bytesWritten } = await file.write(slot, 0, slot.length, at)
+      await file.datasync()
+      return bytesWritten
+    } finally {
+      await file.close()
+    }
+  }
 }
 
 /** The directory of the journal, or of its first partition, in the data directory. */

@@ -1,5 +1,8 @@
-import { parseArgs } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
+import { CliError } from '../../src/cli/error.ts'
+import { runMain } from '../../src/cli/main.ts'
+import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/options.ts'
+import { script } from '../../src/cli/script.ts'
 import { useRealNode } from '../support/node-path.ts'
 import { endAll } from '../support/teardown.ts'
 import { memoryOf } from './memory.ts'
@@ -10,33 +13,32 @@ import { startBareServer, startBenchService } from './servers.ts'
 
 const IDLE_TARGET_MIB = 500
 
-const HELP = `Measures the service against simple baselines on this machine.
+const OPTIONS = {
+  only: { type: 'string', value: '<parts>', help: `some of ${Object.keys(PARTS).join(',')}` },
+  duration: { type: 'string', value: '<s>', help: 'seconds of one measurement (default: 2)' },
+  runs: { type: 'string', value: '<n>', help: 'measurements of each (default: 5)' },
+  help: HELP_OPTION,
+} as const
 
-  bun run bench [options]
+const HELP = helpText({
+  summary: 'Measures the service against simple baselines on this machine.',
+  usage: [script('bench [options]')],
+  options: OPTIONS,
+  notes: 'Whether targets are met does not change the exit code.',
+})
 
-  --only <parts>    some of ${Object.keys(PARTS).join(',')}
-  --duration <s>    seconds of one measurement    (2)
-  --runs <n>        measurements of each          (5)
-  --help            this text
-`
-
-/** `bun run bench`: prints figures and whether the targets are met; its exit code does not depend on them. */
-async function main(): Promise<void> {
-  useRealNode()
-  const { values } = parseArgs({
-    options: {
-      only: { type: 'string' },
-      duration: { type: 'string', default: '2' },
-      runs: { type: 'string', default: '5' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  })
+/** `bun run bench`: prints figures and whether the targets are met. */
+async function main(): Promise<number> {
+  const { values } = parseOptions(process.argv.slice(2), OPTIONS)
   const write = (text: string) => void process.stdout.write(text)
-  if (values.help === true) return write(HELP)
-  const names = values.only?.split(',') ?? Object.keys(PARTS)
-  const unknown = names.filter((name) => !(name in PARTS))
-  const [seconds, rounds] = [Number(values.duration), Number(values.runs)]
-  if (unknown.length > 0 || !(seconds > 0) || !(rounds >= 1)) return write(HELP)
+  if (values.help === true) {
+    write(HELP)
+    return 0
+  }
+  const names = readNames('part', values.only?.split(',') ?? Object.keys(PARTS), Object.keys(PARTS))
+  const [seconds, rounds] = [Number(values.duration ?? 2), Number(values.runs ?? 5)]
+  if (!(seconds > 0) || !(rounds >= 1)) throw new CliError('--duration and --runs must be positive numbers', 2)
+  useRealNode()
 
   const report = createReport(write)
   const { devDependencies: packages } = packageJson
@@ -53,6 +55,7 @@ async function main(): Promise<void> {
   const bench: Bench = { service, report, rounds, seconds, barePort: () => (bare ??= startBareServer()) }
   for (const name of names) await PARTS[name]!(bench)
   report.summary()
+  return 0
 }
 
 /** However the benchmark ends, its child processes and data are removed. */
@@ -63,13 +66,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     await endAll()
     process.exit(130)
   })
-try {
-  await main()
-  await endAll()
-} catch (error) {
+const measured = main().catch(async (error) => {
   // A child that ended because of the interruption is not an error.
   if (interrupted) await new Promise(() => {})
-  await endAll()
   throw error
-}
-process.exit(0)
+})
+await runMain(() => measured.finally(endAll))

@@ -1,5 +1,15 @@
 import { expect, test } from 'bun:test'
-import { appendFileSync, existsSync, readFileSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { createLog } from '../../src/log.ts'
 import { newAgent } from '../support/api.ts'
@@ -220,4 +230,59 @@ test('a stopped or killed service can be backed up; errors are one line each', a
     stderr: expect.stringContaining(`the backup is damaged: ${segment} has changed since it was written`),
   })
   expect(existsSync(damaged)).toBe(false)
+}, 240_000)
+
+test('a data directory whose parts are links, to another disk too, is backed up and restored through links', async () => {
+  const parent = await temporaryDirectory()
+  const service = await spawnService()
+  const agent = await newAgent(service.api)
+  const load = new Load(service, agent, 1)
+  await eventually(() => load.acknowledged.length > 100, { timeoutMs: 60_000 })
+  await load.stop()
+  service.kill('SIGTERM')
+  await service.exited
+  // Another file system, where the machine has one.
+  const otherDisk = existsSync('/dev/shm') ? await temporaryDirectory('/dev/shm') : parent
+  for (const [name, to] of [
+    ['journal', join(otherDisk, 'journal')],
+    ['clickhouse', join(parent, 'clickhouse')],
+    ['secrets.key', join(parent, 'secret')],
+  ] as const) {
+    const from = join(service.dataDir, name)
+    if (!existsSync(from)) continue
+    cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+    rmSync(from, { recursive: true })
+    symlinkSync(to, from)
+  }
+  const dataDir = join(parent, 'data-link')
+  symlinkSync(service.dataDir, dataDir)
+  mkdirSync(join(parent, 'elsewhere'))
+  const folder = join(parent, 'backup-link')
+  symlinkSync(join(parent, 'elsewhere'), folder)
+
+  const taken = await command(['backup', folder], dataDir)
+  expect(taken).toMatchObject({ code: 0, stdout: expect.stringContaining('verified by') })
+  const signature = /signature, to keep elsewhere: (\w{64})/.exec(taken.stdout)![1]!
+  expect(readdirSync(join(otherDisk, 'journal')).filter((name) => name.startsWith('backup_'))).toEqual([])
+
+  const dangling = join(parent, 'dangling')
+  symlinkSync(join(parent, 'nowhere', 'at-all'), dangling)
+  expect(await command(['backup', dangling], dataDir)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`${dangling} cannot be created`),
+  })
+
+  mkdirSync(join(parent, 'restored'))
+  const target = join(parent, 'restored-link')
+  symlinkSync(join(parent, 'restored'), target)
+  expect(await command(['restore', folder, '--signature', '0'.repeat(64)], target)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`this is another backup: its signature is ${signature}`),
+  })
+  expect(await command(['restore', folder, '--signature', signature], target)).toMatchObject({ code: 0 })
+  const again = await spawnService({ DATA_DIR: target, BOOTSTRAP_WORKSPACE_KEY: service.workspaceKey })
+  await readable(again)
+  expect(await ask<{ n: number }>(again, 'select count() as n from events')).toEqual([{ n: load.acknowledged.length }])
+  again.kill('SIGTERM')
+  await again.exited
 }, 240_000)

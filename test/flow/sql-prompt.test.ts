@@ -171,7 +171,7 @@ tool.call  warn   7       NULL
     expect([absent.exitCode, absent.stderr]).toEqual([
       1,
       'no service responds at http://127.0.0.1:1 (ECONNREFUSED).\n' +
-        'Start one with "bun run start", or set --url or AGENT_RUN_URL.\n',
+        'Start one with "npx --yes bun run start", or set --url or AGENT_RUN_URL.\n',
     ])
   })
 })

@@ -1,4 +1,7 @@
-import { parseArgs } from 'node:util'
+import { CliError } from '../../src/cli/error.ts'
+import { runMain } from '../../src/cli/main.ts'
+import { HELP_OPTION, helpText, parseOptions, readNames } from '../../src/cli/options.ts'
+import { script } from '../../src/cli/script.ts'
 import { seededRandom } from '../support/random.ts'
 import { endAll } from '../support/teardown.ts'
 import type { Campaign } from './campaign.ts'
@@ -12,42 +15,36 @@ import { soak } from './soak.ts'
 
 const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, soak, dashboard, slow }
 
-const HELP = `Long campaigns against the whole service, with their own stores.
+const OPTIONS = {
+  rounds: { type: 'string', value: '<n>', help: "repetitions, instead of each campaign's own number" },
+  minutes: { type: 'string', value: '<n>', help: 'how long soak, and the tail of dashboard, last' },
+  seed: { type: 'string', value: '<n>', help: 'repeats the same random choices' },
+  short: { type: 'boolean', help: 'the short form that the gate runs' },
+  help: HELP_OPTION,
+} as const
 
-  bun run test:long [options] [campaigns]
-
-${Object.entries(CAMPAIGNS)
-  .map(([name, { describe }]) => `  ${name.padEnd(12)} ${describe}`)
-  .join('\n')}
-
-  --rounds <n>     repetitions, instead of each campaign's own number
-  --minutes <n>    how long soak, and the tail of dashboard, last
-  --seed <n>       repeats the same random choices
-  --short          the short form that the gate runs
-  --help           this text
-
-Exits with 1 if anything was lost, doubled, swapped, rejected without cause, or left behind.
-`
+const HELP = helpText({
+  summary: 'Long campaigns against the whole service, with their own stores.',
+  usage: [
+    script('test:long [options] [campaigns]'),
+    '',
+    ...Object.entries(CAMPAIGNS).map(([name, { describe }]) => `${name.padEnd(12)} ${describe}`),
+  ],
+  options: OPTIONS,
+  notes: 'Fails if anything was lost, doubled, swapped, rejected without cause, or left behind.',
+})
 
 async function main(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      rounds: { type: 'string' },
-      minutes: { type: 'string' },
-      seed: { type: 'string' },
-      short: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  })
+  const { values, positionals } = parseOptions(args, OPTIONS, { allowPositionals: true })
   const write = (text: string) => void process.stdout.write(text)
-  const unknown = positionals.filter((name) => !(name in CAMPAIGNS))
-  const numbers = [values.rounds, values.minutes, values.seed].filter((value) => value !== undefined).map(Number)
-  if (values.help || unknown.length > 0 || numbers.some((number) => !(number >= 0))) {
-    write(unknown.length > 0 ? `unknown campaign: ${unknown.join(', ')}\n\n${HELP}` : HELP)
-    return values.help ? 0 : 2
+  if (values.help === true) {
+    write(HELP)
+    return 0
   }
+  readNames('campaign', positionals, Object.keys(CAMPAIGNS))
+  const numbers = [values.rounds, values.minutes, values.seed].filter((value) => value !== undefined).map(Number)
+  if (numbers.some((number) => !(number >= 0)))
+    throw new CliError('--rounds, --minutes and --seed must be numbers that are not negative', 2)
   const names = positionals.length > 0 ? positionals : Object.keys(CAMPAIGNS)
   let failed = 0
   for (const name of names) {
@@ -70,5 +67,4 @@ async function main(args: string[]): Promise<number> {
   return failed > 0 ? 1 : 0
 }
 
-const exitCode = await main(process.argv.slice(2)).finally(endAll)
-process.exit(exitCode)
+await runMain(() => main(process.argv.slice(2)).finally(endAll))

@@ -37,8 +37,8 @@ export async function endAll(): Promise<void> {
 }
 
 /** An empty directory that is removed after all tests. The user of Postgres may traverse it. */
-export async function temporaryDirectory(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'agent-run-service-test-'))
+export async function temporaryDirectory(parent = tmpdir()): Promise<string> {
+  const path = await mkdtemp(join(parent, 'agent-run-service-test-'))
   await chmod(path, 0o711)
   atEnd(() => rm(path, { recursive: true, force: true }))
   return path

@@ -141,6 +141,31 @@ test('rejects a column type that the journal does not write', () => {
   expect(() => new NativeBlock(bytes)).toThrow('UInt63')
 })
 
+test('a block that is cut off at any byte is refused, or reads as the whole one', () => {
+  const events = new EventBlock()
+  events.add(batchOf(runRef(), [{ type: 't', payload: { a: 1 } }, { type: 'é😀' }]), RECEIVED_AT)
+  const runs = RecordBlock.ofRuns()
+  runs.add([{ ...runRow(), tags: ['a', 'b'], input: '{}', metadata: '{}' }], [])
+  for (const block of [events, runs]) {
+    const whole = Buffer.concat(block.build(1, RECEIVED_AT, 'epoch-1'))
+    const expected = rowsOf(new NativeBlock(whole))
+    const lengths = Array.from({ length: whole.length }, (_, length) => length)
+    const readable = lengths.filter((length) => {
+      try {
+        expect(rowsOf(new NativeBlock(whole.subarray(0, length)))).toEqual(expected)
+        return true
+      } catch (error) {
+        expect((error as Error).message).toContain('is cut off')
+        return false
+      }
+    })
+    // Only the last column, which is not read, may be missing.
+    const type = 'LowCardinality(String)'
+    const { length: ignored } = whole.subarray(whole.indexOf(type) + type.length)
+    expect(readable).toEqual(lengths.slice(-ignored))
+  }
+})
+
 /** The block as it lies in a frame: inside a larger buffer. */
 function readBack(pieces: readonly Buffer[]): NativeBlock {
   const ahead = Buffer.alloc(random.int(0, 9), 0xff)

@@ -102,7 +102,7 @@ test('counts positions in a text in characters', () => {
 
 test('each engine restart that a workspace causes blocks its queries for longer, and never those of other workspaces', () => {
   let ms = 0
-  const penalties = new Penalties(30, { now: () => ms })
+  const penalties = new Penalties(30, () => ms)
   const secondsOf = (workspace: string) => {
     try {
       penalties.check(workspace)

@@ -191,6 +191,23 @@ test('contains no path or registry of the machine it was written on', () => {
   expect(offenders(all, /https?:\/\/(registry\.|[\w.-]*(npmjs|npmmirror|artifactory|nexus)\.)/)).toEqual([])
 })
 
+test('commands in guides, help and hints work where they are typed, also without a bun on the PATH', () => {
+  const guides = ['README.md', ...new Bun.Glob('docs/*.md').scanSync(ROOT)].map((path) => ({
+    path,
+    text: readFileSync(join(ROOT, path), 'utf8'),
+    imports: [],
+  }))
+  const mains = sources.filter(({ path }) => /^test\/(\w+\/)?main\.ts$/.test(path))
+  // Comments are for people who read the code.
+  const code = [...product, ...mains].map((source) => ({
+    ...source,
+    text: source.text.replaceAll(/^\s*(\/?\*|\/\/).*$/gm, ''),
+  }))
+  expect(guides.filter(({ text }) => text.includes('npx --yes bun run')).length).toBeGreaterThan(4)
+  expect(offenders([...guides, ...code], /(?<!npx --yes )\bbun run\b/)).toEqual([])
+  expect(offenders(guides, /^\s*(\w+=\S+ )*bun /)).toEqual([])
+})
+
 test('citations of the specification name existing headings', () => {
   const sql = [...new Bun.Glob('sql/**/*.sql').scanSync(ROOT)].sort().map(readSource)
   const rest = [...sources, ...sql].filter(({ path }) => path !== 'test/unit/tidy.test.ts')

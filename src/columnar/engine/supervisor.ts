@@ -161,13 +161,14 @@ function pingUntilSilent({ port }: Child, onSilent: () => void): () => void {
 }
 
 async function startPatiently(start: Start): Promise<Child> {
-  const deadline = Date.now() + FIRST_START_PATIENCE_MS
+  const deadline = performance.now() + FIRST_START_PATIENCE_MS
   for (;;) {
     try {
       return await start(0)
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause)
-      if (Date.now() > deadline) throw new StartError(`embedded ClickHouse does not start: ${message}`, { cause })
+      if (performance.now() > deadline)
+        throw new StartError(`embedded ClickHouse does not start: ${message}`, { cause })
       await Bun.sleep(RESTART_DELAY_MIN_MS * 4)
     }
   }

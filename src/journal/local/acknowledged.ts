@@ -1,12 +1,12 @@
 import fs from 'node:fs'
 import { promisify } from 'node:util'
-import { crc32 } from 'node:zlib'
 import type { Log } from '../../log.ts'
+import { SlotFile, type WriteSlot } from '../../slot-file.ts'
 
 /** The name of the file in the journal's directory. */
 export const ACKNOWLEDGED_NAME = 'acknowledged'
 const fdatasync = promisify(fs.fdatasync)
-const SLOT_BYTES = 16
+const LAYOUT = { slotBytes: 16, numbers: 1, checkAt: 8 }
 const SYNC_INTERVAL_MS = 1_000
 
 /**
@@ -14,43 +14,39 @@ const SYNC_INTERVAL_MS = 1_000
  *
  * Written with each commit, before the acknowledgement, but synced only once a second: waiting for a sync would double
  * the cost of a commit. Nothing is lost when the process crashes; a power failure loses at most the last second.
- * Two slots are written alternately, so that a torn write leaves the previous one readable.
  */
 export class AcknowledgedFile {
   private syncedAtMs = Number.NEGATIVE_INFINITY
   private syncing: Promise<unknown> | undefined
-  private readonly slot = Buffer.alloc(SLOT_BYTES)
   private failing = false
-  private slotIndex = 0
   private closed = false
 
   private constructor(
     private readonly file: number,
-    private last: number,
+    private readonly slots: SlotFile,
     private readonly log: Log,
+    private readonly write: WriteSlot<number>,
   ) {}
 
-  static open(path: string, log: Log): AcknowledgedFile {
+  static open(path: string, log: Log, write?: WriteSlot<number>): AcknowledgedFile {
     const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
-    const bytes = Buffer.alloc(SLOT_BYTES * 2)
+    const bytes = Buffer.alloc(SlotFile.bytes(LAYOUT))
     const bytesRead = fs.readSync(file, bytes, 0, bytes.length, 0)
     // Allocates the space in advance, so that later writes succeed on a full disk.
-    if (bytesRead < bytes.length) fs.writeSync(file, bytes, 0, bytes.length, 0)
-    return new AcknowledgedFile(file, newestOf(bytes), log)
+    if (bytesRead < bytes.length) fs.writeSync(file, bytes, bytesRead, bytes.length - bytesRead, bytesRead)
+    const slots = SlotFile.of(bytes, LAYOUT)
+    return new AcknowledgedFile(file, slots, log, write ?? ((slot, at) => fs.writeSync(file, slot, 0, slot.length, at)))
   }
 
+  /** The last position that was written. */
   get seq(): number {
-    return this.last
+    return this.slots.numbers[0]
   }
 
   /** Records that everything up to `seq` is durable and about to be acknowledged. */
   note(seq: number): void {
-    this.last = seq
-    this.slot.writeDoubleLE(seq, 0)
-    this.slot.writeUInt32LE(crc32(this.slot.subarray(0, 8)), 8)
-    this.slotIndex = 1 - this.slotIndex
     try {
-      fs.writeSync(this.file, this.slot, 0, SLOT_BYTES, this.slotIndex * SLOT_BYTES)
+      this.slots.setNow([seq], this.write)
       this.failing = false
     } catch (error) {
       if (!this.failing) this.log.warn('journal: cannot write the acknowledged position', { error })
@@ -79,16 +75,7 @@ export class AcknowledgedFile {
 
 /** Reads the position of a journal that another process writes, from its open file. */
 export function readAcknowledged(file: number): number {
-  const bytes = Buffer.alloc(SLOT_BYTES * 2)
+  const bytes = Buffer.alloc(SlotFile.bytes(LAYOUT))
   fs.readSync(file, bytes, 0, bytes.length, 0)
-  return newestOf(bytes)
-}
-
-function newestOf(bytes: Buffer): number {
-  const slots = [bytes.subarray(0, SLOT_BYTES), bytes.subarray(SLOT_BYTES)].filter(isValid)
-  return Math.max(0, ...slots.map((slot) => slot.readDoubleLE(0)))
-}
-
-function isValid(slot: Buffer): boolean {
-  return slot.readDoubleLE(0) > 0 && slot.readUInt32LE(8) === crc32(slot.subarray(0, 8))
+  return SlotFile.of(bytes, LAYOUT).numbers[0]
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -69,6 +69,12 @@ export class Identity {
   /** The seal for the frames of the segment that begins at `firstSeq`. */
   sealOf(firstSeq: number): FrameSeal {
     return new FrameSeal(Buffer.from(this.stored.key, 'hex'), this.epochAt(firstSeq), firstSeq)
+  }
+
+  /** Signs `text` with a key that is derived from the log's, for this purpose only. Hexadecimal. */
+  signatureOf(purpose: string, text: string): string {
+    const key = createHmac('sha256', Buffer.from(this.stored.key, 'hex')).update(purpose).digest()
+    return createHmac('sha256', key).update(text).digest('hex')
   }
 
   /** Begins a new epoch; durable when it returns. Rows of earlier epochs keep theirs. */

@@ -1,3 +1,4 @@
+import { script } from '../../../cli/script.ts'
 import { CopyButton } from './copy.tsx'
 
 /** Hints for an empty workspace. The user fills in the parts marked with an ellipsis. */
@@ -28,7 +29,7 @@ export function noAgentsYet() {
 }
 
 function demoCommand(origin: string): string {
-  return `AGENT_RUN_KEY=svc_ws_… npx --yes bun run demo --url ${origin}`
+  return `AGENT_RUN_KEY=svc_ws_… ${script(`demo --url ${origin}`)}`
 }
 
 /** The key is written as a variable: a page that showed it would put it into screenshots and shell histories. */

@@ -1,0 +1,145 @@
+import { expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createReport } from '../../src/backup/report.ts'
+import { restoreBackup } from '../../src/backup/restore.ts'
+import { Identity } from '../../src/journal/local/identity.ts'
+import { createLog } from '../../src/log.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+
+/** What `restore` refuses before it opens a store. `test/flow/backup.test.ts` restores real backups. */
+
+const CONTENT = 'content of an attacker'
+type Edit = (manifest: Record<string, any>, folder: string) => void
+
+function fileOf(path: string, content = CONTENT) {
+  return { path, bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') }
+}
+
+/** A folder with a signed manifest, changed before (`edit`) or after (`tamper`) it is signed. */
+async function backupOf(parent: string, { edit, tamper }: { edit?: Edit; tamper?: Edit }): Promise<string> {
+  const folder = join(parent, 'backup')
+  mkdirSync(join(folder, 'journal'), { recursive: true })
+  const identity = Identity.open(join(folder, 'journal'), false)
+  const journal = readdirSync(join(folder, 'journal')).map((name) => `journal/${name}`)
+  const manifest: Record<string, any> = {
+    format: 2,
+    version: '0.0.0',
+    taken_at: '2026-01-01T00:00:00.000Z',
+    epoch: identity.epoch,
+    end_seq: 0,
+    loaded_seq: 0,
+    held_ms: 0,
+    postgres: { migrations: [], tables: [], sequences: {} },
+    clickhouse: { rows: 0 },
+    files: journal.map((path) => fileOf(path, readFileSync(join(folder, path), 'utf8'))),
+  }
+  edit?.(manifest, folder)
+  const signature = identity.signatureOf('backup manifest', JSON.stringify(manifest))
+  tamper?.(manifest, folder)
+  writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, signature }))
+  return folder
+}
+
+async function refusalOf(folder: string, dataDir: string, signature?: string): Promise<string> {
+  const report = createReport({ write: () => true } as never)
+  return restoreBackup({ folder, dataDir, log: createLog('silent'), report, ...(signature && { signature }) }).then(
+    () => 'restored',
+    (error) => error.message,
+  )
+}
+
+/** Puts a file where `path` leads from the backup, so that only the name is wrong. */
+function withFile(path: string): Edit {
+  return (manifest, folder) => {
+    const at = path.startsWith('/') ? path : join(folder, path)
+    mkdirSync(dirname(at), { recursive: true })
+    writeFileSync(at, CONTENT)
+    manifest.files.push(fileOf(path))
+  }
+}
+
+test.each([
+  '../outside',
+  'journal/../../outside',
+  'clickhouse/../../outside',
+  'journal/./outside',
+  'journal//outside',
+  'journal/',
+  'control',
+  'restored',
+  '',
+  'journal/a\u0000b',
+  'journal\\..\\outside',
+])('a manifest that names the file %j is refused, and nothing is written', async (path) => {
+  const parent = await temporaryDirectory()
+  const isWritable = !path.includes('\0') && path !== '' && !path.endsWith('/')
+  const edit: Edit = isWritable ? withFile(path) : (manifest) => void manifest.files.push(fileOf(path))
+  const folder = await backupOf(parent, { edit })
+  const dataDir = join(parent, 'deeper', 'data')
+  mkdirSync(dirname(dataDir))
+  expect(await refusalOf(folder, dataDir)).toContain(`it names ${JSON.stringify(path)}`)
+  expect(readdirSync(dirname(dataDir))).toEqual([])
+})
+
+test('an absolute path is refused', async () => {
+  const parent = await temporaryDirectory()
+  const folder = await backupOf(parent, { edit: withFile(join(parent, 'absolute')) })
+  expect(await refusalOf(folder, join(parent, 'data'))).toContain('it names "/')
+})
+
+test.each<[string, Edit, string]>([
+  ['a file twice', (m) => m.files.push(m.files[0]), 'it names "journal/epoch'],
+  ['a size that is none', (m) => Object.assign(m.files[0], { bytes: -1 }), 'it names "journal/epoch'],
+  ['a migration elsewhere', (m) => m.postgres.migrations.push('../../x.sql'), 'it names "../../x.sql"'],
+  ['a table elsewhere', (m) => m.postgres.tables.push({ name: '../x', columns: [], rows: 0 }), 'it names "../x"'],
+  ['no files', (m) => delete m.files, 'it is incomplete'],
+])('a manifest with %s is refused', async (_, edit, problem) => {
+  const parent = await temporaryDirectory()
+  const folder = await backupOf(parent, { edit })
+  expect(await refusalOf(folder, join(parent, 'data'))).toContain(problem)
+  expect(existsSync(join(parent, 'data'))).toBe(false)
+})
+
+test('a link in a backup is refused, as a file and as a folder', async () => {
+  for (const isFolder of [false, true]) {
+    const parent = await temporaryDirectory()
+    const secret = join(parent, 'secret')
+    mkdirSync(secret)
+    writeFileSync(join(secret, 'file'), CONTENT)
+    const folder = await backupOf(parent, {
+      edit: (manifest, at) => {
+        if (isFolder) symlinkSync(secret, join(at, 'clickhouse'))
+        else {
+          mkdirSync(join(at, 'clickhouse'))
+          symlinkSync(join(secret, 'file'), join(at, 'clickhouse', 'file'))
+        }
+        manifest.files.push(fileOf('clickhouse/file'))
+      },
+    })
+    const what = isFolder ? 'clickhouse' : 'clickhouse/file'
+    expect(await refusalOf(folder, join(parent, 'data'))).toContain(`${what} is a link or a special file`)
+    expect(existsSync(join(parent, 'data'))).toBe(false)
+  }
+})
+
+test('a manifest that was changed after it was signed is refused', async () => {
+  for (const tamper of [
+    (manifest) => Object.assign(manifest, { end_seq: 1 }),
+    (manifest) => manifest.files.pop(),
+    (manifest) => Object.assign(manifest.clickhouse, { rows: 7 }),
+  ] satisfies Edit[]) {
+    const parent = await temporaryDirectory()
+    const folder = await backupOf(parent, { tamper })
+    expect(await refusalOf(folder, join(parent, 'data'))).toContain('does not match its signature')
+    expect(existsSync(join(parent, 'data'))).toBe(false)
+  }
+})
+
+test('a backup other than the one whose signature was kept is refused, even if it is sound', async () => {
+  const parent = await temporaryDirectory()
+  const folder = await backupOf(parent, {})
+  expect(await refusalOf(folder, join(parent, 'data'), 'ab'.repeat(32))).toContain('this is another backup')
+  expect(existsSync(join(parent, 'data'))).toBe(false)
+})
