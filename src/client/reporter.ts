@@ -157,9 +157,9 @@ export class Reporter {
     if (this.marks.through >= target) return true
     const release = this.hold()
     this.flushes++
-    this.tick()
     const settled = deferred()
     this.settledWaiters.set(settled, target)
+    this.tick()
     const over = new AbortController()
     try {
       const late = timeoutMs === undefined ? [] : [sleep(timeoutMs, over.signal)]

@@ -19,7 +19,7 @@ const EVENTS_MAX = 5_000
 const TASKS_AT_ONCE = 8
 /** An outage is reported when it has lasted this long. */
 const OUTAGE_REPORTED_MS = 10_000
-/** The service may close the connection while it receives a body that is larger than its limit, which is hardly lower. */
+/** Before a body of this size is sent, the limit of the service is read, which is hardly lower. */
 const LARGE_LENGTH = 2 ** 20
 const PATHS = { s: '/api/ingest/v1/run/start', c: '/api/ingest/v1/run/complete', f: '/api/ingest/v1/run/fail' } as const
 
@@ -203,15 +203,15 @@ export class Sender {
       await sleep(this.notBefore - now, abort.signal, false)
     if (this.isAbandoned) return undefined
     try {
+      if (body.length >= LARGE_LENGTH) await this.checkLength(body)
       const data = await this.http.attempt({ path, body, signal: abort.signal })
       if (!delivery.isAnswer(data)) throw notOurs(200)
       this.failures = 0
       this.failure = undefined
       this.succeededAt = performance.now()
       return { data }
-    } catch (caught) {
+    } catch (error) {
       if (this.isAbandoned) return undefined
-      const error = (await this.tooLarge(body, caught)) ?? caught
       // Anything else may come from a wrong address, a proxy or a wrong key, and says nothing about the reports.
       if (error instanceof ServiceError && (error.isFinal || (delivery.canBeSplit && error.status === 413))) throw error
       this.retries++
@@ -224,18 +224,17 @@ export class Sender {
   }
 
   /**
-   * Whether a connection was lost because the body is larger than what the service takes: it may close the connection before
-   * its answer could be read.
+   * The service may close the connection before its answer about a body that is much too large could be read, so such a body
+   * is not sent. @throws ServiceError
    */
-  private async tooLarge(body: Body, error: unknown): Promise<ServiceError | undefined> {
-    if (error instanceof ServiceError || body.length < LARGE_LENGTH) return undefined
+  private async checkLength(body: Body): Promise<void> {
     if (this.bodyBytesMax === Number.POSITIVE_INFINITY) {
       const limits = (await this.http.attempt({ path: '/api/v1/limits' }).catch(() => null)) as Limits | null
       if (typeof limits?.body_bytes === 'number') this.bodyBytesMax = limits.body_bytes
     }
-    if (body.length <= this.bodyBytesMax) return undefined
+    if (body.length <= this.bodyBytesMax) return
     const reason = `the service takes at most ${this.bodyBytesMax} bytes in one call`
-    return new ServiceError(413, 'PAYLOAD_TOO_LARGE', reason, undefined, true)
+    throw new ServiceError(413, 'PAYLOAD_TOO_LARGE', reason, undefined, true)
   }
 
   /** Once per outage, and once per call that is held up while others succeed. */

@@ -135,7 +135,7 @@ describe.each(CLIENTS)('the %s client', (_name, report) => {
     const { url } = serveReports(redirect(302))
     const { errors } = await report({
       ...envOf(url),
-      CLOSE_SECONDS: '14',
+      CLOSE_SECONDS: '20',
       SPOOL: join(await temporaryDirectory(), 's'),
     })
     expect(errors).toMatchObject([{ reason: 'delayed', reports: REPORTS }])
@@ -184,7 +184,7 @@ describe.each(CLIENTS)('the %s client and the running service', (name, report) =
         name === 'Python'
           ? 'run.event("large", {"text": "x" * 50_000_000})'
           : `run.event('large', { text: 'x'.repeat(50_000_000) })`
-      const spool = place === 'memory' ? {} : { SPOOL: join(await temporaryDirectory(), 'spool') }
+      const spool: Env = place === 'memory' ? {} : { SPOOL: join(await temporaryDirectory(), 'spool') }
       const told = await report({ ...env, ...spool }, large)
       expect(told).toMatchObject({ closed: true, acknowledged: REPORTS })
       expect(told.errors).toMatchObject([{ reason: place === 'memory' ? 'dropped' : 'rejected', reports: 1 }])

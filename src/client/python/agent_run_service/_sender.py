@@ -9,7 +9,7 @@ from ._lane import Batch, Queued, halves, merged, task_id_of
 
 #: The most events that the service takes in one call, unless it is configured otherwise.
 _EVENTS_MAX = 5_000
-#: The service may close the connection while it receives a body that is larger than its limit, which is hardly lower.
+#: Before a body of this size is sent, the limit of the service is read, which is hardly lower.
 _LARGE_BYTES = 2**20
 #: An outage is reported when it has lasted so many seconds.
 _OUTAGE_REPORTED_SECONDS = 10.0
@@ -136,16 +136,17 @@ class Sender:
         failures = 0
         while not self.is_abandoned:
             try:
+                if len(encoded) >= _LARGE_BYTES:
+                    self._check_length(encoded)
                 data = self._http.attempt("POST", path, encoded)
                 if not isinstance(data, dict) or not is_answer(data):
                     raise not_ours(200)
                 self._outage_since = self.last_failure = None
                 return data
-            except Exception as caught:  # Whatever it is, it must not end the thread.
-                error = self._too_large(encoded, caught) or caught
+            except Exception as error:  # Whatever it is, it must not end the thread.
                 # Anything else may come from a wrong address, a proxy or a wrong key, and says nothing about the reports.
                 if isinstance(error, ServiceError) and (error.is_final or (can_be_split and error.status == 413)):
-                    raise error
+                    raise
                 failures += 1
                 self.retries += 1
                 self.last_failure = error
@@ -155,22 +156,19 @@ class Sender:
                 self._changed.wait_for(lambda: self.is_abandoned, delay)
         raise Abandoned
 
-    def _too_large(self, body: bytes, error: Exception) -> Optional[ServiceError]:
-        """Whether a connection was lost because the body is larger than what the service takes.
+    def _check_length(self, body: bytes) -> None:
+        """Raises ServiceError for a body that is too large.
 
-        It may close the connection before its answer could be read.
+        The service may close the connection before its answer about it could be read, so such a body is not sent.
         """
-        if isinstance(error, ServiceError) or len(body) < _LARGE_BYTES:
-            return None
         try:
             if self._body_bytes_max is None:
                 self._body_bytes_max = int(self._http.attempt("GET", "/api/v1/limits")["body_bytes"])
         except Exception:
-            return None
-        if len(body) <= self._body_bytes_max:
-            return None
-        reason = f"the service takes at most {self._body_bytes_max} bytes in one call"
-        return ServiceError(413, "PAYLOAD_TOO_LARGE", reason, None, True)
+            return
+        if len(body) > self._body_bytes_max:
+            reason = f"the service takes at most {self._body_bytes_max} bytes in one call"
+            raise ServiceError(413, "PAYLOAD_TOO_LARGE", reason, None, True)
 
     def _note_outage(self, error: Exception) -> None:
         now = time.monotonic()
