@@ -170,6 +170,7 @@ async function performTask<T>(task: Task, work: Work<T>): Promise<T> {
 /** A task of a run: a step with a beginning and an end. Tasks can contain tasks. */
 export class Task {
   readonly taskId = uuidv7()
+  private readonly startedAt: string
   private hasEnded = false
 
   constructor(
@@ -180,7 +181,8 @@ export class Task {
     parentTaskId: string | undefined,
   ) {
     const parent = parentTaskId === undefined ? '' : `,"parent_task_id":"${parentTaskId}"`
-    const times = `,"started_at":"${reporting.now()}"`
+    this.startedAt = reporting.now()
+    const times = `,"started_at":"${this.startedAt}"`
     this.report('running', (textOf) => `${input === undefined ? '' : `,"input":${textOf(input)}`}${parent}${times}`)
   }
 
@@ -218,7 +220,9 @@ export class Task {
   private end(status: string, more: (textOf: TextOf) => string): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    const at = this.reporting.now()
+    const now = this.reporting.now()
+    // The clock may have been set back, and the service refuses an end before the start.
+    const at = now < this.startedAt ? this.startedAt : now
     this.report(status, (textOf) => `${more(textOf)},"completed_at":"${at}"`)
   }
 

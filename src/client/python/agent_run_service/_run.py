@@ -85,7 +85,8 @@ class Task:
         self.output: Any = None
         self._reporting = reporting
         self._has_ended = False
-        more: Dict[str, Any] = {"started_at": _now()}
+        self._started_at = _now()
+        more: Dict[str, Any] = {"started_at": self._started_at}
         if input is not None:
             more["input"] = to_object(input)
         if parent_task_id is not None:
@@ -118,7 +119,8 @@ class Task:
         if self._has_ended:
             return
         self._has_ended = True
-        self._report(status, {**more, "completed_at": _now()})
+        # The clock may have been set back, and the service refuses an end before the start.
+        self._report(status, {**more, "completed_at": max(_now(), self._started_at)})
 
     def _report(self, status: str, more: Dict[str, Any]) -> None:
         # The id comes first: reports of the same task are sent as one.
