@@ -220,9 +220,9 @@ export class Task {
   private end(status: string, more: (textOf: TextOf) => string): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    const now = this.reporting.now()
+    let at = this.reporting.now()
     // The clock may have been set back, and the service refuses an end before the start.
-    const at = now < this.startedAt ? this.startedAt : now
+    if (at < this.startedAt) at = this.startedAt
     this.report(status, (textOf) => `${more(textOf)},"completed_at":"${at}"`)
   }
 
