@@ -1,5 +1,7 @@
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 5_000
+/** Timers take no longer time: they fire at once instead. */
+export const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** How long to wait after a number of consecutive failures. Random, so that clients do not all return at the same moment. */
 export function backoff(failures: number, maxMs = BACKOFF_MAX_MS): number {
@@ -19,7 +21,7 @@ export function sleep(ms: number, signal?: AbortSignal, keepsAlive = true): Prom
       signal?.removeEventListener('abort', done)
       resolve()
     }
-    const timer = setTimeout(done, ms)
+    const timer = setTimeout(done, Math.min(ms, TIMER_MAX_MS))
     if (!keepsAlive) unref(timer)
     signal?.addEventListener('abort', done)
   })

@@ -60,6 +60,11 @@ export class Client {
     return this.settings.url
   }
 
+  /** What is safe to log. */
+  toJSON(): object {
+    return { url: this.url, stats: this.stats }
+  }
+
   get stats(): ReportStats {
     return this.reporter.stats
   }

@@ -4,12 +4,14 @@ export class ServiceError extends Error {
     readonly status: number,
     /** A code of docs/specification.md#error-codes; undefined when the response is not an error envelope of the service. */
     readonly code: string | undefined,
-    /** The message of the envelope; empty when there is none. */
+    /** The message of the envelope; without one, what else is known, or empty. */
     readonly reason: string,
-    /** From `Retry-After`; undefined without that header. */
+    /** From `Retry-After`, at most a minute; undefined without that header. */
     readonly retryAfterMs: number | undefined,
+    /** Whether the service says that this very request can never be accepted (docs/specification.md#refused-requests). */
+    readonly isFinal = false,
   ) {
-    super(code === undefined ? `status ${status}, not a response of the service` : `${code}: ${reason}`)
+    super(code === undefined ? `status ${status}, not a response of the service${reason}` : `${code}: ${reason}`)
     this.name = 'ServiceError'
   }
 }
@@ -31,7 +33,7 @@ export function isCallFailure(error: unknown): error is ServiceError | NoRespons
 export interface ReportProblem {
   /**
    * `rejected`: the service refused it, sending it again is pointless. `dropped`: there was no room for it, or no time left
-   * at the end. `invalid`: it cannot be sent as JSON. `delayed`: the service cannot be reached; nothing is lost yet.
+   * at the end. `invalid`: JSON cannot express it, or it is damaged in the spool. `delayed`: the service cannot be used; nothing is lost yet.
    */
   readonly reason: 'rejected' | 'dropped' | 'invalid' | 'delayed'
   /** How many reports (starts, events, tasks, ends) it concerns. */

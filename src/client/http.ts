@@ -39,7 +39,8 @@ export type Transport = (url: string, request: OutgoingRequest) => Promise<Small
 export interface HttpOptions {
   /** Base URL of the service, without a trailing slash. */
   readonly url: string
-  readonly key: string
+  /** The header that carries the key. A function, so that no dump of an object shows it. */
+  readonly authorization: () => string
   /** How long a call that fails temporarily is repeated, in milliseconds. */
   readonly retryForMs: number
   /** Whether to compress bodies of requests. */
@@ -53,6 +54,9 @@ export interface HttpOptions {
 }
 
 const ATTEMPT_TIMEOUT_MS = 30_000
+/** A service that says more is asked again after this time. */
+const RETRY_AFTER_MAX_MS = 60_000
+const REDIRECT_LENGTH_MAX = 200
 /** Smaller bodies fit into one packet anyway. */
 const COMPRESS_BYTES_MIN = 1_024
 const ENCODER = new TextEncoder()
@@ -76,7 +80,7 @@ export class Http {
 
   private async toRequest(call: Call): Promise<OutgoingRequest> {
     const method = call.method ?? (call.body === undefined ? 'GET' : 'POST')
-    const headers: Record<string, string> = { ...call.headers, authorization: `Bearer ${this.options.key}` }
+    const headers: Record<string, string> = { ...call.headers, authorization: this.options.authorization() }
     if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
     const signal = call.signal ?? null
     if (call.body === undefined) return { method, headers, body: null, signal }
@@ -100,7 +104,7 @@ export class Http {
       const request = await this.toRequest({ ...call, signal: timeout.signal })
       const response = await this.options.transport(this.options.url + call.path, request)
       if (!response.ok) throw await readServiceError(response)
-      const { data } = (await response.json()) as { data: unknown }
+      const data = readData(response.status, await response.json())
       this.options.onResponse?.(call.path, performance.now() - startedAt)
       return data
     } finally {
@@ -143,11 +147,29 @@ function toBytes(body: object | string): Uint8Array<ArrayBuffer> {
 export async function readServiceError(response: SmallResponse): Promise<ServiceError> {
   const { status, headers } = response
   const retryAfter = headers.get('retry-after')
-  const retryAfterMs = retryAfter === null ? undefined : Number(retryAfter) * 1000 || 0
+  const retryAfterMs = retryAfter === null ? undefined : Math.min(Number(retryAfter) * 1000 || 0, RETRY_AFTER_MAX_MS)
   const body: unknown = await response.json().catch(() => null)
   const { code, message } = (body as Partial<Envelope> | null)?.error ?? {}
-  if (typeof code !== 'string') return new ServiceError(status, undefined, '', retryAfterMs)
-  return new ServiceError(status, code, message ?? '', retryAfterMs)
+  if (typeof code !== 'string') return new ServiceError(status, undefined, redirectOf(response), retryAfterMs)
+  const isFinal = status < 500 && retryAfterMs === undefined && headers.get('x-refused') === 'request'
+  return new ServiceError(status, code, typeof message === 'string' ? message : '', retryAfterMs, isFinal)
+}
+
+/** `data` of a successful response. @throws ServiceError when it is not one of the service */
+function readData(status: number, body: unknown): unknown {
+  const { data, error } = (body ?? {}) as { data?: unknown; error?: unknown }
+  if (data === undefined || error !== null) throw notOurs(status)
+  return data
+}
+
+/** The error for a successful response that the service would not give. */
+export function notOurs(status: number): ServiceError {
+  return new ServiceError(status, undefined, '', undefined)
+}
+
+function redirectOf({ headers }: SmallResponse): string {
+  const location = headers.get('location')
+  return location === null ? '' : `, but a redirect to ${location.replace(/[?#].*/, '').slice(0, REDIRECT_LENGTH_MAX)}`
 }
 
 interface Envelope {
@@ -163,10 +185,14 @@ export function isTemporary(error: unknown): boolean {
   const { status, code, retryAfterMs } = error
   // Without a code, the response is not from the service, but from a proxy while the service restarts, for example.
   return (
-    (code === undefined && status >= 400) ||
+    (code === undefined && !isRedirect(status)) ||
     [429, 500, 503].includes(status) ||
     (status === 409 && retryAfterMs !== undefined)
   )
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400
 }
 
 export function retryAfterOf(error: unknown): number {

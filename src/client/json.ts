@@ -14,12 +14,21 @@ export function objectText(value: unknown): string {
 
 const OPEN_BRACE = 0x7b
 
+/** The same, but a value that JSON cannot express becomes an object that says so. */
+export function objectTextOrProblem(value: unknown): string {
+  try {
+    return objectText(value)
+  } catch (error) {
+    return JSON.stringify({ invalid_json: describeError(error).message })
+  }
+}
+
 /** The message and the details of an error, as a run or task reports them. */
 export function describeError(error: unknown): { message: string; detail: string } {
-  const message = plainText(error instanceof Error ? error.message || error.name : String(error))
+  const message = plainText(messageOf(error))
   if (!(error instanceof Error)) return { message, detail: safeText(error) }
   const { name, stack, cause } = error
-  const detail = { ...error, name, stack, ...(cause !== undefined && { cause: String(cause) }) }
+  const detail = { ...error, name, stack, ...(cause !== undefined && { cause: messageOf(cause) }) }
   return { message, detail: safeText(detail, { name, stack }) }
 }
 
@@ -29,6 +38,14 @@ function safeText(value: unknown, otherwise: unknown = {}): string {
     return objectText(value)
   } catch {
     return objectText(otherwise)
+  }
+}
+
+function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message || error.name : error)
+  } catch {
+    return 'an error without a message'
   }
 }
 

@@ -21,7 +21,6 @@ export interface Batch {
   readonly end: Queued | undefined
 }
 
-/** The id of a task is the first member of its report. */
 const TASK_ID_AT = '{"id":"'.length
 const UUID_LENGTH = 36
 /** With so many bytes, events are sent without waiting for more. */
@@ -78,7 +77,7 @@ export class Lane {
   }
 
   private addTask(text: string, mark: number): void {
-    const id = text.slice(TASK_ID_AT, TASK_ID_AT + UUID_LENGTH)
+    const id = taskIdOf(text)
     const known = this.tasks.get(id)
     if (known === undefined) this.tasks.set(id, { texts: [text], marks: [mark] })
     else {
@@ -109,4 +108,9 @@ export class Lane {
     this.isStarting = false
     this.started.resolve()
   }
+}
+
+/** The id of a task is the first member of its report. */
+export function taskIdOf(text: string): string {
+  return text.slice(TASK_ID_AT, TASK_ID_AT + UUID_LENGTH)
 }

@@ -1,19 +1,25 @@
-import { closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { appendFileSync, closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { lock } from './node-lock.ts'
-import type { Report, ReportKind, Spool } from './spool.ts'
+import { DAMAGED, type Damage, type Report, type ReportKind, type Spool } from './spool.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** Acknowledged reports at the beginning of the file are removed when there are this many bytes of them. */
 const COMPACT_BYTES = 16 * 2 ** 20
 const NEWLINE = 0x0a
+const SPACE = 0x20
 /**
- * A line has a report, `e <run> <JSON>`, or the offset up to which reports are acknowledged, `a 123`. Offsets count what was
- * removed at the beginning of the file; its first line says how much that is, `b 123`.
+ * A line has a report, `e <run> <JSON>`, or the offset up to which reports are acknowledged with two check digits, `a 123 26`.
+ * Offsets count what was removed at the beginning of the file; its first line says how much that is, `b 123`. A line that was
+ * damaged is kept in another file and replaced by spaces.
  */
 const REPORT_LINE = /^([setcf]) ([0-9a-fA-F-]{36}) (\{.*\})$/
-const ACKNOWLEDGED_LINE = /^a (\d+)$/
-const BASE_LINE = /^b (\d+)$/
-const OFFSET_LINE_LENGTH_MAX = 20
+const ACKNOWLEDGED_LINE = /^a (\d{1,15})(?: (\d\d))?$/
+const BASE_LINE = /^b (\d{1,15})$/
+const OFFSET_LINE_LENGTH_MAX = 24
+/** An offset, or the beginning of one. When it is wrong, reports are sent again, which changes nothing. */
+const OFFSET_LINE = /^[ab](?: \d*(?: \d*)?)?$/
+const RUN_ID = /^[0-9a-fA-F-]{36}$/
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** A spool in a file, to which reports and acknowledgements are appended. */
 class FileSpool implements Spool {
@@ -27,6 +33,10 @@ class FileSpool implements Spool {
   /** Where each report ends that was read and is not acknowledged. */
   private ends: number[] = []
   private endsFrom = 0
+  private compactAt = COMPACT_BYTES
+  private damaged = 0
+  /** Why a damaged line could not be kept. */
+  private notKept: unknown
   private isClosed = false
 
   constructor(
@@ -43,8 +53,13 @@ class FileSpool implements Spool {
   }
 
   append({ kind, runId, text }: Report): void {
+    if (!RUN_ID.test(runId)) throw new Error('the id of the run is no UUID')
     this.write(`${kind} ${runId} ${text}\n`)
     this.unread++
+  }
+
+  appendNothing(): void {
+    this.ends.push(this.end)
   }
 
   skip(): void {
@@ -53,19 +68,31 @@ class FileSpool implements Spool {
     this.unread--
   }
 
-  read(bytes: number): Report[] {
-    const reports: Report[] = []
+  read(bytes: number): (Report | typeof DAMAGED)[] {
+    const reports: (Report | typeof DAMAGED)[] = []
+    const ends: number[] = []
     const until = this.readAt + bytes
-    this.readAt = this.eachLine(this.readAt, (line, lineEnd) => {
+    const readAt = this.eachLine(this.readAt, (line, lineEnd) => {
+      if (!hasReport(line)) return lineEnd < until
       const report = parseReport(line)
-      if (report !== undefined) {
-        reports.push(report)
-        this.ends.push(lineEnd)
-      }
+      if (report === undefined) this.setAside(line, lineEnd - line.length - 1)
+      reports.push(report ?? DAMAGED)
+      ends.push(lineEnd)
       return lineEnd < until
     })
-    this.unread = this.readAt >= this.end ? 0 : this.unread - reports.length
+    this.readAt = readAt
+    for (const end of ends) this.ends.push(end)
+    this.unread = readAt >= this.end ? 0 : Math.max(0, this.unread - reports.length)
     return reports
+  }
+
+  takeDamage(): Damage[] {
+    const reports = this.damaged
+    if (reports === 0) return []
+    const kept = this.notKept === undefined ? `kept in ${this.asidePath}` : `they could not be kept: ${this.notKept}`
+    this.damaged = 0
+    this.notKept = undefined
+    return [{ reports, detail: `damaged in the spool ${this.path}; ${kept}` }]
   }
 
   acknowledge(reports: number): void {
@@ -79,8 +106,8 @@ class FileSpool implements Spool {
     }
     try {
       if (this.unread === 0 && this.ends.length === this.endsFrom) this.clear()
-      else if (this.acknowledgedTo + this.origin >= Math.max(COMPACT_BYTES, this.bytes)) this.compact()
-      else this.write(`a ${this.acknowledgedTo}\n`)
+      else if (this.acknowledgedTo + this.origin >= Math.max(this.compactAt, this.bytes)) this.compact()
+      else this.write(`a ${this.acknowledgedTo} ${checkDigits(this.acknowledgedTo)}\n`)
     } catch {
       // A full disk. After a crash these reports would be sent again, which changes nothing.
     }
@@ -93,7 +120,14 @@ class FileSpool implements Spool {
     this.unlock()
   }
 
-  /** Finds what an earlier process left. A last line without an end was never reported as stored. */
+  private get asidePath(): string {
+    return `${this.path}.damaged`
+  }
+
+  /**
+   * Finds what an earlier process left. An offset that cannot be right is ignored: what was acknowledged is sent again, which
+   * changes nothing.
+   */
   private recover(): void {
     let base = 0
     this.eachLine(0, (line, end) => {
@@ -105,26 +139,76 @@ class FileSpool implements Spool {
       return false
     })
     this.acknowledgedTo = base
-    this.end = this.eachLine(base, (line) => {
-      this.acknowledgedTo = offsetOf(line, ACKNOWLEDGED_LINE) ?? this.acknowledgedTo
+    this.end = this.eachLine(base, (line, lineEnd) => {
+      const offset = offsetOf(line, ACKNOWLEDGED_LINE)
+      if (offset !== undefined && offset < lineEnd && this.isLineEnd(offset)) this.acknowledgedTo = offset
       return true
     })
+    this.recoverLastLine()
     this.readAt = this.acknowledgedTo
     this.eachLine(this.readAt, (line) => {
-      if (parseReport(line) !== undefined) this.unread++
+      if (hasReport(line)) this.unread++
       return true
     })
     if (this.unread === 0) this.clear()
-    else ftruncateSync(this.fd, this.end + this.origin)
   }
 
-  /** A line that could only be written in part is overwritten by the next one. */
+  /** The last line has no end when the process was killed while it wrote it. */
+  private recoverLastLine(): void {
+    const rest = this.restFrom(this.end)
+    if (rest.length === 0) return
+    if (parseReport(rest) !== undefined) {
+      writeSync(this.fd, Buffer.from([NEWLINE]), 0, 1, this.end + this.origin + rest.length)
+      this.end += rest.length + 1
+      return
+    }
+    if (!OFFSET_LINE.test(rest.toString('latin1'))) this.keep(rest)
+    ftruncateSync(this.fd, this.end + this.origin)
+  }
+
+  private restFrom(offset: number): Buffer {
+    const pieces: Buffer[] = []
+    for (let at = offset + this.origin; ; ) {
+      const piece = Buffer.alloc(CHUNK_BYTES)
+      const count = readSync(this.fd, piece, 0, piece.length, at)
+      if (count === 0) return Buffer.concat(pieces)
+      pieces.push(piece.subarray(0, count))
+      at += count
+    }
+  }
+
+  private isLineEnd(offset: number): boolean {
+    if (offset < this.acknowledgedTo) return false
+    if (offset === this.acknowledgedTo) return true
+    const before = Buffer.alloc(1)
+    return readSync(this.fd, before, 0, 1, offset - 1 + this.origin) === 1 && before[0] === NEWLINE
+  }
+
+  /** Moves a damaged line to another file. */
+  private setAside(line: Buffer, offset: number): void {
+    if (this.keep(line)) writeSync(this.fd, Buffer.alloc(line.length, SPACE), 0, line.length, offset + this.origin)
+  }
+
+  private keep(line: Buffer): boolean {
+    this.damaged++
+    try {
+      appendFileSync(this.asidePath, Buffer.concat([line, Buffer.from([NEWLINE])]), { mode: 0o600 })
+      return true
+    } catch (error) {
+      this.notKept = error
+      return false
+    }
+  }
+
+  /** Writes all of a line, or nothing. */
   private write(line: string): void {
     const bytes = Buffer.from(line)
-    let written = 0
-    while (written < bytes.length) {
-      const position = this.end + this.origin + written
-      written += writeSync(this.fd, bytes, written, bytes.length - written, position)
+    const start = this.end + this.origin
+    try {
+      writeAll(this.fd, bytes, start)
+    } catch (error) {
+      ftruncateSync(this.fd, start)
+      throw error
     }
     this.end += bytes.length
   }
@@ -137,6 +221,7 @@ class FileSpool implements Spool {
     this.acknowledgedTo = 0
     this.ends = []
     this.endsFrom = 0
+    this.compactAt = COMPACT_BYTES
   }
 
   /** Replaces the file by one without the acknowledged reports at its beginning. */
@@ -144,17 +229,31 @@ class FileSpool implements Spool {
     const temporary = `${this.path}.new`
     const fd = openSync(temporary, 'w+', 0o600)
     const head = Buffer.from(`b ${this.acknowledgedTo}\n`)
-    let to = writeSync(fd, head, 0, head.length, 0)
-    const chunk = Buffer.alloc(CHUNK_BYTES)
-    for (let at = this.acknowledgedTo; at < this.end; ) {
-      const count = readSync(this.fd, chunk, 0, Math.min(chunk.length, this.end - at), at + this.origin)
-      to += writeSync(fd, chunk, 0, count, to)
-      at += count
+    try {
+      this.copyTo(fd, head)
+      renameSync(temporary, this.path)
+    } catch (error) {
+      closeSync(fd)
+      rmSync(temporary, { force: true })
+      // Copying in vain at each acknowledgement would take long.
+      this.compactAt = this.acknowledgedTo + this.origin + COMPACT_BYTES
+      throw error
     }
-    renameSync(temporary, this.path)
     closeSync(this.fd)
     this.fd = fd
     this.origin = head.length - this.acknowledgedTo
+    this.compactAt = COMPACT_BYTES
+  }
+
+  private copyTo(fd: number, head: Buffer): void {
+    let to = writeAll(fd, head, 0)
+    const chunk = Buffer.alloc(CHUNK_BYTES)
+    for (let at = this.acknowledgedTo; at < this.end; ) {
+      const count = readSync(this.fd, chunk, 0, Math.min(chunk.length, this.end - at), at + this.origin)
+      if (count === 0) throw new Error(`the spool ${this.path} is shorter than expected`)
+      to += writeAll(fd, chunk.subarray(0, count), to)
+      at += count
+    }
   }
 
   /**
@@ -178,14 +277,40 @@ class FileSpool implements Spool {
   }
 }
 
+/** Writes all of these bytes. @returns how many they are */
+function writeAll(fd: number, bytes: Buffer, position: number): number {
+  for (let written = 0; written < bytes.length; )
+    written += writeSync(fd, bytes, written, bytes.length - written, position + written)
+  return bytes.length
+}
+
 function offsetOf(line: Buffer, pattern: RegExp): number | undefined {
-  const [, offset] = pattern.exec(line.subarray(0, OFFSET_LINE_LENGTH_MAX).toString()) ?? []
-  return offset === undefined ? undefined : Number(offset)
+  if (line.length > OFFSET_LINE_LENGTH_MAX) return undefined
+  const [, offset, check] = pattern.exec(line.toString('latin1')) ?? []
+  if (offset === undefined || (check !== undefined && check !== checkDigits(Number(offset)))) return undefined
+  return Number(offset)
+}
+
+/** Detects each wrong digit of an offset. */
+function checkDigits(offset: number): string {
+  return String(offset % 97).padStart(2, '0')
+}
+
+/** Whether a line should be a report: it is no offset, and not blank. */
+function hasReport(line: Buffer): boolean {
+  const isOffset = line.length <= OFFSET_LINE_LENGTH_MAX && OFFSET_LINE.test(line.toString('latin1'))
+  return !isOffset && line.some((byte) => byte !== SPACE)
 }
 
 function parseReport(line: Buffer): Report | undefined {
-  const [, kind, runId = '', text = ''] = REPORT_LINE.exec(line.toString()) ?? []
-  return kind === undefined ? undefined : { kind: kind as ReportKind, runId, text }
+  try {
+    const [, kind, runId = '', text = ''] = REPORT_LINE.exec(UTF8.decode(line)) ?? []
+    if (kind === undefined) return undefined
+    JSON.parse(text)
+    return { kind: kind as ReportKind, runId, text }
+  } catch {
+    return undefined
+  }
 }
 
 /**

@@ -40,7 +40,8 @@ export interface ClientOptions {
 type Optional = 'agentId' | 'spool' | 'onRetry' | 'onResponse'
 
 /** Options with their defaults. */
-export interface Settings extends Required<Omit<ClientOptions, Optional>>, Pick<ClientOptions, Optional> {
+export interface Settings extends Required<Omit<ClientOptions, Optional | 'key'>>, Pick<ClientOptions, Optional> {
+  readonly authorization: () => string
   readonly transport: Transport
 }
 
@@ -57,13 +58,15 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
   const url = readUrl(options.url ?? (platform.env('AGENT_RUN_URL') || DEFAULT_URL))
   const key = options.key ?? platform.env('AGENT_RUN_KEY')?.trim() ?? ''
   if (key === '') throw new Error('no key: pass key to the client, or set AGENT_RUN_KEY')
+  // Errors of HTTP clients would show it.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Error('key must consist of printable ASCII characters')
   const warn = throttled(platform.warn)
   // Called as a function of its own, which browsers require.
   const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init))
   const transport = options.fetch === undefined ? platform.transport : undefined
   return {
     url,
-    key,
+    authorization: () => `Bearer ${key}`,
     agentId: options.agentId ?? (platform.env('AGENT_RUN_AGENT_ID') || undefined),
     whenFull: options.whenFull ?? 'wait',
     bufferBytes: positive('bufferBytes', options.bufferBytes ?? BUFFER_BYTES),

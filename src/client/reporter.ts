@@ -1,10 +1,11 @@
-import { sleep, unref } from './backoff.ts'
+import { sleep, TIMER_MAX_MS, unref } from './backoff.ts'
 import { type Deferred, deferred } from './deferred.ts'
 import { ReportError } from './errors.ts'
 import type { Http } from './http.ts'
 import { Lane } from './lane.ts'
+import { Losses } from './losses.ts'
 import { Abandoned, Sender } from './sender.ts'
-import type { Report, ReportKind, Spool } from './spool.ts'
+import { DAMAGED, type Report, type ReportKind, type Spool } from './spool.ts'
 import { Watermark } from './watermark.ts'
 
 export interface ReporterOptions {
@@ -16,6 +17,7 @@ export interface ReporterOptions {
   /** How long reports wait for more, so that they are sent together. */
   readonly flushIntervalMs: number
   readonly onError: (error: ReportError) => void
+  /** Where reports are kept until they are acknowledged. */
   readonly spool: Spool | undefined
   readonly spoolBytes: number
 }
@@ -44,6 +46,7 @@ const OVERFLOW = 2
 /** Callers that wait continue when the buffer is this full. */
 const ROOM_AT = 3 / 4
 const READY = Promise.resolve()
+const CLOSED = 'the client is closed'
 const LONG_MS = 2 ** 30
 
 /** Takes reports without waiting for the network, and sends them in the background: in order for each run, each exactly once. */
@@ -54,28 +57,29 @@ export class Reporter {
   private readonly turn: Lane[] = []
   private readonly marks = new Watermark()
   private readonly sender: Sender
+  private readonly losses: Losses
   /** Runs whose start was dropped, so that the rest is dropped, too. */
   private readonly droppedRuns = new Set<string>()
   private readonly settledWaiters = new Map<Deferred<void>, number>()
+  /** Reports in memory that the spool could not take. */
+  private readonly unstored = new Set<number>()
+  private hasReadFailed = false
   private roomWaiters: Deferred<void> | undefined
   private active = 0
   private timer: unknown
   private queuedBytes = 0
-  private dropped = 0
-  private invalid = 0
-  private unreportedDrops = 0
   private flushes = 0
   private isClosed = false
 
   constructor(private readonly options: ReporterOptions) {
+    this.losses = new Losses(options.onError, () => this.sender.lastFailure)
     this.sender = new Sender(
       options.http,
       options.onError,
       (batch) => this.settle(batch),
       (cause) => this.reportOutage(cause),
-      options.spool !== undefined,
     )
-    if (this.unread > 0) this.schedule()
+    if (options.spool !== undefined) this.schedule()
   }
 
   get stats(): ReportStats {
@@ -84,8 +88,8 @@ export class Reporter {
       queued: this.marks.end - this.marks.through + this.unread,
       queuedBytes: this.queuedBytes,
       acknowledged,
-      rejected: rejected + this.invalid,
-      dropped: this.dropped,
+      rejected: rejected + this.losses.invalid,
+      dropped: this.losses.dropped,
       retries,
       lastSeq,
     }
@@ -98,20 +102,45 @@ export class Reporter {
    * @returns a promise that resolves when there is room for more
    */
   add(kind: ReportKind, runId: string, text: string, parentRunId?: string): Promise<void> {
-    if (this.isRefused(kind, runId)) return READY
+    if (this.isRefused(kind, runId, text)) return READY
     const { spool } = this.options
     const report = { kind, runId, text }
-    spool?.append(report)
-    if (spool === undefined || this.fitsInMemory(spool, text)) this.enqueue(report, parentRunId)
-    else this.schedule()
+    if (spool === undefined) this.enqueue(report, parentRunId)
+    else this.store(spool, report, parentRunId)
     return this.isFull ? this.room() : READY
+  }
+
+  private store(spool: Spool, report: Report, parentRunId: string | undefined): void {
+    const { kind, runId, text } = report
+    let isStored = true
+    try {
+      spool.append(report)
+    } catch (error) {
+      // A full disk: what memory can hold is sent without the file, unless it would overtake what waits there.
+      if (spool.unread > 0 || !this.hasMemoryFor(text)) {
+        this.loseRun(kind, runId, `the spool cannot be written: ${error}`)
+        return
+      }
+      isStored = false
+    }
+    // Reports that follow unread ones in the file must wait for their turn there.
+    if (isStored && (spool.unread > 1 || !this.hasMemoryFor(text))) {
+      this.schedule()
+      return
+    }
+    if (isStored) spool.skip()
+    else spool.appendNothing()
+    this.enqueue(report, parentRunId)
+    if (!isStored) this.unstored.add(this.marks.end)
+  }
+
+  private hasMemoryFor(text: string): boolean {
+    return this.queuedBytes + text.length <= this.options.bufferBytes
   }
 
   /** Counts a report that cannot be sent. */
   reject(error: unknown, runId: string): Promise<void> {
-    this.invalid++
-    const detail = error instanceof Error ? error.message : String(error)
-    this.options.onError(new ReportError({ reason: 'invalid', reports: 1, runId }, detail, error))
+    this.losses.reject(error, runId)
     return READY
   }
 
@@ -122,14 +151,15 @@ export class Reporter {
    * @returns whether everything that was reported before the call is acknowledged or refused
    */
   async flush(timeoutMs?: number): Promise<boolean> {
+    this.reportDamage()
     // Unread reports get the next numbers.
     const target = this.marks.end + this.unread
     if (this.marks.through >= target) return true
     const release = this.hold()
     this.flushes++
-    this.tick()
     const settled = deferred()
     this.settledWaiters.set(settled, target)
+    this.tick()
     const over = new AbortController()
     try {
       const late = timeoutMs === undefined ? [] : [sleep(timeoutMs, over.signal)]
@@ -146,10 +176,9 @@ export class Reporter {
   /** The same at the end of the program, when what is left after that time is lost, unless it is in the spool. */
   async flushAtExit(timeoutMs: number): Promise<void> {
     const isDone = await this.flush(timeoutMs)
-    if (isDone || this.options.spool !== undefined) return
-    const { queued: reports } = this.stats
-    const detail = 'the program ended before the service took them'
-    this.options.onError(new ReportError({ reason: 'dropped', reports }, detail))
+    const reports = this.unsafe
+    if (isDone || reports === 0) return
+    this.losses.tellOf(reports, 'the program ended before the service took them')
   }
 
   /** Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost. */
@@ -160,12 +189,15 @@ export class Reporter {
     this.sender.abandon()
     clearTimeout(this.timer as number)
     this.roomWaiters?.resolve()
-    const { spool } = this.options
-    const left = this.marks.end - this.marks.through
-    if (spool === undefined && left > 0) this.lose(left, 'the service did not take them in time')
-    this.reportDrops()
-    spool?.close()
+    if (this.unsafe > 0) this.lose(this.unsafe, 'the service did not take them in time')
+    this.losses.tell()
+    this.options.spool?.close()
     return isDone
+  }
+
+  /** Reports that are lost when the process ends. */
+  private get unsafe(): number {
+    return this.options.spool === undefined ? this.marks.end - this.marks.through : this.unstored.size
   }
 
   /** Reports that are only in the file. */
@@ -179,49 +211,44 @@ export class Reporter {
 
   /** How full the buffer is: the file, if there is one. */
   private get fill(): number {
+    const { spool } = this.options
+    return (spool === undefined ? this.queuedBytes : spool.bytes) / this.capacity
+  }
+
+  private get capacity(): number {
     const { spool, spoolBytes, bufferBytes } = this.options
-    return spool === undefined ? this.queuedBytes / bufferBytes : spool.bytes / spoolBytes
+    return spool === undefined ? bufferBytes : spoolBytes
   }
 
   /** Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken. */
-  private isRefused(kind: ReportKind, runId: string): boolean {
+  private isRefused(kind: ReportKind, runId: string, text: string): boolean {
     const needsRoom = kind === 's' || kind === 'e'
     const isOver = this.fill >= (this.options.whenFull === 'drop' ? 1 : OVERFLOW)
+    // It would take the room of all others.
+    const isTooLarge = text.length > this.capacity
     const isDropped = this.droppedRuns.has(runId)
-    if (!this.isClosed && !isDropped && !(needsRoom && isOver)) return false
-    if (kind === 's') this.droppedRuns.add(runId)
-    if (kind === 'c' || kind === 'f') this.droppedRuns.delete(runId)
-    this.lose(1, this.isClosed ? 'the client is closed' : 'the buffer is full')
+    if (!this.isClosed && !isDropped && !(needsRoom && (isOver || isTooLarge))) return false
+    const detail = isTooLarge ? 'one is larger than the whole buffer' : 'the buffer is full'
+    this.loseRun(kind, runId, this.isClosed ? CLOSED : detail)
     return true
   }
 
-  private lose(reports: number, detail: string): void {
-    this.dropped += reports
-    if (this.isClosed) this.options.onError(new ReportError({ reason: 'dropped', reports }, detail))
-    else {
-      this.unreportedDrops += reports
-      this.schedule()
-    }
+  /** Drops a report, and what follows if it is the start of a run. */
+  private loseRun(kind: ReportKind, runId: string, detail: string): void {
+    if (kind === 's') this.droppedRuns.add(runId)
+    if (kind === 'c' || kind === 'f') this.droppedRuns.delete(runId)
+    this.lose(1, detail)
   }
 
-  /** Once per tick, because there may be very many. */
-  private reportDrops(): void {
-    const reports = this.unreportedDrops
-    if (reports === 0) return
-    this.unreportedDrops = 0
-    this.options.onError(new ReportError({ reason: 'dropped', reports }, 'the buffer is full'))
+  private lose(reports: number, detail: string): void {
+    this.losses.drop(reports, detail)
+    if (this.isClosed) this.losses.tell()
+    else this.schedule()
   }
 
   private reportOutage(cause: unknown): void {
     const detail = cause instanceof Error ? cause.message : String(cause)
     this.options.onError(new ReportError({ reason: 'delayed', reports: this.stats.queued }, detail, cause))
-  }
-
-  /** Reports that follow unread ones in the file must wait for their turn there. */
-  private fitsInMemory(spool: Spool, text: string): boolean {
-    if (spool.unread > 1 || this.queuedBytes + text.length > this.options.bufferBytes) return false
-    spool.skip()
-    return true
   }
 
   private enqueue(report: Report, parentRunId?: string): void {
@@ -244,7 +271,7 @@ export class Reporter {
 
   private schedule(): void {
     if (this.timer !== undefined) return
-    this.timer = setTimeout(() => this.tick(), this.options.flushIntervalMs)
+    this.timer = setTimeout(() => this.tick(), Math.min(this.options.flushIntervalMs, TIMER_MAX_MS))
     // At the end of the program `onExit` sends what is left.
     unref(this.timer)
   }
@@ -252,18 +279,40 @@ export class Reporter {
   private tick(): void {
     clearTimeout(this.timer as number)
     this.timer = undefined
-    this.reportDrops()
+    this.losses.tell()
     this.readSpool()
     for (const lane of this.waiting) this.activate(lane)
   }
 
   /** Continues with the reports that are only in the file, once there is room for them in memory. */
   private readSpool(): void {
-    const { spool, bufferBytes } = this.options
+    const { spool } = this.options
     if (spool === undefined) return
-    while (spool.unread > 0 && this.queuedBytes < bufferBytes / 2) {
-      for (const report of spool.read(bufferBytes / 4)) this.enqueue(report, parentOf(report))
+    try {
+      this.readWhatFits(spool)
+      this.hasReadFailed = false
+    } catch (error) {
+      if (!this.hasReadFailed) this.reportOutage(error)
+      this.hasReadFailed = true
+      this.schedule()
     }
+    this.reportDamage()
+  }
+
+  private readWhatFits(spool: Spool): void {
+    const { bufferBytes } = this.options
+    while (spool.unread > 0 && this.queuedBytes < bufferBytes / 2) {
+      const marks: number[] = []
+      for (const report of spool.read(bufferBytes / 4)) {
+        if (report === DAMAGED) marks.push(this.marks.next())
+        else this.enqueue(report, parentOf(report))
+      }
+      if (marks.length > 0) this.settle({ length: 0, marks })
+    }
+  }
+
+  private reportDamage(): void {
+    for (const { reports, detail } of this.options.spool?.takeDamage() ?? []) this.losses.damaged(reports, detail)
   }
 
   private activate(lane: Lane): void {
@@ -304,7 +353,10 @@ export class Reporter {
   private settle({ length, marks }: { readonly length: number; readonly marks: readonly number[] }): void {
     this.queuedBytes -= length
     const before = this.marks.through
-    for (const mark of marks) this.marks.settle(mark)
+    for (const mark of marks) {
+      this.marks.settle(mark)
+      this.unstored.delete(mark)
+    }
     const { spool } = this.options
     if (this.marks.through > before) spool?.acknowledge(this.marks.through - before)
     if (this.unread > 0) {

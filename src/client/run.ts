@@ -1,6 +1,6 @@
 import type { components } from './generated/api.ts'
 import { uuidv7 } from './ids.ts'
-import { describeError, type JsonObject, objectText } from './json.ts'
+import { describeError, type JsonObject, objectText, objectTextOrProblem } from './json.ts'
 import type { Reporter } from './reporter.ts'
 
 export type Level = 'debug' | 'info' | 'warn' | 'error'
@@ -55,27 +55,37 @@ export function startRun(reporting: Reporting, options: RunOptions): Run {
   const known = { run_id: runId, agent_id: agentId, trigger_type: triggerType, tags }
   const fields = JSON.stringify({ ...known, external_run_id: externalRunId, parent_run_id: parentRunId })
   const run = new Run(reporting, runId)
-  report(reporting, runId, 's', () => {
-    const input = `,"input":${objectText(options.input)}`
-    const metadata = options.metadata === undefined ? '' : `,"metadata":${objectText(options.metadata)}`
-    return [`${fields.slice(0, -1)}${input}${metadata}}`, parentRunId]
-  })
+  const start = (textOf: TextOf) => {
+    const input = `,"input":${textOf(options.input)}`
+    const metadata = options.metadata === undefined ? '' : `,"metadata":${textOf(options.metadata)}`
+    return `${fields.slice(0, -1)}${input}${metadata}}`
+  }
+  report(reporting, runId, 's', start, parentRunId)
   return run
 }
 
-/** Reports that JSON cannot express are counted and reported to `onError`: they must not make the agent fail. */
+/** The JSON object of a value that the caller gave. */
+type TextOf = (value: unknown) => string
+
+/**
+ * Reports the start or end of a run or task. A value in it that JSON cannot express is counted and reported to `onError`, and
+ * replaced by an object that says so: the run starts or ends all the same.
+ */
 function report(
   { reporter }: Reporting,
   runId: string,
   kind: Parameters<Reporter['add']>[0],
-  make: () => [text: string, parentRunId?: string],
-): Promise<void> {
+  make: (textOf: TextOf) => string,
+  parentRunId?: string,
+): void {
+  let text: string
   try {
-    const [text, parentRunId] = make()
-    return reporter.add(kind, runId, text, parentRunId)
+    text = make(objectText)
   } catch (error) {
-    return reporter.reject(error, runId)
+    void reporter.reject(error, runId)
+    text = make(objectTextOrProblem)
   }
+  void reporter.add(kind, runId, text, parentRunId)
 }
 
 /** A run that this process reports. Its methods return at once; the promise of `event` says when there is room for more. */
@@ -114,28 +124,33 @@ export class Run {
 
   /** Reports that the run is complete. Anything but an object becomes `{ value }`. */
   complete(output?: unknown, options: EndOptions = {}): void {
-    this.end('c', () => [`{"run_id":"${this.runId}","output":${objectText(output)}${usageText(options)}}`])
+    this.end('c', (textOf) => `{"run_id":"${this.runId}","output":${textOf(output)}${usageText(options, textOf)}}`)
   }
 
   /** Reports that the run has failed. */
   fail(error: unknown, options: EndOptions = {}): void {
-    this.end('f', () => {
+    this.end('f', (textOf) => {
       const { message, detail } = describeError(error)
-      const fields = `"error_message":${JSON.stringify(message)},"error_detail":${detail}${usageText(options)}`
-      return [`{"run_id":"${this.runId}",${fields}}`]
+      const fields = `"error_message":${JSON.stringify(message)},"error_detail":${detail}${usageText(options, textOf)}`
+      return `{"run_id":"${this.runId}",${fields}}`
     })
   }
 
+  /** Without its client. */
+  toJSON(): object {
+    return { runId: this.runId }
+  }
+
   /** The first end counts. */
-  private end(kind: 'c' | 'f', make: () => [text: string]): void {
+  private end(kind: 'c' | 'f', make: (textOf: TextOf) => string): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    void report(this.reporting, this.runId, kind, make)
+    report(this.reporting, this.runId, kind, make)
   }
 }
 
-function usageText({ usage }: EndOptions): string {
-  return usage === undefined ? '' : `,"usage":${JSON.stringify(usage)}`
+function usageText({ usage }: EndOptions, textOf: TextOf): string {
+  return usage === undefined ? '' : `,"usage":${textOf(usage)}`
 }
 
 type Work<T> = (task: Task) => T | Promise<T>
@@ -155,6 +170,7 @@ async function performTask<T>(task: Task, work: Work<T>): Promise<T> {
 /** A task of a run: a step with a beginning and an end. Tasks can contain tasks. */
 export class Task {
   readonly taskId = uuidv7()
+  private readonly startedAt: string
   private hasEnded = false
 
   constructor(
@@ -165,8 +181,9 @@ export class Task {
     parentTaskId: string | undefined,
   ) {
     const parent = parentTaskId === undefined ? '' : `,"parent_task_id":"${parentTaskId}"`
-    const times = `,"started_at":"${reporting.now()}"`
-    this.report('running', () => `${input === undefined ? '' : `,"input":${objectText(input)}`}${parent}${times}`)
+    this.startedAt = reporting.now()
+    const times = `,"started_at":"${this.startedAt}"`
+    this.report('running', (textOf) => `${input === undefined ? '' : `,"input":${textOf(input)}`}${parent}${times}`)
   }
 
   /** Reports an event of the run. */
@@ -187,7 +204,7 @@ export class Task {
 
   /** Reports that the task is complete. */
   complete(output?: unknown): void {
-    this.end('completed', () => (output === undefined ? '' : `,"output":${objectText(output)}`))
+    this.end('completed', (textOf) => (output === undefined ? '' : `,"output":${textOf(output)}`))
   }
 
   /** Reports that the task has failed. */
@@ -200,18 +217,24 @@ export class Task {
     this.end('skipped', () => '')
   }
 
-  private end(status: string, more: () => string): void {
+  private end(status: string, more: (textOf: TextOf) => string): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    const at = this.reporting.now()
-    this.report(status, () => `${more()},"completed_at":"${at}"`)
+    let at = this.reporting.now()
+    // The clock may have been set back, and the service refuses an end before the start.
+    if (at < this.startedAt) at = this.startedAt
+    this.report(status, (textOf) => `${more(textOf)},"completed_at":"${at}"`)
   }
 
   /** The id comes first: reports of the same task are sent as one. */
-  private report(status: string, more: () => string): void {
+  private report(status: string, more: (textOf: TextOf) => string): void {
     const name = JSON.stringify(this.name)
-    void report(this.reporting, this.run.runId, 't', () => [
-      `{"id":"${this.taskId}","name":${name},"status":"${status}"${more()}}`,
-    ])
+    const make = (textOf: TextOf) => `{"id":"${this.taskId}","name":${name},"status":"${status}"${more(textOf)}}`
+    report(this.reporting, this.run.runId, 't', make)
+  }
+
+  /** Without its client. */
+  toJSON(): object {
+    return { taskId: this.taskId, name: this.name }
   }
 }

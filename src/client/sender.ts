@@ -1,8 +1,8 @@
 import { backoff, sleep } from './backoff.ts'
 import { ReportError, ServiceError } from './errors.ts'
 import type { EventBatch } from './event-batch.ts'
-import { type Call, type Http, isTemporary, retryAfterOf } from './http.ts'
-import type { Batch, Lane, Queued, QueuedTask } from './lane.ts'
+import { type Http, notOurs, retryAfterOf } from './http.ts'
+import { type Batch, type Lane, type Queued, type QueuedTask, taskIdOf } from './lane.ts'
 
 /** Thrown when the client is closed before the service answered. */
 export class Abandoned extends Error {}
@@ -19,6 +19,8 @@ const EVENTS_MAX = 5_000
 const TASKS_AT_ONCE = 8
 /** An outage is reported when it has lasted this long. */
 const OUTAGE_REPORTED_MS = 10_000
+/** Before a body of this size is sent, the limit of the service is read, which is hardly lower. */
+const LARGE_LENGTH = 2 ** 20
 const PATHS = { s: '/api/ingest/v1/run/start', c: '/api/ingest/v1/run/complete', f: '/api/ingest/v1/run/fail' } as const
 
 /** Sends batches of reports, each until the service has acknowledged or refused it. */
@@ -29,14 +31,18 @@ export class Sender {
   lastSeq = 0
   /** Falls when the service says that it takes fewer. */
   eventsMax = EVENTS_MAX
-  /** One for each call that is being delivered. */
-  private readonly deliveries = new Set<AbortController>()
+  private readonly deliveries = new Set<Delivery>()
   private isAbandoned = false
   /** Consecutive failures of any call, because they have one cause. */
   private failures = 0
   /** No call before this time. */
   private notBefore = 0
-  private outageSince: number | undefined
+  /** The last failure of a call, until one succeeds. */
+  private failure: unknown
+  private succeededAt = Number.NEGATIVE_INFINITY
+  private outageToldAt = Number.NEGATIVE_INFINITY
+  /** The largest body that the service takes; unknown until it matters. */
+  private bodyBytesMax = Number.POSITIVE_INFINITY
 
   constructor(
     private readonly http: Http,
@@ -44,14 +50,17 @@ export class Sender {
     private readonly onSettled: (settled: Settled) => void,
     /** Called once when the service has not been usable for long. */
     private readonly onOutage: (cause: unknown) => void,
-    /** Whether reports wait for a valid key, because the next client can send them. */
-    private readonly waitsForKey: boolean,
   ) {}
+
+  /** Why reports wait; undefined while calls succeed. */
+  get lastFailure(): unknown {
+    return this.failure
+  }
 
   /** Ends all calls; what they carried is not settled. */
   abandon(): void {
     this.isAbandoned = true
-    for (const delivery of this.deliveries) delivery.abort()
+    for (const { abort } of this.deliveries) abort.abort()
   }
 
   /** Sends the next batch of a run. @throws Abandoned */
@@ -76,7 +85,7 @@ export class Sender {
     const { kind, runId, text, mark } = report
     const settled = { length: text.length, marks: [mark] }
     try {
-      await this.deliver(PATHS[kind as keyof typeof PATHS], text)
+      await this.deliver(PATHS[kind as keyof typeof PATHS], text, isAnswerFor('run_id', runId))
       this.settle(settled)
       return undefined
     } catch (error) {
@@ -94,7 +103,8 @@ export class Sender {
   private async task(runId: string, { texts, marks }: QueuedTask): Promise<void> {
     const settled = { length: lengthOf(texts), marks }
     try {
-      await this.deliver('/api/ingest/v1/tasks', `{"run_id":"${runId}","task":${merged(texts)}}`)
+      const body = `{"run_id":"${runId}","task":${merged(texts)}}`
+      await this.deliver('/api/ingest/v1/tasks', body, isAnswerFor('task_id', taskIdOf(texts[0]!)))
       this.settle(settled)
     } catch (error) {
       if (error instanceof Abandoned) throw error
@@ -105,7 +115,13 @@ export class Sender {
   private async events(runId: string, batch: EventBatch): Promise<void> {
     const settled = { length: batch.size, marks: batch.marks }
     try {
-      const accepted = (await this.deliver('/api/ingest/v1/events?partial=true', batch.body())) as Accepted
+      const isAnswer = (data: unknown) => countOf(data) === batch.count
+      const accepted = (await this.deliver(
+        '/api/ingest/v1/events?partial=true',
+        batch.body(),
+        isAnswer,
+        batch.count > 1,
+      )) as Accepted
       batch.release()
       this.lastSeq = Math.max(this.lastSeq, accepted.last_seq ?? 0)
       const { rejected = [] } = accepted
@@ -114,7 +130,7 @@ export class Sender {
       this.refuseInvalid(runId, rejected)
     } catch (error) {
       if (error instanceof Abandoned) throw error
-      if (batch.count > 1 && isTooLarge(error)) await this.halves(runId, batch, error)
+      if (batch.count > 1 && isOfSomeEvents(error)) await this.halves(runId, batch, error)
       else this.reject(settled, runId, error)
     }
   }
@@ -153,13 +169,25 @@ export class Sender {
     this.onSettled(settled)
   }
 
-  /** Sends a call until the service answers, however long that takes. @throws ServiceError, Abandoned */
-  private async deliver(path: string, body: string | Uint8Array<ArrayBuffer>): Promise<unknown> {
-    const delivery = new AbortController()
+  /**
+   * Sends a call until the service answers it, however long that takes.
+   *
+   * @param isAnswer whether `data` can be the service's answer to this call
+   * @param canBeSplit whether what is too large for a proxy may pass in parts
+   * @throws ServiceError when the service can never accept it, or a smaller one may pass; Abandoned
+   */
+  private async deliver(
+    path: string,
+    body: Body,
+    isAnswer: Delivery['isAnswer'],
+    canBeSplit = false,
+  ): Promise<unknown> {
+    const abort = new AbortController()
+    const delivery: Delivery = { path, body, isAnswer, canBeSplit, abort, failingSince: undefined, isTold: false }
     this.deliveries.add(delivery)
     try {
       while (!this.isAbandoned) {
-        const outcome = await this.attempt({ path, body, signal: delivery.signal })
+        const outcome = await this.attempt(delivery)
         if (outcome !== undefined) return outcome.data
       }
       throw new Abandoned()
@@ -169,45 +197,100 @@ export class Sender {
   }
 
   /** Waits until calls may be sent again, and tries once. @returns undefined after a temporary failure */
-  private async attempt(call: Call & { signal: AbortSignal }): Promise<{ data: unknown } | undefined> {
+  private async attempt(delivery: Delivery): Promise<{ data: unknown } | undefined> {
+    const { path, body, abort } = delivery
     for (let now = performance.now(); now < this.notBefore && !this.isAbandoned; now = performance.now())
-      await sleep(this.notBefore - now, call.signal, false)
+      await sleep(this.notBefore - now, abort.signal, false)
     if (this.isAbandoned) return undefined
     try {
-      const data = await this.http.attempt(call)
+      if (body.length >= LARGE_LENGTH) await this.checkLength(body)
+      const data = await this.http.attempt({ path, body, signal: abort.signal })
+      if (!delivery.isAnswer(data)) throw notOurs(200)
       this.failures = 0
-      this.outageSince = undefined
+      this.failure = undefined
+      this.succeededAt = performance.now()
       return { data }
     } catch (error) {
       if (this.isAbandoned) return undefined
-      if (!this.mayPass(error)) throw error
+      // Anything else may come from a wrong address, a proxy or a wrong key, and says nothing about the reports.
+      if (error instanceof ServiceError && (error.isFinal || (delivery.canBeSplit && error.status === 413))) throw error
       this.retries++
       this.failures++
+      this.failure = error
       this.notBefore = performance.now() + Math.max(retryAfterOf(error), backoff(this.failures))
-      this.noteOutage(error)
+      this.noteOutage(delivery, error)
       return undefined
     }
   }
 
-  private mayPass(error: unknown): boolean {
-    return isTemporary(error) || (this.waitsForKey && error instanceof ServiceError && error.status === 401)
+  /**
+   * The service may close the connection before its answer about a body that is much too large could be read, so such a body
+   * is not sent. @throws ServiceError
+   */
+  private async checkLength(body: Body): Promise<void> {
+    if (this.bodyBytesMax === Number.POSITIVE_INFINITY) {
+      const limits = (await this.http.attempt({ path: '/api/v1/limits' }).catch(() => null)) as Limits | null
+      if (typeof limits?.body_bytes === 'number') this.bodyBytesMax = limits.body_bytes
+    }
+    if (body.length <= this.bodyBytesMax) return
+    const reason = `the service takes at most ${this.bodyBytesMax} bytes in one call`
+    throw new ServiceError(413, 'PAYLOAD_TOO_LARGE', reason, undefined, true)
   }
 
-  private noteOutage(error: unknown): void {
-    this.outageSince ??= performance.now()
-    if (performance.now() - this.outageSince < OUTAGE_REPORTED_MS) return
-    this.outageSince = Number.POSITIVE_INFINITY
+  /** Once per outage, and once per call that is held up while others succeed. */
+  private noteOutage(delivery: Delivery, error: unknown): void {
+    const now = performance.now()
+    delivery.failingSince ??= now
+    if (delivery.isTold || now - delivery.failingSince < OUTAGE_REPORTED_MS) return
+    delivery.isTold = true
+    if (delivery.failingSince <= this.outageToldAt || this.succeededAt < this.outageToldAt) return
+    this.outageToldAt = now
     this.onOutage(error)
   }
 }
 
+type Body = string | Uint8Array<ArrayBuffer>
+
+/** A call that is repeated until it is answered. */
+interface Delivery {
+  readonly path: string
+  readonly body: Body
+  readonly isAnswer: (data: unknown) => boolean
+  readonly canBeSplit: boolean
+  readonly abort: AbortController
+  failingSince: number | undefined
+  isTold: boolean
+}
+
+interface Limits {
+  readonly body_bytes?: unknown
+}
+
 interface Accepted {
+  readonly accepted: number
+  readonly duplicates: number
   readonly last_seq: number | null
   readonly rejected?: readonly { readonly index: number; readonly message: string }[]
 }
 
-function isTooLarge(error: unknown): boolean {
-  return error instanceof ServiceError && (error.status === 413 || /^events\b/.test(error.reason))
+/** How many events an answer is about. */
+function countOf(data: unknown): number {
+  const { accepted, duplicates, rejected } = (data ?? {}) as Partial<Accepted>
+  return Number(accepted) + Number(duplicates) + (Array.isArray(rejected) ? rejected.length : 0)
+}
+
+/** Whether an answer names the run or task that was reported. */
+function isAnswerFor(member: string, id: string): (data: unknown) => boolean {
+  return (data) => {
+    const named = (data as Record<string, unknown> | null)?.[member]
+    return typeof named === 'string' && named.toLowerCase() === id.toLowerCase()
+  }
+}
+
+/** Whether a refusal may be about only some of the events: about their content, and not about their run. */
+function isOfSomeEvents(error: unknown): boolean {
+  if (!(error instanceof ServiceError)) return false
+  return error.status === 413 || (error.status === 400 && !error.reason.startsWith('run_id'))
 }
 
 /** Later reports of a task override the members of earlier ones. */

@@ -64,6 +64,8 @@ export function createEnvelope(deps: EnvelopeDeps) {
       if (error instanceof NotFoundError) return unmatched(begun)
       const refused = asApiError(error, begun, deps.unavailableOf)
       finished(begun, refused.status, refused.status >= 500 ? error : undefined)
+      // Everything that is refused before this is about the address or the key.
+      if (bodyHold !== undefined || refused.code === 'PAYLOAD_TOO_LARGE') markRefused(begun, refused)
       const response = errorResponse(begun, refused, deps.limits.body_bytes)
       if (reservation === undefined) return response
       return giveUp(reservation, refused).then(() => response)
@@ -117,6 +119,14 @@ function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): R
   const declared = Number(begun.request.headers.get('content-length'))
   if (refused instanceof HangUp || declared > bodyBytesMax * DRAINED_LIMITS_MAX) headers.connection = 'close'
   return jsonResponse(begun, refused.status, errorText(refused.code, refused.message))
+}
+
+/**
+ * Says that the request itself is refused, so that clients that report drop only what can never be accepted
+ * (docs/specification.md#refused-requests).
+ */
+function markRefused({ set }: Begun, { status, retryAfterSeconds }: ApiError): void {
+  if (status < 500 && retryAfterSeconds === undefined) set.headers['x-refused'] = 'request'
 }
 
 /** Decides what the client is told about an error. */

@@ -1,42 +1,9 @@
-import { afterEach, describe, expect, test } from 'bun:test'
-import { gunzipSync } from 'node:zlib'
+import { describe, expect, test } from 'bun:test'
 import { Client, type ReportError } from '../../src/client/node.ts'
 import { eventually } from '../support/eventually.ts'
+import { accept, type ReceivedCall, refuse, refuseRequest, serveReports as serve } from '../support/report-service.ts'
 
 /** How the client library delivers reports to a service that fails, is slow or does not respond. */
-
-interface Received {
-  readonly path: string
-  readonly atMs: number
-  readonly encoding: string | null
-  readonly text: string
-}
-
-const servers: Bun.Server<undefined>[] = []
-afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))))
-
-const accept = (): Response => Response.json({ data: { last_seq: 1 }, error: null })
-const refuse = (status: number, code: string, headers?: Record<string, string>) => () =>
-  Response.json({ data: null, error: { code, message: 'why' } }, { status, headers })
-
-/** A service that gives these responses, one after the other, and repeats the last one. */
-function serve(...responses: readonly (() => Response | Promise<Response>)[]) {
-  const received: Received[] = []
-  const server = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    async fetch(request) {
-      const nth = received.length
-      const encoding = request.headers.get('content-encoding')
-      const bytes = new Uint8Array(await request.arrayBuffer())
-      const text = (encoding === null ? Buffer.from(bytes) : gunzipSync(bytes)).toString()
-      received.push({ path: new URL(request.url).pathname, atMs: performance.now(), encoding, text })
-      return responses[Math.min(nth, responses.length - 1)]!()
-    },
-  })
-  servers.push(server)
-  return { url: `http://127.0.0.1:${server.port}`, received }
-}
 
 function newClient(url: string, options: object = {}) {
   const errors: ReportError[] = []
@@ -46,7 +13,7 @@ function newClient(url: string, options: object = {}) {
   return { client, errors }
 }
 
-const pathsOf = (received: readonly Received[]) => received.map(({ path }) => path.split('/').at(-1))
+const pathsOf = (received: readonly ReceivedCall[]) => received.map(({ path }) => path.split('/').at(-1))
 
 describe('delivery', () => {
   test('sends the same bytes again after failures, in order', async () => {
@@ -120,7 +87,7 @@ describe('delivery', () => {
 
   test('reports an outage once, and loses nothing when it is over', async () => {
     let isDown = true
-    const { url } = serve(() => (isDown ? new Response('', { status: 503 }) : accept()))
+    const { url } = serve((call) => (isDown ? new Response('', { status: 503 }) : accept(call)))
     const { client } = newClient(url)
     client.start().complete()
     expect(await client.flush(200)).toBe(false)
@@ -131,7 +98,7 @@ describe('delivery', () => {
   })
 
   test('an onError that throws does not stop the reports, and what it was told becomes a warning', async () => {
-    const { url } = serve(refuse(403, 'FORBIDDEN'), accept)
+    const { url } = serve(refuseRequest(403, 'FORBIDDEN'), accept)
     const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
     const { client } = newClient(url, {
       onError() {
@@ -150,9 +117,9 @@ describe('delivery', () => {
 describe('at the bound of the buffer', () => {
   const stalled = () => {
     const gate = Promise.withResolvers<void>()
-    const served = serve(accept, async () => {
+    const served = serve(accept, async (call) => {
       await gate.promise
-      return accept()
+      return accept(call)
     })
     return { ...served, open: gate.resolve }
   }

@@ -1,15 +1,13 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
-import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newAgent } from '../support/api.ts'
+import { python, runPython, startPython } from '../support/python.ts'
 import { freePort, spawnService, startTestService, type TestService } from '../support/service.ts'
-import { atEnd, temporaryDirectory } from '../support/teardown.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
 
 /** The Python client (docs/client.md#python), with real programs and the running service. */
 
-const PACKAGE = join(import.meta.dir, '..', '..', 'src', 'client', 'python')
-const python = Bun.which('python3')
 /** Tests without Python are reported as skipped, with this name. */
 const withPython = describe.skipIf(python === null)
 const name = python === null ? 'the Python client (python3 is not installed)' : 'the Python client'
@@ -21,40 +19,18 @@ beforeAll(async () => {
   if (python === null) return
   service = await startTestService()
   agent = await newAgent(service.api)
-  const library = await temporaryDirectory()
-  // A copy, because Python writes its bytecode beside it.
-  await cp(join(PACKAGE, 'agent_run_service'), join(library, 'agent_run_service'), { recursive: true })
   env = { AGENT_RUN_URL: service.url, AGENT_RUN_KEY: agent.agentKey, AGENT_RUN_AGENT_ID: agent.agentId }
-  env.PYTHONPATH = library
 })
 
-function start(code: string, more: Record<string, string> = {}) {
-  const child = Bun.spawn([python!, '-u', '-c', code], {
-    env: { PATH: process.env.PATH ?? '', ...env, ...more },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  atEnd(async () => child.kill('SIGKILL'))
-  return child
-}
-
-async function run(code: string, more: Record<string, string> = {}): Promise<string> {
-  const child = start(code, more)
-  const [output, problems] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  const exit = await child.exited
-  if (exit !== 0) throw new Error(`ended with ${exit}:\n${output}${problems}`)
-  return output + problems
-}
+const start = (code: string, more: Record<string, string> = {}) => startPython(code, { ...env, ...more })
+const run = (code: string, more: Record<string, string> = {}) => runPython(code, { ...env, ...more })
 
 const read = async (path: string) => (await service.api('GET', `/api/v1/runs/${path}`)).data
-const IMPORT = 'import json, os, signal, sys, time\nfrom agent_run_service import *\n'
 
 withPython(name, () => {
   test('reports runs, events and nested tasks with context managers, and flushes at exit', async () => {
     const runId = (
-      await run(`${IMPORT}
-client = Client()
+      await run(`client = Client()
 with client.run(input={"q": "é🎉"}, tags=["py"], external_run_id="mine") as run:
     print(run.run_id)
     run.event("llm.call", {"model": "m", "text": "ä\\ud800"})
@@ -82,8 +58,7 @@ with client.run(input={"q": "é🎉"}, tags=["py"], external_run_id="mine") as r
   })
 
   test('a run fails with the exception, which goes on; what is refused takes nothing with it', async () => {
-    const output = await run(`${IMPORT}
-errors = []
+    const output = await run(`errors = []
 client = Client(on_error=errors.append)
 try:
     with client.run() as run:
@@ -110,8 +85,7 @@ print(json.dumps([[e.reason, e.reports] for e in errors] + [client.stats._asdict
   })
 
   test('SIGTERM sends what was reported, and then ends the program', async () => {
-    const child = start(`${IMPORT}
-client = Client(flush_interval=60)
+    const child = await start(`client = Client(flush_interval=60)
 run = client.start()
 for i in range(10):
     run.event("step", {"i": i})
@@ -127,8 +101,7 @@ time.sleep(60)`)
 
   test('at the bound, "drop" drops and counts, and "wait" waits', async () => {
     const nowhere = `http://127.0.0.1:${freePort()}`
-    const dropping = await run(`${IMPORT}
-errors = []
+    const dropping = await run(`errors = []
 client = Client(url="${nowhere}", when_full="drop", buffer_bytes=20_000, on_error=errors.append)
 run = client.start()
 for i in range(100): run.event("step", {"text": "x" * 1000})
@@ -139,8 +112,7 @@ print(json.dumps([before._asdict(), client.stats.dropped, sum(e.reports for e in
     expect(before.queued + before.dropped).toBe(101)
     expect(before.dropped).toBeGreaterThan(70)
     expect([dropped, told]).toEqual([101, 101])
-    const waiting = await run(`${IMPORT}
-client = Client(buffer_bytes=20_000)
+    const waiting = await run(`client = Client(buffer_bytes=20_000)
 run = client.start()
 most = 0
 for i in range(3000):
@@ -154,9 +126,8 @@ print(json.dumps([most < 30_000, client.stats.acknowledged, client.stats.dropped
   test('the spool keeps the reports of a killed program and of an outage; one client uses it at a time', async () => {
     const spool = join(await temporaryDirectory(), 'spool')
     const nowhere = `http://127.0.0.1:${freePort()}`
-    const killed = start(
-      `${IMPORT}
-client = Client(spool=os.environ["SPOOL"], buffer_bytes=20_000)
+    const killed = await start(
+      `client = Client(spool=os.environ["SPOOL"], buffer_bytes=20_000)
 run = client.start()
 print(run.run_id)
 for i in range(3000):
@@ -170,8 +141,7 @@ os.kill(os.getpid(), signal.SIGKILL)`,
     const [runId, refusal] = (await new Response(killed.stdout).text()).trim().split('\n')
     expect(refusal).toBe(`the spool ${spool} is in use by another client`)
     const output = await run(
-      `${IMPORT}
-client = Client(spool=os.environ["SPOOL"], buffer_bytes=20_000)
+      `client = Client(spool=os.environ["SPOOL"], buffer_bytes=20_000)
 print(client.stats.queued, client.close(60), client.stats.acknowledged)`,
       { SPOOL: spool },
     )
@@ -188,8 +158,7 @@ print(client.stats.queued, client.close(60), client.stats.acknowledged)`,
   })
 
   test('a forked process reports for itself', async () => {
-    const output = await run(`${IMPORT}
-client = Client()
+    const output = await run(`client = Client()
 run = client.start()
 run.event("parent")
 client.flush()
@@ -210,9 +179,8 @@ print(run.run_id)`)
     const PORT = String(freePort())
     const first = await spawnService({ PORT, LOG_LEVEL: 'silent' })
     const { agentId, agentKey } = await newAgent(first.api)
-    const child = start(
-      `${IMPORT}
-client = Client(flush_interval=0.01)
+    const child = await start(
+      `client = Client(flush_interval=0.01)
 run = client.start()
 for i in range(20000):
     run.event("step", {"i": i})

@@ -154,11 +154,14 @@ describe('the file of a spool', () => {
     for (let cut = 1; cut < 40; cut++) {
       writeFileSync(path, whole.subarray(0, whole.length - cut))
       const next = openSpool(path)
-      expect(next.unread).toBe(2)
-      next.append(report(2))
+      // Without its end, a line that is complete otherwise is a report.
+      if (cut > 1) next.append(report(2))
+      expect(next.unread).toBe(3)
       expect(next.read(1e6)).toEqual([report(0), report(1), report(2)])
+      expect(next.takeDamage()).toHaveLength(cut > 1 ? 1 : 0)
       next.close()
     }
+    expect(readFileSync(`${path}.damaged`, 'utf8').split('\n')).toHaveLength(39)
   })
 
   test('holds exactly the reports that are not acknowledged, whatever happens in which order', async () => {

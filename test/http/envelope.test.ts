@@ -122,6 +122,25 @@ describe('every response is the envelope', () => {
   })
 })
 
+describe('X-Refused', () => {
+  const refusedOf = async (path: string, body: unknown, method = 'POST') => {
+    const init = method === 'GET' ? {} : { method, body: JSON.stringify(body) }
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetch(app.url + path, { ...init, headers })
+    return [response.status, response.headers.get('x-refused')]
+  }
+
+  test('marks a refusal of the request itself, and nothing else', async () => {
+    expect(await refusedOf('/echo', { name: 7 })).toEqual([400, 'request'])
+    expect(await refusedOf('/echo', { name: 'a', input: { text: 'x'.repeat(100_000) } })).toEqual([413, 'request'])
+    expect(await refusedOf('/echo', { name: 'a' })).toEqual([200, null])
+    expect(await refusedOf('/nope', { name: 'a' })).toEqual([404, null])
+    expect(await refusedOf('/echo', {}, 'PUT')).toEqual([405, null])
+    expect(await refusedOf('/things', { name: 'gone' })).toEqual([503, null])
+    expect(await refusedOf('/away', undefined, 'GET')).toEqual([503, null])
+  })
+})
+
 describe('X-Request-Id', () => {
   test("is the caller's, if valid", async () => {
     for (const id of ['a', 'req_01.A-z', 'x'.repeat(128)]) {

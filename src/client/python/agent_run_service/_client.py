@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from ._errors import ReportError
 from ._exit import on_exit
-from ._http import Http
+from ._http import Http, Secret
 from ._ids import event_ids, uuidv7
 from ._reporter import Reporter, Stats
 from ._run import Reporting, Run, start_run
@@ -36,20 +36,22 @@ class Client:
         retry_for: float = 30.0,
     ):
         url = (url or os.environ.get("AGENT_RUN_URL") or "http://127.0.0.1:3000").strip()
-        key = (key or os.environ.get("AGENT_RUN_KEY") or "").strip()
+        key = Secret((key or os.environ.get("AGENT_RUN_KEY") or "").strip())
         if not url.startswith(("http://", "https://")):
             raise ValueError(f'url must begin with http:// or https://; got "{url}"')
         if not key:
             raise ValueError("no key: pass key to the client, or set AGENT_RUN_KEY")
+        if not all("!" <= each <= "~" for each in key):
+            raise ValueError("key must consist of printable ASCII characters")
         if when_full not in ("wait", "drop"):
             raise ValueError(f'when_full must be "wait" or "drop"; got "{when_full}"')
+        self._url = url
         self._agent_id = agent_id or os.environ.get("AGENT_RUN_AGENT_ID")
         self._close_timeout = close_timeout
         self._retry_for = retry_for
         self._http = Http(url, key, compress)
         self._on_error = _guarded(on_error)
         opened = None if spool is None else Spool(spool)
-        self._has_spool = opened is not None
         self._reporter = Reporter(
             self._http, self._on_error, when_full, buffer_bytes, flush_interval, opened, spool_bytes
         )
@@ -126,10 +128,11 @@ class Client:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"Client(url={self._url!r})"
+
     def _finish(self) -> None:
-        if not self._reporter.flush(self._close_timeout) and not self._has_spool:
-            detail = "the program ended before the service took them"
-            self._on_error(ReportError("dropped", self.stats.queued, detail))
+        self._reporter.flush_at_exit(self._close_timeout)
 
 
 def _per_process(make: Callable[[], Callable[[], str]]) -> Callable[[], str]:

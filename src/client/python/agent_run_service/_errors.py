@@ -4,21 +4,27 @@ from typing import Optional
 class ServiceError(Exception):
     """An error response of the service, or a response that is not the service's."""
 
-    def __init__(self, status: int, code: Optional[str], reason: str, retry_after: Optional[float]):
-        super().__init__(f"status {status}, not a response of the service" if code is None else f"{code}: {reason}")
+    def __init__(
+        self, status: int, code: Optional[str], reason: str, retry_after: Optional[float], is_final: bool = False
+    ):
+        super().__init__(
+            f"status {status}, not a response of the service{reason}" if code is None else f"{code}: {reason}"
+        )
         self.status = status
         #: A code of the specification; None when the response is not an error envelope of the service.
         self.code = code
         self.reason = reason
-        #: Seconds, from `Retry-After`.
+        #: Seconds, from `Retry-After`, at most 60.
         self.retry_after = retry_after
+        #: Whether the service says that this very request can never be accepted.
+        self.is_final = is_final
 
     @property
     def is_temporary(self) -> bool:
         """Whether the same call may succeed later."""
         # Without a code, the response is not from the service, but from a proxy while the service restarts, for example.
-        if self.code is None and self.status >= 400:
-            return True
+        if self.code is None:
+            return not 300 <= self.status < 400
         return self.status in (429, 500, 503) or (self.status == 409 and self.retry_after is not None)
 
 
@@ -30,7 +36,7 @@ class ReportError(Exception):
     """Reports that were lost or are late.
 
     `reason` is `rejected` (the service refused it), `dropped` (no room, or no time left at the end), `invalid` (JSON
-    cannot express it) or `delayed` (the service cannot be reached; nothing is lost yet).
+    cannot express it, or it is damaged in the spool) or `delayed` (the service cannot be used; nothing is lost yet).
     """
 
     def __init__(self, reason: str, reports: int, detail: str, run_id: Optional[str] = None):

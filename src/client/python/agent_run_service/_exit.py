@@ -3,6 +3,7 @@
 import atexit
 import os
 import signal
+import sys
 import threading
 from typing import Any, Callable, List
 
@@ -24,10 +25,32 @@ def _listen() -> None:
     _is_listening = True
     # SIGINT needs nothing: it becomes KeyboardInterrupt, and the interpreter exits.
     atexit.register(_finish_all)
+    _listen_in_child()
     is_main = threading.current_thread() is threading.main_thread()
     # A program that handles the signal itself decides when it ends.
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _finish_and_end)
+
+
+def _listen_in_child() -> None:
+    """Processes of multiprocessing end without atexit."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return
+    from multiprocessing import util
+
+    util.Finalize(None, _finish_all, exitpriority=10)
+
+
+def _after_fork() -> None:
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and _is_listening:
+        # Later: a process of multiprocessing first forgets what its parent registered.
+        util.register_after_fork(_listen_in_child, lambda listen: listen())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _finish_all() -> None:

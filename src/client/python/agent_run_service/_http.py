@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 from ._errors import NoResponseError, ServiceError
 
 _TIMEOUT_SECONDS = 30.0
+#: A service that says more is asked again after this time.
+_RETRY_AFTER_MAX_SECONDS = 60.0
+_REDIRECT_LENGTH_MAX = 200
 _COMPRESS_BYTES_MIN = 1_024
 _BACKOFF_MIN_SECONDS = 0.05
 _BACKOFF_MAX_SECONDS = 5.0
@@ -27,6 +30,13 @@ def is_temporary(error: Exception) -> bool:
     return not isinstance(error, ServiceError) or error.is_temporary
 
 
+class Secret(str):
+    """Text that tracebacks and dumps of objects do not show."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
 class Http:
     """Calls the service with one key; each thread has its own connection. Redirects are not followed."""
 
@@ -38,11 +48,15 @@ class Http:
         self._key = key
         is_local = re.fullmatch(r"localhost|127(\.\d+){3}|::1", self._host) is not None
         self._compress = not is_local if compress is None else compress
+        self.forget_connections()
+
+    def forget_connections(self) -> None:
+        """In a forked process: the connections belong to its parent."""
         self._local = threading.local()
 
     def attempt(self, method: str, path: str, body: Union[bytes, None] = None, headers: Optional[Dict[str, str]] = None) -> Any:
         """Sends a call once and returns `data`. Raises ServiceError, OSError, http.client.HTTPException, ValueError."""
-        sent = {"authorization": f"Bearer {self._key}", **(headers or {})}
+        sent = {"authorization": Secret(f"Bearer {self._key}"), **(headers or {})}
         if body is not None:
             sent["content-type"] = "application/json"
             if self._compress and len(body) >= _COMPRESS_BYTES_MIN:
@@ -53,13 +67,18 @@ class Http:
             connection.request(method, self._path + path, body, sent)
             response = connection.getresponse()
             text = response.read()
-        except BaseException:
+        except BaseException as error:
             # Nothing can be sent on it any more.
             self.close()
-            raise
-        if 200 <= response.status < 300:
-            return json.loads(text)["data"]
-        raise _service_error(response, text)
+            # What http.client had in hand contains the key, and some loggers print it.
+            error.__context__ = None
+            raise error.with_traceback(None)
+        if not 200 <= response.status < 300:
+            raise _service_error(response, text)
+        answer = json.loads(text)
+        if not isinstance(answer, dict) or "data" not in answer or answer.get("error", 0) is not None:
+            raise not_ours(response.status)
+        return answer["data"]
 
     def call(self, method: str, path: str, body: Any, headers: Dict[str, str], retry_for: float) -> Any:
         """The same, repeated with the same bytes after temporary failures. Raises ServiceError, NoResponseError."""
@@ -69,7 +88,7 @@ class Http:
         while True:
             try:
                 return self.attempt(method, path, encoded, headers)
-            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, ServiceError) as error:
+            except (OSError, http.client.HTTPException, ValueError, ServiceError) as error:
                 if not is_temporary(error):
                     raise
                 failures += 1
@@ -96,11 +115,31 @@ def retry_after_of(error: Exception) -> float:
     return error.retry_after or 0.0 if isinstance(error, ServiceError) else 0.0
 
 
+def not_ours(status: int) -> ServiceError:
+    """The error for a successful response that the service would not give."""
+    return ServiceError(status, None, "", None)
+
+
 def _service_error(response: http.client.HTTPResponse, text: bytes) -> ServiceError:
-    header = response.getheader("retry-after")
-    retry_after = None if header is None else float(header) if header.isdigit() else 0.0
+    status, retry_after = response.status, _seconds(response.getheader("retry-after"))
     try:
         error = json.loads(text)["error"]
-        return ServiceError(response.status, error["code"], error["message"], retry_after)
-    except (ValueError, KeyError, TypeError):
-        return ServiceError(response.status, None, "", retry_after)
+        code, reason = error["code"], error["message"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        code = None
+    if not isinstance(code, str):
+        return ServiceError(status, None, _redirect_of(response), retry_after)
+    is_final = status < 500 and retry_after is None and response.getheader("x-refused") == "request"
+    return ServiceError(status, code, str(reason), retry_after, is_final)
+
+
+def _seconds(retry_after: Optional[str]) -> Optional[float]:
+    if retry_after is None:
+        return None
+    is_number = re.fullmatch("[0-9]+", retry_after.strip()) is not None
+    return min(float(retry_after), _RETRY_AFTER_MAX_SECONDS) if is_number else 0.0
+
+
+def _redirect_of(response: http.client.HTTPResponse) -> str:
+    location = response.getheader("location")
+    return "" if location is None else f", but a redirect to {re.sub('[?#].*', '', location)[:_REDIRECT_LENGTH_MAX]}"

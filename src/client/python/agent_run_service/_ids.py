@@ -6,7 +6,8 @@ from typing import Callable
 
 def uuidv7() -> str:
     """A UUID of version 7: they sort by time."""
-    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    # A clock before 1970 is negative.
+    value = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     text = f"{value:032x}"

@@ -21,13 +21,30 @@ def to_object(value: Any) -> Any:
     return value if isinstance(value, dict) else {"value": value}
 
 
+def to_valid_object(value: Any) -> Any:
+    """The same, but a value that JSON cannot express becomes an object that says so."""
+    try:
+        encode(value)
+    except Exception as error:
+        return {"invalid_json": describe_error(error)[0]}
+    return to_object(value)
+
+
 def describe_error(error: Any) -> Tuple[str, dict]:
     """The message and the details of an error, as a run or a task reports them."""
-    message = _UNSTORABLE.sub("\ufffd", (str(error) or type(error).__name__)[:_MESSAGE_LENGTH_MAX])
+    name = type(error).__name__
+    try:
+        message = str(error) or name
+    except Exception:
+        message = name
+    message = _UNSTORABLE.sub("\ufffd", message[:_MESSAGE_LENGTH_MAX])
     if not isinstance(error, BaseException):
         return message, {}
-    stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return message, {"name": type(error).__name__, "stack": stack}
+    try:
+        stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    except Exception:
+        stack = name
+    return message, {"name": name, "stack": stack}
 
 
 def _is_unicode(text: str) -> bool:

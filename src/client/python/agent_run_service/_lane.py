@@ -4,7 +4,6 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 #: The most characters of the events of a call.
 BATCH_LENGTH_MAX = 512 * 1024
 _UUID_LENGTH = 36
-#: The id of a task is the first member of its report.
 _TASK_ID_AT = len('{"id":"')
 
 
@@ -40,8 +39,7 @@ class Lane:
         if report.kind == "e":
             self._events.append(report)
         elif report.kind == "t":
-            task_id = report.text[_TASK_ID_AT : _TASK_ID_AT + _UUID_LENGTH]
-            self._tasks.setdefault(task_id, []).append(report)
+            self._tasks.setdefault(task_id_of(report.text), []).append(report)
         elif report.kind == "s":
             self._start = report
         else:
@@ -85,6 +83,11 @@ class Watermark:
         while self.through + 1 in self._early:
             self.through += 1
             self._early.remove(self.through)
+
+
+def task_id_of(text: str) -> str:
+    """The id of a task is the first member of its report."""
+    return text[_TASK_ID_AT : _TASK_ID_AT + _UUID_LENGTH]
 
 
 def merged(reports: List[Queued]) -> str:

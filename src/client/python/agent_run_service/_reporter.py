@@ -1,7 +1,8 @@
 import os
 import threading
 import time
-from typing import Callable, Dict, NamedTuple, Optional
+import weakref
+from typing import Callable, Dict, List, NamedTuple, Optional
 
 from ._errors import ReportError
 from ._http import Http
@@ -13,6 +14,8 @@ from ._spool import Spool
 _OVERFLOW = 2
 #: Callers that wait continue when the buffer is this full.
 _ROOM_AT = 0.75
+#: A spool that cannot be read is read again after this time.
+_READ_AGAIN_SECONDS = 1.0
 _ENOUGH_LENGTH = BATCH_LENGTH_MAX // 4
 
 
@@ -56,6 +59,7 @@ class Reporter:
         self._spool = spool
         self._spool_bytes = spool_bytes
         self._begin()
+        _reporters.add(self)
 
     def _begin(self) -> None:
         # Reentrant: a signal handler may flush while this thread reports.
@@ -63,15 +67,19 @@ class Reporter:
         self._lanes: Dict[str, Lane] = {}
         self._marks = Watermark()
         self._dropped_runs: set = set()
-        self._sender = Sender(self._http, self._on_error, self._settle, self._changed, self._spool is not None)
+        self._sender = Sender(self._http, self._on_error, self._settle, self._tell_outage, self._changed)
         self._thread: Optional[threading.Thread] = None
-        self._pid = os.getpid()
+        #: Reports in memory that the spool could not take.
+        self._unstored: set = set()
         self._queued_bytes = 0
-        self._dropped = self._invalid = self._unreported_drops = self._flushes = 0
+        self._dropped = self._invalid = self._flushes = 0
+        #: How many reports were lost since the last time that the program was told, by reason.
+        self._untold_drops: Dict[str, int] = {}
         self._due_at: Optional[float] = None
+        self._has_read_failed = False
         self._is_closed = False
         with self._changed:
-            if self._unread > 0:
+            if self._spool is not None:
                 self._schedule()
 
     @property
@@ -85,20 +93,38 @@ class Reporter:
 
     def add(self, kind: str, run_id: str, text: str) -> None:
         """Takes a report. With `when_full="wait"` it returns when there is room for more."""
-        if os.getpid() != self._pid:
-            self._after_fork()
         with self._changed:
-            if self._is_refused(kind, run_id):
+            if self._is_refused(kind, run_id, text):
                 return
-            if self._spool is not None:
-                self._spool.append(kind, run_id, text)
-            if self._spool is None or self._fits_in_memory(text):
+            if self._spool is None:
                 self._enqueue(kind, run_id, text)
+            else:
+                self._store(self._spool, kind, run_id, text)
             self._schedule()
             if self._fill >= 1 and self._when_full == "wait" and threading.current_thread() is not self._thread:
                 self._due_at = 0
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._fill < _ROOM_AT or self._is_closed)
+
+    def _store(self, spool: Spool, kind: str, run_id: str, text: str) -> None:
+        try:
+            spool.append(kind, run_id, text)
+        except (OSError, ValueError) as error:
+            # A full disk: what memory can hold is sent without the file, unless it would overtake what waits there.
+            if spool.unread > 0 or not self._has_memory_for(text):
+                self._lose_run(kind, run_id, f"the spool cannot be written: {error}")
+                return
+            spool.append_nothing()
+            self._enqueue(kind, run_id, text)
+            self._unstored.add(self._marks.end)
+            return
+        # Reports that follow unread ones in the file must wait for their turn there.
+        if spool.unread == 1 and self._has_memory_for(text):
+            spool.skip()
+            self._enqueue(kind, run_id, text)
+
+    def _has_memory_for(self, text: str) -> bool:
+        return self._queued_bytes + len(text) <= self._buffer_bytes
 
     def reject(self, error: Exception, run_id: str) -> None:
         """Counts a report that cannot be sent."""
@@ -107,9 +133,13 @@ class Reporter:
 
     def flush(self, timeout: Optional[float] = None) -> bool:
         """Sends everything at once. Returns whether all that was reported before is acknowledged or refused."""
+        timeout = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
         with self._changed:
+            self._tell_damage()
             # Unread reports get the next numbers.
             target = self._marks.end + self._unread
+            if self._marks.through >= target:
+                return True
             self._flushes += 1
             self._changed.notify_all()
             self._start_thread()
@@ -118,10 +148,17 @@ class Reporter:
             finally:
                 self._flushes -= 1
 
+    def flush_at_exit(self, timeout: float) -> None:
+        """The same at the end of the program, when what is left after that time is lost, unless it is in the spool."""
+        is_done = self.flush(timeout)
+        reports = self._unsafe
+        if not is_done and reports > 0:
+            self._tell_drop(reports, "the program ended before the service took them")
+
     def close(self, timeout: float) -> bool:
         """Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost."""
         with self._changed:
-            if self._is_closed or os.getpid() != self._pid:
+            if self._is_closed:
                 return self.stats.queued == 0
             self._is_closed = True
         is_done = self.flush(timeout)
@@ -129,19 +166,26 @@ class Reporter:
         if self._thread is not None:
             self._thread.join(timeout=1)
         with self._changed:
-            left = self._marks.end - self._marks.through
-            if self._spool is None and left > 0:
-                self._lose(left, "the service did not take them in time")
-            self._report_drops()
+            if self._unsafe > 0:
+                self._lose(self._unsafe, "the service did not take them in time")
+            self._tell_drops()
             # An answer may still be on its way.
             spool, self._spool = self._spool, None
             if spool is not None:
                 spool.close()
         return is_done
 
-    def _after_fork(self) -> None:
-        """The thread and what it has yet to send belong to the parent process."""
+    @property
+    def _unsafe(self) -> int:
+        """Reports that are lost when the process ends."""
+        return self._marks.end - self._marks.through if self._spool is None else len(self._unstored)
+
+    def after_fork(self) -> None:
+        """In a forked process: the thread, what it has yet to send, and the spool are its parent's."""
+        if self._spool is not None:
+            self._spool.leave()
         self._spool = None
+        self._http.forget_connections()
         self._begin()
 
     @property
@@ -150,42 +194,60 @@ class Reporter:
 
     @property
     def _fill(self) -> float:
-        if self._spool is not None:
-            return self._spool.bytes / self._spool_bytes
-        return self._queued_bytes / self._buffer_bytes
+        return (self._queued_bytes if self._spool is None else self._spool.bytes) / self._capacity
 
-    def _is_refused(self, kind: str, run_id: str) -> bool:
+    @property
+    def _capacity(self) -> int:
+        return self._buffer_bytes if self._spool is None else self._spool_bytes
+
+    def _is_refused(self, kind: str, run_id: str, text: str) -> bool:
         """Starts of runs and events need room. States of tasks and ends of runs are few, and are always taken."""
-        is_over = kind in "se" and self._fill >= (1 if self._when_full == "drop" else _OVERFLOW)
-        if not (self._is_closed or run_id in self._dropped_runs or is_over):
+        # It would take the room of all others.
+        is_too_large = len(text) > self._capacity
+        is_over = self._fill >= (1 if self._when_full == "drop" else _OVERFLOW)
+        if not (self._is_closed or run_id in self._dropped_runs or (kind in "se" and (is_over or is_too_large))):
             return False
+        detail = "one is larger than the whole buffer" if is_too_large else "the buffer is full"
+        self._lose_run(kind, run_id, "the client is closed" if self._is_closed else detail)
+        return True
+
+    def _lose_run(self, kind: str, run_id: str, detail: str) -> None:
+        """Drops a report, and what follows if it is the start of a run."""
         if kind == "s":
             self._dropped_runs.add(run_id)
         elif kind in "cf":
             self._dropped_runs.discard(run_id)
-        self._lose(1, "the client is closed" if self._is_closed else "the buffer is full")
-        return True
+        self._lose(1, detail)
 
     def _lose(self, reports: int, detail: str) -> None:
         self._dropped += reports
+        self._untold_drops[detail] = self._untold_drops.get(detail, 0) + reports
         if self._is_closed:
-            self._on_error(ReportError("dropped", reports, detail))
+            self._tell_drops()
         else:
-            self._unreported_drops += reports
             self._schedule()
 
-    def _report_drops(self) -> None:
-        reports, self._unreported_drops = self._unreported_drops, 0
-        if reports > 0:
-            self._on_error(ReportError("dropped", reports, "the buffer is full"))
+    def _tell_drops(self) -> None:
+        drops, self._untold_drops = self._untold_drops, {}
+        for detail, reports in drops.items():
+            self._tell_drop(reports, detail)
 
-    def _fits_in_memory(self, text: str) -> bool:
-        """Reports that follow unread ones in the file must wait for their turn there."""
-        assert self._spool is not None
-        if self._spool.unread > 1 or self._queued_bytes + len(text) > self._buffer_bytes:
-            return False
-        self._spool.skip()
-        return True
+    def _tell_drop(self, reports: int, detail: str) -> None:
+        cause = self._sender.last_failure
+        error = ReportError("dropped", reports, detail if cause is None else f"{detail}; the last failure: {cause}")
+        error.__cause__ = cause
+        self._on_error(error)
+
+    def _tell_outage(self, cause: Exception) -> None:
+        error = ReportError("delayed", self.stats.queued, str(cause))
+        error.__cause__ = cause
+        self._on_error(error)
+
+    def _tell_damage(self) -> None:
+        damage = None if self._spool is None else self._spool.take_damage()
+        if damage is not None:
+            self._invalid += damage[0]
+            self._on_error(ReportError("invalid", *damage))
 
     def _enqueue(self, kind: str, run_id: str, text: str) -> None:
         lane = self._lanes.get(run_id)
@@ -211,21 +273,31 @@ class Reporter:
     def _work(self) -> None:
         try:
             while self._wait_until_due():
-                self._report_drops()
-                with self._changed:
-                    self._read_spool()
-                    lanes = list(self._lanes.values())
-                for lane in lanes:
+                self._tell_drops()
+                for lane in self._lanes_to_send():
                     self._send(lane)
         except Abandoned:
             pass
         finally:
             self._http.close()
 
+    def _lanes_to_send(self) -> List[Lane]:
+        with self._changed:
+            try:
+                self._read_spool()
+                self._has_read_failed = False
+            except OSError as error:
+                if not self._has_read_failed:
+                    self._tell_outage(error)
+                self._has_read_failed = True
+                self._changed.wait(_READ_AGAIN_SECONDS)
+            self._tell_damage()
+            return list(self._lanes.values())
+
     def _wait_until_due(self) -> bool:
         with self._changed:
             while not self._sender.is_abandoned:
-                has_work = bool(self._lanes) or self._unread > 0 or self._unreported_drops > 0
+                has_work = bool(self._lanes) or self._unread > 0 or bool(self._untold_drops)
                 now = time.monotonic()
                 if has_work and (self._flushes > 0 or (self._due_at is not None and self._due_at <= now)):
                     self._due_at = None
@@ -246,8 +318,14 @@ class Reporter:
     def _read_spool(self) -> None:
         """Continues with the reports that are only in the file, once there is room for them in memory."""
         while self._spool is not None and self._spool.unread > 0 and self._queued_bytes < self._buffer_bytes / 2:
-            for kind, run_id, text in self._spool.read(self._buffer_bytes // 4):
-                self._enqueue(kind, run_id, text)
+            damaged: List[Queued] = []
+            for report in self._spool.read(max(1, self._buffer_bytes // 4)):
+                if report is None:
+                    damaged.append(Queued("", "", self._marks.next()))
+                else:
+                    self._enqueue(*report)
+            if damaged:
+                self._settle(damaged)
 
     def _settle(self, reports: "list[Queued]") -> None:
         """Called with reports that were acknowledged or refused."""
@@ -256,8 +334,22 @@ class Reporter:
             for report in reports:
                 self._queued_bytes -= len(report.text)
                 self._marks.settle(report.mark)
+                self._unstored.discard(report.mark)
             if self._spool is not None and self._marks.through > before:
                 self._spool.acknowledge(self._marks.through - before)
             if self._unread > 0 and self._due_at is None:
                 self._due_at = 0
             self._changed.notify_all()
+
+
+_reporters: "weakref.WeakSet[Reporter]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    # Locks that other threads of the parent held are held for ever here.
+    for reporter in list(_reporters):
+        reporter.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -2,7 +2,7 @@ from datetime import datetime, timezone
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from ._ids import uuidv7
-from ._json import describe_error, encode, to_object
+from ._json import describe_error, encode, to_object, to_valid_object
 from ._reporter import Reporter
 
 
@@ -85,7 +85,8 @@ class Task:
         self.output: Any = None
         self._reporting = reporting
         self._has_ended = False
-        more: Dict[str, Any] = {"started_at": _now()}
+        self._started_at = _now()
+        more: Dict[str, Any] = {"started_at": self._started_at}
         if input is not None:
             more["input"] = to_object(input)
         if parent_task_id is not None:
@@ -118,7 +119,8 @@ class Task:
         if self._has_ended:
             return
         self._has_ended = True
-        self._report(status, {**more, "completed_at": _now()})
+        # The clock may have been set back, and the service refuses an end before the start.
+        self._report(status, {**more, "completed_at": max(_now(), self._started_at)})
 
     def _report(self, status: str, more: Dict[str, Any]) -> None:
         # The id comes first: reports of the same task are sent as one.
@@ -147,18 +149,28 @@ def start_run(reporting: Reporting, fields: Dict[str, Any]) -> Run:
     return run
 
 
+#: Members of reports that the caller gave.
+_FREE_FORM = ("input", "output", "metadata", "usage", "error_detail")
+
+
 def _report(reporting: Reporting, kind: str, run_id: str, report: Dict[str, Any]) -> None:
-    """Reports that JSON cannot express are counted: they must not make the agent fail."""
+    """A value that JSON cannot express is counted: it must not make the agent fail.
+
+    In the start or end of a run or task, it is replaced by an object that says so: the run starts or ends all the same.
+    """
     try:
         text = encode(report)
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:
         reporting.reporter.reject(error, run_id)
-        return
-    try:
-        reporting.reporter.add(kind, run_id, text)
-    except OSError as error:
-        # The spool cannot be written.
-        reporting.reporter.reject(error, run_id)
+        if kind == "e":
+            return
+        valid = {name: to_valid_object(value) if name in _FREE_FORM else value for name, value in report.items()}
+        try:
+            text = encode(valid)
+        except Exception:
+            # The name of a task, for example, which has been counted.
+            return
+    reporting.reporter.add(kind, run_id, text)
 
 
 def _now() -> str:

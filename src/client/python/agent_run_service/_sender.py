@@ -1,16 +1,16 @@
-import http.client
-import json
 import re
 import threading
 import time
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._errors import ReportError, ServiceError
-from ._http import Http, backoff, is_temporary, retry_after_of
-from ._lane import Batch, Queued, halves, merged
+from ._http import Http, backoff, not_ours, retry_after_of
+from ._lane import Batch, Queued, halves, merged, task_id_of
 
 #: The most events that the service takes in one call, unless it is configured otherwise.
 _EVENTS_MAX = 5_000
+#: Before a body of this size is sent, the limit of the service is read, which is hardly lower.
+_LARGE_BYTES = 2**20
 #: An outage is reported when it has lasted so many seconds.
 _OUTAGE_REPORTED_SECONDS = 10.0
 _PATHS = {"s": "/api/ingest/v1/run/start", "c": "/api/ingest/v1/run/complete", "f": "/api/ingest/v1/run/fail"}
@@ -28,8 +28,8 @@ class Sender:
         http: Http,
         on_error: Callable[[ReportError], None],
         on_settled: Callable[[List[Queued]], None],
+        on_outage: Callable[[Exception], None],
         changed: threading.Condition,
-        waits_for_key: bool,
     ):
         self.acknowledged = self.rejected = self.retries = self.last_seq = 0
         #: Falls when the service says that it takes fewer.
@@ -38,10 +38,13 @@ class Sender:
         self._http = http
         self._on_error = on_error
         self._on_settled = on_settled
+        self._on_outage = on_outage
         self._changed = changed
-        #: With a spool, an invalid key is an outage: the next client may have the right one.
-        self._waits_for_key = waits_for_key
         self._outage_since: Optional[float] = None
+        #: Why reports wait; None while calls succeed.
+        self.last_failure: Optional[Exception] = None
+        #: The largest body that the service takes; None until it matters.
+        self._body_bytes_max: Optional[int] = None
 
     def abandon(self) -> None:
         with self._changed:
@@ -66,15 +69,19 @@ class Sender:
             self._single(batch.run_id, batch.end)
 
     def _single(self, run_id: str, report: Queued) -> Optional[ServiceError]:
-        return self._one(run_id, [report], _PATHS[report.kind], report.text)
+        return self._one(run_id, [report], _PATHS[report.kind], report.text, ("run_id", run_id))
 
     def _task(self, run_id: str, reports: List[Queued]) -> None:
-        self._one(run_id, reports, "/api/ingest/v1/tasks", f'{{"run_id":"{run_id}","task":{merged(reports)}}}')
+        body = f'{{"run_id":"{run_id}","task":{merged(reports)}}}'
+        self._one(run_id, reports, "/api/ingest/v1/tasks", body, ("task_id", task_id_of(reports[0].text)))
 
-    def _one(self, run_id: str, reports: List[Queued], path: str, body: str) -> Optional[ServiceError]:
-        """Returns why the service refused it, if it did."""
+    def _one(
+        self, run_id: str, reports: List[Queued], path: str, body: str, named: Tuple[str, str]
+    ) -> Optional[ServiceError]:
+        """Returns why the service refused it, if it did. Its answer names the run or task that was reported."""
+        member, named_id = named
         try:
-            self._deliver(path, body)
+            self._deliver(path, body, lambda data: str(data.get(member)).lower() == named_id.lower())
         except ServiceError as error:
             self._reject(run_id, reports, error)
             return error
@@ -84,10 +91,11 @@ class Sender:
     def _events(self, run_id: str, events: List[Queued]) -> None:
         body = f'{{"run_id":"{run_id}","events":[{",".join(event.text for event in events)}]}}'
         try:
-            accepted = self._deliver("/api/ingest/v1/events?partial=true", body)
+            is_answer = lambda data: _count_of(data) == len(events)  # noqa: E731
+            accepted = self._deliver("/api/ingest/v1/events?partial=true", body, is_answer, len(events) > 1)
         except ServiceError as error:
             # So that an event that the service does not take does not take others with it.
-            if len(events) > 1 and (error.status == 413 or error.reason.startswith("events")):
+            if len(events) > 1 and _is_of_some_events(error):
                 limit = re.search(r"at most (\d+) events", error.reason)
                 if limit is not None:
                     self.events_max = min(self.events_max, int(limit[1]))
@@ -96,13 +104,13 @@ class Sender:
             else:
                 self._reject(run_id, events, error)
             return
-        self.last_seq = max(self.last_seq, accepted["last_seq"] or 0)
-        rejected = accepted.get("rejected", [])
+        self.last_seq = max(self.last_seq, accepted.get("last_seq") or 0)
+        rejected = accepted.get("rejected") or []
         self.acknowledged -= len(rejected)
         self._acknowledge(events)
         if rejected:
             self.rejected += len(rejected)
-            detail = "; ".join(each["message"] for each in rejected[:3])
+            detail = "; ".join(str(each.get("message")) for each in rejected[:3])
             self._on_error(ReportError("rejected", len(rejected), detail, run_id))
 
     def _acknowledge(self, reports: List[Queued]) -> None:
@@ -116,26 +124,51 @@ class Sender:
         self._on_error(problem)
         self._on_settled(reports)
 
-    def _deliver(self, path: str, body: str) -> Any:
-        """Sends a call until the service answers, however long that takes. Raises ServiceError, Abandoned."""
+    def _deliver(
+        self, path: str, body: str, is_answer: Callable[[Dict[str, Any]], bool], can_be_split: bool = False
+    ) -> Dict[str, Any]:
+        """Sends a call until the service answers it, however long that takes.
+
+        `is_answer` tells whether `data` can be the service's answer to this call. Raises ServiceError when the service can
+        never accept it, or what is too large for a proxy may pass in parts; Abandoned.
+        """
         encoded = body.encode()
         failures = 0
         while not self.is_abandoned:
             try:
+                if len(encoded) >= _LARGE_BYTES:
+                    self._check_length(encoded)
                 data = self._http.attempt("POST", path, encoded)
-                self._outage_since = None
+                if not isinstance(data, dict) or not is_answer(data):
+                    raise not_ours(200)
+                self._outage_since = self.last_failure = None
                 return data
-            except (OSError, http.client.HTTPException, json.JSONDecodeError, KeyError, TypeError, ServiceError) as error:
-                is_refused_key = isinstance(error, ServiceError) and error.status == 401
-                if not (is_temporary(error) or (is_refused_key and self._waits_for_key)):
+            except Exception as error:  # Whatever it is, it must not end the thread.
+                # Anything else may come from a wrong address, a proxy or a wrong key, and says nothing about the reports.
+                if isinstance(error, ServiceError) and (error.is_final or (can_be_split and error.status == 413)):
                     raise
                 failures += 1
                 self.retries += 1
+                self.last_failure = error
                 self._note_outage(error)
                 delay = max(retry_after_of(error), backoff(failures))
             with self._changed:
                 self._changed.wait_for(lambda: self.is_abandoned, delay)
         raise Abandoned
+
+    def _check_length(self, body: bytes) -> None:
+        """Raises ServiceError for a body that is too large.
+
+        The service may close the connection before its answer about it could be read, so such a body is not sent.
+        """
+        try:
+            if self._body_bytes_max is None:
+                self._body_bytes_max = int(self._http.attempt("GET", "/api/v1/limits")["body_bytes"])
+        except Exception:
+            return
+        if len(body) > self._body_bytes_max:
+            reason = f"the service takes at most {self._body_bytes_max} bytes in one call"
+            raise ServiceError(413, "PAYLOAD_TOO_LARGE", reason, None, True)
 
     def _note_outage(self, error: Exception) -> None:
         now = time.monotonic()
@@ -143,4 +176,14 @@ class Sender:
             self._outage_since = now
         elif now - self._outage_since >= _OUTAGE_REPORTED_SECONDS:
             self._outage_since = float("inf")
-            self._on_error(ReportError("delayed", 1, str(error)))
+            self._on_outage(error)
+
+
+def _count_of(accepted: Dict[str, Any]) -> Any:
+    """How many events an answer is about."""
+    return accepted["accepted"] + accepted["duplicates"] + len(accepted.get("rejected") or [])
+
+
+def _is_of_some_events(error: ServiceError) -> bool:
+    """Whether a refusal may be about only some of the events: about their content, and not about their run."""
+    return error.status == 413 or (error.status == 400 and not error.reason.startswith("run_id"))

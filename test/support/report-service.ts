@@ -1,0 +1,53 @@
+import { gunzipSync } from 'node:zlib'
+import { atEnd } from './teardown.ts'
+
+/** A report as the service receives it. */
+export interface ReceivedCall {
+  readonly path: string
+  readonly atMs: number
+  readonly encoding: string | null
+  readonly text: string
+}
+
+export type Answer = (call: ReceivedCall) => Response | Promise<Response>
+
+/** What the service answers when it accepts a report. */
+export function accept({ path, text }: ReceivedCall): Response {
+  const body = JSON.parse(text)
+  const data = path.endsWith('/events')
+    ? { accepted: body.events.length, duplicates: 0, first_seq: 1, last_seq: 1, rejected: [] }
+    : path.endsWith('/tasks')
+      ? { task_id: body.task.id, status: body.task.status, created: true, applied: true }
+      : { run_id: body.run_id }
+  return Response.json({ data, error: null })
+}
+
+/** What the service answers when it refuses a call. */
+export function refuse(status: number, code: string, headers?: Record<string, string>): Answer {
+  return () => Response.json({ data: null, error: { code, message: 'why' } }, { status, headers })
+}
+
+/** What it answers when it can never accept this very request. */
+export function refuseRequest(status: number, code: string): Answer {
+  return refuse(status, code, { 'x-refused': 'request' })
+}
+
+/** A service that gives these responses, one after the other, and repeats the last one. */
+export function serveReports(...answers: readonly Answer[]) {
+  const received: ReceivedCall[] = []
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const nth = received.length
+      const encoding = request.headers.get('content-encoding')
+      const bytes = new Uint8Array(await request.arrayBuffer())
+      const text = (encoding === null ? Buffer.from(bytes) : gunzipSync(bytes)).toString()
+      const call = { path: new URL(request.url).pathname, atMs: performance.now(), encoding, text }
+      received.push(call)
+      return answers[Math.min(nth, answers.length - 1)]!(call)
+    },
+  })
+  atEnd(() => server.stop(true))
+  return { url: `http://127.0.0.1:${server.port}`, received }
+}
