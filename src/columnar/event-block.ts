@@ -50,12 +50,14 @@ export class EventBlock {
   }
 
   /**
-   * Adds the rows of a batch.
+   * Adds the rows of a batch, or none of them.
    * @param now Unix milliseconds, for minted ids and for events without `occurred_at`
+   * @throws RangeError for a level that the enum lacks
    */
   add(batch: EventBatch, now: number): void {
     const { scan, rows, ids } = batch
     const count = rows?.length ?? scan.count
+    for (let i = 0; i < count; i++) requireLevel(scan.level[rows === undefined ? i : rows[i]])
     this.ulids.tick(now)
     this.level.reserve(count)
     this.occurredAt.reserve(count * 8)
@@ -80,6 +82,7 @@ export class EventBlock {
 
   /** Adds system events, which come from the outbox. They are few, so this need not be fast. */
   addSystemEvents(rows: readonly SystemEventRow[], outboxIds: readonly string[]): void {
+    for (const { level } of rows) requireLevel(level)
     for (const row of rows) {
       this.eventId.string(row.event_id)
       this.type.string(row.type)
@@ -150,4 +153,9 @@ export class EventBlock {
       }
     }
   }
+}
+
+/** ClickHouse stores any byte as an enum, and then fails every query that reads the column. */
+function requireLevel(level: number): void {
+  if (!(level >= 1 && level <= LEVELS.length)) throw new RangeError(`an event has no level: ${level}`)
 }

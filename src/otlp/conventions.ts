@@ -18,19 +18,28 @@ export const EVENT_TYPES: Record<SpanKind, string> = {
   other: 'span',
 }
 
-const OPENINFERENCE_KINDS: Record<string, SpanKind> = { LLM: 'model', EMBEDDING: 'model', TOOL: 'tool', AGENT: 'agent' }
+// Maps, because callers choose the words that are looked up: an object also has `constructor` and `__proto__`.
+const OPENINFERENCE_KINDS: ReadonlyMap<string, SpanKind> = new Map([
+  ['LLM', 'model'],
+  ['EMBEDDING', 'model'],
+  ['TOOL', 'tool'],
+  ['AGENT', 'agent'],
+])
 
-const OPERATIONS: Record<string, SpanKind> = {
-  chat: 'model',
-  completion: 'model',
-  text_completion: 'model',
-  generate_content: 'model',
-  embeddings: 'model',
-  execute_tool: 'tool',
-  invoke_agent: 'agent',
-}
+const OPERATIONS: ReadonlyMap<string, SpanKind> = new Map([
+  ['chat', 'model'],
+  ['completion', 'model'],
+  ['text_completion', 'model'],
+  ['generate_content', 'model'],
+  ['embeddings', 'model'],
+  ['execute_tool', 'tool'],
+  ['invoke_agent', 'agent'],
+])
 
-const TRACELOOP_KINDS: Record<string, SpanKind> = { tool: 'tool', agent: 'agent', task: 'other', workflow: 'other' }
+const TRACELOOP_KINDS: ReadonlyMap<string, SpanKind> = new Map([
+  ['tool', 'tool'],
+  ['agent', 'agent'],
+])
 
 const MODEL_ATTRIBUTES = [
   'gen_ai.request.model',
@@ -42,14 +51,14 @@ const MODEL_ATTRIBUTES = [
 
 export function kindOf(attributes: Attributes): SpanKind {
   const openInference = textAt(attributes, 'openinference.span.kind')
-  if (openInference !== '') return OPENINFERENCE_KINDS[openInference.toUpperCase()] ?? 'other'
+  if (openInference !== '') return OPENINFERENCE_KINDS.get(openInference.toUpperCase()) ?? 'other'
   // Checked before the operation name, because outer spans of the Vercel AI SDK repeat the usage of their model calls.
   const vercel = textAt(attributes, 'ai.operationId')
   if (vercel !== '') return vercelKind(vercel)
   const operation = textAt(attributes, 'gen_ai.operation.name')
-  if (operation !== '') return OPERATIONS[operation] ?? 'other'
+  if (operation !== '') return OPERATIONS.get(operation) ?? 'other'
   const traceloop = textAt(attributes, 'traceloop.span.kind')
-  if (traceloop !== '') return TRACELOOP_KINDS[traceloop] ?? 'other'
+  if (traceloop !== '') return TRACELOOP_KINDS.get(traceloop) ?? 'other'
   if (attributes.has('gen_ai.tool.name')) return 'tool'
   return MODEL_ATTRIBUTES.some((name) => attributes.has(name)) ? 'model' : 'other'
 }

@@ -79,16 +79,16 @@ function levelOf({ severityNumber, severityText }: LogRecord): (typeof LEVELS)[n
   if (severityNumber >= 13) return 'warn'
   if (severityNumber >= 9) return 'info'
   if (severityNumber >= 1) return 'debug'
-  return LEVEL_OF_TEXT[severityText.toLowerCase()] ?? 'info'
+  return LEVEL_OF_TEXT.get(severityText.toLowerCase()) ?? 'info'
 }
 
-const LEVEL_OF_TEXT: Record<string, (typeof LEVELS)[number]> = {
-  trace: 'debug',
-  debug: 'debug',
-  info: 'info',
-  warn: 'warn',
-  warning: 'warn',
-  error: 'error',
-  fatal: 'error',
-  critical: 'error',
-}
+const LEVEL_OF_TEXT: ReadonlyMap<string, (typeof LEVELS)[number]> = new Map([
+  ['trace', 'debug'],
+  ['debug', 'debug'],
+  ['info', 'info'],
+  ['warn', 'warn'],
+  ['warning', 'warn'],
+  ['error', 'error'],
+  ['fatal', 'error'],
+  ['critical', 'error'],
+])
