@@ -230,12 +230,7 @@ export const RunOfFeed = Named(
  */
 export const ListRuns = t.Object(
   {
-    status: t.Optional(
-      t.Array(RunStatus, {
-        maxItems: RUN_STATUSES.length,
-        description: 'Runs of this status. Repeatable; matches any.',
-      }),
-    ),
+    status: t.Optional(Described(RunStatus, 'Runs of this status.')),
     agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
     trigger_type: t.Optional(Described(TriggerType, 'Runs with this trigger.')),
     external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs with this external_run_id.' })),

@@ -225,7 +225,7 @@ async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise
 function conditions(sql: Sql, query: ListRuns) {
   const { status, agent_id, trigger_type, external_run_id, parent_run_id, session_id, tag, from, to, cursor } = query
   const and = [
-    status !== undefined && sql`and r.status = any(${status}::text[])`,
+    status !== undefined && sql`and r.status = ${status}`,
     agent_id !== undefined && sql`and r.agent_id = ${agent_id}`,
     trigger_type !== undefined && sql`and r.trigger_type = ${trigger_type}`,
     external_run_id !== undefined && sql`and r.external_run_id = ${external_run_id}`,
