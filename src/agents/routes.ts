@@ -38,7 +38,7 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
         description: 'Newest first. Archived agents are not listed. Conditions are combined with AND.',
       },
     })
-    .get('/:agentId', ({ caller, params }) => agents.get(caller, params.agentId), {
+    .get('/:agent_id', ({ caller, params }) => agents.get(caller, params.agent_id), {
       params: AgentParams,
       response: AgentRecord,
       detail: {
@@ -48,7 +48,7 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
         description: 'Returns NOT_FOUND for an archived agent.',
       },
     })
-    .patch('/:agentId', ({ caller, params, body }) => agents.edit(caller, params.agentId, body), {
+    .patch('/:agent_id', ({ caller, params, body }) => agents.edit(caller, params.agent_id, body), {
       params: AgentParams,
       body: EditAgent,
       response: AgentRecord,
@@ -61,7 +61,7 @@ export function agentRoutes({ guards, agents }: AgentRoutesDeps) {
           'that they started with.',
       },
     })
-    .delete('/:agentId', ({ caller, params }) => agents.archive(caller, params.agentId.toLowerCase()), {
+    .delete('/:agent_id', ({ caller, params }) => agents.archive(caller, params.agent_id.toLowerCase()), {
       params: AgentParams,
       response: ArchivedAgent,
       detail: {

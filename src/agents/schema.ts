@@ -118,7 +118,7 @@ export const CreateAgent = Named(
 )
 export type CreateAgent = typeof CreateAgent.static
 
-/** Body of `PATCH /api/v1/agents/:agentId`: the fields to change. Null clears a nullable field. */
+/** Body of `PATCH /api/v1/agents/:agent_id`: the fields to change. Null clears a nullable field. */
 export const EditAgent = Named(
   'EditAgent',
   Body({
@@ -166,7 +166,7 @@ export const AgentRecord = Named(
 )
 export type AgentRecord = typeof AgentRecord.static
 
-/** Response of `DELETE /api/v1/agents/:agentId`. */
+/** Response of `DELETE /api/v1/agents/:agent_id`. */
 export const ArchivedAgent = Named(
   'ArchivedAgent',
   t.Object({
@@ -187,7 +187,7 @@ export const AgentPage = Page('AgentPage', AgentRecord)
 export type AgentPage = typeof AgentPage.static
 
 /** `:agentId` of a path. */
-export const AgentParams = t.Object({ agentId: Described(Uuid, 'The agent.') })
+export const AgentParams = t.Object({ agent_id: Described(Uuid, 'The agent.') })
 
 /** A row of `agents`. */
 export interface AgentRow extends Omit<AgentRecord, 'created_at' | 'updated_at'> {

@@ -26,8 +26,9 @@ export interface AgentStoreDeps {
 
 /** An agent to be registered if its name is new. */
 export interface Registration {
+  readonly name: string
+  /** A repeat finds the agent again by this id, also after it has been renamed. */
   readonly agentId: string
-  readonly agentsMax: number
 }
 
 const CURSOR = cursorCodec(Uuid)
@@ -58,40 +59,54 @@ export class AgentStore {
   }
 
   /**
-   * The external agent of that name; registers it if there is none.
-   * @param agentId of the agent to register; a repeat finds it again, also after it has been renamed
+   * The external agents of these names; registers those that are new, in their order.
    * @param agentsMax external agents of a workspace beyond which none is registered
-   * @throws ApiError FORBIDDEN at that number, or if the agent was archived
+   * @returns by name, the agent's id; or FORBIDDEN at that number, or if the agent was archived
    */
-  async named(workspaceId: string, name: string, { agentId, agentsMax }: Registration): Promise<string> {
+  async named(
+    workspaceId: string,
+    wanted: readonly Registration[],
+    agentsMax: number,
+  ): Promise<Map<string, string | ApiError>> {
     const { sql, clock } = this.deps
-    const [known] = await sql<{ agent_id: string; status: string }[]>`
-      select agent_id, status from agents
-      where workspace_id = ${workspaceId} and runtime_type = 'external'
-        and (agent_id = ${agentId} or name = ${name} and status <> 'archived')
-      order by status = 'archived', created_at, agent_id limit 1`
-    if (known?.status === 'archived') throw new ApiError('FORBIDDEN', `agent ${JSON.stringify(name)} is archived`)
-    if (known !== undefined) return known.agent_id
+    const known = await sql<{ name: string; agent_id: string; status: string }[]>`
+      select distinct on (i.name) i.name, a.agent_id, a.status
+      from unnest(${wanted.map(({ name }) => name)}::text[], ${wanted.map(({ agentId }) => agentId)}::uuid[]) as i (name, agent_id)
+      join agents a on a.agent_id = i.agent_id or a.name = i.name and a.status <> 'archived'
+      where a.workspace_id = ${workspaceId} and a.runtime_type = 'external'
+      order by i.name, a.status = 'archived', a.created_at, a.agent_id`
+    const found = new Map<string, string | ApiError>(
+      known.map(({ name, agent_id, status }) => [
+        name,
+        status === 'archived' ? new ApiError('FORBIDDEN', `agent ${JSON.stringify(name)} is archived`) : agent_id,
+      ]),
+    )
+    const missing = wanted.filter(({ name }) => !found.has(name))
+    if (missing.length === 0) return found
+    const [{ count }] = await sql<{ count: number }[]>`
+      select count(*)::int as count from agents where workspace_id = ${workspaceId} and runtime_type = 'external'`
+    const room = Math.max(0, agentsMax - count)
     const now = new Date(clock.now())
-    const settings = settingsOf({ name, description: 'Registered by its first OpenTelemetry export.' })
-    const row = {
-      ...settings,
+    const rows = missing.slice(0, room).map(({ name, agentId }) => ({
+      ...settingsOf({ name, description: 'Registered by its first OpenTelemetry export.' }),
       agent_id: agentId,
       workspace_id: workspaceId,
       version: 1,
       created_at: now,
       updated_at: now,
-    }
-    const [{ count }] = await sql<{ count: number }[]>`
-      select count(*)::int as count from agents where workspace_id = ${workspaceId} and runtime_type = 'external'`
-    if (count >= agentsMax) {
-      throw new ApiError(
-        'FORBIDDEN',
-        `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the most that are registered by themselves; create it with POST /api/v1/agents`,
+    }))
+    if (rows.length > 0) await sql`insert into agents ${sql(rows)} on conflict (agent_id) do nothing`
+    for (const { name, agentId } of missing.slice(0, room)) found.set(name, agentId)
+    for (const { name } of missing.slice(room)) {
+      found.set(
+        name,
+        new ApiError(
+          'FORBIDDEN',
+          `agent ${JSON.stringify(name)} is not registered, and the workspace has ${agentsMax} agents, the most that are registered by themselves; create it with POST /api/v1/agents`,
+        ),
       )
     }
-    await sql`insert into agents ${sql(row)} on conflict (agent_id) do nothing`
-    return agentId
+    return found
   }
 
   async list(caller: Caller, query: ListAgents): Promise<AgentPage> {

@@ -48,7 +48,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
       response: SavedQueryPage,
       detail: { tags, operationId: 'listSavedQueries', summary: 'List saved queries', description: 'Newest first.' },
     })
-    .get('/:queryId', ({ caller, params }) => savedQueries.get(caller, params.queryId), {
+    .get('/:query_id', ({ caller, params }) => savedQueries.get(caller, params.query_id), {
       params: SavedQueryParams,
       response: SavedQuery,
       detail: {
@@ -59,8 +59,8 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
       },
     })
     .patch(
-      '/:queryId',
-      ({ caller, params, body, request }) => savedQueries.edit(caller, params.queryId, body, request.signal),
+      '/:query_id',
+      ({ caller, params, body, request }) => savedQueries.edit(caller, params.query_id, body, request.signal),
       {
         params: SavedQueryParams,
         body: EditSavedQuery,
@@ -75,7 +75,7 @@ function managementRoutes({ guards, savedQueries }: SavedQueryRoutesDeps) {
         },
       },
     )
-    .delete('/:queryId', ({ caller, params }) => savedQueries.delete(caller, params.queryId), {
+    .delete('/:query_id', ({ caller, params }) => savedQueries.delete(caller, params.query_id), {
       params: SavedQueryParams,
       response: DeletedQuery,
       detail: {
@@ -92,11 +92,11 @@ function runRoute({ guards, savedQueries, analytics }: SavedQueryRoutesDeps) {
   return new Elysia({ prefix: PREFIX, detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('queries'))
     .post(
-      '/:queryId/run',
+      '/:query_id/run',
       ({ caller, params, body, request, server }) => {
         server?.timeout(request, analytics.idleSeconds)
         const answer = savedQueries
-          .resolve(caller, params.queryId, body)
+          .resolve(caller, params.query_id, body)
           .then((query): Promise<unknown> => answerQuery(analytics, caller, query, request.signal))
         // Elysia distinguishes a Response from data by the type of the promise.
         return answer as Promise<QueryAnswer> | Promise<Response>

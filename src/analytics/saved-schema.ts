@@ -21,7 +21,7 @@ export const CreateSavedQuery = Named(
 )
 export type CreateSavedQuery = typeof CreateSavedQuery.static
 
-/** Body of `PATCH /api/v1/queries/:queryId`: given members change; `params` are replaced as a whole. */
+/** Body of `PATCH /api/v1/queries/:query_id`: given members change; `params` are replaced as a whole. */
 export const EditSavedQuery = Named(
   'EditSavedQuery',
   Body({
@@ -33,7 +33,7 @@ export const EditSavedQuery = Named(
 )
 export type EditSavedQuery = typeof EditSavedQuery.static
 
-/** Body of `POST /api/v1/queries/:queryId/run`. */
+/** Body of `POST /api/v1/queries/:query_id/run`. */
 export const RunSavedQuery = Named(
   'RunSavedQuery',
   Body(runOptions, {
@@ -67,7 +67,7 @@ export const SavedQueryPage = Page('SavedQueryPage', SavedQuery)
 export type SavedQueryPage = typeof SavedQueryPage.static
 
 /** `:queryId` of a path. */
-export const SavedQueryParams = t.Object({ queryId: Described(Uuid, 'The saved query.') })
+export const SavedQueryParams = t.Object({ query_id: Described(Uuid, 'The saved query.') })
 
 export const DeletedQuery = Named(
   'DeletedQuery',

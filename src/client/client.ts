@@ -177,11 +177,11 @@ export class Client {
 
   /** The record of one run. */
   getRun(runId: string): Promise<Schemas['Run']> {
-    return this.request('GET', '/api/v1/runs/{runId}', { path: { runId } })
+    return this.request('GET', '/api/v1/runs/{run_id}', { path: { run_id: runId } })
   }
 
   /** The events of a run, oldest first. */
-  events(runId: string, query: QueryOf<'/api/v1/runs/{runId}/events'> = {}): AsyncGenerator<Schemas['Event']> {
+  events(runId: string, query: QueryOf<'/api/v1/runs/{run_id}/events'> = {}): AsyncGenerator<Schemas['Event']> {
     return this.pages(`/api/v1/runs/${encodeURIComponent(runId)}/events`, query, 'after_seq')
   }
 

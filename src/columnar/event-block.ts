@@ -52,6 +52,7 @@ export class EventBlock {
   /**
    * Adds the rows of a batch: all, or none if it throws.
    * @param now Unix milliseconds, for minted ids and for events without `occurred_at`
+   * @throws RangeError for a level that the enum lacks
    */
   add(batch: EventBatch, now: number): void {
     const [eventIds, types, payloads] = [this.eventId.length, this.type.length, this.payload.length]
@@ -76,6 +77,7 @@ export class EventBlock {
       const decoded = scan.decodedTypes.size === 0 ? undefined : scan.decodedTypes.get(row)
       if (decoded === undefined) this.type.slice(scan.text, scan.typeStart[row], scan.typeEnd[row])
       else this.type.slice(decoded, 0, decoded.length)
+      requireLevel(scan.level[row])
       this.level.buffer[this.level.length++] = scan.level[row]
       const payload = scan.payloadStart[row]
       if (payload < 0) this.payload.slice(EMPTY_PAYLOAD, 0, EMPTY_PAYLOAD.length)
@@ -94,6 +96,7 @@ export class EventBlock {
       for (const row of rows) {
         this.eventId.string(row.event_id)
         this.type.string(row.type)
+        requireLevel(row.level)
         this.level.byte(row.level)
         this.payload.string(row.payload)
         this.occurredAt.int64(row.occurred_at)
@@ -177,4 +180,9 @@ export class EventBlock {
       }
     }
   }
+}
+
+/** ClickHouse stores any byte as an enum, and then fails every query that reads the column. */
+function requireLevel(level: number): void {
+  if (!(level >= 1 && level <= LEVELS.length)) throw new RangeError(`an event has no level: ${level}`)
 }

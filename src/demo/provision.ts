@@ -41,8 +41,8 @@ export async function provision(
     const profile = PROFILES[index % PROFILES.length]!
     const name = `demo ${profile.name} agent ${Math.floor(index / PROFILES.length) + 1}`
     const agentId = known.get(name) ?? (await createAgent(client, name, profile))
-    const path = { agentId }
-    const made = await client.request('POST', '/api/v1/agents/{agentId}/keys', { path, body: { name: session } })
+    const path = { agent_id: agentId }
+    const made = await client.request('POST', '/api/v1/agents/{agent_id}/keys', { path, body: { name: session } })
     keyIds.push(made.key_id)
     const own = new Client({ ...reporting, url: options.url, key: made.key })
     members.push({ agentId, client: own, choosesRunIds: profile.choosesRunIds, profile })
@@ -52,7 +52,7 @@ export async function provision(
     async revokeKeys() {
       try {
         for (const keyId of keyIds)
-          await client.request('POST', '/api/v1/keys/{keyId}/revoke', { path: { keyId }, body: {} })
+          await client.request('POST', '/api/v1/keys/{key_id}/revoke', { path: { key_id: keyId }, body: {} })
         return true
       } catch (error) {
         if (isCallFailure(error)) return false

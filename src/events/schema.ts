@@ -5,6 +5,13 @@ import type { RunIdentity } from '../ids.ts'
 /** Event levels in ascending order; their 1-based indexes are the values of the `level` enum in ClickHouse. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
+/** The value of a level in the enum. @throws RangeError for a value that is no level: stored, it could not be read */
+export function levelNumber(level: (typeof LEVELS)[number]): number {
+  const index = LEVELS.indexOf(level)
+  if (index < 0) throw new RangeError(`no level: ${String(level)}`)
+  return index + 1
+}
+
 /** Types of system events, which callers must not report (docs/specification.md#events). */
 export const RESERVED_TYPE_PREFIXES = ['run.', 'task.', 'approval.', 'input.'] as const
 

@@ -11,7 +11,7 @@ import { giveUp, type Reservation } from './idempotency.ts'
 import { requestIdOf } from './request-id.ts'
 import { shown, type ValidationFailure, validationMessage } from './validation-message.ts'
 
-/** Called for each answered request. `route` is the pattern (`/api/v1/runs/:runId`), to keep its cardinality low. */
+/** Called for each answered request. `route` is the pattern (`/api/v1/runs/:run_id`), to keep its cardinality low. */
 export type ObserveRequest = (method: string, route: string, status: number, seconds: number) => void
 
 export interface EnvelopeDeps {
@@ -165,7 +165,7 @@ function createFinish({ log, logRequests, observeRequest }: EnvelopeDeps) {
       ms: Math.round(ms * 100) / 100,
     }
     if (error === undefined) log.debug('request', fields)
-    else if (status === 503) log.warn('request refused', { ...fields, error: causeOf(error) })
+    else if (status === 503) log.warn('request refused', { ...fields, error: expectedOf(error) })
     else log.error('request failed', { ...fields, error: causeOf(error) })
   }
 }
@@ -173,6 +173,11 @@ function createFinish({ log, logRequests, observeRequest }: EnvelopeDeps) {
 /** The URL of a request that Bun accepted is always absolute. */
 function pathOf(request: Request): string {
   return new URL(request.url).pathname
+}
+
+/** An error that the service throws on purpose needs no stack, unless something else caused it. */
+function expectedOf(error: unknown): unknown {
+  return error instanceof ApiError && error.cause === undefined ? error.message : causeOf(error)
 }
 
 /**

@@ -26,7 +26,7 @@ export function createGuards(deps: GuardsDeps) {
   const { admit, receive, readBody, admitFeed, admitOperator } = createAdmission(deps)
 
   const guard = (audience: Audience, budget: Budget, isOfAgent = false) => {
-    const agentOf = (params: object) => (isOfAgent ? (params as { agentId: string }).agentId.toLowerCase() : undefined)
+    const agentOf = (params: object) => (isOfAgent ? (params as { agent_id: string }).agent_id.toLowerCase() : undefined)
     return (
       withContext(`${audience} ${budget} ${isOfAgent}`)
         // Runs before all other hooks, for every method that may have a body.
@@ -57,7 +57,7 @@ export function createGuards(deps: GuardsDeps) {
     workspaceKey: (budget: Budget) => guard('workspace', budget),
     /** Either type. The store of the route limits an agent key to its own agent. */
     anyKey: (budget: Budget) => guard('any', budget),
-    /** Either type; an agent key only for the agent in the path, `:agentId`. */
+    /** Either type; an agent key only for the agent in the path, `:agent_id`. */
     keyOfAgent: (budget: Budget) => guard('any', budget, true),
     /** Keys of either type and feed tokens; only for feeds. */
     feed: withContext('feed').derive({ as: 'scoped' }, async ({ request, set }) => ({

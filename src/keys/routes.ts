@@ -47,8 +47,8 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
       },
     })
     .post(
-      '/agents/:agentId/keys',
-      ({ caller, params, body, mint }) => keys.createForAgent(caller, params.agentId.toLowerCase(), body, mint),
+      '/agents/:agent_id/keys',
+      ({ caller, params, body, mint }) => keys.createForAgent(caller, params.agent_id.toLowerCase(), body, mint),
       {
         params: AgentParams,
         body: CreateAgentKey,
@@ -61,7 +61,7 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
         },
       },
     )
-    .post('/keys/:keyId/revoke', ({ caller, params }) => keys.revoke(caller, params.keyId.toLowerCase()), {
+    .post('/keys/:key_id/revoke', ({ caller, params }) => keys.revoke(caller, params.key_id.toLowerCase()), {
       params: KeyParams,
       body: RevokeKey,
       response: KeyRecord,
@@ -74,8 +74,8 @@ export function keyRoutes({ guards, keys }: KeyRoutesDeps) {
       },
     })
     .post(
-      '/keys/:keyId/rotate',
-      ({ caller, params, body, mint }) => keys.rotate(caller, params.keyId.toLowerCase(), body, mint),
+      '/keys/:key_id/rotate',
+      ({ caller, params, body, mint }) => keys.rotate(caller, params.key_id.toLowerCase(), body, mint),
       {
         params: KeyParams,
         body: RotateKey,

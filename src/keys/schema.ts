@@ -66,21 +66,21 @@ const ExpiresAt = Described(Nullable(TimestampIn), 'When the key expires; null o
 export const CreateKey = Named('CreateKey', Body({ name: KeyName, expires_at: t.Optional(ExpiresAt) }))
 export type CreateKey = typeof CreateKey.static
 
-/** Body of `POST /api/v1/agents/:agentId/keys`. */
+/** Body of `POST /api/v1/agents/:agent_id/keys`. */
 export const CreateAgentKey = Named(
   'CreateAgentKey',
   Body({ name: t.Optional(Nullable(KeyName)), expires_at: t.Optional(ExpiresAt) }),
 )
 export type CreateAgentKey = typeof CreateAgentKey.static
 
-/** Body of `POST /api/v1/workspaces/:workspaceId/keys`. */
+/** Body of `POST /api/v1/workspaces/:workspace_id/keys`. */
 export const CreateOwnerKey = CreateAgentKey
 export type CreateOwnerKey = typeof CreateOwnerKey.static
 
-/** Body of `POST /api/v1/keys/:keyId/revoke`: empty. */
+/** Body of `POST /api/v1/keys/:key_id/revoke`: empty. */
 export const RevokeKey = Named('RevokeKey', Body({}, { description: 'Empty: send `{}`.' }))
 
-/** Body of `POST /api/v1/keys/:keyId/rotate`. */
+/** Body of `POST /api/v1/keys/:key_id/rotate`. */
 export const RotateKey = Named(
   'RotateKey',
   Body({
@@ -134,7 +134,7 @@ export const ListKeys = t.Object(
   {
     type: t.Optional(Described(KeyType, 'Keys of this type.')),
     agent_id: t.Optional(Described(Uuid, 'Keys of this agent.')),
-    status: t.Optional(Described(KeyStatus, 'Keys with this status.')),
+    status: t.Optional(Described(KeyStatus, 'Keys with this status; by default all that are not revoked.')),
     ...PageQuery,
   },
   { additionalProperties: false },
@@ -145,7 +145,7 @@ export const KeyPage = Page('KeyPage', KeyRecord)
 export type KeyPage = typeof KeyPage.static
 
 /** `:keyId` of a path. */
-export const KeyParams = t.Object({ keyId: Described(Uuid, 'The id of the key.') })
+export const KeyParams = t.Object({ key_id: Described(Uuid, 'The id of the key.') })
 
 /** A row of `api_keys`, without the hash. */
 export interface KeyRow {

@@ -115,7 +115,7 @@ export class KeyStore {
         ${cursor === undefined ? sql`` : sql`and key_id < ${CURSOR.decode(cursor)}`}
         ${type === undefined ? sql`` : sql`and type = ${type}`}
         ${agent_id === undefined ? sql`` : sql`and agent_id = ${agent_id}`}
-        ${status === undefined ? sql`` : conditions[status]}
+        ${status === undefined ? sql`and revoked_at is null` : conditions[status]}
       order by key_id desc limit ${limit + 1}`
     const page = pageOf(rows, limit, (row) => CURSOR.encode(row.key_id))
     return { ...page, items: page.items.map((row) => toKeyRecord(row, now)) }

@@ -28,11 +28,11 @@ const LINE_BREAKS = /[\r\n]+/g
 export function eventActivity(position: RowPosition, row: EventRow): Activity {
   const event =
     `{"id":${JSON.stringify(row.event_id)},"seq":${position.seq},"type":${JSON.stringify(row.type)},` +
-    `"level":"${LEVELS[row.level - 1]}","payload":${row.payload},"occurred_at":"${iso(row.occurred_at)}"}`
+    `"level":"${LEVELS[row.level - 1] ?? 'info'}","payload":${row.payload},"occurred_at":"${iso(row.occurred_at)}"}`
   return activity('event', position, row, event, false)
 }
 
-/** The task record of `GET /api/v1/runs/:runId/tasks`. */
+/** The task record of `GET /api/v1/runs/:run_id/tasks`. */
 export function taskActivity(position: RowPosition, row: TaskRow): Activity {
   const { started_at = formerStart(row), completed_at = formerEnd(row) } = row
   const task = {
@@ -62,7 +62,7 @@ function formerEnd({ status, updated_at }: TaskRow): number | null {
   return status === 'pending' || status === 'running' ? null : updated_at
 }
 
-/** The run record of `GET /api/v1/runs/:runId`, without `input` and `output`, which may be megabytes. */
+/** The run record of `GET /api/v1/runs/:run_id`, without `input` and `output`, which may be megabytes. */
 export function runActivity(position: RowPosition, row: Omit<RunRow, 'input' | 'output'>): Activity {
   const { input_tokens, output_tokens } = row
   const run = {

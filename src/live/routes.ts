@@ -70,9 +70,9 @@ export function liveRoutes({ guards, live }: LiveRoutesDeps) {
       detail: STREAM_DETAIL,
     })
     .get(
-      '/runs/:runId/stream',
+      '/runs/:run_id/stream',
       ({ feed, request, params, server }) =>
-        streamRun(live, feed, request, params.runId.toLowerCase(), () => server?.timeout(request, 0)),
+        streamRun(live, feed, request, params.run_id.toLowerCase(), () => server?.timeout(request, 0)),
       {
         params: RunParams,
         detail: RUN_STREAM_DETAIL,

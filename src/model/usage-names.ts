@@ -31,3 +31,10 @@ export const USAGE_NAMES = {
     'ai.model.id',
   ],
 } as const
+
+const NUMERIC = /^(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** The number that a string holds as JSON writes numbers of at least 0, as some instrumentations send usage; else NaN. */
+export function numberIn(text: string): number {
+  return NUMERIC.test(text) ? Number(text) : Number.NaN
+}

@@ -1,3 +1,4 @@
+import { numberIn } from '../model/usage-names.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
 
 /** The first of these attributes that is a non-empty string, or a number, as a string. */
@@ -10,11 +11,11 @@ export function firstText(attributes: Attributes, names: readonly string[]): str
   return null
 }
 
-/** The first of these attributes that is a number of at least 0, or a string with one. */
+/** The first of these attributes that is a number of at least 0, or a string with one ({@link numberIn}). */
 export function firstNumber(attributes: Attributes, names: readonly string[]): number | null {
   for (const name of names) {
     const value = attributes.get(name)
-    const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+    const number = typeof value === 'string' ? numberIn(value) : value
     if (typeof number === 'number' && Number.isFinite(number) && number >= 0) return number
   }
   return null

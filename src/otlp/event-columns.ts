@@ -1,6 +1,6 @@
 import { Bytes } from '../columnar/bytes.ts'
 import type { EventColumns } from '../events/batch.ts'
-import { LEVELS } from '../events/schema.ts'
+import { levelNumber } from '../events/schema.ts'
 import type { MappedEvent } from './mapping.ts'
 
 /**
@@ -29,7 +29,7 @@ export function createColumns(): (events: readonly MappedEvent[]) => EventColumn
       columns.typeEnd[row] = columns.payloadStart[row] = bytes.length
       bytes.text(payload)
       columns.payloadEnd[row] = bytes.length
-      columns.level[row] = LEVELS.indexOf(level) + 1
+      columns.level[row] = levelNumber(level)
       columns.occurredAt[row] = occurredAt
     })
     return { text: bytes.buffer, ...columns }

@@ -2,7 +2,7 @@ import type { Caller } from '../keys/schema.ts'
 import { type ExportResult, ExportTally } from './export-tally.ts'
 import { addTo, inBatches } from './groups.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
-import { isTraceId, type MappingContext } from './mapping.ts'
+import { cleanText, isTraceId, type MappingContext } from './mapping.ts'
 import { detailsOfLogs, nameOf } from './run-details.ts'
 import type { LogRecord } from './telemetry.ts'
 import { BATCH_ITEMS_MAX, type OtlpIngestDeps } from './trace-ingest.ts'
@@ -51,7 +51,7 @@ export class LogIngest {
   private async storeRun(caller: Caller, { runId, externalRunId }: LogRun, stored: StoredRecords): Promise<void> {
     const { runs, writeEvents, limits } = this.deps
     const { records, context, copies, tally } = stored
-    const named = { runId, externalRunId: externalRunId.slice(0, limits.external_id_length), parentRunId: null }
+    const named = { runId, externalRunId: cleanText(externalRunId, limits.external_id_length), parentRunId: null }
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
     const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
     const events = records.map((record) => mapLog(record, context, copies))

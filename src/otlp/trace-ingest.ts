@@ -8,7 +8,7 @@ import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
 import { type ExportResult, ExportTally } from './export-tally.ts'
-import { addTo, inBatches } from './groups.ts'
+import { addTo, inBatches, inParallel } from './groups.ts'
 import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
@@ -35,6 +35,11 @@ interface Mapped {
   readonly mapped: MappedSpan
 }
 
+/** A span that ends a run: the root of a trace, or an agent called within it. */
+interface RunSpan extends Mapped {
+  readonly run: RunRef
+}
+
 /** Stores traces as runs, and spans as tasks and events (docs/opentelemetry.md). */
 export class TraceIngest {
   /** Concurrent exports of a run are written one after the other, so that no span is stored as running after its end. */
@@ -55,21 +60,20 @@ export class TraceIngest {
       else addTo(byTrace, span.traceId, span)
     }
     for (const traces of inBatches([...byTrace.values()], BATCH_ITEMS_MAX)) {
-      const store = (trace: readonly Span[]) => this.storeTrace(caller, trace, tally)
-      await Promise.all(
-        traces.map((trace) =>
-          tally.attempt(
-            trace,
-            () => store(trace),
-            ({ name }) => name,
-          ),
-        ),
+      const ends: RunSpan[] = []
+      await inParallel(traces, (trace) =>
+        tally.attempt(trace, async () => void ends.push(...(await this.storeTrace(caller, trace, tally))), nameOfSpan),
       )
+      // After all traces, because one trace may have as many as an export has spans.
+      for (const group of inBatches(ends, BATCH_ITEMS_MAX)) {
+        await inParallel(group, (end) => tally.attempt([end.span], () => this.storeEnd(caller, end), nameOfSpan))
+      }
     }
     return tally.result()
   }
 
-  private async storeTrace(caller: Caller, spans: readonly Span[], tally: ExportTally): Promise<void> {
+  /** @returns the spans that end runs: at most one for the trace's own run */
+  private async storeTrace(caller: Caller, spans: readonly Span[], tally: ExportTally): Promise<RunSpan[]> {
     const { runs, limits, clock } = this.deps
     const { workspaceId } = caller
     const { traceId } = spans[0]
@@ -77,15 +81,20 @@ export class TraceIngest {
     const named = { runId: traceRunId(workspaceId, traceId), externalRunId: traceId, parentRunId: null }
     const run = await runs.report(caller, named, detailsOfSpans(spans, limits, now))
     const taskIdOf = spanTaskIds(workspaceId, traceId)
-    const ends: Mapped[] = []
+    const ends: RunSpan[] = []
+    let hasEnded = false
     await this.withRunLock(runKey(workspaceId, run.runId), async () => {
       for (const group of inBatches(uniqueById(spans), BATCH_ITEMS_MAX)) {
         const all = group.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) }))
         await this.storeSpans(caller, run, all, tally)
-        ends.push(...all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent'))
+        for (const { span, mapped } of all) {
+          const endsTrace = isRoot(span) && mapped.completedAt !== null && !hasEnded
+          if (endsTrace || (!isRoot(span) && mapped.kind === 'agent')) ends.push({ run, span, mapped })
+          hasEnded ||= endsTrace
+        }
       }
     })
-    await Promise.all(ends.map((end) => this.storeEnd(caller, run, end)))
+    return ends
   }
 
   /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */
@@ -114,7 +123,7 @@ export class TraceIngest {
   }
 
   /** Ends the run at its root span; stores an agent that was called within the trace as a child run. */
-  private async storeEnd(caller: Caller, run: RunRef, { span, mapped }: Mapped): Promise<void> {
+  private async storeEnd(caller: Caller, { run, span, mapped }: RunSpan): Promise<void> {
     const { runs, limits, clock } = this.deps
     const { completedAt, errorMessage } = mapped
     if (isRoot(span)) {
@@ -133,6 +142,10 @@ export class TraceIngest {
     )
     if (completedAt !== null) await runs.end(child, endOf(span, completedAt, errorMessage, limits))
   }
+}
+
+function nameOfSpan({ name }: Span): string {
+  return name
 }
 
 function taskRow({ workspaceId, agentId, runId }: RunRef, task: MappedSpan, now: number): TaskRow {

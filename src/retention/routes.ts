@@ -15,11 +15,11 @@ export function erasureRoutes({ guards, erasure }: ErasureRoutesDeps) {
   return new Elysia({ prefix: '/api/v1/workspaces', detail: { security: SECURITY.operator } })
     .use(guards.operator)
     .delete(
-      '/:workspaceId',
+      '/:workspace_id',
       ({ params, request, server }) => {
         // The stores may need longer than the idle timeout.
         server?.timeout(request, 0)
-        return erasure.erase(params.workspaceId.toLowerCase())
+        return erasure.erase(params.workspace_id.toLowerCase())
       },
       {
         params: WorkspaceParams,

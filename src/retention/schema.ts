@@ -1,7 +1,7 @@
 import { t } from 'elysia'
 import { Count, Described, Named, Uuid } from '../http/schema.ts'
 
-/** Answer of `DELETE /api/v1/workspaces/:workspaceId`: how much was deleted. */
+/** Answer of `DELETE /api/v1/workspaces/:workspace_id`: how much was deleted. */
 export const ErasedWorkspace = Named(
   'ErasedWorkspace',
   t.Object({

@@ -1,5 +1,5 @@
 import { type ColumnarClient, ColumnarUnavailable } from '../columnar/client.ts'
-import { LEVELS, type RunRef } from '../events/schema.ts'
+import { levelNumber, type RunRef } from '../events/schema.ts'
 import { ApiError, invalid } from '../http/errors.ts'
 import { PAGE_LIMIT_DEFAULT } from '../http/page.ts'
 import { RawJson } from '../http/raw-json.ts'
@@ -86,7 +86,7 @@ function filter(query: ListEvents): { conditions: string; params: Record<string,
   let conditions = 'and seq > {after:UInt64}'
   if (level !== undefined) {
     conditions += ' and toInt8(level) >= {level:Int8}'
-    params.level = LEVELS.indexOf(level) + 1
+    params.level = levelNumber(level)
   }
   if (type !== undefined) {
     const prefix = type.endsWith('*')

@@ -84,7 +84,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         description: 'Conditions are combined with AND. `from` (inclusive) and `to` (exclusive) bound `created_at`.',
       },
     })
-    .get('/runs/:runId', ({ caller, params }) => runs.get(caller, params.runId), {
+    .get('/runs/:run_id', ({ caller, params }) => runs.get(caller, params.run_id), {
       params: RunParams,
       response: RunRecord,
       detail: {
@@ -95,8 +95,8 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
       },
     })
     .get(
-      '/runs/:runId/events',
-      async ({ caller, params, query }) => events.list(caller, await runs.find(caller, params.runId), query),
+      '/runs/:run_id/events',
+      async ({ caller, params, query }) => events.list(caller, await runs.find(caller, params.run_id), query),
       {
         params: RunParams,
         query: ListEvents,
@@ -111,7 +111,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         },
       },
     )
-    .get('/runs/:runId/children', ({ caller, params, query }) => runs.children(caller, params.runId, query), {
+    .get('/runs/:run_id/children', ({ caller, params, query }) => runs.children(caller, params.run_id, query), {
       params: RunParams,
       query: ListChildren,
       response: RunPage,
@@ -122,7 +122,7 @@ function readingRoutes({ guards, runs, events }: RunRoutesDeps) {
         description: 'The runs that name it as their parent, newest first.',
       },
     })
-    .post('/runs/:runId/cancel', ({ caller, params, body }) => runs.cancel(caller, params.runId, body), {
+    .post('/runs/:run_id/cancel', ({ caller, params, body }) => runs.cancel(caller, params.run_id, body), {
       params: RunParams,
       body: CancelRun,
       response: RunEnded,

@@ -62,6 +62,14 @@ export const RUN_ROW = `
     r.pending::text as pending
   ) x)`
 
+/**
+ * SQL text: a sum of costs without the digits that adding binary fractions makes up (10.680000000000376). Ten decimals
+ * hold a token at a hundredth of a cent per million tokens.
+ */
+export function roundedUsd(sum: string): string {
+  return `round((${sum})::numeric, 10)::double precision`
+}
+
 /** SQL text: Unix milliseconds of a timestamp, as the journal's rows have them. */
 export function unixMs(timestamp: string): string {
   return `(extract(epoch from ${timestamp}) * 1000)::bigint`

@@ -112,7 +112,7 @@ export const FailRun = Named(
 )
 export type FailRun = typeof FailRun.static
 
-/** Body of `POST /api/v1/runs/:runId/cancel`. */
+/** Body of `POST /api/v1/runs/:run_id/cancel`. */
 export const CancelRun = Named(
   'CancelRun',
   Body({ reason: t.Optional(t.String({ description: 'Stored as the error_message of the run.' })) }),
@@ -245,14 +245,14 @@ export const ListRuns = t.Object(
 )
 export type ListRuns = typeof ListRuns.static
 
-/** Query of `GET /api/v1/runs/:runId/children`. */
+/** Query of `GET /api/v1/runs/:run_id/children`. */
 export const ListChildren = t.Object(PageQuery, { additionalProperties: false })
 
 /** Newest first. A page ends early when its runs together pass 8 MiB; `next_cursor` says whether more follow. */
 export const RunPage = Page('RunPage', RunRecord)
 export type RunPage = typeof RunPage.static
 
-/** Query of `GET /api/v1/runs/:runId/events`. */
+/** Query of `GET /api/v1/runs/:run_id/events`. */
 export const ListEvents = t.Object(
   {
     type: t.Optional(Text({ maxLength: 10_000, description: 'A type, or the start of one followed by `*`.' })),
@@ -293,4 +293,4 @@ export const EventPage = Page('EventPage', EventRecord, 'oldest first')
 export type EventPage = typeof EventPage.static
 
 /** `:runId` of a path. */
-export const RunParams = t.Object({ runId: RunId })
+export const RunParams = t.Object({ run_id: RunId })

@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import { createPrices, type Prices } from '../model/prices.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
 import type { Sql } from '../postgres/connect.ts'
+import { roundedUsd } from './rows.ts'
 import { LIVE_RUN_STATUSES } from './state.ts'
 import { Tallies, type Tally } from './tallies.ts'
 import { UsageReader } from './usage-reader.ts'
@@ -195,7 +196,7 @@ async function write(
       update runs r set event_count = r.event_count + i.events, last_event_at = greatest(r.last_event_at, i.last_at),
         input_tokens = r.input_tokens + case when i.counts_tokens then i.input_tokens else 0 end,
         output_tokens = r.output_tokens + case when i.counts_tokens then i.output_tokens else 0 end,
-        cost_usd = r.cost_usd + case when i.counts_cost then i.cost_usd else 0 end
+        cost_usd = ${sql.unsafe(roundedUsd('r.cost_usd + case when i.counts_cost then i.cost_usd else 0 end'))}
       from locked i
       where r.workspace_id = i.workspace_id and r.run_id = i.run_id
     ), changed as (

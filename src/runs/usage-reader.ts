@@ -14,7 +14,7 @@ import {
 } from '../http/json-scan.ts'
 import type { ModelUsage } from '../model/model.ts'
 import type { Prices } from '../model/prices.ts'
-import { USAGE_NAMES } from '../model/usage-names.ts'
+import { numberIn, USAGE_NAMES } from '../model/usage-names.ts'
 
 /** The tokens and cost of one or more model calls. */
 export interface UsageWithCost extends ModelUsage {
@@ -56,6 +56,8 @@ const MINUS = 0x2d
 /** 1 for the bytes of numbers, `true`, `false` and `null`. */
 const IN_LITERAL = new Uint8Array(256)
 for (const char of '+-.0123456789Eaeflnrstu') IN_LITERAL[char.charCodeAt(0)] = 1
+/** Longer strings are no numbers that anybody reports. */
+const NUMERIC_TEXT_MAX = 32
 /** Integers with at most this many digits are exact. */
 const DIGITS_MAX = 15
 
@@ -135,7 +137,12 @@ export class UsageReader {
       for (const field of FIELDS) {
         const rank = (USAGE_NAMES[field] as readonly string[]).indexOf(full)
         if (rank < 0) continue
-        if (field !== 'model') this.keep(field, rank, typeof value === 'number' ? value : Number.NaN)
+        if (field !== 'model')
+          this.keep(
+            field,
+            rank,
+            typeof value === 'string' ? numberIn(value) : typeof value === 'number' ? value : Number.NaN,
+          )
         else if (typeof value === 'string') this.models[rank] = value
       }
       if (full === 'gen_ai.usage' || full === 'gen_ai.request' || full === 'gen_ai.response') this.nested(full, value)
@@ -178,8 +185,11 @@ function isPlausible(field: NumericField, value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX
 }
 
-/** The number from `start` to `end`; NaN for any other value. */
+/** The number from `start` to `end`, or in the string there; NaN for any other value. */
 function numberAt(block: Buffer, start: number, end: number): number {
+  if (block[start] === QUOTE) {
+    return end - start > NUMERIC_TEXT_MAX ? Number.NaN : numberIn(block.toString('latin1', start + 1, end - 1))
+  }
   if (end - start > DIGITS_MAX) return otherNumberAt(block, start, end)
   let value = 0
   for (let at = start; at < end; at++) {

@@ -22,7 +22,7 @@ export function createAgentNames(client: Client, key: string): AgentNames {
     }
   }
   const fetchName = async (agentId: string) => {
-    const { name } = await client.request('GET', '/api/v1/agents/{agentId}', { path: { agentId } })
+    const { name } = await client.request('GET', '/api/v1/agents/{agent_id}', { path: { agent_id: agentId } })
     known.set(agentId, name)
   }
   return {

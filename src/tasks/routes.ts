@@ -35,7 +35,7 @@ function ingestRoutes({ guards, tasks }: TaskRoutesDeps) {
 function readingRoutes({ guards, tasks }: TaskRoutesDeps) {
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.anyKey } })
     .use(guards.anyKey('reads'))
-    .get('/runs/:runId/tasks', ({ caller, params, query }) => tasks.list(caller, params.runId, query), {
+    .get('/runs/:run_id/tasks', ({ caller, params, query }) => tasks.list(caller, params.run_id, query), {
       params: RunParams,
       query: ListTasks,
       response: TaskPage,

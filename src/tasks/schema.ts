@@ -92,7 +92,7 @@ export const TaskRecord = Named(
 )
 export type TaskRecord = typeof TaskRecord.static
 
-/** Query of `GET /api/v1/runs/:runId/tasks`. */
+/** Query of `GET /api/v1/runs/:run_id/tasks`. */
 export const ListTasks = t.Object(PageQuery, { additionalProperties: false })
 export type ListTasks = typeof ListTasks.static
 

@@ -47,8 +47,8 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
       },
     })
     .post(
-      '/:workspaceId/keys',
-      ({ params, body, mint }) => keys.createForOwner(params.workspaceId.toLowerCase(), body, mint),
+      '/:workspace_id/keys',
+      ({ params, body, mint }) => keys.createForOwner(params.workspace_id.toLowerCase(), body, mint),
       {
         params: WorkspaceParams,
         body: CreateOwnerKey,
@@ -61,7 +61,7 @@ export function workspaceRoutes({ guards, workspaces, keys }: WorkspaceRoutesDep
         },
       },
     )
-    .patch('/:workspaceId', ({ params, body }) => workspaces.edit(params.workspaceId.toLowerCase(), body), {
+    .patch('/:workspace_id', ({ params, body }) => workspaces.edit(params.workspace_id.toLowerCase(), body), {
       params: WorkspaceParams,
       body: EditWorkspace,
       response: WorkspaceRecord,

@@ -33,7 +33,7 @@ const RetentionDays = Nullable(
 export const CreateWorkspace = Named('CreateWorkspace', Body({ name: WorkspaceName }))
 export type CreateWorkspace = typeof CreateWorkspace.static
 
-/** Body of `PATCH /api/v1/workspaces/:workspaceId`. */
+/** Body of `PATCH /api/v1/workspaces/:workspace_id`. */
 export const EditWorkspace = Named(
   'EditWorkspace',
   Body({
@@ -78,7 +78,7 @@ export const WorkspacePage = Page('WorkspacePage', WorkspaceRecord)
 export type WorkspacePage = typeof WorkspacePage.static
 
 /** `:workspaceId` of a path. */
-export const WorkspaceParams = t.Object({ workspaceId: Described(Uuid, 'The workspace.') })
+export const WorkspaceParams = t.Object({ workspace_id: Described(Uuid, 'The workspace.') })
 
 /** A row of `workspaces`. */
 export interface WorkspaceRow extends Omit<WorkspaceRecord, 'created_at' | 'updated_at'> {

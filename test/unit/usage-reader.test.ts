@@ -49,9 +49,9 @@ test('the older names of OpenTelemetry, and those of OpenInference and the Verce
 })
 
 test('values that are not plausible numbers are ignored', () => {
-  for (const value of [-1, 1.5, '12', null, true, [1], { a: 1 }, 1e300])
+  for (const value of [-1, 1.5, '', ' 12', '1.5', '0x1', '-1', null, true, [1], { a: 1 }, 1e300])
     expect(read({ 'gen_ai.usage.input_tokens': value })).toBeNull()
-  for (const value of [-0.1, '1', null, 1e300]) expect(read({ cost_usd: value })).toBeNull()
+  for (const value of [-0.1, '+1', null, 1e300]) expect(read({ cost_usd: value })).toBeNull()
   expect(read('{"gen_ai.usage.input_tokens":1e999,"cost_usd":1e999}')).toBeNull()
   expect(read('{}')).toBeNull()
   expect(read({ tokens: { in: 5 }, text: '"cost_usd":1' })).toBeNull()

@@ -101,7 +101,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}": {
+    "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -121,7 +121,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}/events": {
+    "/api/v1/runs/{run_id}/events": {
         parameters: {
             query?: never;
             header?: never;
@@ -141,7 +141,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}/children": {
+    "/api/v1/runs/{run_id}/children": {
         parameters: {
             query?: never;
             header?: never;
@@ -161,7 +161,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}/cancel": {
+    "/api/v1/runs/{run_id}/cancel": {
         parameters: {
             query?: never;
             header?: never;
@@ -201,7 +201,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}/tasks": {
+    "/api/v1/runs/{run_id}/tasks": {
         parameters: {
             query?: never;
             header?: never;
@@ -305,7 +305,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/agents/{agentId}": {
+    "/api/v1/agents/{agent_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -357,7 +357,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/agents/{agentId}/keys": {
+    "/api/v1/agents/{agent_id}/keys": {
         parameters: {
             query?: never;
             header?: never;
@@ -377,7 +377,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/keys/{keyId}/revoke": {
+    "/api/v1/keys/{key_id}/revoke": {
         parameters: {
             query?: never;
             header?: never;
@@ -397,7 +397,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/keys/{keyId}/rotate": {
+    "/api/v1/keys/{key_id}/rotate": {
         parameters: {
             query?: never;
             header?: never;
@@ -457,7 +457,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}/stream": {
+    "/api/v1/runs/{run_id}/stream": {
         parameters: {
             query?: never;
             header?: never;
@@ -497,7 +497,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/agents/{agentId}/invoke": {
+    "/api/v1/agents/{agent_id}/invoke": {
         parameters: {
             query?: never;
             header?: never;
@@ -517,7 +517,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{runId}/output-stream": {
+    "/api/v1/runs/{run_id}/output-stream": {
         parameters: {
             query?: never;
             header?: never;
@@ -557,7 +557,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/approvals/{approvalId}": {
+    "/api/v1/approvals/{approval_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -577,7 +577,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/approvals/{approvalId}/approve": {
+    "/api/v1/approvals/{approval_id}/approve": {
         parameters: {
             query?: never;
             header?: never;
@@ -597,7 +597,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/approvals/{approvalId}/reject": {
+    "/api/v1/approvals/{approval_id}/reject": {
         parameters: {
             query?: never;
             header?: never;
@@ -637,7 +637,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/input-requests/{requestId}": {
+    "/api/v1/input-requests/{request_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -657,7 +657,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/input-requests/{requestId}/answer": {
+    "/api/v1/input-requests/{request_id}/answer": {
         parameters: {
             query?: never;
             header?: never;
@@ -697,7 +697,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/sessions/{sessionId}": {
+    "/api/v1/sessions/{session_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -721,7 +721,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/sessions/{sessionId}/messages": {
+    "/api/v1/sessions/{session_id}/messages": {
         parameters: {
             query?: never;
             header?: never;
@@ -809,7 +809,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/workspaces/{workspaceId}/keys": {
+    "/api/v1/workspaces/{workspace_id}/keys": {
         parameters: {
             query?: never;
             header?: never;
@@ -829,7 +829,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/workspaces/{workspaceId}": {
+    "/api/v1/workspaces/{workspace_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -961,7 +961,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/queries/{queryId}": {
+    "/api/v1/queries/{query_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -989,7 +989,7 @@ export interface paths {
         patch: operations["editSavedQuery"];
         trace?: never;
     };
-    "/api/v1/queries/{queryId}/run": {
+    "/api/v1/queries/{query_id}/run": {
         parameters: {
             query?: never;
             header?: never;
@@ -3843,7 +3843,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -3891,7 +3891,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -3933,7 +3933,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -3973,7 +3973,7 @@ export interface operations {
             };
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -4066,7 +4066,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -4341,7 +4341,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The agent. */
-                agentId: string;
+                agent_id: string;
             };
             cookie?: never;
         };
@@ -4378,7 +4378,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The agent. */
-                agentId: string;
+                agent_id: string;
             };
             cookie?: never;
         };
@@ -4415,7 +4415,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The agent. */
-                agentId: string;
+                agent_id: string;
             };
             cookie?: never;
         };
@@ -4458,7 +4458,7 @@ export interface operations {
                 type?: components["schemas"]["KeyType"];
                 /** @description Keys of this agent. */
                 agent_id?: string;
-                /** @description Keys with this status. */
+                /** @description Keys with this status; by default all that are not revoked. */
                 status?: components["schemas"]["KeyStatus"];
                 /** @description Items per page; default 50. */
                 limit?: number;
@@ -4547,7 +4547,7 @@ export interface operations {
             };
             path: {
                 /** @description The agent. */
-                agentId: string;
+                agent_id: string;
             };
             cookie?: never;
         };
@@ -4594,7 +4594,7 @@ export interface operations {
             };
             path: {
                 /** @description The id of the key. */
-                keyId: string;
+                key_id: string;
             };
             cookie?: never;
         };
@@ -4642,7 +4642,7 @@ export interface operations {
             };
             path: {
                 /** @description The id of the key. */
-                keyId: string;
+                key_id: string;
             };
             cookie?: never;
         };
@@ -4789,7 +4789,7 @@ export interface operations {
             };
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -4865,7 +4865,7 @@ export interface operations {
             };
             path: {
                 /** @description The agent. */
-                agentId: string;
+                agent_id: string;
             };
             cookie?: never;
         };
@@ -4937,7 +4937,7 @@ export interface operations {
             };
             path: {
                 /** @description The run. */
-                runId: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -5014,7 +5014,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The approval. */
-                approvalId: string;
+                approval_id: string;
             };
             cookie?: never;
         };
@@ -5054,7 +5054,7 @@ export interface operations {
             };
             path: {
                 /** @description The approval. */
-                approvalId: string;
+                approval_id: string;
             };
             cookie?: never;
         };
@@ -5121,7 +5121,7 @@ export interface operations {
             };
             path: {
                 /** @description The approval. */
-                approvalId: string;
+                approval_id: string;
             };
             cookie?: never;
         };
@@ -5229,7 +5229,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The input request. */
-                requestId: string;
+                request_id: string;
             };
             cookie?: never;
         };
@@ -5269,7 +5269,7 @@ export interface operations {
             };
             path: {
                 /** @description The input request. */
-                requestId: string;
+                request_id: string;
             };
             cookie?: never;
         };
@@ -5375,7 +5375,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The session. */
-                sessionId: string;
+                session_id: string;
             };
             cookie?: never;
         };
@@ -5412,7 +5412,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The session. */
-                sessionId: string;
+                session_id: string;
             };
             cookie?: never;
         };
@@ -5454,7 +5454,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The session. */
-                sessionId: string;
+                session_id: string;
             };
             cookie?: never;
         };
@@ -5688,7 +5688,7 @@ export interface operations {
             };
             path: {
                 /** @description The workspace. */
-                workspaceId: string;
+                workspace_id: string;
             };
             cookie?: never;
         };
@@ -5729,7 +5729,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The workspace. */
-                workspaceId: string;
+                workspace_id: string;
             };
             cookie?: never;
         };
@@ -5763,7 +5763,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The workspace. */
-                workspaceId: string;
+                workspace_id: string;
             };
             cookie?: never;
         };
@@ -6082,7 +6082,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The saved query. */
-                queryId: string;
+                query_id: string;
             };
             cookie?: never;
         };
@@ -6119,7 +6119,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The saved query. */
-                queryId: string;
+                query_id: string;
             };
             cookie?: never;
         };
@@ -6156,7 +6156,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The saved query. */
-                queryId: string;
+                query_id: string;
             };
             cookie?: never;
         };
@@ -6202,7 +6202,7 @@ export interface operations {
             };
             path: {
                 /** @description The saved query. */
-                queryId: string;
+                query_id: string;
             };
             cookie?: never;
         };

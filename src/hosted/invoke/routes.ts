@@ -26,10 +26,10 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
   const invoking = new Elysia({ prefix: '/api/v1/agents', detail: { security: SECURITY.anyKey } })
     .use(guards.keyOfAgent('invokes'))
     .post(
-      '/:agentId/invoke',
+      '/:agent_id/invoke',
       async (context) => {
         const { caller, params, body, mint } = context
-        const invoke = () => invocations.invoke(caller, params.agentId.toLowerCase(), body, mint)
+        const invoke = () => invocations.invoke(caller, params.agent_id.toLowerCase(), body, mint)
         return dataOrStream<RunResponse>(responder.respond(caller.workspaceId, responseModeOf(context, body), invoke))
       },
       {
@@ -48,9 +48,9 @@ export function invokeRoutes({ guards, invocations, responder, runs }: InvokeRou
       },
     )
   const following = new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.feed } }).use(guards.feed).get(
-    '/runs/:runId/output-stream',
+    '/runs/:run_id/output-stream',
     async ({ feed, params, query, request, server }) => {
-      const run = await runs.find(feed.caller, params.runId)
+      const run = await runs.find(feed.caller, params.run_id)
       if (feed.runId !== null && feed.runId !== run.runId)
         throw new ApiError('FORBIDDEN', 'this feed token is for another run')
       if (run.runtimeType !== 'hosted')
@@ -93,7 +93,7 @@ export function responseModeOf(
   if (stream === true && background === true)
     throw invalid(
       'background',
-      'cannot be combined with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+      'cannot be combined with stream: follow the run with GET /api/v1/runs/:run_id/output-stream',
     )
   return {
     stream,

@@ -22,7 +22,7 @@ export const answering = {
   background: t.Optional(t.Boolean({ description: 'Responds 202 at once; the run continues in the background.' })),
 }
 
-/** Body of `POST /api/v1/agents/:agentId/invoke`. */
+/** Body of `POST /api/v1/agents/:agent_id/invoke`. */
 const invokeAgent = Body({
   input: t.Optional(
     Described(FreeForm, 'The user message: `message` if it is a string, else the whole object as JSON.'),
@@ -147,7 +147,7 @@ export type RunResponse =
   | typeof RunContinues.static
 
 /**
- * Query of `GET /api/v1/runs/:runId/output-stream`; `after` is for clients that cannot send the header `Last-Event-ID`.
+ * Query of `GET /api/v1/runs/:run_id/output-stream`; `after` is for clients that cannot send the header `Last-Event-ID`.
  */
 export const OutputStreamQuery = t.Object(
   {

@@ -65,8 +65,8 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       },
     )
     .get(
-      '/approvals/:approvalId',
-      async ({ caller, params }) => toApprovalRecord(await pauses.get(caller, 'approval', params.approvalId)),
+      '/approvals/:approval_id',
+      async ({ caller, params }) => toApprovalRecord(await pauses.get(caller, 'approval', params.approval_id)),
       {
         params: ApprovalParams,
         response: ApprovalRecord,
@@ -79,12 +79,12 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       },
     )
     .post(
-      '/approvals/:approvalId/approve',
+      '/approvals/:approval_id/approve',
       (context) => {
         const { comment = null, edited_input: editedInput = null, ...mode } = context.body
         const decision = { status: 'approved', comment, editedInput } as const
         return dataOrStream(
-          resume(context.caller, 'approval', context.params.approvalId, decision, responseModeOf(context, mode)),
+          resume(context.caller, 'approval', context.params.approval_id, decision, responseModeOf(context, mode)),
         )
       },
       {
@@ -103,12 +103,12 @@ function approvalRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       },
     )
     .post(
-      '/approvals/:approvalId/reject',
+      '/approvals/:approval_id/reject',
       (context) => {
         const { comment = null, ...mode } = context.body
         const decision = { status: 'rejected', comment } as const
         return dataOrStream(
-          resume(context.caller, 'approval', context.params.approvalId, decision, responseModeOf(context, mode)),
+          resume(context.caller, 'approval', context.params.approval_id, decision, responseModeOf(context, mode)),
         )
       },
       {
@@ -150,8 +150,8 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       },
     )
     .get(
-      '/input-requests/:requestId',
-      async ({ caller, params }) => toInputRequestRecord(await pauses.get(caller, 'input', params.requestId)),
+      '/input-requests/:request_id',
+      async ({ caller, params }) => toInputRequestRecord(await pauses.get(caller, 'input', params.request_id)),
       {
         params: InputRequestParams,
         response: InputRequestRecord,
@@ -164,12 +164,12 @@ function inputRequestRoutes({ guards, pauses, resume }: PauseRoutesDeps) {
       },
     )
     .post(
-      '/input-requests/:requestId/answer',
+      '/input-requests/:request_id/answer',
       (context) => {
         const { answer, ...mode } = context.body
         const decision = { status: 'answered', answer } as const
         return dataOrStream(
-          resume(context.caller, 'input', context.params.requestId, decision, responseModeOf(context, mode)),
+          resume(context.caller, 'input', context.params.request_id, decision, responseModeOf(context, mode)),
         )
       },
       {

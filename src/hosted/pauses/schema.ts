@@ -45,7 +45,7 @@ const Comment = t.Optional(
   ),
 )
 
-/** Body of `POST /api/v1/approvals/:approvalId/approve`. */
+/** Body of `POST /api/v1/approvals/:approval_id/approve`. */
 export const Approve = Named(
   'Approve',
   Body({
@@ -56,11 +56,11 @@ export const Approve = Named(
 )
 export type Approve = typeof Approve.static
 
-/** Body of `POST /api/v1/approvals/:approvalId/reject`. */
+/** Body of `POST /api/v1/approvals/:approval_id/reject`. */
 export const Reject = Named('Reject', Body({ comment: Comment, ...answering }))
 export type Reject = typeof Reject.static
 
-/** Body of `POST /api/v1/input-requests/:requestId/answer`. */
+/** Body of `POST /api/v1/input-requests/:request_id/answer`. */
 export const AnswerInput = Named(
   'AnswerInput',
   Body({
@@ -133,8 +133,8 @@ export type ListPauses = typeof ListApprovals.static | typeof ListInputRequests.
 
 export const ApprovalPage = Page('ApprovalPage', ApprovalRecord)
 export const InputRequestPage = Page('InputRequestPage', InputRequestRecord)
-export const ApprovalParams = t.Object({ approvalId: Described(Uuid, 'The approval.') })
-export const InputRequestParams = t.Object({ requestId: Described(Uuid, 'The input request.') })
+export const ApprovalParams = t.Object({ approval_id: Described(Uuid, 'The approval.') })
+export const InputRequestParams = t.Object({ request_id: Described(Uuid, 'The input request.') })
 
 /** A row of `pauses`, with the columns needed of its run. */
 export interface PauseRow {

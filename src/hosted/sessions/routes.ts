@@ -33,7 +33,7 @@ export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
         description: 'Newest first. An agent key sees those of its own agent.',
       },
     })
-    .get('/:sessionId', ({ caller, params }) => sessions.get(caller, params.sessionId.toLowerCase()), {
+    .get('/:session_id', ({ caller, params }) => sessions.get(caller, params.session_id.toLowerCase()), {
       params: SessionParams,
       response: SessionRecord,
       detail: {
@@ -44,8 +44,8 @@ export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
       },
     })
     .get(
-      '/:sessionId/messages',
-      ({ caller, params, query }) => sessions.messages(caller, params.sessionId.toLowerCase(), query),
+      '/:session_id/messages',
+      ({ caller, params, query }) => sessions.messages(caller, params.session_id.toLowerCase(), query),
       {
         params: SessionParams,
         query: ListMessages,
@@ -58,7 +58,7 @@ export function sessionRoutes({ guards, sessions }: SessionRoutesDeps) {
         },
       },
     )
-    .delete('/:sessionId', ({ caller, params }) => sessions.delete(caller, params.sessionId.toLowerCase()), {
+    .delete('/:session_id', ({ caller, params }) => sessions.delete(caller, params.session_id.toLowerCase()), {
       params: SessionParams,
       response: DeletedSession,
       detail: {

@@ -47,7 +47,7 @@ export const ListSessions = t.Object(
 )
 export type ListSessions = typeof ListSessions.static
 
-/** Query of `GET /api/v1/sessions/:sessionId/messages`. */
+/** Query of `GET /api/v1/sessions/:session_id/messages`. */
 export const ListMessages = t.Object(PageQuery, { additionalProperties: false })
 export type ListMessages = typeof ListMessages.static
 
@@ -58,9 +58,9 @@ export type SessionPage = typeof SessionPage.static
 export const MessagePage = Page('MessagePage', MessageRecord, 'oldest first')
 export type MessagePage = typeof MessagePage.static
 
-export const SessionParams = t.Object({ sessionId: Described(Uuid, 'The session.') })
+export const SessionParams = t.Object({ session_id: Described(Uuid, 'The session.') })
 
-/** Answer of `DELETE /api/v1/sessions/:sessionId`. */
+/** Answer of `DELETE /api/v1/sessions/:session_id`. */
 export const DeletedSession = Named(
   'DeletedSession',
   t.Object({

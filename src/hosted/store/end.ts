@@ -158,7 +158,7 @@ async function updateRun(
         error_detail = ${ending.errorDetail}::json, pending = null, completed_at = greatest(${at}, r.started_at),
         input_tokens = r.input_tokens + ${step?.inputTokens ?? 0}::bigint,
         output_tokens = r.output_tokens + ${step?.outputTokens ?? 0}::bigint,
-        cost_usd = r.cost_usd + ${ending.costUsd}::float8
+        cost_usd = round((r.cost_usd + ${ending.costUsd}::float8)::numeric, 10)::float8
       where r.workspace_id = ${workspaceId} and r.run_id = ${runId} and r.completed_at is null
         and exists (select from over)
       returning ${sql.unsafe(RUN_ROW_COLUMNS)}

@@ -76,7 +76,7 @@ export async function storeAnswer(sql: Sql, run: HostedRun, owner: string, answe
       ) as i (pause_id, call_id, type, tool, input, question, options, expires_at, frame)
     ), counted as (
       update runs set input_tokens = input_tokens + ${step.inputTokens}::bigint,
-        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = cost_usd + ${answer.costUsd}::float8
+        output_tokens = output_tokens + ${step.outputTokens}::bigint, cost_usd = round((cost_usd + ${answer.costUsd}::float8)::numeric, 10)::float8
       where workspace_id = ${run.workspaceId} and run_id = ${run.runId} and exists (select from stored)
     ), logged as (
       ${insertOutbox(sql, answer.events, 'none', 'stored')}

@@ -1,4 +1,4 @@
-import { LEVELS } from '../../events/schema.ts'
+import { type LEVELS, levelNumber } from '../../events/schema.ts'
 import { encodeJson } from '../../http/raw-json.ts'
 import { mint, type RunIdentity } from '../../ids.ts'
 import type { SystemEventRow } from '../../journal/rows.ts'
@@ -41,7 +41,7 @@ export function systemEvent(
     run_id: run.runId,
     event_id: mint.ulid(),
     type,
-    level: LEVELS.indexOf(level) + 1,
+    level: levelNumber(level),
     payload: encodeJson(payload),
     occurred_at: at,
   }

@@ -21,9 +21,11 @@ export function useKeyNames(): (keyId: string) => string {
   useEffect(() => {
     if (namesOf.has(api)) return
     namesOf.set(api, names)
-    api.get<Listed<KeyName>>('/api/v1/keys', { limit: KEYS_MAX }).then(
-      ({ items }) => {
-        names.value = new Map(items.map(({ key_id, name }) => [key_id, name]))
+    // A decision stays known by its key after that was revoked.
+    const lists = [{ limit: KEYS_MAX }, { limit: KEYS_MAX, status: 'revoked' }]
+    Promise.all(lists.map((query) => api.get<Listed<KeyName>>('/api/v1/keys', query))).then(
+      (pages) => {
+        names.value = new Map(pages.flatMap(({ items }) => items).map(({ key_id, name }) => [key_id, name]))
       },
       () => namesOf.delete(api),
     )
