@@ -9,3 +9,31 @@ export function addTo<T>(groups: Map<string, T[]>, key: string, item: T): void {
 export function* inBatches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size)
 }
+
+const WRITE_EVENTS_MAX = 1_000
+const WRITE_BYTES_MAX = 2 * 1024 * 1024
+
+/** Collects what is written at once, because the event loop encodes each write in one step. */
+export class WriteBatch<T> {
+  private items: T[] = []
+  private events = 0
+  private bytes = 0
+
+  /** @param bytes about the size of its text */
+  add(item: T, events: number, bytes: number): void {
+    this.items.push(item)
+    this.events += events
+    this.bytes += bytes
+  }
+
+  get isFull(): boolean {
+    return this.items.length >= WRITE_EVENTS_MAX || this.events >= WRITE_EVENTS_MAX || this.bytes >= WRITE_BYTES_MAX
+  }
+
+  take(): readonly T[] {
+    const taken = this.items
+    this.items = []
+    this.events = this.bytes = 0
+    return taken
+  }
+}

@@ -2,16 +2,18 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Limits } from '../config.ts'
 import type { RunRef } from '../events/schema.ts'
+import { inSlices, type Slice } from '../http/shared-slice.ts'
 import { runKey } from '../ids.ts'
 import type { TaskRow } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
 import { type ExportResult, ExportTally } from './export-tally.ts'
-import { addTo, inBatches } from './groups.ts'
+import { addTo, inBatches, WriteBatch } from './groups.ts'
 import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
+import type { OpenedExport } from './outline.ts'
 import { detailsOfSpans, endOf } from './run-details.ts'
 import type { OtlpRuns } from './runs.ts'
 import type { Span } from './telemetry.ts'
@@ -26,9 +28,14 @@ export interface OtlpIngestDeps {
   readonly takeBudget: (caller: Caller, events: number) => void
 }
 
-/** Runs written concurrently, and items of a run written at once: the queues of the stores are bounded. */
+/** Runs written concurrently: the queues of the stores are bounded. */
 export const BATCH_ITEMS_MAX = 1_000
 const STARTED_TASKS_CACHED_MAX = 20_000
+
+interface Storing {
+  readonly tally: ExportTally
+  readonly slice: Slice
+}
 
 interface Mapped {
   readonly span: Span
@@ -45,17 +52,20 @@ export class TraceIngest {
   constructor(private readonly deps: OtlpIngestDeps) {}
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
-  async store(caller: Caller, spans: readonly Span[]): Promise<ExportResult> {
-    this.deps.takeBudget(caller, eventsOf(spans))
+  async store(caller: Caller, opened: OpenedExport<Span>, slice: Slice): Promise<ExportResult> {
+    this.deps.takeBudget(caller, opened.cost)
+    const { items: spans, refusals } = await inSlices(slice, opened.decode())
     const tally = new ExportTally('span')
+    tally.refuse(refusals)
     const byTrace = new Map<string, Span[]>()
     for (const span of spans) {
       const problem = problemOf(span)
       if (problem !== null) tally.reject(span.name, problem)
       else addTo(byTrace, span.traceId, span)
+      if (slice.isOver) await slice.yield()
     }
     for (const traces of inBatches([...byTrace.values()], BATCH_ITEMS_MAX)) {
-      const store = (trace: readonly Span[]) => this.storeTrace(caller, trace, tally)
+      const store = (trace: readonly Span[]) => this.storeTrace(caller, trace, { tally, slice })
       await Promise.all(
         traces.map((trace) =>
           tally.attempt(
@@ -69,8 +79,9 @@ export class TraceIngest {
     return tally.result()
   }
 
-  private async storeTrace(caller: Caller, spans: readonly Span[], tally: ExportTally): Promise<void> {
+  private async storeTrace(caller: Caller, spans: readonly Span[], { tally, slice }: Storing): Promise<void> {
     const { runs, limits, clock } = this.deps
+    if (slice.isOver) await slice.yield()
     const { workspaceId } = caller
     const { traceId } = spans[0]
     const now = clock.now()
@@ -79,17 +90,22 @@ export class TraceIngest {
     const taskIdOf = spanTaskIds(workspaceId, traceId)
     const ends: Mapped[] = []
     await this.withRunLock(runKey(workspaceId, run.runId), async () => {
-      for (const group of inBatches(uniqueById(spans), BATCH_ITEMS_MAX)) {
-        const all = group.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) }))
-        await this.storeSpans(caller, run, all, tally)
-        ends.push(...all.filter(({ span, mapped }) => isRoot(span) || mapped.kind === 'agent'))
+      const batch = new WriteBatch<Mapped>()
+      for (const span of uniqueById(spans)) {
+        if (slice.isOver) await slice.yield()
+        const mapped = mapSpan(span, taskIdOf, { workspaceId, limits, now })
+        batch.add({ span, mapped }, mapped.events.length, bytesOf(mapped))
+        if (isRoot(span) || mapped.kind === 'agent') ends.push({ span, mapped })
+        if (batch.isFull) await this.storeSpans(caller, run, batch.take(), tally)
       }
+      await this.storeSpans(caller, run, batch.take(), tally)
     })
     await Promise.all(ends.map((end) => this.storeEnd(caller, run, end)))
   }
 
   /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */
   private async storeSpans(caller: Caller, run: RunRef, spans: readonly Mapped[], tally: ExportTally): Promise<void> {
+    if (spans.length === 0) return
     const now = this.deps.clock.now()
     const started = await this.newlyStarted(caller, run, spans)
     const events: MappedEvent[] = []
@@ -164,7 +180,8 @@ function uniqueById(spans: readonly Span[]): Span[] {
   return [...byId.values()]
 }
 
-/** The number of events that the spans become: one each, and one for each span event. */
-function eventsOf(spans: readonly Span[]): number {
-  return spans.reduce((sum, { events }) => sum + 1 + events.length, 0)
+/** The size of the text that a span becomes. */
+function bytesOf({ events, input, output }: MappedSpan): number {
+  const content = (input?.text.length ?? 0) + (output?.text.length ?? 0)
+  return events.reduce((bytes, { payload }) => bytes + payload.length, content)
 }
