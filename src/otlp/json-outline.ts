@@ -3,7 +3,7 @@ import type { Steps } from '../http/shared-slice.ts'
 import { type ItemRange, type Outline, OutlineBuilder, type OutlineGroup, type OutlineScope } from './outline.ts'
 import { type DecodeBudget, DecodeError, type DecodeLimits, type Range } from './telemetry.ts'
 
-const [QUOTE, COMMA, COLON, BACKSLASH, LETTER_U] = [0x22, 0x2c, 0x3a, 0x5c, 0x75]
+const [QUOTE, COMMA, COLON, BACKSLASH, LETTER_U, DIGIT_NINE] = [0x22, 0x2c, 0x3a, 0x5c, 0x75, 0x39]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
 /** 1 for bytes that do not end a piece of a string. */
@@ -11,10 +11,10 @@ const PLAIN = new Uint8Array(256).fill(1)
 PLAIN[QUOTE] = PLAIN[BACKSLASH] = 0
 
 const BYTES_PER_STEP = 1024 * 1024
-/** A value takes `JSON.parse` as long as so many bytes of a number. */
-const VALUE_BYTES = 8
-/** Bytes of numbers, and their equivalent in values, that one item may have for each of its parts. */
-const BYTES_PER_PART = 32
+/** What `JSON.parse` takes for a value, for a byte of a number, and for a byte of anything else outside of strings. */
+const [VALUE_COST, DIGIT_COST, BYTE_COST] = [8, 4, 1]
+/** What an item may cost for each of the parts that it may have: an attribute costs about 50, and is two. */
+const COST_PER_PART = 24
 const NAME_BYTES_MAX = 40
 
 /** What OTLP calls the members of the outline. */
@@ -123,7 +123,7 @@ export class JsonOutlineReader {
     let bytes = end - start
     for (const cut of cuts) bytes -= cut.end - cut.start
     const range = { start, end, cuts }
-    if (cost > limits.itemParts * BYTES_PER_PART) return { ...range, problem: 'more values than one item may have' }
+    if (cost > limits.itemParts * COST_PER_PART) return { ...range, problem: 'more values than one item may have' }
     if (bytes > limits.itemTextBytes) return { ...range, problem: `more than ${limits.itemTextBytes} bytes` }
     return range
   }
@@ -156,7 +156,7 @@ export class JsonOutlineReader {
       const byte = this.bytes[this.at++]
       if (byte === CLOSE_BRACE) return
       if (byte !== COMMA) throw this.broken("',' or '}'")
-      this.cost += VALUE_BYTES
+      this.cost += VALUE_COST
       while (!this.skipSpace()) yield
     }
   }
@@ -177,7 +177,7 @@ export class JsonOutlineReader {
       const byte = this.bytes[this.at++]
       if (byte === CLOSE_BRACKET) return
       if (byte !== COMMA) throw this.broken("',' or ']'")
-      this.cost += VALUE_BYTES
+      this.cost += VALUE_COST
       while (!this.skipSpace()) yield
     }
   }
@@ -239,7 +239,7 @@ export class JsonOutlineReader {
         if (open.length === 0) return true
       } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
         this.at++
-        this.cost += VALUE_BYTES
+        this.cost += VALUE_COST
         open.push(byte)
       } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
         // The end of what contains a number or word.
@@ -251,13 +251,13 @@ export class JsonOutlineReader {
       } else if (byte === COMMA) {
         if (open.length === 0) return true
         this.at++
-        this.cost += VALUE_BYTES
+        this.cost += VALUE_COST
       } else if (byte === undefined) {
         if (open.length === 0) return true
         throw this.broken('more')
       } else {
         this.at++
-        if (byte > 0x20) this.cost++
+        if (byte > 0x20) this.cost += byte <= DIGIT_NINE ? DIGIT_COST : BYTE_COST
       }
     }
     return false

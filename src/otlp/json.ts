@@ -13,7 +13,6 @@ import {
   type LogRecord,
   type Range,
   type Resource,
-  SPAN_EVENT_PARTS,
   type Span,
   type SpanEvent,
   type SpanLink,
@@ -44,9 +43,11 @@ const METRIC_DATA = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summa
 /** Metrics: the number of data points of each. Otherwise as {@link openTracesJson}. */
 export function* openMetricsJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<number>> {
   const names = { groups: 'resourceMetrics', scopes: 'scopeMetrics', items: 'metrics' }
-  const pointsOf = (metric: Json) =>
-    METRIC_DATA.reduce((points, kind) => points + listOf(objectOf(metric[kind]), 'dataPoints').length, 0)
   return yield* open(body, { limits, names, readItem: pointsOf })
+}
+
+function* pointsOf(metric: Json): Steps<number> {
+  return METRIC_DATA.reduce((points, kind) => points + listOf(objectOf(metric[kind]), 'dataPoints').length, 0)
 }
 
 type Json = Record<string, unknown>
@@ -54,7 +55,7 @@ type Json = Record<string, unknown>
 interface Signal<Item> {
   readonly limits: DecodeLimits
   readonly names: OutlineNames
-  readonly readItem: (item: Json, context: ItemContext) => Item
+  readonly readItem: (item: Json, context: ItemContext) => Steps<Item>
 }
 
 interface ItemContext {
@@ -70,7 +71,7 @@ function* open<Item>(body: Uint8Array, { limits, names, readItem }: Signal<Item>
   const decoder: ItemDecoder<Item> = {
     budget,
     resource(range, into) {
-      for (const [name, value] of readAttributes(parse(text, range), budget)) into.set(name, value)
+      for (const item of listOf(parse(text, range), 'attributes')) readKeyValue(item, { into, depth: 0, budget })
     },
     scopeName: (range) => textOf(parse(text, range).name),
     item: (range, resource, scope) => readItem(parse(text, range), { resource, scope, budget }),
@@ -94,7 +95,7 @@ function parse(body: Buffer, { start, end, cuts = [] }: Range & Partial<JsonRang
   }
 }
 
-function readSpan(item: Json, { resource, scope, budget }: ItemContext): Span {
+function* readSpan(item: Json, { resource, scope, budget }: ItemContext): Steps<Span> {
   const status = objectOf(item.status)
   return {
     resource,
@@ -106,7 +107,7 @@ function readSpan(item: Json, { resource, scope, budget }: ItemContext): Span {
     kind: numberOf(item.kind),
     startNano: numberOf(item.startTimeUnixNano),
     endNano: numberOf(item.endTimeUnixNano),
-    attributes: readAttributes(item, budget),
+    attributes: yield* readAttributes(item, budget),
     events: listOf(item, 'events').map((event) => readSpanEvent(objectOf(event), budget)),
     links: listOf(item, 'links').map((link) => readLink(objectOf(link), budget)),
     statusCode: numberOf(status.code),
@@ -115,20 +116,24 @@ function readSpan(item: Json, { resource, scope, budget }: ItemContext): Span {
 }
 
 function readSpanEvent(event: Json, budget: DecodeBudget): SpanEvent {
-  budget.take(SPAN_EVENT_PARTS)
+  budget.takeNested()
   return {
     timeNano: numberOf(event.timeUnixNano),
     name: textOf(event.name),
-    attributes: readAttributes(event, budget),
+    attributes: readKeyValues(listOf(event, 'attributes'), 0, budget),
   }
 }
 
 function readLink(link: Json, budget: DecodeBudget): SpanLink {
-  budget.take(SPAN_EVENT_PARTS)
-  return { traceId: idOf(link.traceId), spanId: idOf(link.spanId), attributes: readAttributes(link, budget) }
+  budget.takeNested()
+  return {
+    traceId: idOf(link.traceId),
+    spanId: idOf(link.spanId),
+    attributes: readKeyValues(listOf(link, 'attributes'), 0, budget),
+  }
 }
 
-function readLogRecord(item: Json, { resource, scope, budget }: ItemContext): LogRecord {
+function* readLogRecord(item: Json, { resource, scope, budget }: ItemContext): Steps<LogRecord> {
   return {
     resource,
     scope,
@@ -138,24 +143,34 @@ function readLogRecord(item: Json, { resource, scope, budget }: ItemContext): Lo
     severityText: textOf(item.severityText),
     eventName: textOf(item.eventName),
     body: readValue(item.body, 0, budget),
-    attributes: readAttributes(item, budget),
+    attributes: yield* readAttributes(item, budget),
     traceId: idOf(item.traceId),
     spanId: idOf(item.spanId),
   }
 }
 
-function readAttributes(of: Json, budget: DecodeBudget): Attributes {
-  return readKeyValues(listOf(of, 'attributes'), 0, budget)
+function* readAttributes(of: Json, budget: DecodeBudget): Steps<Attributes> {
+  const attributes: Attributes = new Map()
+  for (const item of listOf(of, 'attributes')) {
+    if (budget.isStepOver()) yield
+    readKeyValue(item, { into: attributes, depth: 0, budget })
+  }
+  return attributes
 }
 
 function readKeyValues(list: readonly unknown[], depth: number, budget: DecodeBudget): Attributes {
-  const attributes: Attributes = new Map()
-  budget.take(list.length)
-  for (const item of list) {
-    const { key, value } = objectOf(item)
-    attributes.set(textOf(key), readValue(value, depth, budget))
-  }
-  return attributes
+  const into: Attributes = new Map()
+  for (const item of list) readKeyValue(item, { into, depth, budget })
+  return into
+}
+
+function readKeyValue(
+  item: unknown,
+  { into, depth, budget }: { into: Attributes; depth: number; budget: DecodeBudget },
+) {
+  budget.take(1)
+  const { key, value } = objectOf(item)
+  into.set(textOf(key), readValue(value, depth, budget))
 }
 
 function readValue(value: unknown, depth: number, budget: DecodeBudget): AnyValue {

@@ -41,7 +41,8 @@ export interface ItemDecoder<Item> {
   readonly budget: DecodeBudget
   resource(range: Range, into: Attributes): void
   scopeName(range: Range): string
-  item(range: Range, resource: Resource, scope: string): Item
+  /** May be larger than one step. */
+  item(range: Range, resource: Resource, scope: string): Steps<Item>
 }
 
 /** Items that are not decoded, and why. */
@@ -119,11 +120,14 @@ function* decodeOutline<Item>(
         if (scoped.items.length > 0) refusals.push({ first, items: scoped.items.length, problem })
       } else {
         for (const [index, range] of scoped.items.entries()) {
-          const badItem = attempt(decoder.budget, () => {
+          decoder.budget.beginItem()
+          try {
             if (range.problem !== undefined) throw new ItemTooLarge(range.problem)
-            items.push(decoder.item(range, resource, scope))
-          })
-          if (badItem !== null) refusals.push({ first: first + index, items: 1, problem: badItem })
+            items.push(yield* decoder.item(range, resource, scope))
+          } catch (error) {
+            if (!(error instanceof ItemTooLarge)) throw error
+            refusals.push({ first: first + index, items: 1, problem: error.message })
+          }
           yield
         }
       }

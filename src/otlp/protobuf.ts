@@ -19,7 +19,6 @@ import {
   type LogRecord,
   type Range,
   type Resource,
-  SPAN_EVENT_PARTS,
   type Span,
   type SpanEvent,
   type SpanLink,
@@ -49,7 +48,7 @@ export function* openMetrics(body: Uint8Array, limits: DecodeLimits): Steps<Open
 
 interface Signal<Item> {
   readonly limits: DecodeLimits
-  readonly readItem: (reader: ProtobufReader, resource: Resource, scope: string) => Item
+  readonly readItem: (reader: ProtobufReader, resource: Resource, scope: string) => Steps<Item>
   /** The field of an item that holds events. */
   readonly nestedField?: number
 }
@@ -167,7 +166,7 @@ function readName(reader: ProtobufReader): string {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Span {
+function* readSpan(reader: ProtobufReader, resource: Resource, scope: string): Steps<Span> {
   const events: SpanEvent[] = []
   const links: SpanLink[] = []
   const attributes: Attributes = new Map()
@@ -188,6 +187,7 @@ function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Sp
     statusMessage: '',
   }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (reader.budget.isStepOver()) yield
     if (field === 1) span.traceId = reader.hex()
     else if (field === 2) span.spanId = reader.hex()
     else if (field === 4) span.parentSpanId = reader.hex()
@@ -205,7 +205,7 @@ function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Sp
 }
 
 function readSpanEvent(reader: ProtobufReader): SpanEvent {
-  reader.budget.take(SPAN_EVENT_PARTS)
+  reader.budget.takeNested()
   const event: Writable<SpanEvent> = { timeNano: 0, name: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) event.timeNano = reader.fixed64()
@@ -217,7 +217,7 @@ function readSpanEvent(reader: ProtobufReader): SpanEvent {
 }
 
 function readLink(reader: ProtobufReader): SpanLink {
-  reader.budget.take(SPAN_EVENT_PARTS)
+  reader.budget.takeNested()
   const link: Writable<SpanLink> = { traceId: '', spanId: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) link.traceId = reader.hex()
@@ -236,7 +236,7 @@ function readStatus(reader: ProtobufReader, span: Writable<Span>): void {
   }
 }
 
-function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string): LogRecord {
+function* readLogRecord(reader: ProtobufReader, resource: Resource, scope: string): Steps<LogRecord> {
   const attributes: Attributes = new Map()
   const record: Writable<LogRecord> = {
     resource,
@@ -252,6 +252,7 @@ function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string
     spanId: '',
   }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (reader.budget.isStepOver()) yield
     if (field === 1) record.timeNano = reader.fixed64()
     else if (field === 2) record.severityNumber = reader.int32()
     else if (field === 3) record.severityText = reader.string()
@@ -269,7 +270,7 @@ function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string
 /** Fields of `Metric` that hold a kind of metric; in each of them, field 1 is a data point. */
 const METRIC_DATA = new Set([5, 7, 9, 10, 11])
 
-function readMetric(reader: ProtobufReader): number {
+function* readMetric(reader: ProtobufReader): Steps<number> {
   let points = 0
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (!METRIC_DATA.has(field)) reader.skip()

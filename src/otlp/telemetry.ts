@@ -87,8 +87,12 @@ export interface Range {
 export interface DecodeLimits {
   /** Of an export: {@link ITEM_PARTS} for each resource, scope, span or log record, one for each attribute and value. */
   readonly parts: number
-  /** Of one span or log record, because its decoding is one step. */
+  /** Of one span or log record, because storing it is one step. */
   readonly itemParts: number
+  /** Of one attribute, because decoding it is one step. */
+  readonly attributeParts: number
+  /** Events and links of a span. */
+  readonly nested: number
   /** Text of one span or log record, in bytes. */
   readonly itemTextBytes: number
   /** The part of a string that is kept. At least what any column takes, so that what is cut here is also cut there. */
@@ -104,7 +108,9 @@ export function decodeLimits(limits: Pick<Limits, 'event_payload_bytes' | 'run_i
   const { event_payload_bytes, run_input_bytes, run_output_bytes } = limits
   return {
     parts: 2_000_000,
-    itemParts: 50_000,
+    itemParts: 250_000,
+    attributeParts: 100_000,
+    nested: 10_000,
     itemTextBytes: 2 * MIB + event_payload_bytes + run_input_bytes + run_output_bytes,
     textBytes: 1 + Math.max(event_payload_bytes, run_input_bytes, run_output_bytes),
     resourceBytes: RESOURCE_BYTES_MAX,
@@ -116,6 +122,9 @@ export const ITEM_PARTS = 16
 export const SPAN_EVENT_PARTS = 8
 /** Fields of an item that are neither decoded nor charged as parts: those that OTLP does not have, or repeated ones. */
 const FIELDS_PER_PART = 8
+/** What is decoded in one step, in parts; so many bytes of text take as long as a part. */
+const STEP_PARTS = 10_000
+const TEXT_BYTES_PER_PART = 256
 
 /** A span or log record that is too large to be decoded. The others of its export are stored. */
 export class ItemTooLarge extends Error {
@@ -132,6 +141,8 @@ export class DecodeBudget {
   private itemParts = 0
   private itemFields = 0
   private itemText = 0
+  private itemNested = 0
+  private stepParts = 0
 
   constructor(private readonly limits: DecodeLimits) {
     this.left = limits.parts
@@ -143,6 +154,21 @@ export class DecodeBudget {
     this.itemParts = this.limits.itemParts
     this.itemFields = this.limits.itemParts * FIELDS_PER_PART
     this.itemText = this.limits.itemTextBytes
+    this.itemNested = this.limits.nested
+    this.stepParts = 0
+  }
+
+  /** Whether a step has ended; then the next one begins. */
+  isStepOver(): boolean {
+    if (this.stepParts < STEP_PARTS) return false
+    this.stepParts = 0
+    return true
+  }
+
+  /** For an event or link of a span. @throws ApiError PAYLOAD_TOO_LARGE, ItemTooLarge */
+  takeNested(): void {
+    this.take(SPAN_EVENT_PARTS)
+    if (--this.itemNested < 0) throw new ItemTooLarge(`more than ${this.limits.nested} events and links`)
   }
 
   /** @throws ApiError PAYLOAD_TOO_LARGE, ItemTooLarge */
@@ -152,6 +178,10 @@ export class DecodeBudget {
     this.itemParts -= parts
     if (this.itemParts < 0) {
       throw new ItemTooLarge(`more than ${this.limits.itemParts} attributes, values and events`)
+    }
+    this.stepParts += parts
+    if (this.stepParts > this.limits.attributeParts + STEP_PARTS) {
+      throw new ItemTooLarge(`more than ${this.limits.attributeParts} values in one attribute`)
     }
   }
 
@@ -164,6 +194,7 @@ export class DecodeBudget {
   takeText(bytes: number): number {
     const kept = Math.min(bytes, this.limits.textBytes)
     this.itemText -= kept
+    this.stepParts += Math.ceil(kept / TEXT_BYTES_PER_PART)
     if (this.itemText < 0) throw new ItemTooLarge(`more than ${this.limits.itemTextBytes} bytes of text`)
     return kept
   }
