@@ -49,6 +49,8 @@ export async function inflateAside(
       if (maxBytes <= SMALL_BYTES) throw tooLarge(maxBytes)
     }
   }
+  // The stream itself accepts data that is cut off.
+  if (format === ZSTD && !isWholeZstd(bytes)) throw notValid(name, new Error('incomplete'))
   const stream = format.stream({ chunkSize: STEP_BYTES })
   const chunks: Uint8Array[] = []
   let length = 0
@@ -65,6 +67,39 @@ export async function inflateAside(
     throw error instanceof ApiError ? error : notValid(name, error)
   }
   return join(chunks, length)
+}
+
+const ZSTD_MAGIC = 0xfd2fb528
+const DICTIONARY_ID_BYTES = [0, 1, 2, 4]
+const CONTENT_SIZE_BYTES = [0, 2, 4, 8]
+
+/** Whether the frames are complete, by the lengths of their blocks (RFC 8878). Their content is not checked. */
+function isWholeZstd(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let at = 0
+  while (at < bytes.length) {
+    if (at + 8 > bytes.length) return false
+    const magic = view.getUint32(at, true)
+    if (magic !== ZSTD_MAGIC) {
+      // A frame to be skipped, or none: then the stream refuses it.
+      if (magic >>> 4 !== 0x184d2a5) return true
+      at += 8 + view.getUint32(at + 4, true)
+      continue
+    }
+    const head = bytes[at + 4]
+    const isSingleSegment = (head & 0x20) !== 0
+    const sizeBytes = isSingleSegment && head < 0x40 ? 1 : CONTENT_SIZE_BYTES[head >> 6]
+    at += 5 + (isSingleSegment ? 0 : 1) + DICTIONARY_ID_BYTES[head & 3] + sizeBytes
+    for (let isLast = false; !isLast; ) {
+      if (at + 3 > bytes.length) return false
+      const block = bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16)
+      isLast = (block & 1) === 1
+      // A block of one repeated byte has only that byte.
+      at += 3 + (((block >> 1) & 3) === 1 ? 1 : block >> 3)
+    }
+    if ((head & 4) !== 0) at += 4
+  }
+  return at === bytes.length
 }
 
 /** One array of all chunks. Fresh memory is expensive to write to, so a large one is filled in steps. */

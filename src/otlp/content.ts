@@ -1,4 +1,4 @@
-import { skipValue, terminated } from '../http/json-scan.ts'
+import { skipValue } from '../http/json-scan.ts'
 import { RawJson } from '../http/raw-json.ts'
 import { encodeValue, firstText, firstValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
@@ -94,7 +94,8 @@ function memberNameOf(text: string): string {
 function asJson(text: string): string | undefined {
   const trimmed = text.trim()
   if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
-  const bytes = terminated(Buffer.from(trimmed))
+  // The scanner needs a zero byte after the text.
+  const bytes = Buffer.from(`${trimmed}\0`)
   try {
     return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1 ? trimmed : undefined
   } catch {

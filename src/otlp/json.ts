@@ -170,7 +170,9 @@ function readKeyValue(
 ) {
   budget.take(1)
   const { key, value } = objectOf(item)
-  into.set(textOf(key), readValue(value, depth, budget))
+  const name = textOf(key)
+  budget.takeName(name.length)
+  into.set(name, readValue(value, depth, budget))
 }
 
 function readValue(value: unknown, depth: number, budget: DecodeBudget): AnyValue {

@@ -16,7 +16,7 @@ export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
  * are too many; `truncated` lists the names of both.
  */
 export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytesMax: number): string {
-  if (isSurelyLarger(attributes, bytesMax)) return encodeAttributes(cut(new Map([...extra, ...attributes]), bytesMax))
+  if (isSurelyLarger(attributes, bytesMax)) return encodeAttributes(cut(attributes, extra, bytesMax))
   let text = '{'
   for (const [name, value] of attributes)
     text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
@@ -26,7 +26,7 @@ export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytes
   text += '}'
   // A UTF-16 unit takes at most 3 bytes.
   if (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax) return text
-  return encodeAttributes(cut(new Map([...extra, ...attributes]), bytesMax))
+  return encodeAttributes(cut(attributes, extra, bytesMax))
 }
 
 /** Found without encoding the strings: one may be megabytes long. */
@@ -61,11 +61,23 @@ interface Member {
   readonly text: string
 }
 
-function cut(members: Attributes, bytesMax: number): Attributes {
-  const all = [...members].map(([name, value]) => memberOf(name, value, bytesMax))
+function cut(attributes: Attributes, extra: ExtraMembers, bytesMax: number): Attributes {
   const room = bytesMax - Math.min(NAMES_BYTES, bytesMax / 2)
+  const all: Member[] = []
+  const dropped: string[] = []
+  let least = 0
+  const add = (name: string, value: AnyValue) => {
+    // Even the smallest share of each of them fills the room: what comes last is not encoded.
+    if (least > room) return void dropped.push(name)
+    const member = memberOf(name, value, bytesMax)
+    least += Math.min(member.bytes, SHARE_MIN)
+    all.push(member)
+  }
+  for (const [name, value] of extra) if (!attributes.has(name)) add(name, value)
+  for (const [name, value] of attributes) add(name, value)
   let share = bytesMax
   const total = () => all.reduce((sum, { bytes }) => sum + Math.min(bytes, share), 0)
+  if (dropped.length > 0) share = SHARE_MIN
   while (share > SHARE_MIN && total() > room) share = Math.floor(share / 2)
   const kept: Attributes = new Map()
   const truncated: string[] = []
@@ -80,8 +92,10 @@ function cut(members: Attributes, bytesMax: number): Attributes {
       used += bytes
     }
   }
-  const names = truncated.slice(0, NAMES_MAX).map((name) => name.slice(0, NAME_LENGTH_MAX).toWellFormed())
-  if (truncated.length > NAMES_MAX) names.push(`and ${truncated.length - NAMES_MAX} more`)
+  const listed = [...truncated, ...dropped.slice(0, NAMES_MAX)].slice(0, NAMES_MAX)
+  const names = listed.map((name) => name.slice(0, NAME_LENGTH_MAX).toWellFormed())
+  const more = truncated.length + dropped.length - names.length
+  if (more > 0) names.push(`and ${more} more`)
   if (Buffer.byteLength(JSON.stringify(names)) <= bytesMax - room - 20) kept.set('truncated', names)
   return kept
 }

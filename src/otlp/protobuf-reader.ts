@@ -85,6 +85,14 @@ export class ProtobufReader {
     return this.decoded('utf8')
   }
 
+  /** The name of an attribute. */
+  name(): string {
+    if (!this.has(LENGTH_DELIMITED)) return ''
+    const start = this.skipLength()
+    this.budget.takeName(this.at - start)
+    return this.text.toString('utf8', start, this.at)
+  }
+
   /** Bytes as lower-case hex. */
   hex(): string {
     return this.decoded('hex')

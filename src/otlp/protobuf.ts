@@ -293,7 +293,7 @@ function readKeyValue(reader: ProtobufReader, into: Attributes, depth: number): 
   let key = ''
   let value: AnyValue = null
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1) key = reader.string()
+    if (field === 1) key = reader.name()
     else if (field === 2 && reader.isDelimited()) {
       const inner = reader.enter()
       value = readValue(reader, depth)

@@ -96,8 +96,11 @@ export class TraceIngest {
         const mapped = mapSpan(span, taskIdOf, { workspaceId, limits, now })
         batch.add({ span, mapped }, mapped.events.length, bytesOf(mapped))
         if (isRoot(span) || mapped.kind === 'agent') ends.push({ span, mapped })
-        if (batch.isFull) await this.storeSpans(caller, run, batch.take(), tally)
+        if (!batch.isFull) continue
+        if (slice.isOver) await slice.yield()
+        await this.storeSpans(caller, run, batch.take(), tally)
       }
+      if (slice.isOver) await slice.yield()
       await this.storeSpans(caller, run, batch.take(), tally)
     })
     await Promise.all(ends.map((end) => this.storeEnd(caller, run, end)))
