@@ -11,6 +11,7 @@ import { clientAddress } from './http/client-address.ts'
 import { FailureLimit } from './http/failure-limit.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { RateLimiter } from './http/rate-limit.ts'
+import { SharedSlice } from './http/shared-slice.ts'
 import { outboxLag } from './journal/outbox-relay.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { Caller } from './keys/schema.ts'
@@ -23,6 +24,7 @@ import { createEventWriter } from './otlp/event-writer.ts'
 import { LogIngest } from './otlp/log-ingest.ts'
 import { createRunUpserts } from './otlp/run-upserts.ts'
 import { createOtlpRuns } from './otlp/runs.ts'
+import { decodeLimits } from './otlp/telemetry.ts'
 import { type OtlpIngestDeps, TraceIngest } from './otlp/trace-ingest.ts'
 import type { OwnedPartition, Partitions } from './partitions/partition.ts'
 import type { Pipeline, ServiceContext } from './pipeline.ts'
@@ -129,6 +131,8 @@ function otlpDeps(parts: AppParts, { agents, tasks, takeBudget, reader }: OtlpPa
     unavailableOf,
     traces: new TraceIngest(deps),
     logs: new LogIngest(deps),
+    decodeLimits: decodeLimits(limits),
+    slice: new SharedSlice(),
   }
 }
 

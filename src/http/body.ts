@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { Limits } from '../config.ts'
 import { BodyBudget, type BodyHold } from './body-budget.ts'
 import { ApiError, invalid } from './errors.ts'
+import { inflate, inflateAside, join, tooLarge } from './inflate.ts'
 import { parseJson } from './json-reader.ts'
 import { shown } from './validation-message.ts'
 
@@ -46,6 +46,8 @@ export interface BodyReader {
   read(request: Request, owner: string): Promise<RawBody>
   /** The decompressed body, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
   inflate(request: Request, body: RawBody): Uint8Array
+  /** Like {@link inflate}, without stopping the event loop. */
+  inflateAside(request: Request, body: RawBody): Promise<Uint8Array>
   /**
    * The text to parse as JSON: Content-Type checked, decompressed, valid UTF-8.
    * @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR
@@ -100,6 +102,12 @@ function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, b
     return inflated
   }
 
+  const inflateBodyAside = (request: Request, { bytes, hold }: RawBody): Promise<Uint8Array> =>
+    inflateAside(bytes, request.headers.get('content-encoding'), {
+      maxBytes: limits.body_bytes,
+      grow: (added) => hold.grow(added),
+    })
+
   const open = (request: Request, body: RawBody): Uint8Array => {
     checkContentType(request.headers.get('content-type'))
     const text = inflateBody(request, body)
@@ -111,6 +119,7 @@ function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, b
     checkLength,
     read,
     inflate: inflateBody,
+    inflateAside: inflateBodyAside,
     open,
     withLimit: (bodyBytes) => readerWith({ ...limits, body_bytes: bodyBytes }, deadlines, budget),
     transform(context) {
@@ -128,33 +137,6 @@ function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, b
   }
 }
 
-/**
- * Decompresses a body. Stops at `maxBytes`, so that a decompression bomb cannot use more memory than that.
- * @throws ApiError PAYLOAD_TOO_LARGE, VALIDATION_ERROR
- */
-export function inflate(bytes: Uint8Array, encoding: string | null, maxBytes: number): Uint8Array {
-  if (encoding === null) return bytes
-  const name = encoding.trim().toLowerCase()
-  if (name === '' || name === 'identity') return bytes
-  const decompress =
-    name === 'gzip' || name === 'x-gzip' ? gunzipSync : name === 'zstd' ? zstdDecompressSync : undefined
-  if (decompress === undefined)
-    throw invalid(
-      'header Content-Encoding',
-      `expected gzip, zstd or identity; got ${JSON.stringify(encoding.slice(0, 80))}`,
-    )
-  try {
-    return decompress(bytes, { maxOutputLength: maxBytes })
-  } catch (error) {
-    if (error instanceof RangeError) throw tooLarge(maxBytes)
-    throw new ApiError('VALIDATION_ERROR', `body: not valid ${name} data`, { cause: error })
-  }
-}
-
-export function tooLarge(maxBytes: number): ApiError {
-  return new ApiError('PAYLOAD_TOO_LARGE', `body: expected at most ${maxBytes} bytes, also after decompression`)
-}
-
 /** Reads a body of unknown length and counts its bytes as they arrive. */
 async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, hold: BodyHold): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
@@ -162,7 +144,7 @@ async function readStream(stream: ReadableStream<Uint8Array>, maxBytes: number, 
   const reader = stream.getReader()
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length)
+    if (done) return join(chunks, length)
     length += value.length
     try {
       if (length > maxBytes) throw tooLarge(maxBytes)

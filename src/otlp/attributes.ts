@@ -1,5 +1,5 @@
 import { numberIn } from '../model/usage-names.ts'
-import type { AnyValue, Attributes } from './telemetry.ts'
+import type { AnyValue, Attributes, Resource } from './telemetry.ts'
 
 /** The first of these attributes that is a non-empty string, or a number, as a string. */
 export function firstText(attributes: Attributes, names: readonly string[]): string | null {
@@ -61,4 +61,13 @@ export function encodeAttributes(attributes: Attributes): string {
     text += `${text.length === 1 ? '' : ','}${encodeText(name)}:${encodeValue(value)}`
   }
   return `${text}}`
+}
+
+const resourceTexts = new WeakMap<Resource, string>()
+
+/** The attributes of a resource as JSON, encoded once for all items of an export. */
+export function resourceText(resource: Resource): string {
+  const text = resourceTexts.get(resource) ?? encodeAttributes(resource.attributes)
+  resourceTexts.set(resource, text)
+  return text
 }

@@ -1,3 +1,4 @@
+import { skipValue } from '../http/json-scan.ts'
 import { RawJson } from '../http/raw-json.ts'
 import { encodeValue, firstText, firstValue } from './attributes.ts'
 import type { AnyValue, Attributes } from './telemetry.ts'
@@ -70,10 +71,15 @@ function indexedMessages(attributes: Attributes, prefix: string): AnyValue | und
  */
 function asObject(value: AnyValue | undefined, bytesMax: number): RawJson | null {
   if (value === undefined) return null
+  if (typeof value === 'string' && value.length > bytesMax) return startOf(value, bytesMax)
   const text = typeof value === 'string' ? (asJson(value) ?? encodeValue(value)) : encodeValue(value)
   const object = text[0] === '{' ? text : `{${JSON.stringify(memberNameOf(text))}:${text}}`
   // A UTF-16 unit takes at most 3 bytes.
   if (object.length * 3 <= bytesMax || Buffer.byteLength(object) <= bytesMax) return new RawJson(object)
+  return startOf(text, bytesMax)
+}
+
+function startOf(text: string, bytesMax: number): RawJson {
   // Escaping makes a string up to six times as long.
   const length = Math.max(0, Math.floor(bytesMax / 6) - 40)
   return new RawJson(`{"text":${JSON.stringify(text.slice(0, length).toWellFormed())},"truncated":true}`)
@@ -84,23 +90,15 @@ function memberNameOf(text: string): string {
   return text.startsWith('[{') ? 'messages' : 'value'
 }
 
-/** The trimmed text if it is a JSON object or array; undefined otherwise. */
+/** The trimmed text if it is a JSON object or array; undefined otherwise. Scanned, because it may be megabytes of numbers. */
 function asJson(text: string): string | undefined {
   const trimmed = text.trim()
   if (trimmed[0] !== '{' && trimmed[0] !== '[') return undefined
+  // The scanner needs a zero byte after the text.
+  const bytes = Buffer.from(`${trimmed}\0`)
   try {
-    return isShallow(JSON.parse(trimmed), JSON_DEPTH_MAX) ? trimmed : undefined
+    return skipValue(bytes, 0, JSON_DEPTH_MAX) === bytes.length - 1 ? trimmed : undefined
   } catch {
     return undefined
   }
-}
-
-/** Whether the value is nested at most `levels` deep. */
-function isShallow(value: unknown, levels: number): boolean {
-  if (value === null || typeof value !== 'object') return true
-  if (levels === 0) return false
-  for (const item of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof item === 'object' && !isShallow(item, levels - 1)) return false
-  }
-  return true
 }

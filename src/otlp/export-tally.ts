@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { Appended } from '../journal/journal.ts'
+import type { Refusal } from './outline.ts'
 
 /** The result of an export. Everything that was not rejected is on stable storage. */
 export interface ExportResult {
@@ -24,7 +25,19 @@ export class ExportTally {
   constructor(private readonly noun: string) {}
 
   reject(name: string, problem: string, items = 1): void {
-    if (this.rejected === 0) this.message = `${this.noun} ${JSON.stringify(name.slice(0, 80))}: ${problem}`
+    this.count(items, () => `${this.noun} ${JSON.stringify(name.slice(0, 80))}: ${problem}`)
+  }
+
+  /** Counts what was not decoded. */
+  refuse(refusals: readonly Refusal[]): void {
+    for (const { first, items, problem } of refusals) {
+      const last = first + items - 1
+      this.count(items, () => `${this.noun}${items === 1 ? ` ${first}` : `s ${first} to ${last}`}: ${problem}`)
+    }
+  }
+
+  private count(items: number, message: () => string): void {
+    if (this.rejected === 0) this.message = message()
     this.rejected += items
   }
 

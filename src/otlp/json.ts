@@ -1,21 +1,22 @@
-import { ApiError } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
+import type { Steps } from '../http/shared-slice.ts'
+import { JsonOutlineReader, type JsonRange, type OutlineNames } from './json-outline.ts'
+import { type ItemDecoder, type OpenedExport, opened } from './outline.ts'
 import {
   type AnyValue,
   type Attributes,
   DecodeBudget,
   DecodeError,
+  type DecodeLimits,
   fromDouble,
   fromInteger,
-  ITEM_PARTS,
   type LogRecord,
+  type Range,
   type Resource,
-  SPAN_EVENT_PARTS,
   type Span,
   type SpanEvent,
   type SpanLink,
   TOO_DEEP,
-  TOO_MANY,
   VALUE_DEPTH_MAX,
 } from './telemetry.ts'
 
@@ -25,84 +26,76 @@ import {
  * the export; only a value that is not an array where OTLP has one does.
  */
 
-/** Objects and arrays in a body. An attribute takes two: one for itself, one for its value. */
-const BRACKETS_MAX = 4_000_000
-
-/** @throws DecodeError */
-export function decodeTracesJson(body: Uint8Array): Span[] {
-  const spans: Span[] = []
-  readExport(body, ['resourceSpans', 'scopeSpans', 'spans'], (item, resource, scope) => {
-    spans.push(readSpan(item, resource, scope))
-  })
-  return spans
+/** @throws DecodeError, ApiError PAYLOAD_TOO_LARGE; so does decoding the export */
+export function* openTracesJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Span>> {
+  const names = { groups: 'resourceSpans', scopes: 'scopeSpans', items: 'spans', nested: 'events' }
+  return yield* open(body, { limits, names, readItem: readSpan })
 }
 
-/** @throws DecodeError */
-export function decodeLogsJson(body: Uint8Array): LogRecord[] {
-  const records: LogRecord[] = []
-  readExport(body, ['resourceLogs', 'scopeLogs', 'logRecords'], (item, resource, scope) => {
-    records.push(readLogRecord(item, resource, scope))
-  })
-  return records
+/** As {@link openTracesJson}. */
+export function* openLogsJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<LogRecord>> {
+  const names = { groups: 'resourceLogs', scopes: 'scopeLogs', items: 'logRecords' }
+  return yield* open(body, { limits, names, readItem: readLogRecord })
 }
 
 const METRIC_DATA = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary']
 
-/** The number of data points. @throws DecodeError */
-export function countMetricPointsJson(body: Uint8Array): number {
-  let points = 0
-  readExport(body, ['resourceMetrics', 'scopeMetrics', 'metrics'], (metric) => {
-    for (const kind of METRIC_DATA) points += listOf(objectOf(metric[kind]), 'dataPoints').length
-  })
-  return points
+/** Metrics: the number of data points of each. Otherwise as {@link openTracesJson}. */
+export function* openMetricsJson(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<number>> {
+  const names = { groups: 'resourceMetrics', scopes: 'scopeMetrics', items: 'metrics' }
+  return yield* open(body, { limits, names, readItem: pointsOf })
+}
+
+function* pointsOf(metric: Json): Steps<number> {
+  return METRIC_DATA.reduce((points, kind) => points + listOf(objectOf(metric[kind]), 'dataPoints').length, 0)
 }
 
 type Json = Record<string, unknown>
 
-function readExport(
-  body: Uint8Array,
-  [byResource, byScope, items]: readonly [string, string, string],
-  readItem: (item: Json, resource: Resource, scope: string) => void,
-): void {
-  const root = parse(body)
-  const budget = new DecodeBudget()
-  for (const group of listOf(root, byResource).map(objectOf)) {
-    budget.take(ITEM_PARTS)
-    const resource = { attributes: readAttributes(objectOf(group.resource), 0) }
-    for (const scoped of listOf(group, byScope).map(objectOf)) {
-      const scope = textOf(objectOf(scoped.scope).name)
-      for (const item of listOf(scoped, items).map(objectOf)) {
-        const nested = listOf(item, 'events').length + listOf(item, 'links').length
-        budget.take(ITEM_PARTS + nested * SPAN_EVENT_PARTS)
-        readItem(item, resource, scope)
-      }
-    }
-  }
+interface Signal<Item> {
+  readonly limits: DecodeLimits
+  readonly names: OutlineNames
+  readonly readItem: (item: Json, context: ItemContext) => Steps<Item>
 }
 
-function parse(body: Uint8Array): Json {
-  // An empty body is an empty export, as it is in protobuf.
-  if (body.length === 0) return {}
-  checkBrackets(body)
-  let value: unknown
+interface ItemContext {
+  readonly resource: Resource
+  readonly scope: string
+  readonly budget: DecodeBudget
+}
+
+function* open<Item>(body: Uint8Array, { limits, names, readItem }: Signal<Item>): Steps<OpenedExport<Item>> {
+  const budget = new DecodeBudget(limits)
+  const outline = yield* new JsonOutlineReader(body, names, limits, budget).read()
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const decoder: ItemDecoder<Item> = {
+    budget,
+    resource(range, into) {
+      for (const item of listOf(parse(text, range), 'attributes')) readKeyValue(item, { into, depth: 0, budget })
+    },
+    scopeName: (range) => textOf(parse(text, range).name),
+    item: (range, resource, scope) => readItem(parse(text, range), { resource, scope, budget }),
+  }
+  return opened(outline, body.length, decoder, limits)
+}
+
+/** The object at this place; an empty one for any other value. */
+function parse(body: Buffer, { start, end, cuts = [] }: Range & Partial<JsonRange>): Json {
+  let text = ''
+  let from = start
+  for (const cut of cuts) {
+    text += body.toString('utf8', from, cut.start)
+    from = cut.end
+  }
+  text += body.toString('utf8', from, end)
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    return objectOf(JSON.parse(text))
   } catch {
-    throw new DecodeError('body: not valid JSON in UTF-8')
+    throw new DecodeError(`body: not valid JSON in the value at byte ${start}`)
   }
-  if (!isObject(value)) throw new DecodeError('body: expected a JSON object')
-  return value
 }
 
-/** Limits objects and arrays before `JSON.parse` allocates them. @throws ApiError PAYLOAD_TOO_LARGE */
-function checkBrackets(body: Uint8Array): void {
-  if (body.length <= BRACKETS_MAX) return
-  let brackets = 0
-  for (const byte of body) if (byte === 0x7b || byte === 0x5b) brackets++
-  if (brackets > BRACKETS_MAX) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`)
-}
-
-function readSpan(item: Json, resource: Resource, scope: string): Span {
+function* readSpan(item: Json, { resource, scope, budget }: ItemContext): Steps<Span> {
   const status = objectOf(item.status)
   return {
     resource,
@@ -114,27 +107,33 @@ function readSpan(item: Json, resource: Resource, scope: string): Span {
     kind: numberOf(item.kind),
     startNano: numberOf(item.startTimeUnixNano),
     endNano: numberOf(item.endTimeUnixNano),
-    attributes: readAttributes(item, 0),
-    events: listOf(item, 'events').map(objectOf).map(readSpanEvent),
-    links: listOf(item, 'links').map(objectOf).map(readLink),
+    attributes: yield* readAttributes(item, budget),
+    events: listOf(item, 'events').map((event) => readSpanEvent(objectOf(event), budget)),
+    links: listOf(item, 'links').map((link) => readLink(objectOf(link), budget)),
     statusCode: numberOf(status.code),
     statusMessage: textOf(status.message),
   }
 }
 
-function readSpanEvent(event: Json): SpanEvent {
+function readSpanEvent(event: Json, budget: DecodeBudget): SpanEvent {
+  budget.takeNested()
   return {
     timeNano: numberOf(event.timeUnixNano),
     name: textOf(event.name),
-    attributes: readAttributes(event, 0),
+    attributes: readKeyValues(listOf(event, 'attributes'), 0, budget),
   }
 }
 
-function readLink(link: Json): SpanLink {
-  return { traceId: idOf(link.traceId), spanId: idOf(link.spanId), attributes: readAttributes(link, 0) }
+function readLink(link: Json, budget: DecodeBudget): SpanLink {
+  budget.takeNested()
+  return {
+    traceId: idOf(link.traceId),
+    spanId: idOf(link.spanId),
+    attributes: readKeyValues(listOf(link, 'attributes'), 0, budget),
+  }
 }
 
-function readLogRecord(item: Json, resource: Resource, scope: string): LogRecord {
+function* readLogRecord(item: Json, { resource, scope, budget }: ItemContext): Steps<LogRecord> {
   return {
     resource,
     scope,
@@ -143,35 +142,51 @@ function readLogRecord(item: Json, resource: Resource, scope: string): LogRecord
     severityNumber: numberOf(item.severityNumber),
     severityText: textOf(item.severityText),
     eventName: textOf(item.eventName),
-    body: readValue(item.body, 0),
-    attributes: readAttributes(item, 0),
+    body: readValue(item.body, 0, budget),
+    attributes: yield* readAttributes(item, budget),
     traceId: idOf(item.traceId),
     spanId: idOf(item.spanId),
   }
 }
 
-function readAttributes(of: Json, depth: number): Attributes {
-  return readKeyValues(listOf(of, 'attributes'), depth)
-}
-
-function readKeyValues(list: readonly unknown[], depth: number): Attributes {
+function* readAttributes(of: Json, budget: DecodeBudget): Steps<Attributes> {
   const attributes: Attributes = new Map()
-  for (const item of list) {
-    const { key, value } = objectOf(item)
-    attributes.set(textOf(key), readValue(value, depth))
+  for (const item of listOf(of, 'attributes')) {
+    if (budget.isStepOver()) yield
+    readKeyValue(item, { into: attributes, depth: 0, budget })
   }
   return attributes
 }
 
-function readValue(value: unknown, depth: number): AnyValue {
+function readKeyValues(list: readonly unknown[], depth: number, budget: DecodeBudget): Attributes {
+  const into: Attributes = new Map()
+  for (const item of list) readKeyValue(item, { into, depth, budget })
+  return into
+}
+
+function readKeyValue(
+  item: unknown,
+  { into, depth, budget }: { into: Attributes; depth: number; budget: DecodeBudget },
+) {
+  budget.take(1)
+  const { key, value } = objectOf(item)
+  const name = textOf(key)
+  budget.takeName(name.length)
+  into.set(name, readValue(value, depth, budget))
+}
+
+function readValue(value: unknown, depth: number, budget: DecodeBudget): AnyValue {
+  budget.take(1)
   if (!isObject(value)) return null
   if (depth > VALUE_DEPTH_MAX) return TOO_DEEP
   if (typeof value.stringValue === 'string') return value.stringValue
   if (typeof value.boolValue === 'boolean') return value.boolValue
   if (value.intValue !== undefined) return readInteger(value.intValue)
   if (value.doubleValue !== undefined) return readDouble(value.doubleValue)
-  if (isObject(value.arrayValue)) return listOf(value.arrayValue, 'values').map((one) => readValue(one, depth + 1))
-  if (isObject(value.kvlistValue)) return readKeyValues(listOf(value.kvlistValue, 'values'), depth + 1)
+  if (isObject(value.arrayValue)) {
+    return listOf(value.arrayValue, 'values').map((one) => readValue(one, depth + 1, budget))
+  }
+  if (isObject(value.kvlistValue)) return readKeyValues(listOf(value.kvlistValue, 'values'), depth + 1, budget)
   if (typeof value.bytesValue === 'string') return value.bytesValue
   return null
 }

@@ -1,8 +1,10 @@
+import { inSlices, type Slice } from '../http/shared-slice.ts'
 import type { Caller } from '../keys/schema.ts'
 import { type ExportResult, ExportTally } from './export-tally.ts'
-import { addTo, inBatches } from './groups.ts'
+import { addTo, inBatches, WriteBatch } from './groups.ts'
 import { type LogRun, mapLog, runOfLog, timeOf } from './log-mapping.ts'
-import { cleanText, isTraceId, type MappingContext } from './mapping.ts'
+import { cleanText, isTraceId, type MappedEvent, type MappingContext } from './mapping.ts'
+import type { OpenedExport } from './outline.ts'
 import { detailsOfLogs, nameOf } from './run-details.ts'
 import type { LogRecord } from './telemetry.ts'
 import { BATCH_ITEMS_MAX, type OtlpIngestDeps } from './trace-ingest.ts'
@@ -12,10 +14,12 @@ export class LogIngest {
   constructor(private readonly deps: Omit<OtlpIngestDeps, 'tasks'>) {}
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
-  async store(caller: Caller, records: readonly LogRecord[]): Promise<ExportResult> {
+  async store(caller: Caller, opened: OpenedExport<LogRecord>, slice: Slice): Promise<ExportResult> {
     const { limits, clock, takeBudget } = this.deps
-    takeBudget(caller, records.length)
+    takeBudget(caller, opened.cost)
+    const { items: records, refusals } = await inSlices(slice, opened.decode())
     const tally = new ExportTally('log record')
+    tally.refuse(refusals)
     const context = { workspaceId: caller.workspaceId, limits, now: clock.now() }
     const runs = new Map<string, LogRun>()
     const byRun = new Map<string, LogRecord[]>()
@@ -26,20 +30,16 @@ export class LogIngest {
       if (isTraceId(record.traceId)) byTrace.set(record.traceId, run)
       runs.set(run.runId, run)
       addTo(byRun, run.runId, record)
+      if (slice.isOver) await slice.yield()
     }
-    const copies = new Map<string, number>()
-    const store = async (run: LogRun, own: readonly LogRecord[]) => {
-      for (const group of inBatches(own, BATCH_ITEMS_MAX)) {
-        await this.storeRun(caller, run, { records: group, context, copies, tally })
-      }
-    }
+    const storing = { context, copies: new Map<string, number>(), tally, slice }
     for (const group of inBatches([...runs.values()], BATCH_ITEMS_MAX)) {
       await Promise.all(
         group.map((run) => {
           const own = byRun.get(run.runId) ?? []
           return tally.attempt(
             own,
-            () => store(run, own),
+            () => this.storeRun(caller, run, own, storing),
             ({ eventName }) => eventName,
           )
         }),
@@ -48,20 +48,32 @@ export class LogIngest {
     return tally.result()
   }
 
-  private async storeRun(caller: Caller, { runId, externalRunId }: LogRun, stored: StoredRecords): Promise<void> {
+  private async storeRun(
+    caller: Caller,
+    { runId, externalRunId }: LogRun,
+    records: readonly LogRecord[],
+    { context, copies, tally, slice }: Storing,
+  ): Promise<void> {
     const { runs, writeEvents, limits } = this.deps
-    const { records, context, copies, tally } = stored
+    if (slice.isOver) await slice.yield()
     const named = { runId, externalRunId: cleanText(externalRunId, limits.external_id_length), parentRunId: null }
     const startedAt = records.reduce((least, record) => Math.min(least, timeOf(record, context.now)), context.now)
     const run = await runs.report(caller, named, detailsOfLogs(records, startedAt, limits))
-    const events = records.map((record) => mapLog(record, context, copies))
-    tally.stored(await writeEvents(caller, run, events))
+    const batch = new WriteBatch<MappedEvent>()
+    for (const record of records) {
+      if (slice.isOver) await slice.yield()
+      const event = mapLog(record, context, copies)
+      batch.add(event, 1, event.payload.length)
+      if (batch.isFull) tally.stored(await writeEvents(caller, run, batch.take()))
+    }
+    const rest = batch.take()
+    if (rest.length > 0) tally.stored(await writeEvents(caller, run, rest))
   }
 }
 
-interface StoredRecords {
-  readonly records: readonly LogRecord[]
+interface Storing {
   readonly context: MappingContext
   readonly copies: Map<string, number>
   readonly tally: ExportTally
+  readonly slice: Slice
 }

@@ -1,5 +1,5 @@
 import type { LEVELS } from '../events/schema.ts'
-import { encodeAttributes } from './attributes.ts'
+import { resourceText } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
 import { contentId, hashedId, traceRunId } from './ids.ts'
 import { isSpanId, isTraceId, type MappedEvent, type MappingContext, toMs, typeOf } from './mapping.ts'
@@ -25,18 +25,21 @@ export function runOfLog(record: LogRecord, agentName: string, { workspaceId, no
   }
   const day = new Date(timeOf(record, now)).toISOString().slice(0, 10)
   return {
-    runId: hashedId('day', workspaceId, agentName, resourceText(resource), day),
+    runId: hashedId('day', workspaceId, agentName, resourceKey(resource), day),
     externalRunId: `${agentName} ${day}`,
   }
 }
 
-/** Resource attributes as JSON, cached because many records of an export share a resource. */
-const resourceTexts = new WeakMap<Resource, string>()
+const INLINE_LENGTH_MAX = 4_096
+const resourceHashes = new WeakMap<Resource, string>()
 
-function resourceText(resource: Resource): string {
-  const text = resourceTexts.get(resource) ?? encodeAttributes(resource.attributes)
-  resourceTexts.set(resource, text)
-  return text
+/** What stands for a resource in the ids that are derived from it: its text, or a hash of it if it is long. */
+function resourceKey(resource: Resource): string {
+  const text = resourceText(resource)
+  if (text.length <= INLINE_LENGTH_MAX) return text
+  const hash = resourceHashes.get(resource) ?? hashedId('resource', text)
+  resourceHashes.set(resource, hash)
+  return hash
 }
 
 /**
@@ -55,7 +58,7 @@ export function mapLog(record: LogRecord, { limits, now }: MappingContext, copie
   const name = record.eventName || (typeof named === 'string' ? named : '')
   const { traceId, spanId, timeNano, observedNano, severityNumber } = record
   const fields = `${traceId} ${spanId} ${timeNano} ${observedNano} ${severityNumber} ${name}`
-  const context = `${fields} ${resourceText(record.resource)}`
+  const context = `${fields} ${resourceKey(record.resource)}`
   const id = contentId(context, payload)
   const copy = copies.get(id) ?? 0
   copies.set(id, copy + 1)

@@ -16,6 +16,7 @@ export type ExtraMembers = (readonly [name: string, value: AnyValue])[]
  * are too many; `truncated` lists the names of both.
  */
 export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytesMax: number): string {
+  if (isSurelyLarger(attributes, bytesMax)) return encodeAttributes(cut(attributes, extra, bytesMax))
   let text = '{'
   for (const [name, value] of attributes)
     text += `${text.length === 1 ? '' : ','}${nameText(name)}${encodeValue(value)}`
@@ -25,7 +26,17 @@ export function encodePayload(attributes: Attributes, extra: ExtraMembers, bytes
   text += '}'
   // A UTF-16 unit takes at most 3 bytes.
   if (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax) return text
-  return encodeAttributes(cut(new Map([...extra, ...attributes]), bytesMax))
+  return encodeAttributes(cut(attributes, extra, bytesMax))
+}
+
+/** Found without encoding the strings: one may be megabytes long. */
+function isSurelyLarger(attributes: Attributes, bytesMax: number): boolean {
+  let length = 0
+  for (const [name, value] of attributes) {
+    length += name.length + (typeof value === 'string' ? value.length : 1)
+    if (length > bytesMax) return true
+  }
+  return false
 }
 
 /** Member names as JSON with the colon, cached because exports repeat the same few. */
@@ -44,15 +55,29 @@ function nameText(name: string): string {
 interface Member {
   readonly name: string
   readonly value: AnyValue
-  /** The size of name and value as JSON. */
+  /** The size of name and value as JSON; less than that, but more than fits, for a name or string that is too long. */
   readonly bytes: number
+  /** The value as JSON, unless it is a string. */
+  readonly text: string
 }
 
-function cut(members: Attributes, bytesMax: number): Attributes {
-  const all = [...members].map(([name, value]) => ({ name, value, bytes: bytesOf(name, value) }))
+function cut(attributes: Attributes, extra: ExtraMembers, bytesMax: number): Attributes {
   const room = bytesMax - Math.min(NAMES_BYTES, bytesMax / 2)
+  const all: Member[] = []
+  const dropped: string[] = []
+  let least = 0
+  const add = (name: string, value: AnyValue) => {
+    // Even the smallest share of each of them fills the room: what comes last is not encoded.
+    if (least > room) return void dropped.push(name)
+    const member = memberOf(name, value, bytesMax)
+    least += Math.min(member.bytes, SHARE_MIN)
+    all.push(member)
+  }
+  for (const [name, value] of extra) if (!attributes.has(name)) add(name, value)
+  for (const [name, value] of attributes) add(name, value)
   let share = bytesMax
   const total = () => all.reduce((sum, { bytes }) => sum + Math.min(bytes, share), 0)
+  if (dropped.length > 0) share = SHARE_MIN
   while (share > SHARE_MIN && total() > room) share = Math.floor(share / 2)
   const kept: Attributes = new Map()
   const truncated: string[] = []
@@ -67,17 +92,20 @@ function cut(members: Attributes, bytesMax: number): Attributes {
       used += bytes
     }
   }
-  const names = truncated.slice(0, NAMES_MAX).map((name) => name.slice(0, NAME_LENGTH_MAX).toWellFormed())
-  if (truncated.length > NAMES_MAX) names.push(`and ${truncated.length - NAMES_MAX} more`)
+  const listed = [...truncated, ...dropped.slice(0, NAMES_MAX)].slice(0, NAMES_MAX)
+  const names = listed.map((name) => name.slice(0, NAME_LENGTH_MAX).toWellFormed())
+  const more = truncated.length + dropped.length - names.length
+  if (more > 0) names.push(`and ${more} more`)
   if (Buffer.byteLength(JSON.stringify(names)) <= bytesMax - room - 20) kept.set('truncated', names)
   return kept
 }
 
 /** The start of the value as text, as much as fits into `share` bytes with the name; undefined if the name fills them. */
-function cutValue({ name, value }: Member, share: number): string | undefined {
-  const room = share - bytesOf(name, '')
+function cutValue({ name, value, text: encoded }: Member, share: number): string | undefined {
+  if (name.length > share) return undefined
+  const room = share - memberOf(name, '', share).bytes
   if (room < 0) return undefined
-  const text = typeof value === 'string' ? value : encodeValue(value)
+  const text = typeof value === 'string' ? value : encoded
   let length = Math.min(text.length, room)
   for (;;) {
     const piece = text.slice(0, length).toWellFormed()
@@ -87,6 +115,11 @@ function cutValue({ name, value }: Member, share: number): string | undefined {
   }
 }
 
-function bytesOf(name: string, value: AnyValue): number {
-  return Buffer.byteLength(nameText(name)) + Buffer.byteLength(encodeValue(value)) + 1
+function memberOf(name: string, value: AnyValue, bytesMax: number): Member {
+  const isString = typeof value === 'string'
+  if (name.length > bytesMax || (isString && value.length > bytesMax))
+    return { name, value, bytes: bytesMax + 1, text: '' }
+  const text = encodeValue(value)
+  const bytes = Buffer.byteLength(nameText(name)) + Buffer.byteLength(text) + 1
+  return { name, value, bytes, text: isString ? '' : text }
 }

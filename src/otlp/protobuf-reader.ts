@@ -1,4 +1,4 @@
-import { DecodeBudget, DecodeError } from './telemetry.ts'
+import { type DecodeBudget, DecodeError, type Range } from './telemetry.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -17,8 +17,6 @@ const TWO_TO_32 = 0x1_0000_0000
  * @throws DecodeError for bytes that are not a protobuf message
  */
 export class ProtobufReader {
-  /** Spent by the callers, which know what they allocate. */
-  readonly budget = new DecodeBudget()
   private readonly text: Buffer
   private readonly view: DataView
   private at = 0
@@ -26,15 +24,26 @@ export class ProtobufReader {
   private end: number
   private wireType = 0
 
-  constructor(private readonly bytes: Uint8Array) {
+  /** @param budget is charged for each field and string; the callers charge what they allocate */
+  constructor(
+    private readonly bytes: Uint8Array,
+    readonly budget: DecodeBudget,
+  ) {
     this.text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.end = bytes.length
   }
 
+  /** Continues at the message that these bytes are. */
+  seek({ start, end }: Range): void {
+    this.at = start
+    this.end = end
+  }
+
   /** The number of the next field; 0 at the end of the message. */
   next(): number {
     if (this.at >= this.end) return 0
+    this.budget.takeField()
     const tag = this.varint32()
     this.wireType = tag & 7
     const field = tag >>> 3
@@ -60,23 +69,43 @@ export class ProtobufReader {
     this.end = outer
   }
 
+  /** The bytes of a submessage, string or bytes, without reading them. */
+  range(): Range {
+    const start = this.skipLength()
+    return { start, end: this.at }
+  }
+
+  /** What is left of the message that is being read. */
+  message(): Range {
+    return { start: this.at, end: this.end }
+  }
+
+  /** The start of a string, as much as the budget allows. */
   string(): string {
+    return this.decoded('utf8')
+  }
+
+  /** The name of an attribute. */
+  name(): string {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
+    this.budget.takeName(this.at - start)
     return this.text.toString('utf8', start, this.at)
   }
 
   /** Bytes as lower-case hex. */
   hex(): string {
-    if (!this.has(LENGTH_DELIMITED)) return ''
-    const start = this.skipLength()
-    return this.text.toString('hex', start, this.at)
+    return this.decoded('hex')
   }
 
   base64(): string {
+    return this.decoded('base64')
+  }
+
+  private decoded(encoding: 'utf8' | 'hex' | 'base64'): string {
     if (!this.has(LENGTH_DELIMITED)) return ''
     const start = this.skipLength()
-    return this.text.toString('base64', start, this.at)
+    return this.text.toString(encoding, start, start + this.budget.takeText(this.at - start))
   }
 
   /** An `enum`, `bool`, `int32` or `uint32`. */
@@ -85,7 +114,7 @@ export class ProtobufReader {
   }
 
   bool(): boolean {
-    return this.has(VARINT) ? this.varint64() !== 0n : false
+    return this.has(VARINT) ? this.skipVarint() : false
   }
 
   int64(): bigint {
@@ -114,7 +143,7 @@ export class ProtobufReader {
   skip(depth = 0): void {
     switch (this.wireType) {
       case VARINT:
-        this.varint64()
+        this.skipVarint()
         return
       case FIXED64:
         this.take(8)
@@ -185,13 +214,29 @@ export class ProtobufReader {
   }
 
   private varint64(): bigint {
+    const start = this.at
+    this.skipVarint()
+    let high = 0
+    let low = 0
+    for (let i = this.at - 1; i >= start; i--) {
+      const bits = this.bytes[i] & 0x7f
+      // 35 bits, of which a double holds all exactly, and the 29 above them.
+      if (i - start < 5) low = low * 128 + bits
+      else high = high * 128 + bits
+    }
+    return BigInt.asUintN(64, (BigInt(high) << 35n) | BigInt(low))
+  }
+
+  /** Whether any of its bits is set. */
+  private skipVarint(): boolean {
     const { bytes, end } = this
-    let value = 0n
-    for (let i = 0n; i < VARINT_BYTES_MAX; i++) {
+    let bits = 0
+    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
       if (this.at >= end) throw this.broken('an end within a number')
       const byte = bytes[this.at++]
-      value |= BigInt(byte & 0x7f) << (7n * i)
-      if (byte < 0x80) return BigInt.asUintN(64, value)
+      // Of the tenth byte, only one bit is part of the number.
+      bits |= byte & (i === VARINT_BYTES_MAX - 1 ? 1 : 0x7f)
+      if (byte < 0x80) return bits !== 0
     }
     throw this.broken('a number of more than 10 bytes')
   }

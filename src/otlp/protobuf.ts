@@ -1,13 +1,24 @@
+import type { Steps } from '../http/shared-slice.ts'
+import {
+  type ItemDecoder,
+  type OpenedExport,
+  type Outline,
+  OutlineBuilder,
+  type OutlineGroup,
+  type OutlineScope,
+  opened,
+} from './outline.ts'
 import { ProtobufReader } from './protobuf-reader.ts'
 import {
   type AnyValue,
   type Attributes,
+  DecodeBudget,
+  type DecodeLimits,
   fromDouble,
   fromInteger,
-  ITEM_PARTS,
   type LogRecord,
+  type Range,
   type Resource,
-  SPAN_EVENT_PARTS,
   type Span,
   type SpanEvent,
   type SpanLink,
@@ -20,48 +31,120 @@ import {
  * `logs.proto`, `metrics.proto`, `resource.proto` and `common.proto`. Unknown fields are ignored.
  */
 
-/** @throws DecodeError */
-export function decodeTraces(body: Uint8Array): Span[] {
-  const spans: Span[] = []
-  readExport(body, (reader, resource, scope) => spans.push(readSpan(reader, resource, scope)))
-  return spans
+/** @throws DecodeError, ApiError PAYLOAD_TOO_LARGE; so does decoding the export */
+export function* openTraces(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<Span>> {
+  return yield* open(body, { limits, readItem: readSpan, nestedField: SPAN_EVENTS })
 }
 
-/** @throws DecodeError */
-export function decodeLogs(body: Uint8Array): LogRecord[] {
-  const records: LogRecord[] = []
-  readExport(body, (reader, resource, scope) => records.push(readLogRecord(reader, resource, scope)))
-  return records
+/** As {@link openTraces}. */
+export function* openLogs(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<LogRecord>> {
+  return yield* open(body, { limits, readItem: readLogRecord })
 }
 
-/** The number of data points, without decoding them. @throws DecodeError */
-export function countMetricPoints(body: Uint8Array): number {
-  let points = 0
-  readExport(body, (reader) => {
-    points += readMetric(reader)
-  })
-  return points
+/** Metrics: the number of data points of each, without decoding them. Otherwise as {@link openTraces}. */
+export function* openMetrics(body: Uint8Array, limits: DecodeLimits): Steps<OpenedExport<number>> {
+  return yield* open(body, { limits, readItem: readMetric })
 }
 
-type ReadItem = (reader: ProtobufReader, resource: Resource, scope: string) => void
+interface Signal<Item> {
+  readonly limits: DecodeLimits
+  readonly readItem: (reader: ProtobufReader, resource: Resource, scope: string) => Steps<Item>
+  /** The field of an item that holds events. */
+  readonly nestedField?: number
+}
 
-/** `Resource{Spans,Logs,Metrics}` and `Scope{Spans,Logs,Metrics}` have the same field numbers. */
-function readExport(body: Uint8Array, readItem: ReadItem): void {
-  const reader = new ProtobufReader(body)
-  for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1 && reader.isDelimited()) inMessage(reader, () => readResourceItems(reader, readItem))
-    else if (field !== 1) reader.skip()
+const SPAN_EVENTS = 11
+/** Fields of the outline that are read in one step. */
+const FIELDS_PER_STEP = 16_384
+
+function* open<Item>(body: Uint8Array, signal: Signal<Item>): Steps<OpenedExport<Item>> {
+  const { limits, readItem } = signal
+  const budget = new DecodeBudget(limits)
+  const reader = new ProtobufReader(body, budget)
+  const outline = yield* new OutlineReader(reader, signal.nestedField).read()
+  const at = <T>(range: Range, read: () => T): T => {
+    reader.seek(range)
+    return read()
   }
+  const decoder: ItemDecoder<Item> = {
+    budget,
+    resource: (range, into) => at(range, () => readResource(reader, into)),
+    scopeName: (range) => at(range, () => readName(reader)),
+    item: (range, resource, scope) => at(range, () => readItem(reader, resource, scope)),
+  }
+  return opened(outline, body.length, decoder, limits)
 }
 
-function readResourceItems(reader: ProtobufReader, readItem: ReadItem): void {
-  reader.budget.take(ITEM_PARTS)
-  const resource: Resource = { attributes: new Map() }
-  for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1 && reader.isDelimited()) inMessage(reader, () => readResource(reader, resource.attributes))
-    else if (field === 2 && reader.isDelimited()) {
-      inMessage(reader, () => readScopeItems(reader, resource, readItem))
-    } else if (field > 2) reader.skip()
+/**
+ * Finds the items of an export. `Resource{Spans,Logs,Metrics}` and `Scope{Spans,Logs,Metrics}` have the same field
+ * numbers.
+ */
+class OutlineReader {
+  private readonly outline: OutlineBuilder
+  private fields = 0
+
+  constructor(
+    private readonly reader: ProtobufReader,
+    private readonly nestedField: number | undefined,
+  ) {
+    this.outline = new OutlineBuilder(reader.budget)
+  }
+
+  *read(): Steps<Outline> {
+    const { reader } = this
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (this.isStepOver()) yield
+      if (field !== 1) reader.skip()
+      else if (reader.isDelimited()) yield* this.group()
+    }
+    return this.outline
+  }
+
+  private *group(): Steps<void> {
+    const { reader } = this
+    const group = this.outline.group()
+    const outer = reader.enter()
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (this.isStepOver()) yield
+      if (field > 2) reader.skip()
+      else if (!reader.isDelimited()) continue
+      else if (field === 1) group.resource.push(reader.range())
+      else yield* this.scope(group)
+    }
+    reader.leave(outer)
+  }
+
+  private *scope(group: OutlineGroup): Steps<void> {
+    const { reader } = this
+    const scope = this.outline.scope(group)
+    const outer = reader.enter()
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (this.isStepOver()) yield
+      if (field > 2) reader.skip()
+      else if (!reader.isDelimited()) continue
+      else if (field === 1) scope.scope.push(reader.range())
+      else if (this.nestedField === undefined) this.outline.item(scope, reader.range())
+      else yield* this.itemWithNested(scope, this.nestedField)
+    }
+    reader.leave(outer)
+  }
+
+  private *itemWithNested(scope: OutlineScope, nestedField: number): Steps<void> {
+    const { reader } = this
+    const outer = reader.enter()
+    this.outline.item(scope, reader.message())
+    for (let field = reader.next(); field !== 0; field = reader.next()) {
+      if (this.isStepOver()) yield
+      if (field === nestedField) this.outline.nested++
+      reader.skip()
+    }
+    reader.leave(outer)
+  }
+
+  private isStepOver(): boolean {
+    if (++this.fields % FIELDS_PER_STEP !== 0) return false
+    this.reader.budget.beginItem()
+    return true
   }
 }
 
@@ -69,16 +152,6 @@ function readResource(reader: ProtobufReader, attributes: Attributes): void {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) readKeyValue(reader, attributes, 0)
     else reader.skip()
-  }
-}
-
-function readScopeItems(reader: ProtobufReader, resource: Resource, readItem: ReadItem): void {
-  let scope = ''
-  for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1 && reader.isDelimited()) {
-      scope = inMessage(reader, () => readName(reader))
-    } else if (field === 2 && reader.isDelimited()) inMessage(reader, () => readItem(reader, resource, scope))
-    else if (field > 2) reader.skip()
   }
 }
 
@@ -93,8 +166,7 @@ function readName(reader: ProtobufReader): string {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Span {
-  reader.budget.take(ITEM_PARTS)
+function* readSpan(reader: ProtobufReader, resource: Resource, scope: string): Steps<Span> {
   const events: SpanEvent[] = []
   const links: SpanLink[] = []
   const attributes: Attributes = new Map()
@@ -115,6 +187,7 @@ function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Sp
     statusMessage: '',
   }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (reader.budget.isStepOver()) yield
     if (field === 1) span.traceId = reader.hex()
     else if (field === 2) span.spanId = reader.hex()
     else if (field === 4) span.parentSpanId = reader.hex()
@@ -123,16 +196,16 @@ function readSpan(reader: ProtobufReader, resource: Resource, scope: string): Sp
     else if (field === 7) span.startNano = reader.fixed64()
     else if (field === 8) span.endNano = reader.fixed64()
     else if (field === 9) readKeyValue(reader, attributes, 0)
-    else if (field === 11 && reader.isDelimited()) events.push(inMessage(reader, () => readSpanEvent(reader)))
+    else if (field === SPAN_EVENTS && reader.isDelimited()) events.push(inMessage(reader, () => readSpanEvent(reader)))
     else if (field === 13 && reader.isDelimited()) links.push(inMessage(reader, () => readLink(reader)))
     else if (field === 15 && reader.isDelimited()) inMessage(reader, () => readStatus(reader, span))
-    else if (field !== 11 && field !== 13 && field !== 15) reader.skip()
+    else if (field !== SPAN_EVENTS && field !== 13 && field !== 15) reader.skip()
   }
   return span
 }
 
 function readSpanEvent(reader: ProtobufReader): SpanEvent {
-  reader.budget.take(SPAN_EVENT_PARTS)
+  reader.budget.takeNested()
   const event: Writable<SpanEvent> = { timeNano: 0, name: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) event.timeNano = reader.fixed64()
@@ -144,7 +217,7 @@ function readSpanEvent(reader: ProtobufReader): SpanEvent {
 }
 
 function readLink(reader: ProtobufReader): SpanLink {
-  reader.budget.take(SPAN_EVENT_PARTS)
+  reader.budget.takeNested()
   const link: Writable<SpanLink> = { traceId: '', spanId: '', attributes: new Map() }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) link.traceId = reader.hex()
@@ -163,8 +236,7 @@ function readStatus(reader: ProtobufReader, span: Writable<Span>): void {
   }
 }
 
-function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string): LogRecord {
-  reader.budget.take(ITEM_PARTS)
+function* readLogRecord(reader: ProtobufReader, resource: Resource, scope: string): Steps<LogRecord> {
   const attributes: Attributes = new Map()
   const record: Writable<LogRecord> = {
     resource,
@@ -180,6 +252,7 @@ function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string
     spanId: '',
   }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (reader.budget.isStepOver()) yield
     if (field === 1) record.timeNano = reader.fixed64()
     else if (field === 2) record.severityNumber = reader.int32()
     else if (field === 3) record.severityText = reader.string()
@@ -197,7 +270,7 @@ function readLogRecord(reader: ProtobufReader, resource: Resource, scope: string
 /** Fields of `Metric` that hold a kind of metric; in each of them, field 1 is a data point. */
 const METRIC_DATA = new Set([5, 7, 9, 10, 11])
 
-function readMetric(reader: ProtobufReader): number {
+function* readMetric(reader: ProtobufReader): Steps<number> {
   let points = 0
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (!METRIC_DATA.has(field)) reader.skip()
@@ -220,7 +293,7 @@ function readKeyValue(reader: ProtobufReader, into: Attributes, depth: number): 
   let key = ''
   let value: AnyValue = null
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1) key = reader.string()
+    if (field === 1) key = reader.name()
     else if (field === 2 && reader.isDelimited()) {
       const inner = reader.enter()
       value = readValue(reader, depth)

@@ -3,16 +3,17 @@ import { bearerToken } from '../http/bearer.ts'
 import { type BodyReader, HangUp } from '../http/body.ts'
 import type { BodyHold } from '../http/body-budget.ts'
 import { ApiError, invalid } from '../http/errors.ts'
+import { inSlices, type SharedSlice, type Slice } from '../http/shared-slice.ts'
 import type { Guards } from '../keys/guards.ts'
 import type { Caller } from '../keys/schema.ts'
 import { SECURITY } from '../keys/security.ts'
 import type { Forwarder } from '../partitions/forward.ts'
 import type { ExportResult } from './export-tally.ts'
-import { countMetricPointsJson, decodeLogsJson, decodeTracesJson } from './json.ts'
+import { openLogsJson, openMetricsJson, openTracesJson } from './json.ts'
 import type { LogIngest } from './log-ingest.ts'
-import { countMetricPoints, decodeLogs, decodeTraces } from './protobuf.ts'
+import { openLogs, openMetrics, openTraces } from './protobuf.ts'
 import { type Encoding, encodingOf, errorResponse, exportResponse, type PartialSuccess } from './response.ts'
-import { DecodeError } from './telemetry.ts'
+import { DecodeError, type DecodeLimits, ItemTooLarge } from './telemetry.ts'
 import type { TraceIngest } from './trace-ingest.ts'
 
 export interface OtlpRoutesDeps {
@@ -22,12 +23,22 @@ export interface OtlpRoutesDeps {
   readonly forwarder: Forwarder
   readonly traces: Pick<TraceIngest, 'store'>
   readonly logs: Pick<LogIngest, 'store'>
+  readonly decodeLimits: DecodeLimits
+  /** Shared by all exports that are being decoded and stored. */
+  readonly slice: SharedSlice
   /** The error for the client when a store is unavailable; null for any other error. */
   readonly unavailableOf: (error: unknown) => ApiError | null
 }
 
-/** Stores the body of a request whose key has been checked. */
-type Store = (caller: Caller, body: Uint8Array, encoding: Encoding) => Promise<ExportResult>
+/** An export whose key has been checked, decompressed. */
+interface Received {
+  readonly caller: Caller
+  readonly body: Uint8Array
+  readonly encoding: Encoding
+  readonly slice: Slice
+}
+
+type Store = (received: Received) => Promise<ExportResult>
 
 interface Context {
   readonly request: Request
@@ -39,7 +50,8 @@ interface Context {
  * OTLP/HTTP: reports of programs that are instrumented with OpenTelemetry (docs/opentelemetry.md). These routes have no
  * guard plugin, because keys may arrive in other headers, and no envelope, because OTLP defines the responses.
  */
-export function otlpRoutes({ guards, reader, forwarder, traces, logs, unavailableOf }: OtlpRoutesDeps) {
+export function otlpRoutes(deps: OtlpRoutesDeps) {
+  const { guards, reader, forwarder, traces, logs, decodeLimits, unavailableOf } = deps
   const receive = async (context: Context, field: PartialSuccess['field'], store: Store): Promise<Response> => {
     const { request, set } = context
     const encoding = encodingOf(request.headers.get('content-type'))
@@ -52,7 +64,9 @@ export function otlpRoutes({ guards, reader, forwarder, traces, logs, unavailabl
         throw invalid('header Content-Type', 'expected application/x-protobuf or application/json')
       }
       return await forwarder.carryOut(request, caller, body, async () => {
-        const { rejected, message, firstSeq, lastSeq } = await store(caller, reader.inflate(request, body), encoding)
+        const slice = deps.slice.of(caller.workspaceId)
+        const received = { caller, body: await reader.inflateAside(request, body), encoding, slice }
+        const { rejected, message, firstSeq, lastSeq } = await store(received)
         const response = exportResponse(encoding, { field, rejected, message })
         if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)
         if (lastSeq !== null) response.headers.set('x-last-seq', `${lastSeq}`)
@@ -69,7 +83,9 @@ export function otlpRoutes({ guards, reader, forwarder, traces, logs, unavailabl
         ? error
         : error instanceof DecodeError
           ? new ApiError('VALIDATION_ERROR', error.message)
-          : unavailableOf(error)
+          : error instanceof ItemTooLarge
+            ? new ApiError('PAYLOAD_TOO_LARGE', `body: ${error.message}`)
+            : unavailableOf(error)
     // A defect: the envelope logs it and answers with the id of the request.
     if (refused === null) throw error
     const response = errorResponse(encoding, refused)
@@ -83,25 +99,31 @@ export function otlpRoutes({ guards, reader, forwarder, traces, logs, unavailabl
     .post(
       '/traces',
       (context) =>
-        receive(context, 'rejectedSpans', async (caller, body, encoding) =>
-          traces.store(caller, encoding === 'json' ? decodeTracesJson(body) : decodeTraces(body)),
-        ),
+        receive(context, 'rejectedSpans', async ({ caller, body, encoding, slice }) => {
+          const open = encoding === 'json' ? openTracesJson : openTraces
+          return traces.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+        }),
       { parse: 'none', detail: detailOf('exportTraces', 'traces', 'A trace is a run; a span is a task and an event.') },
     )
     .post(
       '/logs',
       (context) =>
-        receive(context, 'rejectedLogRecords', async (caller, body, encoding) =>
-          logs.store(caller, encoding === 'json' ? decodeLogsJson(body) : decodeLogs(body)),
-        ),
+        receive(context, 'rejectedLogRecords', async ({ caller, body, encoding, slice }) => {
+          const open = encoding === 'json' ? openLogsJson : openLogs
+          return logs.store(caller, await inSlices(slice, open(body, decodeLimits)), slice)
+        }),
       { parse: 'none', detail: detailOf('exportLogs', 'logs', 'A log record is an event of the run of its trace.') },
     )
     .post(
       '/metrics',
       (context) =>
-        receive(context, 'rejectedDataPoints', async (_, body, encoding) =>
-          noMetrics(encoding === 'json' ? countMetricPointsJson(body) : countMetricPoints(body)),
-        ),
+        receive(context, 'rejectedDataPoints', async ({ body, encoding, slice }) => {
+          const open = encoding === 'json' ? openMetricsJson : openMetrics
+          const opened = await inSlices(slice, open(body, decodeLimits))
+          const { items, refusals } = await inSlices(slice, opened.decode())
+          if (refusals.length > 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: metric: ${refusals[0].problem}`)
+          return noMetrics(items.reduce((sum, points) => sum + points, 0))
+        }),
       { parse: 'none', detail: detailOf('exportMetrics', 'metrics', 'Not stored: all data points are rejected.') },
     )
 }

@@ -1,6 +1,6 @@
 import type { Limits } from '../config.ts'
 import { RawJson } from '../http/raw-json.ts'
-import { firstText } from './attributes.ts'
+import { firstText, resourceText } from './attributes.ts'
 import { inputOf, outputOf } from './content.ts'
 import { agentNameOf, sessionOf, tagsOf, userOf } from './conventions.ts'
 import { cleanText, isRoot, toMs } from './mapping.ts'
@@ -24,6 +24,7 @@ export interface RunDetails {
 const UNKNOWN_SERVICE = 'unknown_service'
 const NAME_LENGTH_MAX = 200
 const METADATA_BYTES_MAX = 65_536
+const RESOURCE_BYTES_MAX = METADATA_BYTES_MAX - 4_096
 
 /** @param spans of one trace, at least one */
 export function detailsOfSpans(spans: readonly Span[], limits: Limits, now: number): RunDetails {
@@ -83,8 +84,28 @@ const REFUSED_ESCAPES = /\\u(?:0000|d[89a-f][0-9a-f]{2})/gi
 function metadataOf(sessionId: string | null, resource: Resource): RawJson {
   const members: ExtraMembers = [['source', 'opentelemetry']]
   if (sessionId !== null) members.push(['session_id', sessionId])
-  if (resource.attributes.size > 0) members.push(['resource', resource.attributes])
-  return new RawJson(encodePayload(new Map(), members, METADATA_BYTES_MAX).replace(REFUSED_ESCAPES, '\\ufffd'))
+  const text = storable(encodePayload(new Map(), members, METADATA_BYTES_MAX - RESOURCE_BYTES_MAX))
+  if (resource.attributes.size === 0) return new RawJson(text)
+  return new RawJson(`${text.slice(0, -1)},"resource":${resourceMember(resource)}}`)
+}
+
+const resourceMembers = new WeakMap<Resource, string>()
+
+/** Encoded once for all runs of an export. */
+function resourceMember(resource: Resource): string {
+  let text = resourceMembers.get(resource)
+  if (text === undefined) {
+    text = resourceText(resource)
+    // A UTF-16 unit takes at most 3 bytes.
+    const isLarge = text.length * 3 > RESOURCE_BYTES_MAX && Buffer.byteLength(text) > RESOURCE_BYTES_MAX
+    text = storable(isLarge ? encodePayload(resource.attributes, [], RESOURCE_BYTES_MAX) : text)
+    resourceMembers.set(resource, text)
+  }
+  return text
+}
+
+function storable(text: string): string {
+  return text.replace(REFUSED_ESCAPES, '\\ufffd')
 }
 
 /** How a run ends, from its root span. */

@@ -1,3 +1,4 @@
+import type { Limits } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
 
 /** A decoded OTLP export. Both encodings, protobuf and JSON, decode to these types. */
@@ -76,22 +77,133 @@ export const VALUE_DEPTH_MAX = 100
 /** Replaces a value that is nested deeper. */
 export const TOO_DEEP = `nested more than ${VALUE_DEPTH_MAX} deep`
 
-const PARTS_MAX = 2_000_000
-/** What a resource, span or log record costs; an attribute or a value costs one. */
+/** Bytes of a body, from `start` up to before `end`. */
+export interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+/** What an export may contain. Fixed, apart from the bytes; tests pass smaller ones. */
+export interface DecodeLimits {
+  /** Of an export: {@link ITEM_PARTS} for each resource, scope, span or log record, one for each attribute and value. */
+  readonly parts: number
+  /** Of one span or log record, because storing it is one step. */
+  readonly itemParts: number
+  /** Of one attribute, because decoding it is one step. */
+  readonly attributeParts: number
+  /** Events and links of a span. */
+  readonly nested: number
+  /** Text of one span or log record, in bytes. */
+  readonly itemTextBytes: number
+  /** The part of a string that is kept. At least what any column takes, so that what is cut here is also cut there. */
+  readonly textBytes: number
+  /** A resource or a scope, as sent: each of its runs or spans stores a copy. */
+  readonly resourceBytes: number
+}
+
+export const RESOURCE_BYTES_MAX = 64 * 1024
+const MIB = 1024 * 1024
+
+export function decodeLimits(limits: Pick<Limits, 'event_payload_bytes' | 'run_input_bytes' | 'run_output_bytes'>) {
+  const { event_payload_bytes, run_input_bytes, run_output_bytes } = limits
+  return {
+    parts: 2_000_000,
+    itemParts: 250_000,
+    attributeParts: 100_000,
+    nested: 10_000,
+    itemTextBytes: 2 * MIB + event_payload_bytes + run_input_bytes + run_output_bytes,
+    textBytes: 1 + Math.max(event_payload_bytes, run_input_bytes, run_output_bytes),
+    resourceBytes: RESOURCE_BYTES_MAX,
+  } satisfies DecodeLimits
+}
+
+/** What a resource, scope, span or log record costs. */
 export const ITEM_PARTS = 16
 export const SPAN_EVENT_PARTS = 8
+/** Fields of an item that are neither decoded nor charged as parts: those that OTLP does not have, or repeated ones. */
+const FIELDS_PER_PART = 4
+const NAME_LENGTH_MAX = 64 * 1024
+/** What is decoded in one step, in parts; so many bytes of text take as long as a part. */
+const STEP_PARTS = 10_000
+const TEXT_BYTES_PER_PART = 256
+
+/** A span or log record that is too large to be decoded. The others of its export are stored. */
+export class ItemTooLarge extends Error {
+  override readonly name = 'ItemTooLarge'
+}
 
 /**
- * Limits the memory that decoding an export takes: two bytes of a body can be a span, which takes a thousand times as much
- * in memory. An export of 64 MiB uses about half of the budget if its spans have 2 KB and six attributes each.
+ * Limits the memory that decoding an export takes, and the time that decoding one of its items takes. Everything is
+ * charged before the work is done: two bytes of a body can be a span, which takes a thousand times as much in memory. An
+ * export of 64 MiB uses about half of the budget if its spans have 2 KB and six attributes each.
  */
 export class DecodeBudget {
-  private left = PARTS_MAX
+  private left: number
+  private itemParts = 0
+  private itemFields = 0
+  private itemText = 0
+  private itemNested = 0
+  private stepParts = 0
 
-  /** @throws ApiError PAYLOAD_TOO_LARGE */
+  constructor(private readonly limits: DecodeLimits) {
+    this.left = limits.parts
+    this.beginItem()
+  }
+
+  /** Starts the budget of the next resource, scope, span or log record. */
+  beginItem(): void {
+    this.itemParts = this.limits.itemParts
+    this.itemFields = this.limits.itemParts * FIELDS_PER_PART
+    this.itemText = this.limits.itemTextBytes
+    this.itemNested = this.limits.nested
+    this.stepParts = 0
+  }
+
+  /** Whether a step has ended; then the next one begins. */
+  isStepOver(): boolean {
+    if (this.stepParts < STEP_PARTS) return false
+    this.stepParts = 0
+    return true
+  }
+
+  /** For an event or link of a span. @throws ApiError PAYLOAD_TOO_LARGE, ItemTooLarge */
+  takeNested(): void {
+    this.take(SPAN_EVENT_PARTS)
+    if (--this.itemNested < 0) throw new ItemTooLarge(`more than ${this.limits.nested} events and links`)
+  }
+
+  /** @throws ApiError PAYLOAD_TOO_LARGE, ItemTooLarge */
   take(parts: number): void {
     this.left -= parts
     if (this.left < 0) throw new ApiError('PAYLOAD_TOO_LARGE', `body: ${TOO_MANY}`)
+    this.itemParts -= parts
+    if (this.itemParts < 0) {
+      throw new ItemTooLarge(`more than ${this.limits.itemParts} attributes, values and events`)
+    }
+    this.stepParts += parts
+    if (this.stepParts > this.limits.attributeParts + STEP_PARTS) {
+      throw new ItemTooLarge(`more than ${this.limits.attributeParts} values in one attribute`)
+    }
+  }
+
+  /** @throws ItemTooLarge */
+  takeField(): void {
+    if (--this.itemFields < 0) throw new ItemTooLarge('too many fields')
+    if (this.itemFields % FIELDS_PER_PART === 0) this.stepParts++
+  }
+
+  /** For the name of an attribute. @throws ItemTooLarge */
+  takeName(length: number): void {
+    if (length > NAME_LENGTH_MAX) throw new ItemTooLarge(`an attribute whose name is longer than ${NAME_LENGTH_MAX}`)
+  }
+
+  /** How many bytes of a string to decode. @throws ItemTooLarge */
+  takeText(bytes: number): number {
+    const kept = Math.min(bytes, this.limits.textBytes)
+    this.itemText -= kept
+    this.stepParts += Math.ceil(kept / TEXT_BYTES_PER_PART)
+    if (this.itemText < 0) throw new ItemTooLarge(`more than ${this.limits.itemTextBytes} bytes of text`)
+    return kept
   }
 }
 

@@ -2,16 +2,18 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Limits } from '../config.ts'
 import type { RunRef } from '../events/schema.ts'
+import { inSlices, type Slice } from '../http/shared-slice.ts'
 import { runKey } from '../ids.ts'
 import type { TaskRow } from '../journal/rows.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { TelemetryTasks } from '../tasks/telemetry-tasks.ts'
 import type { WriteEvents } from './event-writer.ts'
 import { type ExportResult, ExportTally } from './export-tally.ts'
-import { addTo, inBatches, inParallel } from './groups.ts'
+import { addTo, inBatches, inParallel, WriteBatch } from './groups.ts'
 import { agentSpanRunId, spanTaskIds, traceRunId } from './ids.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { isRoot, type MappedEvent, type MappedSpan, mapSpan, problemOf } from './mapping.ts'
+import type { OpenedExport } from './outline.ts'
 import { detailsOfSpans, endOf } from './run-details.ts'
 import type { OtlpRuns } from './runs.ts'
 import type { Span } from './telemetry.ts'
@@ -26,9 +28,14 @@ export interface OtlpIngestDeps {
   readonly takeBudget: (caller: Caller, events: number) => void
 }
 
-/** Runs written concurrently, and items of a run written at once: the queues of the stores are bounded. */
+/** Runs written concurrently: the queues of the stores are bounded. */
 export const BATCH_ITEMS_MAX = 1_000
 const STARTED_TASKS_CACHED_MAX = 20_000
+
+interface Storing {
+  readonly tally: ExportTally
+  readonly slice: Slice
+}
 
 interface Mapped {
   readonly span: Span
@@ -50,19 +57,26 @@ export class TraceIngest {
   constructor(private readonly deps: OtlpIngestDeps) {}
 
   /** @throws ApiError RATE_LIMITED, UNAVAILABLE: nothing is lost if the export is sent again */
-  async store(caller: Caller, spans: readonly Span[]): Promise<ExportResult> {
-    this.deps.takeBudget(caller, eventsOf(spans))
+  async store(caller: Caller, opened: OpenedExport<Span>, slice: Slice): Promise<ExportResult> {
+    this.deps.takeBudget(caller, opened.cost)
+    const { items: spans, refusals } = await inSlices(slice, opened.decode())
     const tally = new ExportTally('span')
+    tally.refuse(refusals)
     const byTrace = new Map<string, Span[]>()
     for (const span of spans) {
       const problem = problemOf(span)
       if (problem !== null) tally.reject(span.name, problem)
       else addTo(byTrace, span.traceId, span)
+      if (slice.isOver) await slice.yield()
     }
     for (const traces of inBatches([...byTrace.values()], BATCH_ITEMS_MAX)) {
       const ends: RunSpan[] = []
       await inParallel(traces, (trace) =>
-        tally.attempt(trace, async () => void ends.push(...(await this.storeTrace(caller, trace, tally))), nameOfSpan),
+        tally.attempt(
+          trace,
+          async () => void ends.push(...(await this.storeTrace(caller, trace, { tally, slice }))),
+          nameOfSpan,
+        ),
       )
       // After all traces, because one trace may have as many as an export has spans.
       for (const group of inBatches(ends, BATCH_ITEMS_MAX)) {
@@ -73,8 +87,9 @@ export class TraceIngest {
   }
 
   /** @returns the spans that end runs: at most one for the trace's own run */
-  private async storeTrace(caller: Caller, spans: readonly Span[], tally: ExportTally): Promise<RunSpan[]> {
+  private async storeTrace(caller: Caller, spans: readonly Span[], { tally, slice }: Storing): Promise<RunSpan[]> {
     const { runs, limits, clock } = this.deps
+    if (slice.isOver) await slice.yield()
     const { workspaceId } = caller
     const { traceId } = spans[0]
     const now = clock.now()
@@ -84,21 +99,27 @@ export class TraceIngest {
     const ends: RunSpan[] = []
     let hasEnded = false
     await this.withRunLock(runKey(workspaceId, run.runId), async () => {
-      for (const group of inBatches(uniqueById(spans), BATCH_ITEMS_MAX)) {
-        const all = group.map((span) => ({ span, mapped: mapSpan(span, taskIdOf, { workspaceId, limits, now }) }))
-        await this.storeSpans(caller, run, all, tally)
-        for (const { span, mapped } of all) {
-          const endsTrace = isRoot(span) && mapped.completedAt !== null && !hasEnded
-          if (endsTrace || (!isRoot(span) && mapped.kind === 'agent')) ends.push({ run, span, mapped })
-          hasEnded ||= endsTrace
-        }
+      const batch = new WriteBatch<Mapped>()
+      for (const span of uniqueById(spans)) {
+        if (slice.isOver) await slice.yield()
+        const mapped = mapSpan(span, taskIdOf, { workspaceId, limits, now })
+        batch.add({ span, mapped }, mapped.events.length, bytesOf(mapped))
+        const endsTrace = isRoot(span) && mapped.completedAt !== null && !hasEnded
+        if (endsTrace || (!isRoot(span) && mapped.kind === 'agent')) ends.push({ run, span, mapped })
+        hasEnded ||= endsTrace
+        if (!batch.isFull) continue
+        if (slice.isOver) await slice.yield()
+        await this.storeSpans(caller, run, batch.take(), tally)
       }
+      if (slice.isOver) await slice.yield()
+      await this.storeSpans(caller, run, batch.take(), tally)
     })
     return ends
   }
 
   /** A span whose event is stored is complete: neither a repeat nor a late report of its start changes anything. */
   private async storeSpans(caller: Caller, run: RunRef, spans: readonly Mapped[], tally: ExportTally): Promise<void> {
+    if (spans.length === 0) return
     const now = this.deps.clock.now()
     const started = await this.newlyStarted(caller, run, spans)
     const events: MappedEvent[] = []
@@ -177,7 +198,8 @@ function uniqueById(spans: readonly Span[]): Span[] {
   return [...byId.values()]
 }
 
-/** The number of events that the spans become: one each, and one for each span event. */
-function eventsOf(spans: readonly Span[]): number {
-  return spans.reduce((sum, { events }) => sum + 1 + events.length, 0)
+/** The size of the text that a span becomes. */
+function bytesOf({ events, input, output }: MappedSpan): number {
+  const content = (input?.text.length ?? 0) + (output?.text.length ?? 0)
+  return events.reduce((bytes, { payload }) => bytes + payload.length, content)
 }

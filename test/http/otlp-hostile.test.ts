@@ -52,13 +52,24 @@ for (const [encoding, encode] of ENCODINGS) {
     })
 
     test('too many spans or span events are rejected before they fill the memory', async () => {
-      const spans = new Array(300_000).fill({})
-      const events = [span({ events: new Array(300_000).fill({}) })]
-      for (const data of [tracesOf(spans), tracesOf(events)]) {
-        const sent = await sendExport(service, 'traces', encode(data))
-        expect([sent.status, sent.body.code]).toEqual([413, RESOURCE_EXHAUSTED])
-        expect(sent.body.message).toContain('send several')
-      }
+      const sent = await sendExport(service, 'traces', encode(tracesOf(new Array(300_000).fill({}))))
+      expect([sent.status, sent.body.code]).toEqual([413, RESOURCE_EXHAUSTED])
+      expect(sent.body.message).toContain('send several')
+      const events = tracesOf([span({ events: new Array(11_000).fill({}) }), span()])
+      const { partialSuccess } = (await sendExport(service, 'traces', encode(events))).body
+      expect(partialSuccess).toEqual({ rejectedSpans: '1', errorMessage: 'span 1: more than 10000 events and links' })
+    })
+
+    test('a resource that is too large is rejected with its spans, and the others are stored', async () => {
+      const traceId = randomHex(16)
+      const large = tracesOf([span(), span()], { large: 'r'.repeat(70_000) })
+      const data = { resourceSpans: [...large.resourceSpans, ...tracesOf([span({ traceId })]).resourceSpans] }
+      const { partialSuccess } = (await sendExport(service, 'traces', encode(data))).body
+      expect(partialSuccess).toEqual({
+        rejectedSpans: '2',
+        errorMessage: expect.stringMatching(/^spans 1 to 2: the resource has \d+ bytes; at most 65536 are allowed$/),
+      })
+      expect(await payloadsOf(traceId)).toHaveLength(1)
     })
   })
 }

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type protobuf from 'protobufjs'
 import { encodeValue } from '../../src/otlp/attributes.ts'
-import { decodeLogsJson, decodeTracesJson } from '../../src/otlp/json.ts'
-import { decodeLogs, decodeTraces } from '../../src/otlp/protobuf.ts'
+import { openLogsJson, openTracesJson } from '../../src/otlp/json.ts'
+import { openLogs, openTraces } from '../../src/otlp/protobuf.ts'
 import { DecodeError } from '../../src/otlp/telemetry.ts'
+import { decodedAtOnce } from '../support/otlp-decode.ts'
 import { encodeMessage, LogsData, TracesData } from '../support/otlp-proto.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31)
@@ -74,6 +75,9 @@ const grouped = <T>(byResource: string, byScope: string, items: string, item: fc
 const traces = grouped('resourceSpans', 'scopeSpans', 'spans', span)
 const logs = grouped('resourceLogs', 'scopeLogs', 'logRecords', logRecord)
 
+const [decodeTraces, decodeLogs] = [decodedAtOnce(openTraces), decodedAtOnce(openLogs)]
+const [decodeTracesJson, decodeLogsJson] = [decodedAtOnce(openTracesJson), decodedAtOnce(openLogsJson)]
+
 /** What protobufjs decodes, in the JSON encoding of OTLP. */
 function oracle(type: protobuf.Type, bytes: Uint8Array): Uint8Array {
   const object = type.toObject(type.decode(bytes), { longs: String, arrays: true })
@@ -122,7 +126,7 @@ describe(`the OTLP decoders (SEED=${SEED})`, () => {
         const bytes = encodeMessage(TracesData, data)
         const at = place % (bytes.length + 1)
         const broken = Buffer.concat([bytes.subarray(0, at), insert, bytes.subarray(at + (place % 3))])
-        for (const decode of [decodeTraces, decodeLogs, decodeTracesJson]) attempt(() => decode(broken))
+        for (const decode of [decodeTraces, decodeLogs, decodeTracesJson]) attempt<unknown>(() => decode(broken))
         attempt(() => decodeTraces(bytes.subarray(0, at)))
       }),
       { ...RUNS, numRuns: 1_000 },

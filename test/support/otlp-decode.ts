@@ -1,0 +1,22 @@
+import { parseConfig } from '../../src/config.ts'
+import type { Steps } from '../../src/http/shared-slice.ts'
+import type { OpenedExport } from '../../src/otlp/outline.ts'
+import { type DecodeLimits, decodeLimits } from '../../src/otlp/telemetry.ts'
+
+/** The limits of a service with the default settings. */
+export const DECODE_LIMITS: DecodeLimits = decodeLimits(parseConfig({}, '/').limits)
+
+export type Open<Item> = (body: Uint8Array, limits: DecodeLimits) => Steps<OpenedExport<Item>>
+
+/** Does the work without a pause. Returns its result and the number of times that it could have paused. */
+export function atOnce<Result>(work: Steps<Result>): { result: Result; steps: number } {
+  for (let steps = 0; ; steps++) {
+    const { done, value } = work.next()
+    if (done === true) return { result: value, steps }
+  }
+}
+
+/** A decoder that returns the items of a body. */
+export function decodedAtOnce<Item>(open: Open<Item>): (body: Uint8Array) => readonly Item[] {
+  return (body) => atOnce(atOnce(open(body, DECODE_LIMITS)).result.decode()).result.items
+}
