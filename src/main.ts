@@ -1,3 +1,5 @@
+import { CliError } from './cli/error.ts'
+import { HELP_OPTION, helpText, parseOptions } from './cli/options.ts'
 import { script } from './cli/script.ts'
 import { type Config, readConfig } from './config.ts'
 import { createLog, type Log } from './log.ts'
@@ -13,10 +15,19 @@ const STOP_MS = 9_000
 /** The width of a terminal that does not report it. */
 const COLUMNS = 80
 
+const OPTIONS = { help: HELP_OPTION } as const
+const HELP = helpText({
+  summary: 'Starts the service, with all stores that are not configured to be elsewhere.',
+  usage: [script('start')],
+  options: OPTIONS,
+  notes: 'Environment variables configure it: see docs/operations.md.',
+})
+
 /** Starts the service, prints how to use it, and stops it in an orderly way on a signal. */
 async function main(): Promise<void> {
   // The reader of our output may exit at any time: `| head`, a closed terminal, a Ctrl-C that ends `| tee` first.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  if (readArgs().help === true) return say(HELP)
   const config = configOrExit()
   const { progress, log } = createDisplay(config)
   const stopped = Promise.withResolvers<void>()
@@ -38,6 +49,15 @@ async function main(): Promise<void> {
     process.exit(0)
   } catch (error) {
     fail(error)
+  }
+}
+
+/** A misspelt option is refused, because a service that ignored it would not run as meant. */
+function readArgs() {
+  try {
+    return parseOptions(Bun.argv.slice(2), OPTIONS).values
+  } catch (error) {
+    return fail(error)
   }
 }
 
@@ -98,9 +118,10 @@ function onStopSignal(log: Log, clearProgress: () => void, stop: () => void): vo
 
 /** Prints a line for each problem that the operator can fix, and a stack for any other error. */
 function fail(error: unknown): never {
-  const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error)
+  const isExpected = error instanceof StartError || error instanceof CliError
+  const text = isExpected ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`agent-run-service: ${text?.replaceAll('\n', '\nagent-run-service: ')}\n`)
-  process.exit(1)
+  process.exit(error instanceof CliError ? error.exitCode : 1)
 }
 
 function welcome({ url, isFirstStart, freshKey, isKeyIgnored }: Service, { dataDir }: Config): string {

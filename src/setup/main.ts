@@ -20,9 +20,18 @@ const COLUMNS = 80
 const { stderr } = process
 const root = process.cwd()
 const modules = join(root, 'node_modules')
-const { values } = parseArgs({ args: Bun.argv.slice(2), options: OPTIONS })
+const values = readArgs()
 const { os = process.platform, cpu = process.arch } = values
 const children = new Set<Bun.Subprocess>()
+
+function readArgs() {
+  try {
+    return parseArgs({ args: Bun.argv.slice(2), options: OPTIONS }).values
+  } catch (error) {
+    stderr.write(`setup: ${(error as Error).message}; options: --service, --os <name>, --cpu <name>\n`)
+    return process.exit(2)
+  }
+}
 
 async function main(): Promise<number> {
   exitOnSignals()

@@ -93,6 +93,15 @@ test('the API reference page loads nothing from other origins', async () => {
   for (const path of page.text.match(/(?<=(src|href)=")\/[^"]+/g) ?? []) expect((await open(path)).status).toBe(200)
 })
 
+test.each(['/docs', '/docs/start.js', '/docs/json', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'])(
+  '%s is read as what it is, and in no frame',
+  async (path) => {
+    const { status, headers } = await open(path)
+    expect({ status, sniffing: headers.get('x-content-type-options') }).toEqual({ status: 200, sniffing: 'nosniff' })
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'.*frame-ancestors 'none'/)
+  },
+)
+
 const chromium = await findChromium()
 
 test.skipIf(chromium === null)(

@@ -1,10 +1,15 @@
 import { expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
 import { converse } from '../support/http-app.ts'
+import { startTestService } from '../support/service.ts'
 import { authApp } from './auth-app.ts'
 
 /**
  * HTTP pipelining: requests sent before the response to the previous one. Bun closes such a connection without a
- * response, so none of these requests may be executed.
+ * response, so requests that arrive together are not executed. Of a request that is already being executed, Bun drops the
+ * answer; whoever repeats it with the same ids loses and doubles nothing.
  */
 
 function request(method: string, path: string, key: string, body?: string): string {
@@ -67,4 +72,73 @@ test('answers requests that are rejected immediately in order', async () => {
   const calls = ['/nope', '/ingest', '/nope'].map((path) => request('GET', path, 'none')).join('')
   const { answers } = await answersTo([calls], (text) => text.split('HTTP/1.1').length > 3)
   expect(answers).toEqual(['HTTP/1.1 404', 'HTTP/1.1 405', 'HTTP/1.1 404'])
+})
+
+/** Sends `second` once `isBegun`, and resolves with everything that was answered when the connection is closed. */
+async function interrupted(url: string, first: string, second: string, isBegun: () => Promise<unknown>) {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  let text = ''
+  socket.on('data', (bytes) => {
+    text += bytes
+  })
+  socket.on('error', () => {})
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  socket.write(first)
+  await isBegun()
+  socket.write(second)
+  await closed
+  return text
+}
+
+test('a call that arrives while another is executed closes the connection without an answer, and is not executed', async () => {
+  const finish = Promise.withResolvers<void>()
+  let executed = 0
+  const app = await authApp({
+    onIngest: async () => {
+      executed++
+      await finish.promise
+    },
+  })
+  const { key } = await app.newAgentKey(await app.newAgent())
+  const call = request('POST', '/ingest', key, '{}')
+  expect(await interrupted(app.base, call, call, () => eventually(() => executed === 1))).toBe('')
+  finish.resolve()
+  expect(executed).toBe(1)
+})
+
+test('calls whose answers pipelining cost are repeated safely, whenever the second call arrived', async () => {
+  const { api, url, workspaceKey } = await startTestService()
+  const { agentId, agentKey } = await newAgent(api)
+  const { data: run } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+  const ping = `GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`
+  const rounds = 30
+  for (let round = 0; round < rounds; round++) {
+    // From before the call is begun to after its answer.
+    const pause = () => Bun.sleep((round % 10) / 2)
+    const events = { run_id: run.run_id, events: [{ id: `e${round}`, type: 'mark' }] }
+    const report = request('POST', '/api/ingest/v1/events', agentKey, JSON.stringify(events))
+    await interrupted(url, report, ping, pause)
+    const again = await api('POST', '/api/ingest/v1/events', events, { key: agentKey })
+    expect({ status: again.status, text: again.text }).toMatchObject({ status: 200 })
+
+    const agent = { name: `agent ${round}` }
+    const headers = { 'idempotency-key': `create-${round}` }
+    const create = request('POST', '/api/v1/agents', workspaceKey, JSON.stringify(agent))
+    await interrupted(url, create.replace('\r\n', `\r\nIdempotency-Key: create-${round}\r\n`), ping, pause)
+    await eventually(async () => {
+      const answer = await api('POST', '/api/v1/agents', agent, { headers })
+      // 409 while the first call is still being executed.
+      expect([200, 201, 409]).toContain(answer.status)
+      return answer.status !== 409
+    })
+  }
+  const { data: agents } = await api('GET', '/api/v1/agents?limit=100')
+  const names = agents.items
+    .map(({ name }: { name: string }) => name)
+    .filter((name: string) => name.startsWith('agent '))
+  expect(names.sort()).toEqual(Array.from({ length: rounds }, (_, round) => `agent ${round}`).sort())
+  await eventually(async () => {
+    const { data } = await api('GET', `/api/v1/runs/${run.run_id}`)
+    return data.event_count === rounds
+  })
 })

@@ -11,7 +11,9 @@ import { temporaryDirectory } from '../support/teardown.ts'
 /** What `restore` refuses before it opens a store. `test/flow/backup.test.ts` restores real backups. */
 
 const CONTENT = 'content of an attacker'
-type Edit = (manifest: Record<string, any>, folder: string) => void
+// biome-ignore lint/suspicious/noExplicitAny: tests break its shape.
+type Loose = Record<string, any>
+type Edit = (manifest: Loose, folder: string) => void
 
 function fileOf(path: string, content = CONTENT) {
   return { path, bytes: content.length, sha256: createHash('sha256').update(content).digest('hex') }
@@ -23,7 +25,7 @@ async function backupOf(parent: string, { edit, tamper }: { edit?: Edit; tamper?
   mkdirSync(join(folder, 'journal'), { recursive: true })
   const identity = Identity.open(join(folder, 'journal'), false)
   const journal = readdirSync(join(folder, 'journal')).map((name) => `journal/${name}`)
-  const manifest: Record<string, any> = {
+  const manifest: Loose = {
     format: 2,
     version: '0.0.0',
     taken_at: '2026-01-01T00:00:00.000Z',

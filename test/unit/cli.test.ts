@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { CliError } from '../../src/cli/error.ts'
 import { readArgs as readDemo } from '../../src/demo/args.ts'
 import { readArgs as readSql } from '../../src/sql/args.ts'
@@ -49,3 +50,32 @@ test('demo and sql need a workspace key; tail accepts an agent key', () => {
   expect(() => readSql([], env)).toThrow('this is an agent key; SQL needs a workspace key (svc_ws_…)')
   expect(readTail([], env)).toMatchObject({ key: 'svc_agent_x' })
 })
+
+test.each([
+  ['src/main.ts', ['--prot', '3001'], 'unknown option --prot. Try --help.'],
+  ['src/backup/main.ts', ['backup', 'x', '--no-chekc'], 'unknown option --no-chekc. Did you mean'],
+  ['src/backup/main.ts', ['restore', 'x', '--no-check'], 'unknown option --no-check. Try --help.'],
+  ['src/setup/main.ts', ['--servcie'], 'setup: Unknown option'],
+  ['test/main.ts', ['--onyl'], 'unknown option --onyl. Did you mean --only?'],
+  ['test/bench/main.ts', ['--onyl', 'ingest'], 'unknown option --onyl. Did you mean'],
+  ['test/bench/main.ts', ['--only', 'ingset'], 'unknown part ingset.'],
+  ['test/long/main.ts', ['--shrot'], 'unknown option --shrot. Did you mean'],
+  ['test/long/main.ts', ['kils'], 'unknown campaign kils. Did you mean kills?'],
+])(
+  '%s %j says what is wrong, without a stack, and exits with 2',
+  async (path, args, message) => {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, '..', '..', path), ...args], {
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [code, stdout, stderr] = await Promise.all([
+      child.exited,
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ])
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
+    expect(stderr).not.toMatch(/^ +at /m)
+    expect(stderr.trim().split('\n').length).toBeLessThanOrEqual(2)
+  },
+  60_000,
+)
