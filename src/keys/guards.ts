@@ -26,7 +26,8 @@ export function createGuards(deps: GuardsDeps) {
   const { admit, receive, readBody, admitFeed, admitOperator } = createAdmission(deps)
 
   const guard = (audience: Audience, budget: Budget, isOfAgent = false) => {
-    const agentOf = (params: object) => (isOfAgent ? (params as { agent_id: string }).agent_id.toLowerCase() : undefined)
+    const agentOf = (params: object) =>
+      isOfAgent ? (params as { agent_id: string }).agent_id.toLowerCase() : undefined
     return (
       withContext(`${audience} ${budget} ${isOfAgent}`)
         // Runs before all other hooks, for every method that may have a body.
