@@ -75,12 +75,16 @@ const FLAGS = [
   '--remote-debugging-port=0',
 ]
 
+/** A page that does not answer for so long hangs. */
+const ANSWER_MS_MAX = 60_000
+
 /** Starts a browser that ends with the tests. */
 export async function launch(executable: string): Promise<BrowserPage> {
   const profile = await temporaryDirectory()
   const libraries = join(dirname(executable), 'lib')
   const browser = Bun.spawn([executable, ...FLAGS, `--user-data-dir=${profile}`, 'about:blank'], {
-    env: existsSync(libraries) ? { ...process.env, LD_LIBRARY_PATH: libraries } : process.env,
+    // Without a language of its own the browser takes the machine's, and its name in C is none that `Intl` accepts.
+    env: { ...process.env, LC_ALL: 'en_US.UTF-8', ...(existsSync(libraries) && { LD_LIBRARY_PATH: libraries }) },
     stdout: 'ignore',
     stderr: 'ignore',
     // A process group of its own: Debian's `chromium` is a script that waits for the browser.
@@ -137,9 +141,11 @@ async function connect({ id: targetId, webSocketDebuggerUrl }: Target, port: num
 
   async function send<T>(method: string, params: object = {}): Promise<T> {
     const id = ++lastId
-    const answer = new Promise<Message>((resolve) => answers.set(id, resolve))
+    const { promise, resolve, reject } = Promise.withResolvers<Message>()
+    answers.set(id, resolve)
+    const timer = setTimeout(() => reject(new Error(`${method}: the page hangs`)), ANSWER_MS_MAX)
     socket.send(JSON.stringify({ id, method, params }))
-    const { result, error } = await answer
+    const { result, error } = await promise.finally(() => clearTimeout(timer))
     answers.delete(id)
     if (error !== undefined) throw new Error(`${method}: ${error.message}`)
     return result as T

@@ -152,6 +152,22 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.until(`location.hash.includes('nothing')`)
   })
 
+  test('the editor keeps what is typed right after it was emptied', async () => {
+    const typed = 'SELECT 1 AS one'
+    await page.evaluate(`document.querySelector('.editor').shadowRoot.querySelector('.cm-content').focus()`)
+    // At once, as a paste or an input method does: no view is drawn in between.
+    const key = { type: 'keyDown', key: 'Backspace', code: 'Backspace', windowsVirtualKeyCode: 8 }
+    const selectAll = { type: 'keyDown', key: 'a', code: 'KeyA', windowsVirtualKeyCode: 65, modifiers: 2 }
+    await Promise.all([
+      page.send('Input.dispatchKeyEvent', { ...selectAll, commands: ['selectAll'] }),
+      page.send('Input.dispatchKeyEvent', key),
+      ...[...typed].map((text) => page.send('Input.insertText', { text })),
+    ])
+    await page.until(`new URLSearchParams(location.hash.split('?')[1]).get('q') === ${JSON.stringify(typed)}`)
+    const content = `document.querySelector('.editor').shadowRoot.querySelector('.cm-content').textContent`
+    expect(await page.evaluate<string>(content)).toBe(typed)
+  })
+
   test('the chart of a query has a line for each value of a column, where several rows have the same time', async () => {
     const rows = `[(0, 'some', 1), (0, 'most', 9), (9, 'most', 8), (9, 'some', 2)]`
     const query = `SELECT toDateTime(row.1) AS at, row.2 AS kind, row.3 AS n FROM (SELECT arrayJoin(${rows}) AS row)`
