@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import type { Token, Tokens } from 'marked'
 import { hrefOf, parseAddress } from '../../src/dashboard/page/app/router.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
 import { type Exchange, type SharedMessage, SharedResults } from '../../src/dashboard/page/data/shared-results.ts'
@@ -7,7 +8,9 @@ import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
+import { markdownTokens } from '../../src/dashboard/page/parts/markdown-tokens.ts'
 import { bucketsOf, completeBuckets, rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { visible } from '../../src/dashboard/page/parts/visible.ts'
 import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
 import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
 import {
@@ -70,6 +73,48 @@ describe('JSON', () => {
     expect(text).toContain('Grüße, 你好 👍\\n')
     expect(JSON.parse(text)).toEqual(tricky)
     expect(plain({ a: [1, { b: 'c' }] })).toBe(pretty({ a: [1, { b: 'c' }] }))
+  })
+
+  test('texts never change their direction: what would do so is shown; lines, emoji and joiners stay', () => {
+    expect(visible('invoice\u202egpj.exe')).toBe('invoice\\u202egpj.exe')
+    for (const control of '\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u0000\u001b\u007f\u009b')
+      expect(visible(`a${control}b`)).toMatch(/^a\\u[0-9a-f]{4}b$/)
+    const harmless = 'a\tb\r\nc 👩\u200d💻 می\u200cخواهم שלום'
+    expect(visible(harmless)).toBe(harmless)
+  })
+})
+
+describe('Markdown', () => {
+  /** What is shown: the tokens without children, and how deep they are nested. */
+  function leaves(tokens: readonly Token[], depth = 1): { readonly raw: string; readonly depth: number }[] {
+    return tokens.flatMap((token) => {
+      const lists = token.type === 'list' ? (token as Tokens.List).items : undefined
+      const children = lists ?? ('tokens' in token ? token.tokens : undefined)
+      return children === undefined || children.length === 0 ? [{ raw: token.raw, depth }] : leaves(children, depth + 1)
+    })
+  }
+
+  test('messages of nothing but marks are parsed to a limited depth', () => {
+    const texts = {
+      quotes: '>'.repeat(59_000),
+      lists: '1. '.repeat(20_000),
+      both: '> - '.repeat(15_000),
+      emphasis: `${'*'.repeat(1_900)}a${'*'.repeat(1_900)}`,
+      links: `${'['.repeat(900)}a${'](b)'.repeat(700)}`,
+      strong: '**a '.repeat(15_000),
+    }
+    for (const [name, text] of Object.entries(texts)) {
+      const found = leaves(markdownTokens(text) ?? [])
+      const deepest = Math.max(0, ...found.map(({ depth }) => depth))
+      expect({ name, isShown: deepest > 0, isDeep: deepest > 40 }).toEqual({ name, isShown: true, isDeep: false })
+    }
+  })
+
+  test('what is nested too deeply stays text; longer texts are not parsed', () => {
+    const deep = leaves(markdownTokens(`${'> '.repeat(20)}the end`) ?? [])
+    expect(deep.map(({ raw }) => raw).join('')).toBe(`${'> '.repeat(8)}the end`)
+    expect(leaves(markdownTokens('> > **so** it `is`') ?? []).map(({ raw }) => raw)).toEqual(['so', ' it ', '`is`'])
+    expect(markdownTokens('a'.repeat(60_001))).toBeNull()
   })
 })
 

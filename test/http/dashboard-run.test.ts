@@ -186,6 +186,12 @@ describe('conversations of model calls', () => {
     expect(roles(inference)).toEqual(['user: Hi', 'assistant: Hello'])
   })
 
+  test('JSON in a string that is too deep to be printed stays text', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+    const [message] = messagesOf({ messages: [{ role: 'tool', content: deep }] })
+    expect(message?.parts.map((part) => part.type === 'result' && textOf(part.value) === deep)).toEqual([true])
+  })
+
   test('a payload without messages has no conversation, and odd shapes break nothing', () => {
     for (const payload of [
       {},
