@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { chromium, type DashboardPage, HOSTILE, openDashboard } from './dashboard-page.ts'
+import { chromium, type DashboardPage, HOSTILE, openDashboard, SHOWN } from './dashboard-page.ts'
 
 /** The dashboard in a real browser, with a real service and real clicks. */
 
@@ -39,7 +39,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
 
   test('a key opens the overview, and is kept for this session only', async () => {
     await page.signIn(service.workspaceKey)
-    await page.shows('.failures', HOSTILE)
+    await page.shows('.failures', SHOWN)
     await page.shows('.tile', '1 failed')
     const kept = `[location.href, document.cookie, JSON.stringify(localStorage)].join()`
     expect(await page.evaluate<string>(kept)).not.toContain('svc_ws_')
@@ -123,7 +123,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.shows('.tail-state', 'Live ·')
     const live = await startRun('{}')
     await report('events', { run_id: live, events: [{ type: HOSTILE, level: 'error', payload: { big: 1 } }] })
-    await page.shows('.tail-row.error .event-type', HOSTILE)
+    await page.shows('.tail-row.error .event-type', SHOWN)
     expect(await page.evaluate<string>(`document.querySelector('.tail-row a').hash`)).toBe(`#/runs/${live}`)
     await page.click('button', 'Pause')
     await report('events', { run_id: live, events: [{ type: 'while.paused' }] })
@@ -135,6 +135,25 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await report('run/fail', { run_id: live, error_message: 'it broke' })
     await page.shows('.tail-row', 'it broke')
     expect(await page.count('.tail-row')).toBe(1)
+    // The browser tells a list that it was scrolled also when it has gone.
+    await page.evaluate(`void (globalThis.gone = document.querySelector('.tail-rows'))`)
+    await page.go('#/keys')
+    await page.until(`!gone.isConnected`)
+    await page.evaluate(`void gone.dispatchEvent(new Event('scroll'))`)
+  })
+
+  test('messages of nothing but marks, and a view that fails, leave the page usable', async () => {
+    const messages = ['>'.repeat(59_000), '1. '.repeat(20_000)].map((content) => ({ role: 'user', content }))
+    const live = await startRun('{}')
+    await report('events', { run_id: live, events: [{ type: 'llm.call', payload: { messages } }] })
+    await page.go(`#/runs/${live}?tab=conversation`)
+    await page.until(`document.querySelectorAll('.message').length === 2`)
+    await page.evaluate(`void (globalThis.Observer = ResizeObserver, ResizeObserver = () => { throw Error('broken') })`)
+    await page.go('#/live')
+    await page.shows('main [role=alert]', 'not a constructor')
+    await page.evaluate('void (ResizeObserver = Observer)')
+    await page.click('main button', 'Try again')
+    await page.until(`document.querySelector('.tail-rows')`)
   })
 
   test('a query in the address is run, Ctrl+Enter runs it again, and errors are shown', async () => {
@@ -142,7 +161,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.go(`#/sql?${new URLSearchParams({ q: query })}`)
     await page.until(`document.querySelector('.result-rows [role=cell]')`)
     const cells = `[...document.querySelectorAll('.result-rows [role=cell]')].map((cell) => cell.textContent)`
-    expect(await page.evaluate<string[]>(cells)).toEqual([BIG, HOSTILE])
+    expect(await page.evaluate<string[]>(cells)).toEqual([BIG, SHOWN])
     await page.until(`document.querySelector('.editor[data-ready]')?.shadowRoot.querySelector('.cm-content')`)
     await page.evaluate(`document.querySelector('.editor').shadowRoot.querySelector('.cm-content').focus()`)
     await page.press('End', 2)
@@ -206,10 +225,12 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.until(`${runs} > ${before}`)
   })
 
-  test('requests nothing from other hosts, never sends the key in a URL, and logs no errors', () => {
+  test('requests nothing from other hosts, never sends the key in a URL, shows all text in its direction, and logs no errors', async () => {
     expect(page.requests.filter((url) => !url.startsWith(`${service.url}/`))).toEqual([])
     expect(page.requests.filter((url) => url.includes('svc_ws_'))).toEqual([])
-    expect(page.complaintsBeside('40[01]')).toEqual([])
+    const complaints = page.complaintsBeside('40[01]').filter((complaint) => !complaint.includes('not a constructor'))
+    expect(complaints).toEqual([])
+    expect(await page.reversed()).toEqual([])
   })
 
   test('a revoked key signs the page out at once, and is removed', async () => {
