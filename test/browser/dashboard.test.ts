@@ -216,6 +216,35 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
       expect(await page.text('.tables-help')).toContain(each)
   })
 
+  test('Back undoes a zoom, and so does a button; the latest failures and their link keep the range', async () => {
+    const day = 86_400_000
+    await page.go('#/overview?range=24h')
+    await page.shows('.failures .row-title', 'it broke')
+    await page.until(`document.querySelector('.u-over')?.clientWidth > 0`)
+    const drag = `(({ left, top, width }) => ({ left, top, width }))(document.querySelector('.u-over').getBoundingClientRect())`
+    const zoom = async () => {
+      const { left, top, width } = await page.evaluate<{ left: number; top: number; width: number }>(drag)
+      const at = (share: number) => ({ x: left + width * share, y: top + 20, button: 'left', clickCount: 1 })
+      await page.send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at(0.2) })
+      await page.send('Input.dispatchMouseEvent', { type: 'mousePressed', ...at(0.2) })
+      await page.send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at(0.5), buttons: 1 })
+      await page.send('Input.dispatchMouseEvent', { type: 'mouseReleased', ...at(0.5) })
+      await page.until(`location.hash.includes('from=')`)
+    }
+    await zoom()
+    await page.shows('.failures', 'No run of this range has failed')
+    const link = new URLSearchParams(
+      (await page.evaluate<string>(`document.querySelector('.failures a').hash`)).split('?')[1],
+    )
+    expect(Date.parse(link.get('from') ?? '')).toBeLessThan(Date.now() - day / 4)
+    await page.evaluate('history.back()')
+    await page.until(`location.hash === '#/overview?range=24h'`)
+    await page.shows('.failures .row-title', 'it broke')
+    await zoom()
+    await page.click('button', 'Reset to last 24 hours')
+    await page.until(`location.hash === '#/overview?range=24h'`)
+  })
+
   test('a range up to now shows new runs by itself', async () => {
     const runs = `Number(document.querySelector('.tile-value')?.textContent)`
     await page.go('#/overview?range=1h')
