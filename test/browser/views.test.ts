@@ -101,6 +101,7 @@ describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)
     await page.choose('select[aria-label=Status]', 'Revoked keys')
     await page.shows('.keys td', `…${data.last4}`)
     expect(await page.count('.row-actions button')).toBe(0)
+    await page.go('#/overview')
     await page.send('Emulation.clearDeviceMetricsOverride')
   })
 

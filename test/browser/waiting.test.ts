@@ -84,8 +84,8 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await page.go('#/waiting')
     await page.until(`document.querySelectorAll('.pause.is-open').length > 1`)
     await page.send('Emulation.setDeviceMetricsOverride', {
-      width: 400,
-      height: 700,
+      width: 1000,
+      height: 900,
       deviceScaleFactor: 1,
       mobile: false,
     })
