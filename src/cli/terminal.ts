@@ -1,4 +1,4 @@
-import { visible } from '../dashboard/page/parts/visible.ts'
+import { visible } from '../visible.ts'
 
 /** Text for a terminal. Widths are terminal columns: a character takes zero, one or two. */
 

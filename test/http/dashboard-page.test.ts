@@ -13,7 +13,6 @@ import { compact, dollars, duration, percent } from '../../src/dashboard/page/pa
 import { markdownTokens } from '../../src/dashboard/page/parts/markdown-tokens.ts'
 import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.ts'
 import { isolated, withSilence } from '../../src/dashboard/page/parts/silence.ts'
-import { visible } from '../../src/dashboard/page/parts/visible.ts'
 import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
 import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
 import {
@@ -26,6 +25,7 @@ import {
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
+import { visible } from '../../src/visible.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */

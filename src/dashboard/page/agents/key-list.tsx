@@ -15,7 +15,7 @@ type NewKey = Key & { readonly key: string }
 
 const LIST_LIMIT = 100
 const STATUSES = [
-  ['active', 'Active keys'],
+  ['', 'Active keys'],
   ['revoked', 'Revoked keys'],
   ['expired', 'Expired keys'],
 ] as const
@@ -23,7 +23,8 @@ const STATUSES = [
 /** The keys of an agent, or of the workspace, of one status: create, rotate and revoke. A new key is shown once. */
 export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const { api, directory } = useSession()
-  const status = STATUSES.find(([name]) => name === address.value.query.keys)?.[0] ?? 'active'
+  const chosen = STATUSES.find(([name]) => name === address.value.query.keys)?.[0] ?? ''
+  const status = chosen || 'active'
   const where = { status, agent_id: agentId, limit: LIST_LIMIT }
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
@@ -50,12 +51,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
     <div class="keys">
       <div class="filters">
         <NewKeyForm create={create} isNameRequired={agentId === null} />
-        <Select
-          label="Status"
-          value={status}
-          options={STATUSES}
-          onChange={(to) => setQuery({ keys: to === 'active' ? null : to })}
-        />
+        <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
       </div>
       {failure !== '' && <p class="problem">{failure}</p>}
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
