@@ -98,6 +98,7 @@ export function appDeps(parts: AppParts): AppDeps {
     runs,
     events: createEventReader({ columnar, partitions }),
     analytics,
+    modelPrices: config.hosted.modelPrices,
     savedQueries: new SavedQueries({ sql, clock, analytics }),
     tasks,
     otlp: otlpDeps(parts, { agents, tasks: telemetry, takeBudget, reader: guards.reader }),

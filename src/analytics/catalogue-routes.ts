@@ -1,17 +1,19 @@
 import { Elysia } from 'elysia'
 import type { Guards } from '../keys/guards.ts'
 import { SECURITY } from '../keys/security.ts'
+import type { PriceTable } from '../model/prices.ts'
 import type { Analytics } from './analytics.ts'
 import { QueryCatalogue, queryCatalogue } from './catalogue.ts'
 
 export interface CatalogueRoutesDeps {
   readonly guards: Guards
   readonly analytics: Analytics
+  readonly modelPrices: PriceTable
 }
 
 /** The tables that SQL can query (docs/specification.md#tables). */
-export function catalogueRoutes({ guards, analytics }: CatalogueRoutesDeps) {
-  const catalogue = queryCatalogue(analytics.caps)
+export function catalogueRoutes({ guards, analytics, modelPrices }: CatalogueRoutesDeps) {
+  const catalogue = queryCatalogue(analytics.caps, modelPrices)
   return new Elysia({ prefix: '/api/v1', detail: { security: SECURITY.workspaceKey } })
     .use(guards.workspaceKey('reads'))
     .get('/query/schema', () => catalogue, {
@@ -20,7 +22,8 @@ export function catalogueRoutes({ guards, analytics }: CatalogueRoutesDeps) {
         tags: ['SQL'],
         operationId: 'getQuerySchema',
         summary: 'Read the schema for SQL',
-        description: 'Tables, columns and their types, with example queries and the limits of a query.',
+        description:
+          'Tables, columns and their types, with example queries, the limits of a query, and the prices of models.',
       },
     })
 }

@@ -1,6 +1,7 @@
 import { t } from 'elysia'
 import { Count, Named } from '../http/schema.ts'
 import { lookup } from '../lookup.ts'
+import type { PriceTable } from '../model/prices.ts'
 import { EXAMPLES } from './examples.ts'
 import { RunQuery } from './schema.ts'
 import { TABLES } from './tables.ts'
@@ -27,6 +28,13 @@ const Caps = t.Object(
 /** Resource limits of a query. */
 export type AnswerCaps = typeof Caps.static
 
+const Usd = (what: string) => t.Number({ minimum: 0, description: `USD per million ${what} tokens.` })
+const ModelPrices = t.Record(t.String(), t.Object({ input: Usd('input'), output: Usd('output') }), {
+  description:
+    'The prices of `MODEL_PRICES`, by model; a name that ends with `*` is a prefix. With the list prices, they are the cost of ' +
+    'model calls that do not report one.',
+})
+
 export const QueryCatalogue = Named(
   'QueryCatalogue',
   t.Object({
@@ -48,6 +56,7 @@ export const QueryCatalogue = Named(
       { description: 'Queries that run unchanged.' },
     ),
     caps: Caps,
+    model_prices: ModelPrices,
   }),
 )
 export type QueryCatalogue = typeof QueryCatalogue.static
@@ -124,7 +133,7 @@ const COLUMN_DESCRIPTIONS = lookup<Readonly<Record<string, string>>>({
 })
 
 /** The answer of `GET /api/v1/query/schema`. Names and types come from the table definitions. */
-export function queryCatalogue(caps: AnswerCaps): QueryCatalogue {
+export function queryCatalogue(caps: AnswerCaps, prices: PriceTable): QueryCatalogue {
   const tables = [...TABLES].map(([table, { columns }]) => ({
     name: table,
     description: TABLE_DESCRIPTIONS.get(table) ?? '',
@@ -135,5 +144,5 @@ export function queryCatalogue(caps: AnswerCaps): QueryCatalogue {
       nullable: type.startsWith('Nullable('),
     })),
   }))
-  return { tables, examples: [...EXAMPLES], caps }
+  return { tables, examples: [...EXAMPLES], caps, model_prices: prices }
 }

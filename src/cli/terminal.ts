@@ -1,3 +1,5 @@
+import { visible } from '../visible.ts'
+
 /** Text for a terminal. Widths are terminal columns: a character takes zero, one or two. */
 
 const STYLES = {
@@ -24,14 +26,12 @@ export function createPaint(color: boolean): Paint {
 }
 
 /**
- * Untrusted text must not control the terminal: line breaks and tabs become spaces; other control characters and
- * bidirectional marks become a replacement character.
+ * Untrusted text must not control the terminal: line breaks and tabs become spaces; other control characters, and those that
+ * change the direction of text, are shown as escapes.
  */
 export function printable(text: string): string {
-  return text.replace(/[\t\n\r\u2028\u2029]+/g, ' ').replace(CONTROLS, '\ufffd')
+  return visible(text.replace(/[\t\n\r\u2028\u2029]+/g, ' '))
 }
-
-const CONTROLS = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 /** Cuts text that is wider than `width` and appends the ellipsis. */
 export function cut(text: string, width: number, ellipsis = '…'): string {

@@ -75,6 +75,9 @@ const FLAGS = [
   '--remote-debugging-port=0',
 ]
 
+/** A page that does not answer for so long hangs. */
+const ANSWER_MS_MAX = 60_000
+
 /** Starts a browser that ends with the tests. */
 export async function launch(executable: string): Promise<BrowserPage> {
   const profile = await temporaryDirectory()
@@ -138,9 +141,11 @@ async function connect({ id: targetId, webSocketDebuggerUrl }: Target, port: num
 
   async function send<T>(method: string, params: object = {}): Promise<T> {
     const id = ++lastId
-    const answer = new Promise<Message>((resolve) => answers.set(id, resolve))
+    const { promise, resolve, reject } = Promise.withResolvers<Message>()
+    answers.set(id, resolve)
+    const timer = setTimeout(() => reject(new Error(`${method}: the page hangs`)), ANSWER_MS_MAX)
     socket.send(JSON.stringify({ id, method, params }))
-    const { result, error } = await answer
+    const { result, error } = await promise.finally(() => clearTimeout(timer))
     answers.delete(id)
     if (error !== undefined) throw new Error(`${method}: ${error.message}`)
     return result as T

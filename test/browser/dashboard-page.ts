@@ -3,8 +3,22 @@ import { type BrowserPage, findChromium, launch } from './chromium.ts'
 
 export const chromium = await findChromium()
 
-/** Text that would do harm if it were ever parsed as HTML. */
-export const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
+/** Text that would do harm if it were ever parsed as HTML, and that reverses what follows it where it is obeyed. */
+export const HOSTILE = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\u202egpj.`
+/** How the page shows it. */
+export const SHOWN = HOSTILE.replace('\u202e', '\\u202e')
+
+/** Collects all text of the page that changes its own direction. */
+const COLLECT_REVERSED = `
+  globalThis.reversed = []
+  const check = (text) => { if (/[\u202a-\u202e\u2066-\u2069]/.test(text)) reversed.push(text) }
+  const read = (node) => {
+    if (node.nodeType === 3) check(node.data)
+    for (const { name, value } of node.attributes ?? []) check(name === 'value' ? '' : value)
+    node.childNodes.forEach(read)
+  }
+  new MutationObserver((changes) => changes.forEach(({ target }) => read(target)))
+    .observe(document, { subtree: true, childList: true, characterData: true, attributes: true })`
 
 /** The dashboard in a real browser, used as people use it. Everything waits until it is so. */
 export interface DashboardPage extends BrowserPage {
@@ -25,12 +39,15 @@ export interface DashboardPage extends BrowserPage {
   /** Goes to an address of the page without loading it again. */
   go(hash: string): Promise<void>
   signIn(key: string): Promise<void>
+  /** Text since the page was loaded that was obeyed instead of shown. */
+  reversed(): Promise<string[]>
   /** What the page has logged, besides failed requests of the expected statuses. */
   complaintsBeside(statuses: string): string[]
 }
 
 export async function openDashboard(url: string): Promise<DashboardPage> {
   const page = dashboardPage(await launch(chromium as string))
+  await page.send('Page.addScriptToEvaluateOnNewDocument', { source: COLLECT_REVERSED })
   await page.open(url)
   return page
 }
@@ -93,6 +110,7 @@ export function dashboardPage(browser: BrowserPage): DashboardPage {
       await send('Input.insertText', { text: key })
       await evaluate(`${first('.prompt button[type=submit]')}.click()`)
     },
+    reversed: () => evaluate<string[]>('reversed'),
     // A browser logs each response of status 400 and above.
     complaintsBeside: (statuses) =>
       browser.complaints.filter((complaint) => !new RegExp(`status of (${statuses})`).test(complaint)),

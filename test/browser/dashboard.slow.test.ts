@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { newAgent } from '../support/api.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { chromium, type DashboardPage, HOSTILE, openDashboard } from './dashboard-page.ts'
+import { chromium, type DashboardPage, HOSTILE, openDashboard, SHOWN } from './dashboard-page.ts'
 
 /** The dashboard in a real browser, with a real service and real clicks. */
 
@@ -39,7 +39,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
 
   test('a key opens the overview, and is kept for this session only', async () => {
     await page.signIn(service.workspaceKey)
-    await page.shows('.failures', HOSTILE)
+    await page.shows('.failures', SHOWN)
     await page.shows('.tile', '1 failed')
     const kept = `[location.href, document.cookie, JSON.stringify(localStorage)].join()`
     expect(await page.evaluate<string>(kept)).not.toContain('svc_ws_')
@@ -123,7 +123,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.shows('.tail-state', 'Live ·')
     const live = await startRun('{}')
     await report('events', { run_id: live, events: [{ type: HOSTILE, level: 'error', payload: { big: 1 } }] })
-    await page.shows('.tail-row.error .event-type', HOSTILE)
+    await page.shows('.tail-row.error .event-type', SHOWN)
     expect(await page.evaluate<string>(`document.querySelector('.tail-row a').hash`)).toBe(`#/runs/${live}`)
     await page.click('button', 'Pause')
     await report('events', { run_id: live, events: [{ type: 'while.paused' }] })
@@ -135,6 +135,25 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await report('run/fail', { run_id: live, error_message: 'it broke' })
     await page.shows('.tail-row', 'it broke')
     expect(await page.count('.tail-row')).toBe(1)
+    // The browser tells a list that it was scrolled also when it has gone.
+    await page.evaluate(`void (globalThis.gone = document.querySelector('.tail-rows'))`)
+    await page.go('#/keys')
+    await page.until(`!gone.isConnected`)
+    await page.evaluate(`void gone.dispatchEvent(new Event('scroll'))`)
+  })
+
+  test('messages of nothing but marks, and a view that fails, leave the page usable', async () => {
+    const messages = ['>'.repeat(59_000), '1. '.repeat(20_000)].map((content) => ({ role: 'user', content }))
+    const live = await startRun('{}')
+    await report('events', { run_id: live, events: [{ type: 'llm.call', payload: { messages } }] })
+    await page.go(`#/runs/${live}?tab=conversation`)
+    await page.until(`document.querySelectorAll('.message').length === 2`)
+    await page.evaluate(`void (globalThis.Observer = ResizeObserver, ResizeObserver = () => { throw Error('broken') })`)
+    await page.go('#/live')
+    await page.shows('main [role=alert]', 'not a constructor')
+    await page.evaluate('void (ResizeObserver = Observer)')
+    await page.click('main button', 'Try again')
+    await page.until(`document.querySelector('.tail-rows')`)
   })
 
   test('a query in the address is run, Ctrl+Enter runs it again, and errors are shown', async () => {
@@ -142,7 +161,7 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.go(`#/sql?${new URLSearchParams({ q: query })}`)
     await page.until(`document.querySelector('.result-rows [role=cell]')`)
     const cells = `[...document.querySelectorAll('.result-rows [role=cell]')].map((cell) => cell.textContent)`
-    expect(await page.evaluate<string[]>(cells)).toEqual([BIG, HOSTILE])
+    expect(await page.evaluate<string[]>(cells)).toEqual([BIG, SHOWN])
     await page.until(`document.querySelector('.editor[data-ready]')?.shadowRoot.querySelector('.cm-content')`)
     await page.evaluate(`document.querySelector('.editor').shadowRoot.querySelector('.cm-content').focus()`)
     await page.press('End', 2)
@@ -150,6 +169,22 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.press('Enter', 2)
     await page.shows('.sql-problem', 'nothing')
     await page.until(`location.hash.includes('nothing')`)
+  })
+
+  test('the editor keeps what is typed right after it was emptied', async () => {
+    const typed = 'SELECT 1 AS one'
+    await page.evaluate(`document.querySelector('.editor').shadowRoot.querySelector('.cm-content').focus()`)
+    // At once, as a paste or an input method does: no view is drawn in between.
+    const key = { type: 'keyDown', key: 'Backspace', code: 'Backspace', windowsVirtualKeyCode: 8 }
+    const selectAll = { type: 'keyDown', key: 'a', code: 'KeyA', windowsVirtualKeyCode: 65, modifiers: 2 }
+    await Promise.all([
+      page.send('Input.dispatchKeyEvent', { ...selectAll, commands: ['selectAll'] }),
+      page.send('Input.dispatchKeyEvent', key),
+      ...[...typed].map((text) => page.send('Input.insertText', { text })),
+    ])
+    await page.until(`new URLSearchParams(location.hash.split('?')[1]).get('q') === ${JSON.stringify(typed)}`)
+    const content = `document.querySelector('.editor').shadowRoot.querySelector('.cm-content').textContent`
+    expect(await page.evaluate<string>(content)).toBe(typed)
   })
 
   test('the chart of a query has a line for each value of a column, where several rows have the same time', async () => {
@@ -181,6 +216,35 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
       expect(await page.text('.tables-help')).toContain(each)
   })
 
+  test('Back undoes a zoom, and so does a button; the latest failures and their link keep the range', async () => {
+    const day = 86_400_000
+    await page.go('#/overview?range=24h')
+    await page.shows('.failures .row-title', 'it broke')
+    await page.until(`document.querySelector('.u-over')?.clientWidth > 0`)
+    const drag = `(({ left, top, width }) => ({ left, top, width }))(document.querySelector('.u-over').getBoundingClientRect())`
+    const zoom = async () => {
+      const { left, top, width } = await page.evaluate<{ left: number; top: number; width: number }>(drag)
+      const at = (share: number) => ({ x: left + width * share, y: top + 20, button: 'left', clickCount: 1 })
+      await page.send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at(0.2) })
+      await page.send('Input.dispatchMouseEvent', { type: 'mousePressed', ...at(0.2) })
+      await page.send('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at(0.5), buttons: 1 })
+      await page.send('Input.dispatchMouseEvent', { type: 'mouseReleased', ...at(0.5) })
+      await page.until(`location.hash.includes('from=')`)
+    }
+    await zoom()
+    await page.shows('.failures', 'No run of this range has failed')
+    const link = new URLSearchParams(
+      (await page.evaluate<string>(`document.querySelector('.failures a').hash`)).split('?')[1],
+    )
+    expect(Date.parse(link.get('from') ?? '')).toBeLessThan(Date.now() - day / 4)
+    await page.evaluate('history.back()')
+    await page.until(`location.hash === '#/overview?range=24h'`)
+    await page.shows('.failures .row-title', 'it broke')
+    await zoom()
+    await page.click('button', 'Reset to last 24 hours')
+    await page.until(`location.hash === '#/overview?range=24h'`)
+  })
+
   test('a range up to now shows new runs by itself', async () => {
     const runs = `Number(document.querySelector('.tile-value')?.textContent)`
     await page.go('#/overview?range=1h')
@@ -190,10 +254,12 @@ describe.skipIf(chromium === null)('the dashboard (needs a Chromium)', () => {
     await page.until(`${runs} > ${before}`)
   })
 
-  test('requests nothing from other hosts, never sends the key in a URL, and logs no errors', () => {
+  test('requests nothing from other hosts, never sends the key in a URL, shows all text in its direction, and logs no errors', async () => {
     expect(page.requests.filter((url) => !url.startsWith(`${service.url}/`))).toEqual([])
     expect(page.requests.filter((url) => url.includes('svc_ws_'))).toEqual([])
-    expect(page.complaintsBeside('40[01]')).toEqual([])
+    const complaints = page.complaintsBeside('40[01]').filter((complaint) => !complaint.includes('not a constructor'))
+    expect(complaints).toEqual([])
+    expect(await page.reversed()).toEqual([])
   })
 
   test('a revoked key signs the page out at once, and is removed', async () => {

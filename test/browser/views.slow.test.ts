@@ -78,6 +78,33 @@ describe.skipIf(chromium === null)('the views of the dashboard (need a Chromium)
     await page.send('Emulation.clearDeviceMetricsOverride')
   })
 
+  test('on a narrow screen Live shows time and payload, and keys can be revoked and looked up', async () => {
+    await page.send('Emulation.setDeviceMetricsOverride', { ...NARROW, width: 400 })
+    await page.go('#/live')
+    await page.shows('.tail-state', 'Live ·')
+    await report('events', { run_id: runId, events: [{ type: 'note', payload: { message: 'as it happens' } }] })
+    await page.shows('.tail-row .preview', 'as it happens')
+    const isSeen = (selector: string) => `(({ left, right, width, height }) =>
+      left >= 0 && right <= innerWidth && width > 0 && height > 0)(document.querySelector('${selector}').getBoundingClientRect())`
+    for (const selector of ['.tail-row .clock', '.tail-row .preview']) await page.until(isSeen(selector))
+    const { data } = await service.api('POST', '/api/v1/keys', { name: 'to be revoked' })
+    await page.go('#/keys')
+    await page.shows('.keys td', 'to be revoked')
+    // Beside the edge of what scrolls, too.
+    await page.until(
+      `(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.querySelector('.table-scroll'))`,
+    )
+    await page.until(isSeen('.row-actions button:last-child'))
+    await page.click('.row-actions button', 'Revoke')
+    await page.click('.row-actions button', 'Revoke this key')
+    await page.until(`!document.querySelector('.keys').textContent.includes('to be revoked')`)
+    await page.choose('select[aria-label=Status]', 'Revoked keys')
+    await page.shows('.keys td', `…${data.last4}`)
+    expect(await page.count('.row-actions button')).toBe(0)
+    await page.go('#/overview')
+    await page.send('Emulation.clearDeviceMetricsOverride')
+  })
+
   test('on a narrow screen the navigation scrolls to the current view', async () => {
     await page.send('Emulation.setDeviceMetricsOverride', NARROW)
     for (const view of ['keys', 'overview']) {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../support/eventually.ts'
 import { untilStatus } from '../support/hosted.ts'
 import { callTurn, type HostedRig, type ScriptedAgent, startHostedRig } from '../support/hosted-rig.ts'
-import { chromium, type DashboardPage, HOSTILE, openDashboard } from './dashboard-page.ts'
+import { chromium, type DashboardPage, HOSTILE, openDashboard, SHOWN } from './dashboard-page.ts'
 
 /** People decide on pauses of hosted runs in the dashboard, and try agents there: real services, a real browser. */
 
@@ -17,7 +17,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
 
   beforeAll(async () => {
     rig = await startHostedRig()
-    payer = await rig.agent(rig.service, [callTurn(['pay', { n: 7, to: `${HOSTILE}\u202e` }]), { text: 'paid' }], {
+    payer = await rig.agent(rig.service, [callTurn(['pay', { n: 7, to: HOSTILE }]), { text: 'paid' }], {
       name: HOSTILE,
       tools: [rig.tools.tool('pay', { requires_approval: true })],
     })
@@ -48,7 +48,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await page.go(`#/runs/${runId}`)
     await page.until(`document.querySelector('.pause pre')`)
     const shown = await page.evaluate<string>(`document.querySelector('.pause pre').textContent`)
-    expect(shown).toBe(JSON.stringify({ n: 7, to: `${HOSTILE}\u202e` }, null, 2).replace('\u202e', '\\u202e'))
+    expect(shown).toBe(JSON.stringify({ n: 7, to: HOSTILE }, null, 2).replace('\u202e', '\\u202e'))
     await page.click('.pause button', 'Approve')
     await page.shows('.pause .verdict', 'Approved')
     await page.until(`document.querySelector('.run-head .status')?.textContent === 'completed'`)
@@ -71,11 +71,36 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await page.fill('.comment', HOSTILE)
     await page.click('.pause button', 'Approve with these arguments')
     await page.shows('.verdict', 'Approved')
-    await page.shows('.verdict', `the key "Ada": ${HOSTILE}`)
+    await page.shows('.verdict', `the key "Ada": ${SHOWN}`)
     await page.shows('.pause pre', '{\n  "n": 5\n}')
     expect(await page.count('.decision')).toBe(0)
     await eventually(() => rig.tools.calls.length > before)
     expect(rig.tools.calls.slice(before).map(({ input }) => input)).toEqual([{ n: 5 }])
+  })
+
+  test('a link to an approval shows the whole of it before all others, marked, and so its decision comes first', async () => {
+    const { id } = await paused()
+    const newer = await paused()
+    await page.go('#/waiting')
+    await page.until(`document.querySelectorAll('.pause.is-open').length > 1`)
+    await page.send('Emulation.setDeviceMetricsOverride', {
+      width: 1000,
+      height: 900,
+      deviceScaleFactor: 1,
+      mobile: false,
+    })
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)')
+    await page.go(`#/waiting/approvals/${id}`)
+    const card = `document.querySelector('.pause[aria-current]')`
+    await page.until(`${card} === document.querySelector('.pause') && ${card}.contains(document.activeElement)`)
+    await page.until(`(({ top, bottom }) => top >= 0 && bottom <= innerHeight)(${card}.getBoundingClientRect())`)
+    expect(await page.count('.pause[aria-current]')).toBe(1)
+    await page.send('Emulation.clearDeviceMetricsOverride')
+    await page.click('.decision button', 'Reject')
+    await page.until(`/^Rejected/.test(${card}.querySelector('.verdict')?.textContent)`)
+    const stored = await rig.service.api('GET', `/api/v1/approvals/${id}`)
+    expect(stored.data.status).toBe('rejected')
+    await rig.service.api('POST', `/api/v1/approvals/${newer.id}/reject`, { background: true })
   })
 
   test('shows a decision that someone else has made in the meantime', async () => {
@@ -113,10 +138,12 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     const { data } = await parent.invoke({ input: { message: 'go' } })
     expect(data.status).toBe('awaiting_input')
     await page.go(`#/runs/${data.run_id}`)
-    await page.until(`document.querySelector('.question')?.textContent === ${JSON.stringify(QUESTION.question)}`)
+    await page.until(
+      `document.querySelector('.question')?.textContent === ${JSON.stringify(QUESTION.question.replace(HOSTILE, SHOWN))}`,
+    )
     await page.shows('.span-row.child', 'run …')
-    await page.click('.pause button', HOSTILE)
-    await page.until(`document.querySelector('.verdict')?.textContent.endsWith(${JSON.stringify(`: ${HOSTILE}`)})`)
+    await page.click('.pause button', SHOWN)
+    await page.until(`document.querySelector('.verdict')?.textContent.endsWith(${JSON.stringify(`: ${SHOWN}`)})`)
     await untilStatus(rig.service, data.run_id, 'completed')
     const answered = await rig.service.api('GET', `/api/v1/input-requests/${data.awaiting_input.request_id}`)
     expect(answered.data.answer).toBe(HOSTILE)
@@ -128,7 +155,7 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     await page.fill('.try-message', 'Pay, please')
     await page.click('.try button[type=submit]')
     await page.until(`document.querySelector('.output .waits a')?.hash.startsWith('#/waiting/approvals/')`)
-    expect(await page.text('.conversation')).toContain(`One moment. ${HOSTILE}`)
+    expect(await page.text('.conversation')).toContain(`One moment. ${SHOWN}`)
     expect(await page.text('.conversation strong')).toBe('moment')
     expect(speaker.requests()[0]?.body.messages.map(({ content }) => content)).toEqual(['Help Ada.', 'Pay, please'])
     expect(speaker.requests()[0]?.body.stream).toBe(true)
@@ -138,11 +165,12 @@ describe.skipIf(chromium === null)('hosted agents in the dashboard (needs a Chro
     expect(await page.text('.conversation')).toMatch(/pay.*finished.*All is paid\./s)
   })
 
-  test('renders no text as HTML, and logs no errors', async () => {
+  test('renders no text as HTML, shows all text in its direction, and logs no errors', async () => {
     expect(await page.count('img, body script')).toBe(0)
     expect(await page.evaluate<unknown>('window.pwned ?? null')).toBeNull()
     // A decision that came too late, and a missing approval.
     expect(page.complaintsBeside('40[49]')).toEqual([])
+    expect(await page.reversed()).toEqual([])
     expect(page.requests.filter((url) => url.includes('svc_ws_'))).toEqual([])
   })
 

@@ -57,10 +57,12 @@ tool.call  warn   7       NULL
   test('untrusted text cannot send terminal control sequences', async () => {
     const query = 'SELECT payload.text::String AS text, 5 AS n FROM events ORDER BY seq'
     const table = await runSql(service, [query])
-    expect(table.stdout).toBe('text       n\n---------  -\ntwo lines  5\n\ufffd[31mred\ufffd  5\n')
+    expect(table.stdout).toBe(
+      'text                 n\n-------------------  -\ntwo lines            5\n\\u001b[31mred\\u0007  5\n',
+    )
     const { stdout } = await runSql(service, [query, '--format', 'vertical'])
     expect(stdout).toBe(
-      '-- row 1 --\ntext  two\n      lines\nn     5\n-- row 2 --\ntext  \ufffd[31mred\ufffd\nn     5\n',
+      '-- row 1 --\ntext  two\n      lines\nn     5\n-- row 2 --\ntext  \\u001b[31mred\\u0007\nn     5\n',
     )
   })
 

@@ -1,13 +1,18 @@
 import { describe, expect, test } from 'bun:test'
+import type { Token, Tokens } from 'marked'
+import { Backlog } from '../../src/dashboard/page/app/backlog.ts'
 import { hrefOf, parseAddress } from '../../src/dashboard/page/app/router.ts'
 import { parseIntact, plain, pretty, textOf } from '../../src/dashboard/page/data/json.ts'
 import { type Exchange, type SharedMessage, SharedResults } from '../../src/dashboard/page/data/shared-results.ts'
 import { feedFilterOf, liveFilterOf } from '../../src/dashboard/page/live/live-filter.ts'
 import { sampleOf } from '../../src/dashboard/page/overview/call-sample.ts'
+import { changeOf } from '../../src/dashboard/page/overview/change.ts'
 import { readCalls, settledOf } from '../../src/dashboard/page/overview/metrics.ts'
 import { ago, ahead } from '../../src/dashboard/page/parts/clock.ts'
 import { compact, dollars, duration, percent } from '../../src/dashboard/page/parts/format.ts'
-import { bucketsOf, completeBuckets, rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { markdownTokens } from '../../src/dashboard/page/parts/markdown-tokens.ts'
+import { bucketsOf, completeBuckets, linkedRange, rangeOf, zoomOf } from '../../src/dashboard/page/parts/range.ts'
+import { isolated, withSilence } from '../../src/dashboard/page/parts/silence.ts'
 import { filterOf, isPlain } from '../../src/dashboard/page/runs/filters.ts'
 import { searchQuery } from '../../src/dashboard/page/runs/run-search.ts'
 import {
@@ -20,6 +25,7 @@ import {
 } from '../../src/dashboard/page/sql/sql-state.ts'
 import { diffLines, readArguments } from '../../src/dashboard/page/waiting/decision.ts'
 import { fillPrompt, placeholdersOf } from '../../src/hosted/invoke/prompt.ts'
+import { visible } from '../../src/visible.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** The parts of the dashboard page that can be tested without a browser. */
@@ -71,6 +77,48 @@ describe('JSON', () => {
     expect(JSON.parse(text)).toEqual(tricky)
     expect(plain({ a: [1, { b: 'c' }] })).toBe(pretty({ a: [1, { b: 'c' }] }))
   })
+
+  test('texts never change their direction: what would do so is shown; lines, emoji and joiners stay', () => {
+    expect(visible('invoice\u202egpj.exe')).toBe('invoice\\u202egpj.exe')
+    for (const control of '\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u0000\u001b\u007f\u009b')
+      expect(visible(`a${control}b`)).toMatch(/^a\\u[0-9a-f]{4}b$/)
+    const harmless = 'a\tb\r\nc 👩\u200d💻 می\u200cخواهم שלום'
+    expect(visible(harmless)).toBe(harmless)
+  })
+})
+
+describe('Markdown', () => {
+  /** What is shown: the tokens without children, and how deep they are nested. */
+  function leaves(tokens: readonly Token[], depth = 1): { readonly raw: string; readonly depth: number }[] {
+    return tokens.flatMap((token) => {
+      const lists = token.type === 'list' ? (token as Tokens.List).items : undefined
+      const children = lists ?? ('tokens' in token ? token.tokens : undefined)
+      return children === undefined || children.length === 0 ? [{ raw: token.raw, depth }] : leaves(children, depth + 1)
+    })
+  }
+
+  test('messages of nothing but marks are parsed to a limited depth', () => {
+    const texts = {
+      quotes: '>'.repeat(59_000),
+      lists: '1. '.repeat(20_000),
+      both: '> - '.repeat(15_000),
+      emphasis: `${'*'.repeat(1_900)}a${'*'.repeat(1_900)}`,
+      links: `${'['.repeat(900)}a${'](b)'.repeat(700)}`,
+      strong: '**a '.repeat(15_000),
+    }
+    for (const [name, text] of Object.entries(texts)) {
+      const found = leaves(markdownTokens(text) ?? [])
+      const deepest = Math.max(0, ...found.map(({ depth }) => depth))
+      expect({ name, isShown: deepest > 0, isDeep: deepest > 40 }).toEqual({ name, isShown: true, isDeep: false })
+    }
+  })
+
+  test('what is nested too deeply stays text; longer texts are not parsed', () => {
+    const deep = leaves(markdownTokens(`${'> '.repeat(20)}the end`) ?? [])
+    expect(deep.map(({ raw }) => raw).join('')).toBe(`${'> '.repeat(8)}the end`)
+    expect(leaves(markdownTokens('> > **so** it `is`') ?? []).map(({ raw }) => raw)).toEqual(['so', ' it ', '`is`'])
+    expect(markdownTokens('a'.repeat(60_001))).toBeNull()
+  })
 })
 
 describe('the address', () => {
@@ -99,6 +147,15 @@ describe('the address', () => {
     expect(fixed.isMoving).toBe(false)
     expect(fixed.toMs - fixed.fromMs).toBe(86_400_000)
     expect(rangeOf({ from: 'rubbish', to: '2026-01-02T00:00:00Z' }, now).isMoving).toBe(true)
+  })
+
+  test('links keep the range, also one that was chosen on a chart; a chart with a zoom knows the way back', () => {
+    const [from, to] = ['2026-01-31T11:00:00.000Z', '2026-01-31T11:30:00.000Z']
+    expect(linkedRange({})).toEqual({ range: '1h' })
+    expect(linkedRange({ range: '7d', q: 'x' })).toEqual({ range: '7d' })
+    const zoomed = { range: '7d', ...zoomOf(Date.parse(from), Date.parse(to)) }
+    expect(linkedRange(zoomed)).toEqual({ from, to })
+    expect(rangeOf(zoomed, 0)).toMatchObject({ fromMs: Date.parse(from), isMoving: false })
   })
 
   test('the bucket of now, and later ones, are not over', () => {
@@ -201,7 +258,7 @@ describe('figures of model and tool calls', () => {
   })
 
   test('sums are scaled with the number of all calls, latencies are not', async () => {
-    const call = { calls: 30, failed: 3, p50: 100, p95: 200, tokens: 600, cost: 1.5 }
+    const call = { of_models: 1, calls: 30, failed: 3, p50: 100, p95: 200, input: 500, output: 100, cost: 1.5 }
     const rows = [
       { type: 'llm.call', name: 'a', ...call },
       { type: 'llm.call', name: 'b', ...call, calls: 10 },
@@ -214,7 +271,12 @@ describe('figures of model and tool calls', () => {
     }
     const range = rangeOf({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }, 0)
     const counts = [day(0, 40_000, 80, 30)]
-    const { models, tools } = await readCalls({ shared } as never, range, counts, new AbortController().signal)
+    const { models, tools } = await readCalls(
+      { queries: { shared } as never, prices: {} },
+      range,
+      counts,
+      new AbortController().signal,
+    )
     expect(asked).toEqual([{ from: range.fromMs, to: range.toMs, every: 2 }])
     expect(models.share).toBe(0.5)
     expect(models.calls[0]).toEqual({ name: 'a', calls: 60, failed: 6, p50: 100, p95: 200, tokens: 1_200, cost: 3 })
@@ -285,6 +347,29 @@ describe('results that tabs share', () => {
   })
 })
 
+describe('the health of the service', () => {
+  const at = (end: number, loaded: number, epoch = 'a') => ({
+    partitions: [{ partition: 0, generation: 1, epoch, end_seq: end, loaded_seq: loaded }],
+    consumers: { sink: { lag: end - loaded } },
+  })
+
+  test('a backlog matters when it is old, not when it is large', () => {
+    const backlog = new Backlog()
+    expect(backlog.seconds(at(50_000, 0), 0)).toBe(0)
+    // Everything of the last time has been read since.
+    expect(backlog.seconds(at(100_000, 50_000), 15_000)).toBe(0)
+    expect(backlog.seconds(at(150_000, 60_000), 30_000)).toBe(15)
+    expect(backlog.seconds(at(200_000, 60_000), 60_000)).toBe(45)
+    expect(backlog.seconds(at(200_000, 200_000), 75_000)).toBe(0)
+    // Another node has answered, or the journal has begun again: its positions mean something else.
+    expect(backlog.seconds(at(10, 5, 'b'), 90_000)).toBe(0)
+  })
+
+  test('without journal a backlog is unknown, which says nothing', () => {
+    expect(new Backlog().seconds({ partitions: [], consumers: { outbox: { lag: null } } }, 0)).toBe(0)
+  })
+})
+
 describe('decisions', () => {
   test('reads edited arguments as a JSON object with exact numbers, or reports the problem', () => {
     const edited = readArguments(' {"order": 9223372036854775807, "amount": 1.0}')
@@ -310,6 +395,38 @@ describe('decisions', () => {
     }
     expect(filled(names)).toBe('You help x in x, x; {{not this}} {{}} x')
     for (const name of names) expect(() => filled(names.filter((each) => each !== name))).toThrow(name)
+  })
+})
+
+describe('charts', () => {
+  test('times of buckets get their silence back, others are connected', () => {
+    expect(withSilence([60, 120, 300, 360])).toEqual([60, 120, 180, 240, 300, 360])
+    expect(withSilence([0, 7, 12, 400])).toBeNull()
+    expect(withSilence([5])).toBeNull()
+    // Buckets of a second over a year would be too many points.
+    expect(withSilence([0, 1, 31_536_000])).toBeNull()
+  })
+
+  test('a line has a point where it has no neighbours, and none elsewhere', () => {
+    expect(isolated([1, null, 2, 3, null, 4])).toEqual([0, 5])
+    expect(isolated([null, 1, 2])).toEqual([])
+    expect(isolated([5])).toEqual([0])
+  })
+
+  test('rates change by percentage points, amounts by a share of what they were', () => {
+    expect(changeOf({ now: 0.6031, before: 0.6131, isRate: true })).toBe('▼ 1 point')
+    expect(changeOf({ now: 0.05, before: 0.03, isRate: true })).toBe('▲ 2 points')
+    expect(changeOf({ now: 0.0302, before: 0.03, isRate: true })).toBe('unchanged')
+    expect(changeOf({ now: 0.1, before: 0, isRate: true })).toBe('▲ 10 points')
+    expect(changeOf({ now: 150, before: 100 })).toBe('▲ 50%')
+    expect(changeOf({ now: 100, before: 100 })).toBe('unchanged')
+    // A rise from nothing has no percentage.
+    for (const change of [
+      { now: 5, before: 0 },
+      { now: Number.NaN, before: 1 },
+      { now: 0.5, before: Number.NaN, isRate: true },
+    ])
+      expect(changeOf(change)).toBeNull()
   })
 })
 

@@ -7,6 +7,7 @@ import { fieldOf } from '../../src/dashboard/page/run/payload.ts'
 import { treeOrder } from '../../src/dashboard/page/run/span-tree.ts'
 import { spansOf } from '../../src/dashboard/page/run/spans.ts'
 import { panned, tickLabel, ticksOf, zoomed } from '../../src/dashboard/page/run/time-window.ts'
+import { timelineSummary } from '../../src/dashboard/page/run/timeline-summary.ts'
 import { seededRandom } from '../support/random.ts'
 
 /** What the dashboard makes of the events of a run, which can be tested without a browser. */
@@ -86,6 +87,18 @@ describe('the timeline of a run', () => {
       expect(tree.map(({ node: { id } }) => id).toSorted()).toEqual(ids.toSorted())
       expect(tree[0]?.depth).toBe(0)
     }
+  })
+
+  test('the summary counts all calls, also those that are not drawn, and their cost', () => {
+    const usage = { model: 'm', inputTokens: 0, outputTokens: 0, costUsd: 0.001 }
+    const drawn = (kind: 'model' | 'tool', n: number) => Array.from({ length: n }, () => ({ kind, usage }))
+    const types = (type: string, n: number) => Array.from({ length: n }, () => ({ type }))
+    const events = [...types('llm.call', 4_000), ...types('tool.call.finished', 3), ...types('tool.call.started', 2)]
+    const cost = { cost_usd: 4 }
+    const spans = [...drawn('model', 2_000), ...drawn('tool', 3)]
+    expect(timelineSummary(spans, events, cost)).toBe('2,000 of 4,000 model calls shown · 3 tool calls · $4.00')
+    expect(timelineSummary(drawn('model', 2), types('llm.call', 2), cost)).toBe('2 model calls · $0.002')
+    expect(timelineSummary([], [], cost)).toBe('')
   })
 
   test('the window never leaves the run, and has few marks', () => {
@@ -184,6 +197,12 @@ describe('conversations of model calls', () => {
       'llm.output_messages.0.message.content': 'Hello',
     }
     expect(roles(inference)).toEqual(['user: Hi', 'assistant: Hello'])
+  })
+
+  test('JSON in a string that is too deep to be printed stays text', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+    const [message] = messagesOf({ messages: [{ role: 'tool', content: deep }] })
+    expect(message?.parts.map((part) => part.type === 'result' && textOf(part.value) === deep)).toEqual([true])
   })
 
   test('a payload without messages has no conversation, and odd shapes break nothing', () => {

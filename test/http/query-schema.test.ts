@@ -91,7 +91,7 @@ describe('the catalogue', () => {
     expect(get.tags).toEqual(['SQL'])
     const { data } = get.responses['200'].content['application/json'].schema.properties
     expect(data.$ref).toBe('#/components/schemas/QueryCatalogue')
-    expect(components.schemas.QueryCatalogue.required).toEqual(['tables', 'examples', 'caps'])
+    expect(components.schemas.QueryCatalogue.required).toEqual(['tables', 'examples', 'caps', 'model_prices'])
   })
 })
 

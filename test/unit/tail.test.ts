@@ -139,12 +139,14 @@ test("lines end at the terminal's width, whatever the width of their characters"
   }
 })
 
-test('untrusted text can neither send terminal control sequences nor start a new line', () => {
-  const nasty = '\\u001b]0;title\\u0007\\u009b31m\\u202etxt\\r\\nERROR'
+test('untrusted text can neither control the terminal, nor change its direction, nor start a new line', () => {
+  const nasty = '\\u001b]0;title\\u0007\\u009b31m\\u202etxt\\u061c\\r\\nERROR'
   const [line] = lines({ agentName: () => 'a\x1b[2Jb\nc' }, [event('\x1b[31m', 'info', `{"message":"${nasty}"}`)])
-  expect(line).toBe('INFO  a�[2Jb c …000000bb �[31m �]0;title��31m�txt ERROR')
+  expect(line).toBe(
+    'INFO  a\\u001b[2Jb c …000000bb \\u001b[31m \\u001b]0;title\\u0007\\u009b31m\\u202etxt\\u061c ERROR',
+  )
   const [raw] = lines({}, [event('x', 'info', '{"a":"\x9b31m b","\x7f":1}')])
-  expect(raw).toBe('INFO  …000000aa …000000bb x a="�31m b" �=1')
+  expect(raw).toBe('INFO  …000000aa …000000bb x a="\\u009b31m b" \\u007f=1')
 })
 
 test('colours levels and statuses when the terminal has colour, and separates days', () => {

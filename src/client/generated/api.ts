@@ -882,7 +882,7 @@ export interface paths {
         };
         /**
          * Read the schema for SQL
-         * @description Tables, columns and their types, with example queries and the limits of a query.
+         * @description Tables, columns and their types, with example queries, the limits of a query, and the prices of models.
          */
         get: operations["getQuerySchema"];
         put?: never;
@@ -2606,6 +2606,15 @@ export interface components {
                 result_bytes: number;
                 /** @description Maximum number of concurrent queries of the workspace. */
                 at_once: number;
+            };
+            /** @description The prices of `MODEL_PRICES`, by model; a name that ends with `*` is a prefix. With the list prices, they are the cost of model calls that do not report one. */
+            model_prices: {
+                [key: string]: {
+                    /** @description USD per million input tokens. */
+                    input: number;
+                    /** @description USD per million output tokens. */
+                    output: number;
+                };
             };
         };
         Ready: {

@@ -1,21 +1,20 @@
-import { address, setQuery } from '../app/router.ts'
+import { address, pushQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { useLoad } from '../data/use-load.ts'
+import { FIGURES, figuresOf, num, type RunFigures } from '../overview/metrics.ts'
 import { TimeChart } from '../parts/chart.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
 import { useMovingRange } from '../parts/moving-range.ts'
-import { bucketsOf, completeBuckets } from '../parts/range.ts'
+import { bucketsOf, completeBuckets, zoomOf } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Empty, Problem, Skeleton } from '../parts/states.tsx'
 
 const PRESET = '24h'
-const QUERY = `SELECT bucket, count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
-  countIf(status IN ('completed', 'failed', 'timed_out')) AS ended, quantile(0.5)(duration_ms) AS p50,
-  quantile(0.95)(duration_ms) AS p95, sum(cost_usd) AS cost
+const QUERY = `SELECT bucket, ${FIGURES}
 FROM (
   SELECT toUnixTimestamp(toStartOfInterval(created_at, toIntervalSecond({step:UInt32}))) AS bucket,
-    status, duration_ms, cost_usd
+    status, duration_ms, input_tokens, output_tokens, cost_usd
   FROM runs
   WHERE agent_id = {agent:UUID} AND created_at >= fromUnixTimestamp64Milli({from:Int64}) AND created_at < fromUnixTimestamp64Milli({to:Int64})
 )
@@ -32,15 +31,12 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
   })
   if (problem !== undefined) return <Problem problem={problem} />
   if (data === undefined) return <Skeleton lines={5} />
-  const rows = data.rows.map((row) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, Number(value)])),
-  )
-  const byBucket = new Map(rows.filter(({ bucket }) => bucket !== 0).map((row) => [row.bucket, row]))
-  const total = rows.find(({ bucket }) => bucket === 0)
-  const zoom = (fromMs: number, toMs: number) =>
-    setQuery({ range: null, from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() })
+  // The row of all buckets has none.
+  const byBucket = new Map(data.rows.map((row) => [num(row.bucket), figuresOf(row)]))
+  const total = byBucket.get(0)
+  const zoom = (fromMs: number, toMs: number) => pushQuery({ ...zoomOf(fromMs, toMs) })
   const common = { times: bucketsOf(range), complete: completeBuckets(range, Date.now()), onZoom: zoom }
-  const series = (name: string) => common.times.map((time) => byBucket.get(time)?.[name] ?? null)
+  const series = (name: keyof RunFigures) => common.times.map((time) => byBucket.get(time)?.[name] ?? null)
   return (
     <div class="agent-metrics">
       <RangePicker preset={PRESET} />
@@ -50,11 +46,11 @@ export function AgentMetrics({ agentId }: { readonly agentId: string }) {
         <>
           <Facts
             facts={[
-              ['Runs', count(total.runs ?? 0)],
-              ['Failure rate', percent((total.failed ?? 0) / (total.ended || 1))],
-              ['p50', duration(total.p50 ?? 0)],
-              ['p95', duration(total.p95 ?? 0)],
-              ['Cost', dollars(total.cost ?? 0)],
+              ['Runs', count(total.runs)],
+              ['Failure rate', percent(total.failed / total.ended)],
+              ['p50', total.p50 === null ? '–' : duration(total.p50)],
+              ['p95', total.p95 === null ? '–' : duration(total.p95)],
+              ['Cost', dollars(total.cost)],
             ]}
           />
           <TimeChart

@@ -1,23 +1,31 @@
 import { useState } from 'preact/hooks'
 import type { KeyRecord } from '../../../keys/schema.ts'
+import { address, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import type { Listed, OnWire } from '../data/api.ts'
 import { failureOf, useLoad } from '../data/use-load.ts'
+import { Select } from '../parts/field.tsx'
 import { Command } from '../parts/hints.tsx'
 import { Icon } from '../parts/icons.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
-import { Status } from '../parts/status.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 
 type Key = OnWire<KeyRecord>
 type NewKey = Key & { readonly key: string }
 
 const LIST_LIMIT = 100
+const STATUSES = [
+  ['', 'Active keys'],
+  ['revoked', 'Revoked keys'],
+  ['expired', 'Expired keys'],
+] as const
 
-/** The keys of an agent, or of the workspace: create, rotate and revoke. A new key is shown once. */
+/** The keys of an agent, or of the workspace, of one status: create, rotate and revoke. A new key is shown once. */
 export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const { api, directory } = useSession()
-  const where = agentId === null ? { limit: LIST_LIMIT } : { agent_id: agentId, limit: LIST_LIMIT }
+  const chosen = STATUSES.find(([name]) => name === address.value.query.keys)?.[0] ?? ''
+  const status = chosen || 'active'
+  const where = { status, agent_id: agentId, limit: LIST_LIMIT }
   const { data, problem, reload } = useLoad((signal) => api.get<Listed<Key>>('/api/v1/keys', where, signal), [where])
   const [made, setMade] = useState<NewKey | null>(null)
   const [failure, setFailure] = useState('')
@@ -41,19 +49,22 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
   const revoke = (key: Key) => attempt(() => api.post(`/api/v1/keys/${key.key_id}/revoke`, {}).then(() => null))
   return (
     <div class="keys">
-      <NewKeyForm create={create} isNameRequired={agentId === null} />
+      <div class="filters">
+        <NewKeyForm create={create} isNameRequired={agentId === null} />
+        <Select label="Status" value={chosen} options={STATUSES} onChange={(to) => setQuery({ keys: to })} />
+      </div>
       {failure !== '' && <p class="problem">{failure}</p>}
       {made !== null && <MadeKey made={made} close={() => setMade(null)} />}
       {problem !== undefined && <Problem problem={problem} />}
       {data === undefined && problem === undefined && <Skeleton />}
-      {data !== undefined && (
+      {data?.items.length === 0 && <p class="hint quiet-note">No {status} keys.</p>}
+      {data !== undefined && data.items.length > 0 && (
         <div class="table-scroll">
           <table>
             <thead>
               <tr>
                 <th scope="col">Key</th>
                 {agentId === null && <th scope="col">For</th>}
-                <th scope="col">Status</th>
                 <th scope="col" class="key-created">
                   Created
                 </th>
@@ -74,9 +85,6 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
                   {agentId === null && (
                     <td>{key.agent_id === null ? 'the workspace' : directory.nameOf(key.agent_id)}</td>
                   )}
-                  <td>
-                    <Status name={key.status} />
-                  </td>
                   <td class="key-created">
                     <Moment at={key.created_at} />
                   </td>
@@ -90,6 +98,7 @@ export function KeyList({ agentId }: { readonly agentId: string | null }) {
           </table>
         </div>
       )}
+      {data?.next_cursor && <p class="hint">Only the newest {LIST_LIMIT} are shown; GET /api/v1/keys lists more.</p>}
     </div>
   )
 }
@@ -143,7 +152,7 @@ function NewKeyForm({
     setName('')
   }
   return (
-    <form class="filters" onSubmit={submit}>
+    <form class="new-key" onSubmit={submit}>
       <input
         aria-label="Name of the new key"
         placeholder="Name of the new key"

@@ -1,7 +1,8 @@
 import type { Static } from '@sinclair/typebox'
 import type { Ready } from '../../../ops/schema.ts'
 import { useLoad } from '../data/use-load.ts'
-import { counted, words } from '../parts/format.ts'
+import { counted, duration, words } from '../parts/format.ts'
+import { Backlog } from './backlog.ts'
 import { useSession } from './session.ts'
 
 type Readiness = Static<typeof Ready>
@@ -14,8 +15,9 @@ interface Health {
 }
 
 const REFRESH_MS = 15_000
-/** A consumer up to this many rows behind counts as live. */
-const LAG_SHORT = 1_000
+/** Loading takes a few seconds; a longer backlog matters to people who look at figures. */
+const BEHIND_SECONDS = 30
+const backlog = new Backlog()
 
 /** The state of the service (`GET /readyz`) in one line; the hint has the rest. */
 export function HealthLine() {
@@ -42,17 +44,20 @@ async function readHealth(): Promise<Health> {
   }
 }
 
-function healthOf({ dependencies, consumers }: Readiness): Health {
+function healthOf(readiness: Readiness): Health {
+  const { dependencies, consumers } = readiness
   const lags = Object.entries(consumers)
   const details = [
     ...Object.entries(dependencies).map(([name, { ok, problem }]) => `${words(name)}: ${ok ? 'works' : problem}`),
-    ...lags.map(([name, { lag }]) => `${words(name)}: ${lag === null ? 'unknown' : counted(lag, 'row')} behind`),
+    ...lags.map(
+      ([name, { lag }]) => `${words(name)}: ${lag === null ? 'lag unknown' : `${counted(lag, 'row')} to read`}`,
+    ),
   ]
   const broken = Object.entries(dependencies).filter(([, { ok }]) => !ok)
   if (broken.length > 0)
     return { state: 'bad', text: `${broken.map(([name]) => words(name)).join(', ')} does not work`, details }
-  const longest = Math.max(0, ...lags.map(([, { lag }]) => lag ?? Number.POSITIVE_INFINITY))
-  if (longest <= LAG_SHORT) return { state: 'good', text: 'All systems work', details }
-  const behind = Number.isFinite(longest) ? `${counted(longest, 'row')} behind` : 'Lag unknown'
-  return { state: 'wait', text: behind, details }
+  const seconds = backlog.seconds(readiness, Date.now())
+  if (seconds >= BEHIND_SECONDS) return { state: 'wait', text: `${duration(seconds * 1_000)} behind`, details }
+  if (lags.some(([, { lag }]) => lag === null)) return { state: 'wait', text: 'Lag unknown', details }
+  return { state: 'good', text: 'All systems work', details }
 }

@@ -69,6 +69,12 @@ export function setQuery(changes: Readonly<Record<string, string | null>>): void
   address.value = parseAddress(href)
 }
 
+/** The same, as a step that the browser's Back undoes. */
+export function pushQuery(changes: Readonly<Record<string, string | null>>): void {
+  const { view, path, query } = address.peek()
+  navigate(hrefOf(view, path, { ...query, ...changes }))
+}
+
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment)

@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { visible } from '../../../visible.ts'
 import { AgentsView } from '../agents/agents-view.tsx'
 import { KeysView } from '../agents/keys-view.tsx'
 import { LiveView } from '../live/live-view.tsx'
@@ -16,6 +17,7 @@ import { Mark } from './key-prompt.tsx'
 import { type Address, address, hrefOf, VIEWS, type ViewName } from './router.ts'
 import { useSession } from './session.ts'
 import { nextTheme, theme } from './theme.ts'
+import { ViewBoundary } from './view-boundary.tsx'
 
 const TITLES: Readonly<Record<ViewName, string>> = {
   overview: 'Overview',
@@ -44,7 +46,7 @@ export function Shell() {
   const { view } = address.value
   const title = titleOf(address.value)
   useEffect(() => {
-    document.title = `${title} · Agent Run Service`
+    document.title = visible(`${title} · Agent Run Service`)
   }, [title])
   const View = COMPONENTS[view]
   return (
@@ -54,7 +56,9 @@ export function Shell() {
       </button>
       <Navigation current={view} />
       <main id="main" tabIndex={-1} data-view={view}>
-        <View key={view} />
+        <ViewBoundary key={view}>
+          <View />
+        </ViewBoundary>
       </main>
     </div>
   )

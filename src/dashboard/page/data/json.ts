@@ -1,3 +1,5 @@
+import { allVisible } from '../../../visible.ts'
+
 /**
  * A number that may print differently than it is written: 16 digits, a last zero after the point, an exponent, almost zero,
  * or `-0`. Texts without one are parsed several times faster; those that only contain it in a string lose nothing but that.
@@ -18,17 +20,10 @@ export function pretty(value: unknown): string {
   return JSON.stringify(value, null, 2) ?? ''
 }
 
-/**
- * {@link pretty} for approvals: invisible characters and those that change the text direction are shown as escapes, so
- * that nothing looks like something else. The value is the same.
- */
+/** {@link pretty} for approvals: every character that cannot be seen is shown as an escape. The value is the same. */
 export function plain(value: unknown): string {
   // Line breaks between the parts are ours; those in strings are already escaped.
-  return pretty(value).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (unseen) =>
-    Array.from({ length: unseen.length }, (_, at) => `\\u${unseen.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
-      '',
-    ),
-  )
+  return allVisible(pretty(value))
 }
 
 /** JSON on one line; a string is shown without quotes. */

@@ -6,6 +6,7 @@ import { timeOfDay } from '../parts/clock.ts'
 import { Select } from '../parts/field.tsx'
 import { count, words } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
+import { isNarrow } from '../parts/screen.ts'
 import { FilterField } from '../parts/search-field.tsx'
 import { Empty } from '../parts/states.tsx'
 import { Level, Status } from '../parts/status.tsx'
@@ -15,6 +16,8 @@ import { feedFilterOf, LIVE_CHOICES, liveFilterOf } from './live-filter.ts'
 import { Tail, type TailLine } from './tail.ts'
 
 const ROW_HEIGHT = 30
+/** Of the two lines of a narrow screen. */
+const NARROW_ROW_HEIGHT = 52
 const PREVIEW_LENGTH_MAX = 240
 const LEVELS = ['info', 'warn', 'error']
 
@@ -64,7 +67,7 @@ export function LiveView() {
         <VirtualList
           class="tail-rows"
           count={lines.length}
-          rowHeight={ROW_HEIGHT}
+          rowHeight={isNarrow.value ? NARROW_ROW_HEIGHT : ROW_HEIGHT}
           label="Activity"
           isFollowing={isFollowing}
           onFollowing={setFollowing}

@@ -1,3 +1,5 @@
+import { createPrices, type Prices, type PriceTable } from '../../../model/prices.ts'
+import { USAGE_NAMES } from '../../../model/usage-names.ts'
 import type { Params, Queries, Result } from '../data/query.ts'
 import { bucketsOf, completeBuckets, refreshMsOf, type TimeRange } from '../parts/range.ts'
 import { type EventCounts, sampleOf, totalOf } from './call-sample.ts'
@@ -56,12 +58,15 @@ export interface CallMetrics {
 
 export const AGENTS_SHOWN = 8
 const CALLS_SHOWN = 8
+const MODEL_CALL = 'llm.call'
 const SETTLED_SHARE = 0.9
 const UNSETTLED_MAX = 4
 
-const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
+/** Figures of runs, for {@link figuresOf}. Quantiles of nothing are 0, so `timed` says of how many runs they are. */
+export const FIGURES = `count() AS runs, countIf(status IN ('failed', 'timed_out')) AS failed,
   countIf(status IN ('completed', 'failed', 'timed_out')) AS ended,
-  quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles, sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
+  count(duration_ms) AS timed, quantiles(0.5, 0.95, 0.99)(duration_ms) AS quantiles,
+  sum(input_tokens + output_tokens) AS tokens, sum(cost_usd) AS cost`
 
 /** One pass over the runs: by bucket, by agent, and in all; the time before the range is a bucket of its own. */
 const RUNS_QUERY = `SELECT bucket, agent, is_now, grouping(bucket) AS of_bucket, grouping(agent) AS of_agent, ${FIGURES}
@@ -81,17 +86,37 @@ FROM events
 WHERE received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
 GROUP BY bucket`
 
+/** The value of the first of these members that is a number. */
+function firstNumber(names: readonly string[]): string {
+  return `coalesce(${names.map((name) => `toFloat64OrNull(payload.${name}::String)`).join(', ')})`
+}
+
+/**
+ * Calls by type and name, with the cost and tokens that they report under any of the names that count for runs; and the
+ * tokens of those without a cost also by the names of their models, one of which may have a price.
+ */
 function callsQuery(days: readonly string[] | null): string {
-  return `SELECT type, if(type = 'llm.call', payload.gen_ai.request.model::String, payload.gen_ai.tool.name::String) AS name,
-  count() AS calls, countIf(level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed') AS failed,
-  quantile(0.5)(payload.latency_ms) AS p50, quantile(0.95)(payload.latency_ms) AS p95,
-  sum(payload.gen_ai.usage.input_tokens) + sum(payload.gen_ai.usage.output_tokens) AS tokens, sum(payload.cost_usd) AS cost
-FROM events
-WHERE type IN ('llm.call', 'tool.call.finished')
-  AND received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
-  AND cityHash64(seq) % {every:UInt32} = 0
-  ${days === null ? '' : `AND toDate(received_at) IN (${days.map((day) => `'${day}'`).join()})`}
-GROUP BY type, name`
+  const models = USAGE_NAMES.model.map((name) => `payload.${name}::String`).join(', ')
+  return `SELECT type, name, models, grouping(models) AS of_models, count() AS calls, sum(is_failed) AS failed,
+  quantile(0.5)(latency) AS p50, quantile(0.95)(latency) AS p95,
+  sum(ifNull(tokens_in, 0)) AS input, sum(ifNull(tokens_out, 0)) AS output, sum(ifNull(usd, 0)) AS cost,
+  sumIf(ifNull(tokens_in, 0), usd IS NULL) AS unpriced_input, sumIf(ifNull(tokens_out, 0), usd IS NULL) AS unpriced_output
+FROM (
+  SELECT type, if(type = 'llm.call', arrayFilter(x -> x != '', [${models}]), []) AS models,
+    payload.gen_ai.request.model::String AS requested,
+    if(type = 'llm.call', if(requested != '', requested, models[1]), payload.gen_ai.tool.name::String) AS name,
+    level = 'error' OR payload.error.type IS NOT NULL OR payload.status::String = 'failed' AS is_failed,
+    toFloat64OrNull(payload.latency_ms::String) AS latency,
+    ${firstNumber(USAGE_NAMES.inputTokens)} AS tokens_in,
+    ${firstNumber(USAGE_NAMES.outputTokens)} AS tokens_out,
+    ${firstNumber(USAGE_NAMES.costUsd)} AS usd
+  FROM events
+  WHERE type IN ('llm.call', 'tool.call.finished')
+    AND received_at >= fromUnixTimestamp64Milli({from:Int64}) AND received_at < fromUnixTimestamp64Milli({to:Int64})
+    AND cityHash64(seq) % {every:UInt32} = 0
+    ${days === null ? '' : `AND toDate(received_at) IN (${days.map((day) => `'${day}'`).join()})`}
+)
+GROUP BY GROUPING SETS ((type, name), (type, name, models))`
 }
 
 const STATES_QUERY = `SELECT status, count() AS runs FROM runs
@@ -152,9 +177,16 @@ export async function readEventCounts(
 /** How often {@link readCalls} is asked for at most: it costs more than the others. */
 export const CALLS_REFRESH_MS_MIN = 60_000
 
+/** What is needed to read calls. */
+export interface CallSources {
+  readonly queries: Queries
+  /** As the schema of SQL lists them. */
+  readonly prices: PriceTable
+}
+
 /** Model calls by model, and tool calls by tool, estimated from a part of them if there are many. @throws ApiFailure */
 export async function readCalls(
-  queries: Queries,
+  { queries, prices }: CallSources,
   range: TimeRange,
   counts: readonly EventCounts[],
   signal: AbortSignal,
@@ -165,15 +197,19 @@ export async function readCalls(
   const everyMs = Math.max(CALLS_REFRESH_MS_MIN, refreshMsOf(range))
   const { rows } = await queries.shared(query, { from, to, every }, everyMs, signal)
   const all = totalOf(counts)
+  const computed = computedCosts(rows, createPrices(prices))
   const ofType = (type: string, count: number) => {
-    const found = rows.filter((row) => row.type === type)
+    const found = rows.filter((row) => row.type === type && num(row.of_models) === 1)
     const read = found.reduce((sum, row) => sum + num(row.calls), 0)
     const isWhole = (every === 1 && days === null) || read === 0
     // New events may have arrived between the two queries.
     const scale = isWhole ? 1 : Math.max(1, count / read)
-    return { share: 1 / scale, calls: found.filter(({ name }) => name !== '').map((row) => callOf(row, scale)) }
+    return {
+      share: 1 / scale,
+      calls: found.filter(({ name }) => name !== '').map((row) => callOf(row, computed, scale)),
+    }
   }
-  const models = ofType('llm.call', all.modelCalls)
+  const models = ofType(MODEL_CALL, all.modelCalls)
   const tools = ofType('tool.call.finished', all.toolCalls)
   return {
     models: {
@@ -202,10 +238,11 @@ function paramsOf({ fromMs, toMs, bucketSeconds }: TimeRange): Params {
 
 type Row = Result['rows'][number]
 
-const NO_RUNS: RunFigures = { runs: 0, failed: 0, ended: 0, p50: null, p95: null, p99: null, tokens: 0, cost: 0 }
+export const NO_RUNS: RunFigures = { runs: 0, failed: 0, ended: 0, p50: null, p95: null, p99: null, tokens: 0, cost: 0 }
 
-function figuresOf(row: Row): RunFigures {
-  const [p50 = null, p95 = null, p99 = null] = Array.isArray(row.quantiles) ? row.quantiles.map(numOrNull) : []
+export function figuresOf(row: Row): RunFigures {
+  const quantiles = num(row.timed) > 0 && Array.isArray(row.quantiles) ? row.quantiles : []
+  const [p50 = null, p95 = null, p99 = null] = quantiles.map(numOrNull)
   return {
     runs: num(row.runs),
     failed: num(row.failed),
@@ -218,15 +255,29 @@ function figuresOf(row: Row): RunFigures {
   }
 }
 
-function callOf(row: Row, scale: number): CallFigures {
+/** The cost of the calls that report none, by the name of the call, as the service computes that of runs. */
+function computedCosts(rows: readonly Row[], prices: Prices): ReadonlyMap<string, number> {
+  const costs = new Map<string, number>()
+  for (const row of rows) {
+    if (num(row.of_models) === 1) continue
+    const usage = { inputTokens: num(row.unpriced_input), outputTokens: num(row.unpriced_output) }
+    const models = Array.isArray(row.models) ? row.models : []
+    const cost = models.map((model) => prices.costUsd(String(model), usage)).find((usd) => usd !== null) ?? 0
+    costs.set(String(row.name), (costs.get(String(row.name)) ?? 0) + cost)
+  }
+  return costs
+}
+
+function callOf(row: Row, computed: ReadonlyMap<string, number>, scale: number): CallFigures {
+  const name = String(row.name)
   return {
-    name: String(row.name),
+    name,
     calls: Math.round(num(row.calls) * scale),
     failed: num(row.failed) * scale,
     p50: numOrNull(row.p50),
     p95: numOrNull(row.p95),
-    tokens: num(row.tokens) * scale,
-    cost: num(row.cost) * scale,
+    tokens: (num(row.input) + num(row.output)) * scale,
+    cost: (num(row.cost) + (row.type === MODEL_CALL ? (computed.get(name) ?? 0) : 0)) * scale,
   }
 }
 
@@ -237,6 +288,6 @@ function numOrNull(value: unknown): number | null {
   return Number.isFinite(number) ? number : null
 }
 
-function num(value: unknown): number {
+export function num(value: unknown): number {
   return numOrNull(value) ?? 0
 }

@@ -1,12 +1,13 @@
-import { address, setQuery } from '../app/router.ts'
+import { address, pushQuery, setQuery } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { useLoad } from '../data/use-load.ts'
 import { noRunsYet } from '../parts/hints.tsx'
 import { Icon } from '../parts/icons.tsx'
 import { useMovingRange } from '../parts/moving-range.ts'
-import type { TimeRange } from '../parts/range.ts'
+import { linkedRange, type TimeRange, zoomOf } from '../parts/range.ts'
 import { RangePicker } from '../parts/range-picker.tsx'
 import { Problem, Skeleton } from '../parts/states.tsx'
+import type { Catalogue } from '../sql/catalogue.ts'
 import type { EventCounts } from './call-sample.ts'
 import { Charts } from './charts.tsx'
 import { LatestFailures } from './latest-failures.tsx'
@@ -25,7 +26,7 @@ import { Tiles } from './tiles.tsx'
 
 /** The workspace at a glance. */
 export function OverviewView() {
-  const { queries } = useSession()
+  const { api, queries } = useSession()
   const { query } = address.value
   const isStopped = query.live === 'off'
   const range = useMovingRange(query, isStopped)
@@ -34,15 +35,16 @@ export function OverviewView() {
   const options = { subject }
   const runs = useLoad((signal) => readRuns(queries, range, signal), inputs, options)
   const counts = useLoad((signal) => readEventCounts(queries, range, signal), inputs, options)
+  const schema = useLoad((signal) => api.get<Catalogue>('/api/v1/query/schema', {}, signal), [])
+  const prices = schema.data?.model_prices
   const calls = useLoad(
-    async (signal) => counts.data && readCalls(queries, range, counts.data, signal),
-    [subject, Math.floor(range.movedAtMs / CALLS_REFRESH_MS_MIN), counts.data !== undefined],
+    async (signal) => counts.data && prices && readCalls({ queries, prices }, range, counts.data, signal),
+    [subject, Math.floor(range.movedAtMs / CALLS_REFRESH_MS_MIN), counts.data !== undefined, prices !== undefined],
     options,
   )
   const states = useLoad((signal) => readStates(queries, signal), [], { everyMs: isStopped ? 0 : STATES_REFRESH_MS })
   const problem = runs.problem ?? counts.problem ?? calls.problem ?? states.problem
-  const zoom = (fromMs: number, toMs: number) =>
-    setQuery({ range: null, from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() })
+  const zoom = (fromMs: number, toMs: number) => pushQuery({ ...zoomOf(fromMs, toMs) })
   return (
     <section class="view overview" aria-label="Overview">
       <div class="view-head">
@@ -71,7 +73,7 @@ export function OverviewView() {
       <div class="overview-grid">
         <StatesNow states={states.data} />
         <WaitingNow />
-        <LatestFailures />
+        <LatestFailures key={JSON.stringify(linkedRange(query))} range={range} link={linkedRange(query)} />
         {runs.data !== undefined && <AgentTable agents={runs.data.agents} />}
         <ModelTable models={calls.data?.models} />
         <ToolTable tools={calls.data?.tools} />

@@ -2,16 +2,17 @@ import type { ComponentChildren } from 'preact'
 import { address, hrefOf } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
+import { linkedRange } from '../parts/range.ts'
 import { Skeleton } from '../parts/states.tsx'
 import { AGENTS_SHOWN, type AgentFigures, type CallList } from './metrics.ts'
 
 /** The busiest agents of the range. */
 export function AgentTable({ agents }: { readonly agents: readonly AgentFigures[] }) {
   const { directory } = useSession()
-  const { range, from, to } = address.value.query
+  const range = linkedRange(address.value.query)
   const most = Math.max(1, ...agents.map(({ runs }) => runs))
   const rows = agents.slice(0, AGENTS_SHOWN).map((each) => [
-    <a key="name" class="share" href={hrefOf('runs', [], { agent: each.agentId, range: range ?? '1h', from, to })}>
+    <a key="name" class="share" href={hrefOf('runs', [], { agent: each.agentId, ...range })}>
       <Share name={directory.nameOf(each.agentId)} part={each.runs / most} />
     </a>,
     count(each.runs),

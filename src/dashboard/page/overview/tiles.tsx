@@ -1,13 +1,14 @@
 import { compact, count, dollars, duration, percent } from '../parts/format.ts'
 import type { TimeRange } from '../parts/range.ts'
 import { type EventCounts, totalOf } from './call-sample.ts'
+import { type Change, changeOf } from './change.ts'
 import type { RunMetrics } from './metrics.ts'
 
 interface TileProps {
   readonly title: string
   readonly value: string
   /** The value of the range before, and whether a rise is good. */
-  readonly change?: { readonly now: number; readonly before: number; readonly isRiseBad?: boolean }
+  readonly change?: Change & { readonly isRiseBad?: boolean }
   readonly note?: string
 }
 
@@ -31,7 +32,7 @@ export function Tiles({
       <Tile
         title="Failure rate"
         value={percent(failureRate)}
-        change={{ now: failureRate, before: previous.failed / previous.ended, isRiseBad: true }}
+        change={{ now: failureRate, before: previous.failed / previous.ended, isRate: true, isRiseBad: true }}
         note={`${count(total.failed)} failed`}
       />
       <Tile
@@ -57,22 +58,20 @@ function Tile({ title, value, change, note }: TileProps) {
       <dt>{title}</dt>
       <dd class="tile-value">{value}</dd>
       <dd class="tile-note">
-        {change && <Change {...change} />}
+        {change && <ChangeNote {...change} />}
         {note && <span>{note}</span>}
       </dd>
     </div>
   )
 }
 
-/** Nothing without an earlier value: a rise from nothing has no percentage. */
-function Change({ now, before, isRiseBad = false }: NonNullable<TileProps['change']>) {
-  if (!(before > 0) || !Number.isFinite(now)) return null
-  const share = now / before - 1
-  if (Math.abs(share) < 0.005) return <span>unchanged</span>
-  const tone = share > 0 === isRiseBad ? 'bad' : 'good'
+function ChangeNote({ isRiseBad = false, ...change }: NonNullable<TileProps['change']>) {
+  const text = changeOf(change)
+  if (text === null) return null
+  const tone = !isRiseBad || text === 'unchanged' ? '' : change.now > change.before ? 'bad' : 'good'
   return (
-    <span class={`change ${isRiseBad ? tone : ''}`} title="Compared with the range before">
-      {share > 0 ? '▲' : '▼'} {percent(Math.abs(share))}
+    <span class={`change ${tone}`} title="Compared with the range before">
+      {text}
     </span>
   )
 }

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import { isDark } from '../app/theme.ts'
 import { dateAndTime, hourAndMinute, timeOfDay, zone } from './clock.ts'
+import { isolated } from './silence.ts'
 
 /** Names of colour tokens of the style sheet. */
 export type Colour = 'chart-1' | 'chart-2' | 'chart-3' | 'chart-4' | 'good' | 'bad' | 'wait' | 'busy'
@@ -11,6 +12,8 @@ export interface Series {
   readonly colour: Colour
   readonly values: readonly (number | null)[]
   readonly kind?: 'line' | 'area' | 'bars'
+  /** The line goes on where values are missing, because its times are no buckets. */
+  readonly isConnected?: boolean
 }
 
 interface TimeChartProps {
@@ -48,7 +51,7 @@ export function TimeChart(props: TimeChartProps) {
   const [index, setIndex] = useState<number | null>(null)
   latest.current = { onZoom: props.onZoom, complete }
   const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData
-  const shape = `${series.map(({ label, colour, kind }) => `${label} ${colour} ${kind}`)} ${isDark.value} ${zone.value} ${height}`
+  const shape = `${series.map(({ label, colour, kind, isConnected }) => `${label} ${colour} ${kind} ${isConnected}`)} ${isDark.value} ${zone.value} ${height}`
 
   // New data goes into the same chart, below.
   useEffect(() => {
@@ -169,7 +172,7 @@ function chartOptions(
 }
 
 function seriesOptions(
-  { label, colour, kind = 'line' }: Series,
+  { label, colour, kind = 'line', isConnected = false }: Series,
   colourOf: (name: string) => string,
   isComplete: Behaviour['isComplete'],
 ): uPlot.Series {
@@ -184,13 +187,14 @@ function seriesOptions(
     })
     return { label, stroke, fill: stroke, width: 0, paths: bars, points: { show: false } }
   }
-  const line = { label, stroke, width: 1.75, points: { show: isAlone }, spanGaps: true }
+  const points = {
+    show: true,
+    size: 5,
+    fill: stroke,
+    filter: (plot: uPlot, at: number) => isolated(plot.data[at] ?? []),
+  }
+  const line = { label, stroke, width: 1.75, points, spanGaps: isConnected }
   return kind === 'area' ? { ...line, fill: translucent(stroke, AREA) } : line
-}
-
-/** A line of one value would be invisible. */
-function isAlone({ data }: uPlot, index: number): boolean {
-  return Array.from(data[index] ?? []).filter((value) => value !== null && value !== undefined).length === 1
 }
 
 /** `5 s` rather than `5.00 s`, and no label twice. */

@@ -1,9 +1,8 @@
-import { lexer, type Token, type Tokens } from 'marked'
+import type { Token, Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
+import { markdownTokens } from './markdown-tokens.ts'
 
-/** Longer texts are shown as they are. */
-const LENGTH_MAX = 60_000
 const SAFE_LINK = /^(https?:|mailto:)/i
 
 /**
@@ -11,7 +10,7 @@ const SAFE_LINK = /^(https?:|mailto:)/i
  * lead only to the web.
  */
 export function Markdown({ text }: { readonly text: string }) {
-  const tokens = useMemo(() => (text.length > LENGTH_MAX ? null : lexer(text)), [text])
+  const tokens = useMemo(() => markdownTokens(text), [text])
   return <div class="markdown">{tokens === null ? <p>{text}</p> : tokens.map(block)}</div>
 }
 

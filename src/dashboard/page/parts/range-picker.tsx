@@ -28,6 +28,11 @@ export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: str
           {isCustom && !isEditing ? `${labelOf(query.from)} – ${labelOf(query.to)}` : 'Custom…'}
         </option>
       </select>
+      {isCustom && !isEditing && (
+        <button type="button" class="small" onClick={() => setQuery({ from: null, to: null })}>
+          Reset to {PRESETS[query.range ?? preset]?.title.toLowerCase() ?? 'now'}
+        </button>
+      )}
       {isEditing && <CustomRange close={() => setEditing(false)} />}
     </div>
   )
@@ -41,7 +46,7 @@ function CustomRange({ close }: { readonly close: () => void }) {
   const apply = (event: Event) => {
     event.preventDefault()
     if (!isValid) return
-    setQuery({ range: null, from: new Date(readField(from)).toISOString(), to: new Date(readField(to)).toISOString() })
+    setQuery({ from: new Date(readField(from)).toISOString(), to: new Date(readField(to)).toISOString() })
     close()
   }
   return (

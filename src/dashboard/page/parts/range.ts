@@ -48,6 +48,16 @@ export function rangeOf(query: Readonly<Record<string, string>>, nowMs: number):
   return aligned(nowMs - (preset?.seconds ?? HOUR) * 1_000, nowMs, true)
 }
 
+/** The members of an address that select the same range in another view. */
+export function linkedRange({ range, from, to }: Readonly<Record<string, string>>): Record<string, string> {
+  return from !== undefined && to !== undefined ? { from, to } : { range: range ?? DEFAULT_PRESET }
+}
+
+/** The members of an address that select a part of its range, which `range` still names for the way back. */
+export function zoomOf(fromMs: number, toMs: number): { readonly from: string; readonly to: string } {
+  return { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() }
+}
+
 function aligned(from: number, to: number, isMoving: boolean): TimeRange {
   const bucketSeconds = BUCKETS.find((size) => (to - from) / 1_000 / size <= POINTS_MAX) ?? 30 * DAY
   const bucketMs = bucketSeconds * 1_000

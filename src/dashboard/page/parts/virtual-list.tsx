@@ -59,7 +59,9 @@ export function VirtualList(props: VirtualListProps) {
   useEffect(() => onRange?.(first, last), [first, last, count])
 
   const scrolled = () => {
-    const element = box.current as HTMLDivElement
+    const element = box.current
+    // Browsers report scrolling later, when the list may have gone.
+    if (element === null) return
     setView({ top: element.scrollTop, height: element.clientHeight })
     const isAtEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - END_SLACK_PX
     if (isAtEnd !== isFollowing) onFollowing?.(isAtEnd)

@@ -20,6 +20,8 @@ const SYSTEM_PATHS = ['gen_ai.system_instructions', 'system', 'system_prompt']
 const SPREAD_INPUT = ['gen_ai.prompt', 'llm.input_messages']
 const SPREAD_OUTPUT = ['gen_ai.completion', 'llm.output_messages']
 
+const DEPTH_MAX = 500
+
 /** The conversation that the payload of an `llm.call` contains, in any of the usual conventions; empty if it has none. */
 export function messagesOf(payload: unknown): ChatMessage[] {
   const system = partsOf(parsed(firstOf(payload, SYSTEM_PATHS)))
@@ -122,14 +124,25 @@ function spreadCalls(payload: unknown, at: string): ChatPart[] {
   }
 }
 
-/** Conventions put JSON into strings. */
+/** Conventions put JSON into strings. Very deep JSON stays text: it could not be printed again. */
 function parsed(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || depthOf(value) > DEPTH_MAX) return value
   try {
     return JSON.parse(value)
   } catch {
     return value
   }
+}
+
+/** The nesting of a text in JSON, or more: brackets in its strings count, too. */
+function depthOf(json: string): number {
+  let depth = 0
+  let deepest = 0
+  for (const [bracket] of json.matchAll(/[[\]{}]/g)) {
+    depth += bracket === '[' || bracket === '{' ? 1 : -1
+    deepest = Math.max(deepest, depth)
+  }
+  return deepest
 }
 
 function listOf(value: unknown): readonly unknown[] {

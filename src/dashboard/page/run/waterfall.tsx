@@ -1,7 +1,7 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { setQuery } from '../app/router.ts'
 import { isLive, type Run } from '../data/records.ts'
-import { counted, dollars, duration, words } from '../parts/format.ts'
+import { duration, words } from '../parts/format.ts'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { useNow } from '../parts/now.ts'
 import { Skeleton } from '../parts/states.tsx'
@@ -10,6 +10,7 @@ import { VirtualList } from '../parts/virtual-list.tsx'
 import type { RunModel } from './run-model.ts'
 import type { Span, SpanKind } from './spans.ts'
 import { panned, placeOf, type TimeWindow, tickLabel, ticksOf, zoomed } from './time-window.ts'
+import { timelineSummary } from './timeline-summary.ts'
 
 interface WaterfallProps {
   readonly model: RunModel
@@ -53,12 +54,22 @@ export function Waterfall({ model, run, selected }: WaterfallProps) {
   )
   const [zoom, setZoom] = useState<TimeWindow | null>(null)
   const window = zoom ?? whole
+  const events = model.log.events.value
+  const summary = useMemo(
+    () =>
+      timelineSummary(
+        rows.map(({ node }) => node),
+        events,
+        run,
+      ),
+    [rows, events, run],
+  )
   const chosen = rows.findIndex(({ node }) => node.id === selected)
   return (
     <section class="waterfall" aria-label="Timeline">
       <div class="waterfall-head">
         <h2>Timeline</h2>
-        <span class="hint">{summaryOf(rows.map(({ node }) => node))}</span>
+        <span class="hint">{summary}</span>
         <div class="waterfall-tools">
           <ZoomButton
             label="Zoom in"
@@ -220,18 +231,6 @@ function extent(run: Run, spans: readonly Span[], now: number | null): TimeWindo
     toMs = Math.max(toMs, span.endMs ?? toMs)
   }
   return { fromMs, toMs }
-}
-
-function summaryOf(spans: readonly Span[]): string {
-  const calls = spans.filter(({ kind }) => kind === 'model')
-  const tools = spans.filter(({ kind }) => kind === 'tool')
-  const cost = calls.reduce((sum, { usage }) => sum + (usage?.costUsd ?? 0), 0)
-  const parts = [
-    calls.length > 0 && counted(calls.length, 'model call'),
-    tools.length > 0 && counted(tools.length, 'tool call'),
-    cost > 0 && dollars(cost),
-  ]
-  return parts.filter((part) => part !== false).join(' · ')
 }
 
 function middle({ fromMs, toMs }: TimeWindow): number {

@@ -4,8 +4,9 @@ import { SQLDialect, type SQLNamespace, sql } from '@codemirror/lang-sql'
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language'
 import { type Diagnostic, setDiagnostics } from '@codemirror/lint'
 import { Compartment, EditorState } from '@codemirror/state'
-import { drawSelection, EditorView, keymap, lineNumbers, placeholder } from '@codemirror/view'
+import { drawSelection, EditorView, highlightSpecialChars, keymap, lineNumbers, placeholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
+import { allVisible, visible } from '../../../visible.ts'
 
 /** The SQL editor. It is a chunk of its own, which is loaded with the SQL view. */
 
@@ -98,6 +99,7 @@ export function createEditor({ parent, text, onChange, onRun }: EditorOptions): 
         lineNumbers(),
         history(),
         drawSelection(),
+        highlightSpecialChars({ render: shownCharacter }),
         bracketMatching(),
         closeBrackets(),
         autocompletion({ icons: false }),
@@ -126,6 +128,15 @@ export function createEditor({ parent, text, onChange, onRun }: EditorOptions): 
   }
 }
 
+/** A character of a saved query or a link that cannot be seen. */
+function shownCharacter(code: number, description: string | null): HTMLElement {
+  const shown = document.createElement('span')
+  shown.className = 'cm-specialChar'
+  shown.textContent = allVisible(String.fromCodePoint(code))
+  shown.title = description ?? ''
+  return shown
+}
+
 function languageOf(tables: Readonly<Record<string, readonly string[]>>) {
   const schema: SQLNamespace = { ...tables }
   return sql({ dialect: CLICKHOUSE, schema, upperCaseKeywords: true })
@@ -136,5 +147,12 @@ function diagnostics(state: EditorState, position: number | null, message: strin
   if (position === null) return []
   const at = Math.max(0, Math.min(position, state.doc.length - 1))
   const word = state.wordAt(at)
-  return [{ from: word?.from ?? at, to: word?.to ?? Math.min(at + 1, state.doc.length), severity: 'error', message }]
+  return [
+    {
+      from: word?.from ?? at,
+      to: word?.to ?? Math.min(at + 1, state.doc.length),
+      severity: 'error',
+      message: visible(message),
+    },
+  ]
 }

@@ -3,6 +3,7 @@ import { textOf } from '../data/json.ts'
 import type { Result } from '../data/query.ts'
 import { type Colour, type Series, TimeChart } from '../parts/chart.tsx'
 import { compact, count } from '../parts/format.ts'
+import { withSilence } from '../parts/silence.ts'
 import { isNumeric, isTime, timeOf } from './sql-state.ts'
 
 const COLOURS: readonly Colour[] = ['chart-1', 'chart-2', 'chart-3', 'chart-4']
@@ -46,16 +47,20 @@ function linesOf({ columns, rows }: Result, time: string) {
     .map((row): Point => ({ at: timeOf(row[time]), row }))
     .filter(({ at }) => Number.isFinite(at))
     .sort((a, b) => a.at - b.at)
-  const times = [...new Set(points.map(({ at }) => at))]
+  const found = [...new Set(points.map(({ at }) => at))]
+  const filled = withSilence(found)
+  const times = filled ?? found
+  const isConnected = filled === null
   const numbers = columns.filter(isNumeric).map(({ name }) => name)
   const label = columns.find((column) => column.name !== time && !isNumeric(column))
   const [number] = numbers
-  if (times.length === points.length || label === undefined || number === undefined) {
-    const lines = numbers.map((name) => [name, points.map(({ row }) => numberOf(row[name]))] as const)
-    return { times: points.map(({ at }) => at), series: coloured(lines), omitted: 0 }
+  if (found.length === points.length || label === undefined || number === undefined) {
+    const byTime = new Map(points.map(({ at, row }) => [at, row]))
+    const lines = numbers.map((name) => [name, times.map((at) => numberOf(byTime.get(at)?.[name]))] as const)
+    return { times, series: coloured(lines, isConnected), omitted: 0 }
   }
   const lines = linesBy(label.name, number, points, times)
-  return { times, series: coloured(lines), omitted: Math.max(0, lines.length - COLOURS.length) }
+  return { times, series: coloured(lines, isConnected), omitted: Math.max(0, lines.length - COLOURS.length) }
 }
 
 /** One line for each value of `label`, the largest first. */
@@ -72,10 +77,10 @@ function linesBy(label: string, number: string, points: readonly Point[], times:
   return [...lines].sort(([, a], [, b]) => sum(b) - sum(a))
 }
 
-function coloured(lines: readonly (readonly [label: string, values: Values])[]): Series[] {
+function coloured(lines: readonly (readonly [label: string, values: Values])[], isConnected: boolean): Series[] {
   return lines
     .slice(0, COLOURS.length)
-    .map(([label, values], index) => ({ label, colour: COLOURS[index] as Colour, values }))
+    .map(([label, values], index) => ({ label, colour: COLOURS[index] as Colour, values, isConnected }))
 }
 
 function Bars({ result: { columns, rows } }: { readonly result: Result }) {

@@ -20,8 +20,7 @@ export function SqlView() {
   // Once, when the examples are known.
   useEffect(() => {
     if (first !== undefined && sql.text === '' && address.peek().query.q === undefined) {
-      sql.setText(first.query)
-      sql.setValues(textsOf(first.params))
+      sql.replace(first.query, textsOf(first.params))
     }
   }, [first])
   return (
@@ -57,7 +56,7 @@ export function SqlView() {
   )
 }
 
-/** The editor is loaded with the view; it follows the state, and the state follows it. */
+/** The editor is loaded with the view. The state follows it; it follows only what others show in it. */
 function QueryEditor({ sql, catalogue }: { readonly sql: SqlState; readonly catalogue: Catalogue | undefined }) {
   const host = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor | null>(null)
@@ -83,7 +82,7 @@ function QueryEditor({ sql, catalogue }: { readonly sql: SqlState; readonly cata
       editor.current?.destroy()
     }
   }, [])
-  useEffect(() => editor.current?.setText(sql.text), [sql.text])
+  useEffect(() => editor.current?.setText(sql.shown.text), [sql.shown])
   useEffect(() => editor.current?.setProblem(positionOf(sql.problem, current.current.text), sql.problem), [sql.problem])
   useEffect(() => {
     if (catalogue !== undefined) editor.current?.setSchema(columnsOf(catalogue))

@@ -14,6 +14,8 @@ export function useSql() {
   const { api } = useSession()
   const given = address.value.query
   const [text, setText] = useState(given.q ?? '')
+  // Only this is written into the editor, never `text`: what the editor reports could then overtake what is typed since.
+  const [shown, setShown] = useState({ text })
   const [values, setValues] = useState(valuesOf(given))
   const [result, setResult] = useState<Result | null>(null)
   const [problem, setProblem] = useState('')
@@ -60,10 +62,16 @@ export function useSql() {
     }
   }
 
-  /** Shows another query, and runs it. */
-  const show = (query: string, params: Readonly<Record<string, string>> = {}) => {
+  /** Replaces what the editor has. */
+  const replace = (query: string, params: Readonly<Record<string, string>> = {}) => {
     setText(query)
+    setShown({ text: query })
     setValues(params)
+  }
+
+  /** Shows another query, and runs it. */
+  const show: typeof replace = (query, params = {}) => {
+    replace(query, params)
     void run(query, params)
   }
 
@@ -74,7 +82,7 @@ export function useSql() {
     return () => aborting.current.abort()
   }, [])
 
-  return { text, setText, values, setValues, result, problem, isRunning, run, stop, download, show }
+  return { text, setText, shown, replace, values, setValues, result, problem, isRunning, run, stop, download, show }
 }
 
 export type SqlState = ReturnType<typeof useSql>

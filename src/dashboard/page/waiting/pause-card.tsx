@@ -18,7 +18,7 @@ import { useKeyNames } from './key-names.ts'
 
 interface PauseCardProps {
   readonly pause: Pause
-  /** The link names it: it gets the focus. */
+  /** The link names it: it is marked, comes into view, and gets the focus. */
   readonly isNamed?: boolean
   readonly isOnRunPage?: boolean
 }
@@ -27,23 +27,27 @@ interface PauseCardProps {
 export function PauseCard({ pause, isNamed = false, isOnRunPage = false }: PauseCardProps) {
   const { directory, waiting } = useSession()
   const { decide, isBusy, problem } = useDecide(pause)
-  const heading = useRef<HTMLHeadingElement>(null)
+  const card = useRef<HTMLElement>(null)
   useEffect(() => {
     if (!isNamed) return
-    heading.current?.scrollIntoView({ block: 'nearest' })
-    heading.current?.focus()
+    card.current?.scrollIntoView({ block: 'start' })
+    card.current?.querySelector('h2')?.focus({ preventScroll: true })
   }, [isNamed])
   const isOpen = pause.status === 'pending'
   const isApproval = pause.kind === 'approvals'
   // What the user works on stays listed.
   const touched = () => isOpen && waiting.watch(pause)
   return (
-    <article class={`panel pause ${isOpen ? 'is-open' : ''}`} onInput={touched}>
+    <article
+      ref={card}
+      class={`panel pause ${isOpen ? 'is-open' : ''}`}
+      aria-current={isNamed ? 'true' : undefined}
+      onInput={touched}
+    >
+      {isNamed && <p class="named-note">The one that the link is about</p>}
       <div class="detail-head">
         <Icon name="person" />
-        <h2 ref={heading} tabIndex={-1}>
-          {directory.nameOf(pause.agent_id)}
-        </h2>
+        <h2 tabIndex={-1}>{directory.nameOf(pause.agent_id)}</h2>
         {isOpen ? (
           <Status name="awaiting_input" text={isApproval ? 'approval' : 'question'} />
         ) : (

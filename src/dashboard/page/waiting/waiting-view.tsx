@@ -1,12 +1,12 @@
 import { useEffect } from 'preact/hooks'
 import { address } from '../app/router.ts'
 import { useSession } from '../app/session.ts'
-import { isPauseKind } from '../data/pause.ts'
+import { isPauseKind, type Pause } from '../data/pause.ts'
 import { isUuid } from '../data/records.ts'
 import { Empty, Skeleton } from '../parts/states.tsx'
 import { PauseCard } from './pause-card.tsx'
 
-/** Pending approvals and questions of hosted runs, newest first, each with a form to decide it. */
+/** Pending approvals and questions of hosted runs: the one that a link names, then the newest, each with a form to decide it. */
 export function WaitingView() {
   const { waiting } = useSession()
   const [kind, givenId = ''] = address.value.path
@@ -14,7 +14,9 @@ export function WaitingView() {
   useEffect(() => {
     void waiting.openView(isPauseKind(kind) && isUuid(id) ? { kind, id } : null)
   }, [waiting, kind, id])
-  const shown = waiting.shown.value
+  const isNamed = (pause: Pause) => pause.id === id
+  // Nobody should decide on another one by mistake.
+  const shown = waiting.shown.value.toSorted((a, b) => Number(isNamed(b)) - Number(isNamed(a)))
   const note = waiting.isMissing.value
     ? 'This link refers to something that is not in this workspace.'
     : waiting.hasMore.value
@@ -36,8 +38,8 @@ export function WaitingView() {
       )}
       <ol class="pauses">
         {shown.map((pause) => (
-          <li key={pause.id}>
-            <PauseCard pause={pause} isNamed={pause.id === id} />
+          <li key={pause.id} class={isNamed(pause) ? 'is-named' : ''}>
+            <PauseCard pause={pause} isNamed={isNamed(pause)} />
           </li>
         ))}
       </ol>

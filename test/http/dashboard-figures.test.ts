@@ -1,0 +1,76 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { figuresOf, readCalls, readRuns } from '../../src/dashboard/page/overview/metrics.ts'
+import { rangeOf } from '../../src/dashboard/page/parts/range.ts'
+import { newAgent } from '../support/api.ts'
+import { eventually } from '../support/eventually.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** The figures of the dashboard's overview, by its own queries. */
+
+describe('the figures of the overview', () => {
+  const { signal } = new AbortController()
+  const range = () => rangeOf({ range: '15m' }, Date.now())
+  let service: TestService
+  let agent: { readonly agentId: string; readonly agentKey: string }
+
+  beforeAll(async () => {
+    service = await startTestService({ MODEL_PRICES: '{"house*": {"input": 1000, "output": 2000}}' })
+    agent = await newAgent(service.api)
+  })
+
+  const queries = {
+    async shared(query: string, params: object) {
+      const answer = await service.api('POST', '/api/v1/query', { query, params })
+      expect(answer).toMatchObject({ status: 200 })
+      return answer.data
+    },
+  } as never
+
+  test('where nothing has ended there is no latency', async () => {
+    await report('run/start', { agent_id: agent.agentId })
+    const { total, series } = await eventually(async () => {
+      const figures = await readRuns(queries, range(), signal)
+      return figures.total.runs > 0 && figures
+    })
+    expect(total).toMatchObject({ runs: 1, ended: 0, p50: null, p95: null, p99: null })
+    expect(series.filter(({ p95 }) => p95 !== null)).toEqual([])
+    expect(figuresOf({ timed: 0, quantiles: [0, 0, 0] })).toMatchObject({ p50: null, p95: null, p99: null })
+  })
+
+  test('the costs of models are those of the runs, whether calls report them or have a price', async () => {
+    const { run_id } = await report('run/start', { agent_id: agent.agentId })
+    const payloads = [
+      {
+        'gen_ai.request.model': 'gpt-5',
+        'gen_ai.usage.input_tokens': 1_000_000,
+        'gen_ai.usage.output_tokens': 100_000,
+      },
+      { gen_ai: { request: { model: 'gpt-5' }, usage: { input_tokens: 2_000_000 } }, cost_usd: 0.25 },
+      { 'llm.model_name': 'house-2', 'llm.token_count.prompt': 1_000, 'llm.token_count.completion': 500 },
+      { 'gen_ai.response.model': 'unknown', 'gen_ai.usage.cost': 1.5, 'gen_ai.usage.prompt_tokens': 10 },
+      { 'gen_ai.request.model': 'free', 'gen_ai.usage.input_tokens': 7 },
+    ]
+    await report('events', { run_id, events: payloads.map((payload) => ({ type: 'llm.call', payload })) })
+    await report('run/complete', { run_id })
+    const { total } = await eventually(async () => {
+      const figures = await readRuns(queries, range(), signal)
+      return figures.total.cost > 0 && figures.total.tokens === 3_101_517 && figures
+    })
+    const schema = await service.api('GET', '/api/v1/query/schema')
+    const { models } = await readCalls({ queries, prices: schema.data.model_prices }, range(), [], signal)
+    const found = models.calls.map(({ name, tokens, cost }) => ({ name, tokens, cost: Number(cost.toFixed(6)) }))
+    expect(found).toEqual([
+      { name: 'gpt-5', tokens: 3_100_000, cost: 2.5 },
+      { name: 'house-2', tokens: 1_500, cost: 2 },
+      { name: 'unknown', tokens: 10, cost: 1.5 },
+      { name: 'free', tokens: 7, cost: 0 },
+    ])
+    expect(models.calls.reduce((sum, { cost }) => sum + cost, 0)).toBeCloseTo(total.cost, 9)
+  })
+
+  async function report(path: string, body: unknown) {
+    const answer = await service.api('POST', `/api/ingest/v1/${path}`, body, { key: agent.agentKey })
+    expect(answer.error).toBeNull()
+    return answer.data
+  }
+})
