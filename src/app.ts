@@ -22,7 +22,7 @@ import { type FeedTokens, feedTokenRoutes } from './live/feed-tokens.ts'
 import { type LiveDeps, liveRoutes } from './live/routes.ts'
 import { type OpsDeps, opsRoutes } from './ops/routes.ts'
 import { type OtlpRoutesDeps, otlpRoutes } from './otlp/routes.ts'
-import { type ClusterRoutesDeps, clusterRoutes } from './partitions/cluster/routes.ts'
+import { type ClusterRoutesDeps, clusterRoutes, proofRoute } from './partitions/cluster/routes.ts'
 import type { Forwarder } from './partitions/forward.ts'
 import type { Erasure } from './retention/erasure.ts'
 import { erasureRoutes } from './retention/routes.ts'
@@ -93,6 +93,7 @@ export function createApp(deps: AppDeps) {
     .use(clickHouseRoutes({ guards, reader: deps.guards.reader, analytics: deps.analytics }))
     .use(savedQueryRoutes({ guards, savedQueries: deps.savedQueries, analytics: deps.analytics }))
     .use(clusterRoutes({ guards, cluster: deps.cluster }))
+    .use(proofRoute(deps.forwarder))
     .use(opsRoutes({ ...deps.ops, app: () => root }))
     .use(dashboardRoutes())
 }

@@ -1,4 +1,5 @@
 import packageJson from '../package.json' with { type: 'json' }
+import { Addresses } from './partitions/cluster/addresses.ts'
 import { describeCluster } from './partitions/cluster/describe.ts'
 import { ClusterFeeds, type ClusterReader } from './partitions/cluster/feeds.ts'
 import { createForwarder } from './partitions/cluster/forwarder.ts'
@@ -73,14 +74,16 @@ export async function startSharedPipeline(context: ServiceContext, logs: SharedL
     if (signal === 'cluster') ownership.hurry()
     else for (const { relay } of ownership.all()) relay.poke()
   })
-  const signature = new ClusterSignature(secret)
+  const signature = new ClusterSignature(secret, instanceId)
+  const addresses = new Addresses({ signature, urlOf: (instance) => ownership.urlOf(instance), log })
   return {
     partitions,
-    peers: createPeers({ signature, urlOf: (node) => ownership.urlOf(node) }),
+    peers: createPeers({ signature, addresses }),
     forwarder: createForwarder({
       partitions,
       signature,
-      ownerUrlOf: (partition) => ownership.ownerUrlOf(partition),
+      addresses,
+      ownerOf: (partition) => ownership.ownerOf(partition),
       refresh: () => ownership.refresh(),
     }),
     retentionWatermarks: new RetentionWatermarks(sql, ''),

@@ -140,8 +140,14 @@ export class WorkspaceChannels {
     this.bySlot[slot] = undefined
   }
 
-  values(): Iterable<Channel> {
-    return this.byKey.values()
+  /** A copy of the live subscriptions, so that the caller may change the channels. */
+  allLive(): Subscription[] {
+    const all: Subscription[] = []
+    for (const { singles, shards } of this.live.members) {
+      all.push(...singles)
+      for (const { members } of shards) all.push(...members)
+    }
+    return all
   }
 }
 

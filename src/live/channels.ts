@@ -15,6 +15,11 @@ export class Channels {
     return this.count
   }
 
+  /** Whether more than one workspace has subscriptions, live or not. */
+  get isShared(): boolean {
+    return this.workspaces.size > 1
+  }
+
   of(workspaceId: string): WorkspaceChannels | undefined {
     return this.workspaces.get(workspaceId)
   }
@@ -57,13 +62,7 @@ export class Channels {
 
   /** A copy of all live subscriptions, so that the caller may change the channels. */
   allLive(): Subscription[] {
-    const all: Subscription[] = []
-    for (const workspace of this.workspaces.values())
-      for (const { singles, shards } of workspace.values()) {
-        all.push(...singles)
-        for (const { members } of shards) all.push(...members)
-      }
-    return all
+    return [...this.workspaces.values()].flatMap((workspace) => workspace.allLive())
   }
 }
 

@@ -1,13 +1,15 @@
 import type { Frame, JournalReader } from '../journal/journal.ts'
 import type { Log } from '../log.ts'
 import { type Loop, Loops } from '../ops/supervise.ts'
-import type { ChannelSet, Subscription } from './channel.ts'
+import type { Activity } from './activity.ts'
+import type { Channel, ChannelSet, Subscription, WorkspaceChannels } from './channel.ts'
 import { Channels } from './channels.ts'
 import type { Filter } from './filter.ts'
 import { type Found, Matching } from './matching.ts'
 import type { Outlet } from './outlet.ts'
 import { PacketCache } from './packet.ts'
 import { Replay, type ReplayDeps } from './replay.ts'
+import { Share } from './share.ts'
 import { TimeSlice } from './time-slice.ts'
 
 export interface HubDeps extends Pick<ReplayDeps, 'history'> {
@@ -31,6 +33,8 @@ export interface SubscribeOptions {
 
 /** Bytes of blocks read per delivery. */
 const DELIVERY_BYTES = 256 * 1024
+/** Bytes that one delivery sends before workspaces with more to send are left to {@link Replay}, so that others get their next. */
+export const SENT_BYTES_MAX = 32 * 1024 * 1024
 
 /**
  * Delivers the journal to all subscriptions (docs/specification.md#feeds). The journal is their common queue: a subscription is a
@@ -163,7 +167,7 @@ export class Hub {
       if (frames === null) {
         const fields = { lag: this.lag() }
         log.warn('live feeds: too far behind the journal; switching all feeds to replay', fields)
-        this.fallBehind()
+        this.fallBehind(this.channels.allLive())
       } else await this.deliver(frames)
       if (this.slice.isOver) await this.slice.yield()
     }
@@ -173,13 +177,14 @@ export class Hub {
   private async deliver(frames: readonly Frame[]): Promise<void> {
     const { epoch } = this.deps.journal
     this.isHandingOut = true
+    let sent = 0
     const matching = new Matching(frames, {
       epoch,
       afterSeq: this.position,
       slice: this.slice,
       wantedOf: (workspaceId) => this.liveOf(workspaceId),
       handOut: async (found, throughSeq) => {
-        await this.handOut(found)
+        sent = await this.handOut(found, sent)
         this.position = throughSeq
         return !this.stopping.signal.aborted
       },
@@ -187,8 +192,8 @@ export class Hub {
     try {
       await matching.run()
     } catch (error) {
-      // Replay continues each subscription from its own position, so nothing is lost or sent twice.
-      this.fallBehind()
+      // Nothing is lost or sent twice.
+      this.fallBehind(this.channels.allLive())
       throw error
     } finally {
       this.isHandingOut = false
@@ -201,20 +206,53 @@ export class Hub {
     return live === undefined || live.members.size === 0 ? undefined : live
   }
 
-  private async handOut(found: Found): Promise<void> {
-    const cache = new PacketCache(this.deps.journal.epoch)
+  /**
+   * Sends the matches; workspaces take turns. A workspace with more than fits into the delivery falls behind, unless it is alone.
+   * @param sentBefore bytes that earlier parts of the delivery have sent
+   * @returns the bytes sent so far
+   */
+  private async handOut(found: Found, sentBefore: number): Promise<number> {
+    let sent = sentBefore
+    const shares = this.sharesOf(found)
+    while (shares.size > 0) {
+      for (const [workspace, share] of shares) {
+        sent += await share.turn()
+        if (share.isEmpty) shares.delete(workspace)
+      }
+      if (sent < SENT_BYTES_MAX || !this.channels.isShared) continue
+      for (const [workspace] of shares) this.fallBehind(workspace.allLive())
+      break
+    }
+    return sent
+  }
+
+  private sharesOf(found: Found): Map<WorkspaceChannels, Share> {
+    const byWorkspace = new Map<WorkspaceChannels, [Channel, readonly Activity[]][]>()
     for (const [channel, items] of found) {
+      const known = byWorkspace.get(channel.workspace)
+      if (known === undefined) byWorkspace.set(channel.workspace, [[channel, items]])
+      else known.push([channel, items])
+    }
+    const shares = new Map<WorkspaceChannels, Share>()
+    for (const [workspace, matches] of byWorkspace) shares.set(workspace, new Share(this.send(matches), this.slice))
+    return shares
+  }
+
+  /** Sends the matches of one workspace. Yields the bytes of each step. */
+  private *send(matches: Iterable<[Channel, readonly Activity[]]>): Generator<number> {
+    const cache = new PacketCache(this.deps.journal.epoch)
+    for (const [channel, items] of matches) {
       for (const packet of cache.packetsOf(items)) {
         for (const shard of channel.shards) {
           for (const subscription of shard.members)
             if (subscription.outlet.sharing?.isFull === true) this.stall(subscription, packet.firstSeq - 1)
           shard.send(packet)
-          if (this.slice.isOver) await this.slice.yield()
+          yield packet.length * shard.members.size
         }
         for (const subscription of channel.singles) {
           if (subscription.outlet.send(packet)) subscription.position = packet.lastSeq
           else this.stall(subscription, packet.firstSeq - 1)
-          if (this.slice.isOver) await this.slice.yield()
+          yield packet.length
         }
       }
     }
@@ -228,9 +266,9 @@ export class Hub {
     subscription.state = 'full'
   }
 
-  /** Moves all live subscriptions to {@link Replay}: memory no longer has the next frames, or a delivery failed. */
-  private fallBehind(): void {
-    for (const subscription of this.channels.allLive()) {
+  /** Moves live subscriptions to {@link Replay}, which continues each from its own position. */
+  private fallBehind(subscriptions: readonly Subscription[]): void {
+    for (const subscription of subscriptions) {
       subscription.position = this.positionOf(subscription)
       this.leave(subscription)
       subscription.state = 'behind'

@@ -14,10 +14,14 @@ export class Packet {
   private message = ''
   private stream: Uint8Array | undefined
 
-  /** @param items at least one */
+  /**
+   * @param items at least one
+   * @param length characters of their text
+   */
   constructor(
     readonly epoch: string,
     readonly items: readonly Activity[],
+    readonly length: number,
   ) {}
 
   get firstSeq(): number {
@@ -54,13 +58,13 @@ export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
   let length = 0
   for (let i = 0; i < items.length; i++) {
     if (i > start && length + items[i].text.length > PACKET_LENGTH_MAX) {
-      packets.push(new Packet(epoch, items.slice(start, i)))
+      packets.push(new Packet(epoch, items.slice(start, i), length))
       start = i
       length = 0
     }
     length += items[i].text.length
   }
-  if (start < items.length) packets.push(new Packet(epoch, start === 0 ? items : items.slice(start)))
+  if (start < items.length) packets.push(new Packet(epoch, start === 0 ? items : items.slice(start), length))
   return packets
 }
 

@@ -3,11 +3,12 @@ import { type Frame, type JournalReader, lastSeqOf } from '../journal/journal.ts
 import type { Log } from '../log.ts'
 import type { Loop } from '../ops/supervise.ts'
 import type { Activity } from './activity.ts'
-import { ChannelSet, type Subscription } from './channel.ts'
+import { ChannelSet, type Subscription, type WorkspaceChannels } from './channel.ts'
 import type { Channels } from './channels.ts'
 import type { History } from './history.ts'
 import { type Found, Matching } from './matching.ts'
 import { type Packet, PacketCache, packetsOf } from './packet.ts'
+import { Share } from './share.ts'
 import { TimeSlice } from './time-slice.ts'
 
 export interface ReplayDeps {
@@ -35,11 +36,16 @@ const HISTORY_RETRY_MS = 500
  * starts over at the lowest. A thousand clients that reconnect at once thus cost about as much as one. Every other
  * chunk serves the subscription closest to the end, so that it need not wait for those far behind. Activity that the
  * journal no longer has is read from ClickHouse, separately for each subscription.
+ *
+ * Workspaces take turns at sending. One that has more to send than fits into its turn keeps that, sends it in later turns,
+ * and takes part in chunks again afterwards: it holds up itself, but no other.
  */
 export class Replay {
   /** Subscriptions in state `behind`. */
   private readonly waiting = new Set<Subscription>()
   private readonly reading = new Set<Subscription>()
+  /** What workspaces have yet to send of a chunk. Their subscriptions take part in no other meanwhile. */
+  private readonly sending = new Map<WorkspaceChannels, Share>()
   private sweptTo = 0
   /** Whether the current chunk serves the subscription closest to the end. */
   private isForNewest = false
@@ -70,16 +76,30 @@ export class Replay {
     signal.addEventListener('abort', () => this.woken.resolve(), { once: true })
     while (!signal.aborted) {
       this.woken = Promise.withResolvers()
-      for (const subscription of this.waiting) if (this.deps.join(subscription)) this.waiting.delete(subscription)
+      for (const subscription of this.waiting)
+        if (this.isReady(subscription) && this.deps.join(subscription)) this.waiting.delete(subscription)
       const next = this.nextUp()
-      if (next === undefined) {
-        loop.succeeded()
+      loop.succeeded()
+      if (next === undefined && this.sending.size === 0) {
         await this.woken.promise
         continue
       }
       await this.slice.yield()
-      await this.advance(next, signal)
-      loop.succeeded()
+      await this.takeTurns()
+      if (next !== undefined) await this.advance(next, signal)
+    }
+  }
+
+  /** Whether a waiting subscription has been sent everything up to its position. */
+  private isReady({ channel }: Subscription): boolean {
+    return !this.sending.has(channel.workspace)
+  }
+
+  /** Each workspace that has not sent all of its last chunk sends some more of it. */
+  private async takeTurns(): Promise<void> {
+    for (const [workspace, share] of this.sending) {
+      await share.turn()
+      if (share.isEmpty) this.sending.delete(workspace)
     }
   }
 
@@ -94,8 +114,9 @@ export class Replay {
     let above = Number.POSITIVE_INFINITY
     let lowest = Number.POSITIVE_INFINITY
     let highest = -1
-    for (const { position } of this.waiting) {
-      if (position < from || position >= endSeq) continue
+    for (const subscription of this.waiting) {
+      const { position } = subscription
+      if (position < from || position >= endSeq || !this.isReady(subscription)) continue
       if (position >= this.sweptTo && position < above) above = position
       if (position < lowest) lowest = position
       if (position > highest) highest = position
@@ -137,7 +158,8 @@ export class Replay {
     } catch (error) {
       // The file was dropped before it could be opened.
       if (position + 1 < journal.startSeq) return null
-      for (const subscription of this.waiting) if (subscription.position === position) this.giveUp(subscription, error)
+      for (const subscription of this.waiting)
+        if (subscription.position === position && this.isReady(subscription)) this.giveUp(subscription, error)
       return null
     }
   }
@@ -145,7 +167,7 @@ export class Replay {
   private skipTo(resumedSeq: number, from: number): void {
     for (const subscription of this.waiting) {
       const { position } = subscription
-      if (position < from || position >= resumedSeq) continue
+      if (position < from || position >= resumedSeq || !this.isReady(subscription)) continue
       subscription.position = resumedSeq
       subscription.outlet.gap(position, resumedSeq)
     }
@@ -155,7 +177,8 @@ export class Replay {
   private async serve(frames: readonly Frame[], from: number): Promise<void> {
     const { epoch } = this.deps.journal
     const through = endOf(frames, from)
-    let served = [...this.waiting].filter(({ position }) => position >= from && position < through)
+    const isServed = (each: Subscription) => each.position >= from && each.position < through && this.isReady(each)
+    let served = [...this.waiting].filter(isServed)
     const wanted = new Map<string, ChannelSet>()
     for (const { channel } of served) {
       const ofWorkspace = wanted.get(channel.workspaceId) ?? new ChannelSet(channel.workspace)
@@ -169,8 +192,9 @@ export class Replay {
       wantedOf: (workspaceId) => wanted.get(workspaceId),
       handOut: async (found, throughSeq) => {
         await this.handOut(served, found, throughSeq)
+        for (const { workspaceId } of this.sending.keys()) wanted.delete(workspaceId)
         // Some may have ended or become full, and may be waiting again at a lower position.
-        served = served.filter((each) => this.waiting.has(each) && each.position >= throughSeq)
+        served = served.filter((each) => this.waiting.has(each) && this.isReady(each) && each.position >= throughSeq)
         return served.length > 0
       },
     })
@@ -182,7 +206,25 @@ export class Replay {
     }
   }
 
+  /** Sends the matches. Workspaces with more than fits into a turn send the rest later. */
   private async handOut(served: readonly Subscription[], found: Found, throughSeq: number): Promise<void> {
+    const byWorkspace = new Map<WorkspaceChannels, Subscription[]>()
+    for (const subscription of served) {
+      const { workspace } = subscription.channel
+      const known = byWorkspace.get(workspace)
+      if (known === undefined) byWorkspace.set(workspace, [subscription])
+      else known.push(subscription)
+    }
+    for (const [workspace, subscriptions] of byWorkspace) {
+      const share = new Share(this.sendAll(subscriptions, found, throughSeq), this.slice)
+      this.sending.set(workspace, share)
+      await share.turn()
+      if (share.isEmpty) this.sending.delete(workspace)
+    }
+  }
+
+  /** Sends the matches to the subscriptions of a workspace. Yields the bytes of each step. */
+  private *sendAll(served: readonly Subscription[], found: Found, throughSeq: number): Generator<number> {
     const cache = new PacketCache(this.deps.journal.epoch)
     for (const subscription of served) {
       const { channel, position } = subscription
@@ -190,39 +232,57 @@ export class Replay {
       if (!this.waiting.has(subscription) || position >= throughSeq) continue
       const items = itemsAfter(found.get(channel) ?? [], position)
       try {
-        this.send(subscription, items.length === 0 ? [] : cache.packetsOf(items), throughSeq)
+        for (const packet of items.length === 0 ? [] : cache.packetsOf(items)) {
+          if (!this.waiting.has(subscription) || !this.send(subscription, packet)) break
+          yield packet.length
+        }
+        if (this.waiting.has(subscription)) subscription.position = throughSeq
       } catch (error) {
         this.giveUp(subscription, error)
       }
-      if (this.slice.isOver) await this.slice.yield()
     }
   }
 
-  /** Sends packets that hold every match up to `through`, until the outlet is full. */
-  private send(subscription: Subscription, packets: readonly Packet[], through: number): void {
-    for (const packet of packets) {
-      const taken = subscription.outlet.send(packet)
-      if (subscription.state === 'ended') return
-      if (!taken) {
-        subscription.position = packet.firstSeq - 1
-        subscription.state = 'full'
-        this.remove(subscription)
-        return
-      }
+  /** @returns false when the subscription takes no more: its outlet is full, or it has ended */
+  private send(subscription: Subscription, packet: Packet): boolean {
+    const taken = subscription.outlet.send(packet)
+    if (subscription.state === 'ended') return false
+    if (taken) subscription.position = packet.lastSeq
+    else {
+      subscription.position = packet.firstSeq - 1
+      subscription.state = 'full'
+      this.remove(subscription)
     }
-    subscription.position = through
+    return taken
   }
 
   /** Starts ClickHouse reads for subscriptions older than the journal's files, up to the limit. */
   private askHistory(signal: AbortSignal): void {
-    for (const subscription of this.waiting) {
-      if (this.reading.size >= HISTORY_READS_MAX) return
-      if (subscription.position + 1 >= this.deps.journal.startSeq) continue
+    while (this.reading.size < HISTORY_READS_MAX) {
+      const subscription = this.nextToRead()
+      if (subscription === undefined) return
       subscription.state = 'reading'
       this.waiting.delete(subscription)
       this.reading.add(subscription)
       void this.readHistory(subscription, signal)
     }
+  }
+
+  /** The one that has waited longest, of a workspace with the fewest reads. */
+  private nextToRead(): Subscription | undefined {
+    const reads = new Map<WorkspaceChannels, number>()
+    for (const { channel } of this.reading) reads.set(channel.workspace, (reads.get(channel.workspace) ?? 0) + 1)
+    let next: Subscription | undefined
+    let fewest = Number.POSITIVE_INFINITY
+    for (const subscription of this.waiting) {
+      if (subscription.position + 1 >= this.deps.journal.startSeq || !this.isReady(subscription)) continue
+      const ofWorkspace = reads.get(subscription.channel.workspace) ?? 0
+      if (ofWorkspace >= fewest) continue
+      next = subscription
+      fewest = ofWorkspace
+      if (fewest === 0) break
+    }
+    return next
   }
 
   private async readHistory(subscription: Subscription, signal: AbortSignal): Promise<void> {
@@ -240,7 +300,8 @@ export class Replay {
           subscription.outlet.gap(subscription.position, page.resumedSeq)
           subscription.position = page.resumedSeq
         }
-        this.send(subscription, packetsOf(journal.epoch, page.items), page.throughSeq)
+        const isWhole = packetsOf(journal.epoch, page.items).every((packet) => this.send(subscription, packet))
+        if (isWhole) subscription.position = page.throughSeq
         break
       } catch (error) {
         if (signal.aborted || !this.reading.has(subscription)) break

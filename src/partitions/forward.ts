@@ -15,9 +15,12 @@ export interface ForwardedCall {
 export interface Forwarder {
   /**
    * Null for a request that a client has sent.
-   * @throws ApiError UNAUTHENTICATED for a request that claims to come from a node, but was not signed by one
+   * @throws ApiError UNAUTHENTICATED for a request that claims to come from a node, but was not signed by one, or is repeated;
+   *   UNAVAILABLE for one that is for another node
    */
   receive(request: Request): ForwardedCall | null
+  /** Proves to another node which one this is; null in a service that works alone. */
+  prove(challenge: string): string | null
   /** Checks that the body is the one that was signed. @throws ApiError UNAUTHENTICATED */
   checkBody(call: ForwardedCall, body: Uint8Array): void
   /**
@@ -30,6 +33,7 @@ export interface Forwarder {
 /** For a service whose process owns every partition. */
 export const noForwarding: Forwarder = {
   receive: () => null,
+  prove: () => null,
   checkBody: () => {},
   carryOut: (_request, _caller, _body, here) => here(),
 }

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { systemClock } from '../../src/clock.ts'
 import { openLocalJournal } from '../../src/journal/local/journal.ts'
 import { parseFilter } from '../../src/live/filter.ts'
-import { Hub } from '../../src/live/hub.ts'
+import type { HistoryQuery } from '../../src/live/history.ts'
+import { Hub, SENT_BYTES_MAX } from '../../src/live/hub.ts'
 import { MATCHES_MAX } from '../../src/live/matching.ts'
 import type { Outlet } from '../../src/live/outlet.ts'
 import type { Packet } from '../../src/live/packet.ts'
@@ -22,6 +23,7 @@ const FILTERS = 2_500
 const EVENTS = 5_000
 const TYPES = 100
 const SLOW_FILTERS = 200
+const MANY_FILTERS = 1_000
 
 function outlet(overrides: Partial<Outlet>): Outlet {
   return { send: () => true, gap() {}, caughtUp() {}, failed() {}, ...overrides }
@@ -174,4 +176,96 @@ test('outlets that fill up during a long call resume where they stopped: everyth
   expect(all.length * SLOW_FILTERS).toBeGreaterThan(3 * MATCHES_MAX)
   await eventually(() => got.every((mine) => mine.length >= all.length), { timeoutMs: 50_000 })
   for (const mine of got) expect(mine).toEqual(all)
+})
+
+test('a workspace with a thousand filters is left to replay, so that another gets its event in between', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const isHeld = Promise.withResolvers<void>()
+  // The hub begins once both have reported, so that what it sends first does not depend on time.
+  const held = new Proxy(journal, {
+    get(target, name) {
+      if (name === 'waitPast')
+        return async (seq: number, signal: AbortSignal) => {
+          await isHeld.promise
+          return target.waitPast(seq, signal)
+        }
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const history = { read: () => Promise.reject(new Error('not asked for')) }
+  const hub = new Hub({ journal: held, history, log, filtersPerWorkspace: MANY_FILTERS })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const [busy, other] = [runRef(), runRef()]
+  let bytes = 0
+  const got = Array.from({ length: MANY_FILTERS }, (): number[] => [])
+  got.forEach((mine, n) => {
+    const send = (packet: Packet) => {
+      bytes += packet.length
+      mine.push(...packet.items.map(({ seq }) => seq))
+      return true
+    }
+    const filter = parseFilter({ type: ['type.*', `none.${n}`] }, 'filter', { agentId: null, runId: null })
+    hub.subscribe({ workspaceId: busy.workspaceId, filter, afterSeq: 0, outlet: outlet({ send }) })
+  })
+  /** What the busy workspace had been sent when the other one got its event, and its replay. */
+  const before: Record<string, number> = {}
+  const watch = (name: string, afterSeq: number) => {
+    const send = () => {
+      before[name] ??= bytes
+      if (name === 'live') watch('replayed', 0)
+      return true
+    }
+    hub.subscribe({ workspaceId: other.workspaceId, filter: EVERYTHING, afterSeq, outlet: outlet({ send }) })
+  }
+  watch('live', 0)
+  await eventually(() => hub.counts().behind === 0)
+  const events = Array.from({ length: 300 }, (_, n) => ({ type: `type.${n}`, payload: { text: 'x'.repeat(500) } }))
+  await journal.appendEvents(batchOf(busy, events))
+  await journal.appendEvents(batchOf(other, [{ type: 'type.other' }]))
+  isHeld.resolve()
+  await eventually(() => got.every((mine) => mine.length >= events.length))
+  for (const mine of got) expect(mine).toEqual(events.map((_, n) => n + 1))
+  await eventually(() => before.replayed !== undefined)
+  // One delivery, and the turns of replay in between.
+  expect(before.live).toBeLessThan(2 * SENT_BYTES_MAX)
+  expect(before.replayed).toBeLessThan(3 * SENT_BYTES_MAX)
+  expect(bytes).toBeGreaterThan(6 * SENT_BYTES_MAX)
+  await eventually(() => hub.counts().behind === 0)
+})
+
+test('reads of history are shared between workspaces', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const [busy, other] = [runRef(), runRef()]
+  await journal.appendEvents(batchOf(busy, [{ type: 'e' }]))
+  // As if the files began later.
+  const later = new Proxy(journal, {
+    get(target, name) {
+      if (name === 'startSeq') return journal.endSeq + 1
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const reads: { workspaceId: string; finish: () => void }[] = []
+  const history = {
+    async read({ workspaceId, afterSeq }: HistoryQuery) {
+      const done = Promise.withResolvers<void>()
+      reads.push({ workspaceId, finish: done.resolve })
+      await done.promise
+      return { items: [], throughSeq: afterSeq }
+    },
+  }
+  const hub = new Hub({ journal: later, history, log, filtersPerWorkspace: 1 })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const subscribe = ({ workspaceId }: typeof busy) =>
+    hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({}) })
+  for (let n = 0; n < 20; n++) subscribe(busy)
+  await eventually(() => reads.length === 4)
+  const mine = subscribe(other)
+  reads[0]!.finish()
+  await eventually(() => reads.length === 5)
+  expect(reads.map(({ workspaceId }) => workspaceId === other.workspaceId)).toEqual([false, false, false, false, true])
+  hub.unsubscribe(mine)
 })

@@ -4,13 +4,15 @@ import { requestIdOf } from '../../http/request-id.ts'
 import type { Caller } from '../../keys/schema.ts'
 import type { Forwarder } from '../forward.ts'
 import { NotOwner, type Partitions } from '../partition.ts'
+import { type Addresses, isUnreached } from './addresses.ts'
 import { type ClusterSignature, digestOf, FORWARDED_HEADER, notSigned } from './signature.ts'
 
 export interface ForwarderDeps {
   readonly partitions: Partitions
   readonly signature: ClusterSignature
-  /** The URL of the node that owns a partition, as far as is known; null when nobody does. */
-  readonly ownerUrlOf: (partition: number) => string | null
+  readonly addresses: Addresses
+  /** The node that owns a partition, as far as is known; null when nobody does. */
+  readonly ownerOf: (partition: number) => string | null
   /** Reads who owns what, now. */
   readonly refresh: () => Promise<void>
   /** How long to wait for an owner, milliseconds. */
@@ -30,11 +32,12 @@ const HOP_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'date', 'x
 
 /** Forwards requests between the processes that share the partitions. */
 export function createForwarder(deps: ForwarderDeps): Forwarder {
-  const { partitions, signature, ownerUrlOf, refresh, patienceMs = PATIENCE_MS } = deps
+  const { partitions, signature, addresses, ownerOf, refresh, patienceMs = PATIENCE_MS } = deps
 
   /** Sends a request on. @returns undefined when the owner has not executed it: it may be sent again */
   async function send(
     owner: string,
+    url: string,
     request: Request,
     caller: Caller,
     { bytes }: RawBody,
@@ -45,15 +48,16 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
       const value = request.headers.get(name)
       if (value !== null) headers.set(name, value)
     }
-    headers.set(FORWARDED_HEADER, signature.sign(request.method, path, caller, bytes))
+    headers.set(FORWARDED_HEADER, signature.sign(owner, request.method, path, caller, bytes))
     try {
       const signal = AbortSignal.timeout(ANSWER_MS)
-      const response = await fetch(owner + path, {
+      const response = await fetch(url + path, {
         method: request.method,
         headers,
         body: bytes as Uint8Array<ArrayBuffer>,
         signal,
         decompress: false,
+        redirect: 'error',
       })
       if (response.status !== MISDIRECTED) return answerOf(response, await response.bytes())
       return undefined
@@ -66,8 +70,9 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
   }
 
   async function forward(request: Request, caller: Caller, body: RawBody): Promise<Response | undefined> {
-    const owner = ownerUrlOf(caller.partition)
-    return owner === null ? undefined : send(owner, request, caller, body)
+    const owner = ownerOf(caller.partition)
+    const url = owner === null ? null : await addresses.of(owner)
+    return owner === null || url === null ? undefined : send(owner, url, request, caller, body)
   }
 
   return {
@@ -75,6 +80,7 @@ export function createForwarder(deps: ForwarderDeps): Forwarder {
       const header = request.headers.get(FORWARDED_HEADER)
       return header === null ? null : signature.verify(header, request.method, pathOf(request))
     },
+    prove: (challenge) => signature.prove(challenge),
     checkBody({ bodyDigest }, body) {
       if (digestOf(body) !== bodyDigest) throw notSigned()
     },
@@ -109,10 +115,4 @@ function answerOf({ status, headers }: Response, body: Uint8Array<ArrayBuffer>):
   const passed = new Headers(headers)
   for (const name of HOP_HEADERS) passed.delete(name)
   return new Response(body, { status, headers: passed })
-}
-
-/** Whether the connection could not be opened. */
-function isUnreached(error: unknown): boolean {
-  const { code } = error as { code?: unknown }
-  return code === 'ConnectionRefused' || code === 'ECONNREFUSED' || code === 'FailedToOpenSocket'
 }

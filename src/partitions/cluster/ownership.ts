@@ -101,10 +101,9 @@ export class Ownership {
     return this.liveNodes
   }
 
-  /** The URL of the node that owned the partition at the last round; null when nobody did. */
-  ownerUrlOf(partition: number): string | null {
-    const owner = this.rows.find((row) => row.partition === partition)?.owner
-    return owner ? this.urlOf(owner) : null
+  /** The node that owned the partition at the last round; null when nobody did. */
+  ownerOf(partition: number): string | null {
+    return this.rows.find((row) => row.partition === partition)?.owner ?? null
   }
 
   /** Where a node is reached, if it was alive at the last round. */

@@ -1,22 +1,22 @@
 import type { Peers } from '../peers.ts'
+import type { Addresses } from './addresses.ts'
 import { type ClusterSignature, FORWARDED_HEADER } from './signature.ts'
 
 export interface PeersDeps {
   readonly signature: ClusterSignature
-  /** Where a live node is reached; null when there is no such node. */
-  readonly urlOf: (instanceId: string) => string | null
+  readonly addresses: Addresses
 }
 
 const NO_BODY = new Uint8Array(0)
 
 /** Sends requests to the other nodes, which verify them as they do forwarded ones. */
-export function createPeers({ signature, urlOf }: PeersDeps): Peers {
+export function createPeers({ signature, addresses }: PeersDeps): Peers {
   return {
     async get(instanceId, path, caller, signal) {
-      const url = urlOf(instanceId)
+      const url = await addresses.of(instanceId)
       if (url === null) return null
-      const headers = { [FORWARDED_HEADER]: signature.sign('GET', path, caller, NO_BODY) }
-      return fetch(url + path, { headers, signal })
+      const headers = { [FORWARDED_HEADER]: signature.sign(instanceId, 'GET', path, caller, NO_BODY) }
+      return fetch(url + path, { headers, signal, redirect: 'error' })
     },
   }
 }

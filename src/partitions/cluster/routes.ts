@@ -1,6 +1,8 @@
-import { Elysia } from 'elysia'
+import { Elysia, NotFoundError } from 'elysia'
 import type { Guards } from '../../keys/guards.ts'
 import { SECURITY } from '../../keys/security.ts'
+import type { Forwarder } from '../forward.ts'
+import { PROOF_PATH } from './addresses.ts'
 import { Cluster } from './schema.ts'
 
 export interface ClusterRoutesDeps {
@@ -23,4 +25,16 @@ export function clusterRoutes({ guards, cluster }: ClusterRoutesDeps) {
           'The nodes, and the partitions of the journal with their owners and lags (docs/architecture.md#several-nodes).',
       },
     })
+}
+
+const CHALLENGE = /^[0-9a-f-]{36}$/
+
+/** Proves to other nodes which one this is. For everybody else there is no such route. */
+export function proofRoute(forwarder: Pick<Forwarder, 'prove'>) {
+  return new Elysia({ detail: { hide: true } }).get(PROOF_PATH, ({ request }) => {
+    const challenge = new URL(request.url).searchParams.get('challenge') ?? ''
+    const proof = CHALLENGE.test(challenge) ? forwarder.prove(challenge) : null
+    if (proof === null) throw new NotFoundError()
+    return new Response(proof)
+  })
 }

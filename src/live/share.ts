@@ -1,0 +1,41 @@
+import type { TimeSlice } from './time-slice.ts'
+
+/** What a workspace may send before the next one has its turn: about ten milliseconds of system calls. */
+export const QUANTUM_BYTES = 1024 * 1024
+
+/**
+ * What one workspace's subscriptions have yet to be sent. Workspaces take turns (deficit round robin): each turn adds a
+ * quantum of bytes, and what was sent beyond it is missing in the next one. So the wait of one workspace depends on the number
+ * of others, but not on how much they have to send.
+ */
+export class Share {
+  private credit = 0
+  private isDone = false
+
+  /** @param steps sends something with each step, and yields the bytes that outlets took */
+  constructor(
+    private readonly steps: Iterator<number>,
+    private readonly slice: TimeSlice,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.isDone
+  }
+
+  /** Sends up to a quantum; yields to the event loop whenever the time slice is over. @returns the bytes sent */
+  async turn(): Promise<number> {
+    let sent = 0
+    this.credit += QUANTUM_BYTES
+    while (this.credit > 0) {
+      const { done, value } = this.steps.next()
+      if (done === true) {
+        this.isDone = true
+        break
+      }
+      this.credit -= value
+      sent += value
+      if (this.slice.isOver) await this.slice.yield()
+    }
+    return sent
+  }
+}
