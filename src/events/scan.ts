@@ -242,7 +242,7 @@ export class EventScan {
         this.readId(row, at, end)
         break
       default:
-        this.failUnknown(readString(this.text, name, nameEnd))
+        if (this.problem === undefined) this.failUnknown(name, nameEnd)
     }
     return end
   }
@@ -268,10 +268,10 @@ export class EventScan {
         this.fail('.type', 'expected text without NUL and lone surrogates')
       }
       if (escaped) this.decodedTypes.set(row, Buffer.from(type))
-      if (isReserved(type)) this.failReserved(type)
+      if (isReserved(type)) this.failReserved(at, end)
     } else if (this.mayBeReserved(at + 1)) {
       const type = readString(this.text, at, end)
-      if (isReserved(type)) this.failReserved(type)
+      if (isReserved(type)) this.failReserved(at, end)
     }
   }
 
@@ -306,14 +306,16 @@ export class EventScan {
     this.idEnd[row] = end
   }
 
-  private failUnknown(name: string): void {
-    this.fail(`.${name}`, 'unknown field; expected id, type, level, payload, occurred_at')
+  private failUnknown(start: number, end: number): void {
+    const name = readString(this.text, start, end)
+    const shown = name.length > SHOWN_BYTES_MAX ? `${name.slice(0, SHOWN_BYTES_MAX).toWellFormed()}…` : name
+    this.fail(`.${shown}`, 'unknown field; expected id, type, level, payload, occurred_at')
   }
 
-  private failReserved(type: string): void {
+  private failReserved(at: number, end: number): void {
     this.fail(
       '.type',
-      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are reserved for system events; got "${type}"`,
+      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are reserved for system events; got ${this.shown(at, end)}`,
     )
   }
 

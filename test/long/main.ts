@@ -6,10 +6,11 @@ import { cluster } from './cluster.ts'
 import { corruption } from './corruption.ts'
 import { dashboard } from './dashboard.ts'
 import { kills } from './kills.ts'
+import { loop } from './loop.ts'
 import { requests } from './requests.ts'
 import { soak } from './soak.ts'
 
-const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, soak, dashboard }
+const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, loop, soak, dashboard }
 
 const HELP = `Long campaigns against the whole service, with their own stores.
 
@@ -22,6 +23,7 @@ ${Object.entries(CAMPAIGNS)
   --rounds <n>     repetitions, instead of each campaign's own number
   --minutes <n>    how long soak, and the tail of dashboard, last
   --seed <n>       repeats the same random choices
+  --only <text>    only the cases of loop whose route or name contains the text
   --short          the short form that the gate runs
   --help           this text
 
@@ -36,6 +38,7 @@ async function main(args: string[]): Promise<number> {
       rounds: { type: 'string' },
       minutes: { type: 'string' },
       seed: { type: 'string' },
+      only: { type: 'string' },
       short: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
     },
@@ -56,6 +59,8 @@ async function main(args: string[]): Promise<number> {
       random: seededRandom(name, values.seed === undefined ? undefined : Number(values.seed)),
       rounds: Number(values.rounds ?? (values.short ? campaign.shortRounds : campaign.rounds)),
       minutes: Number(values.minutes ?? (values.short ? campaign.shortMinutes : campaign.minutes) ?? 0),
+      isShort: values.short === true,
+      ...(values.only !== undefined && { only: values.only }),
       progress: (text) => write(`${name}: ${text}\n`),
     })
     const seconds = Math.round((performance.now() - startedAt) / 1000)
