@@ -3,6 +3,7 @@ import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
+  JSON_VALUES_MAX,
   JsonSyntaxError,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -19,12 +20,6 @@ import { RawJson } from './raw-json.ts'
 const FREE_FORM = new Set(['input', 'edited_input', 'output', 'payload', 'error_detail', 'metadata'])
 /** Members of a body whose objects may have free-form members, like the body itself. */
 const CARRIERS = new Set(['task', 'events'])
-
-/**
- * Values that a body may have outside of its free-form objects, which are scanned but not built. Building and checking
- * a value takes about half a microsecond, so more of them would stop the event loop for long.
- */
-export const JSON_VALUES_MAX = 50_000
 
 /**
  * Parses a request body. Unlike `JSON.parse`, it returns the free-form objects of the body (and of its `task` and `events`)
