@@ -13,6 +13,8 @@ export interface LoopRequest {
 /** The worst of a route in one respect: deep, wide, long, many, repeated, compressed. */
 export interface LoopCase {
   readonly name: string
+  /** As in the OpenAPI document; by default, the one that the request calls. */
+  readonly route?: string
   /** A new request each time: a case is repeated when it stopped the loop. */
   request(): LoopRequest
   /** The status that proves that the request got as far as it should; 2xx unless given. `any`: all but a 5xx. */
@@ -24,6 +26,8 @@ export interface LoopExchange {
   readonly name: string
   /** As in the OpenAPI document: `GET /api/v1/live`. */
   readonly route: string
+  /** What must be there first; not measured. */
+  prepare?(): Promise<void>
   run(): Promise<{ readonly sent: number; readonly status: number | string }>
 }
 

@@ -37,7 +37,7 @@ const HEAD_BYTES = 12 * 1024
 const ID = '0198c0de-0000-7000-8000-000000000000'
 
 /** Cases of every operation that follow from the document: bodies of the largest size, and parameters. */
-export function documentedCases(operations: readonly Operation[], isShort: boolean): LoopCase[] {
+export function documentedCases(operations: readonly Operation[]): LoopCase[] {
   return operations.flatMap((operation) => {
     const { method, path, queryNames, bodyNames } = operation
     if (path.startsWith('/otlp/')) return []
@@ -52,11 +52,9 @@ export function documentedCases(operations: readonly Operation[], isShort: boole
     }
     if (/\{\w+\}/.test(path))
       cases.push(['long path', () => sending(method, path.replaceAll(/\{\w+\}/g, '%25'.repeat(2_000)))])
-    for (const [name, body] of bodyNames === undefined
-      ? []
-      : bodiesOf(isShort ? bodyNames.slice(0, 1) : bodyNames).slice(0, isShort ? 3 : undefined))
+    for (const [name, body] of bodyNames === undefined ? [] : bodiesOf(bodyNames))
       cases.push([name, () => sending(method, url, body())])
-    return cases.map(([name, request]) => ({ name, request, status: 'any' as const }))
+    return cases.map(([name, request]) => ({ name, request, route: operation.route, status: 'any' as const }))
   })
 }
 

@@ -14,6 +14,7 @@ export async function hostedCases(context: LoopContext): Promise<AnyLoopCase[]> 
 function agentCases(): AnyLoopCase[] {
   const agent = (name: string, rest: () => string, status?: 400) => ({
     name,
+    route: 'POST /api/v1/agents',
     request: () =>
       sending('POST', '/api/v1/agents', `{"name":"a","runtime_type":"hosted","model":"m","prompt":"p",${rest()}}`),
     ...(status !== undefined && { status }),
@@ -69,6 +70,7 @@ async function invokeCases({ service, model }: LoopContext): Promise<AnyLoopCase
   const placeholders = await newHostedAgent(service, { prompt: '{{A}}'.repeat(PROMPT_LENGTH / 5) })
   const invoke = (name: string, body: () => string, { agentId } = plain, status?: 400) => ({
     name,
+    route: 'POST /api/v1/agents/{agentId}/invoke',
     request: () => sending('POST', `/api/v1/agents/${agentId}/invoke`, `{${body()}}`),
     ...(status !== undefined && { status }),
   })

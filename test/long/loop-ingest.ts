@@ -25,6 +25,7 @@ function eventCases({ runId }: LoopContext): LoopCase[] {
   const body = (events: string) => `{"run_id":"${runId}","events":[${events}]}`
   const call = (name: string, events: () => string, path = EVENTS, status?: number): LoopCase => ({
     name,
+    route: `POST ${EVENTS}`,
     request: () => sending('POST', path, body(events())),
     ...(status !== undefined && { status }),
   })
@@ -119,6 +120,7 @@ function compressedCases({ runId }: LoopContext): LoopCase[] {
 function runCases({ agentId, service, agentKey }: LoopContext): AnyLoopCase[] {
   const start = (name: string, rest: () => string, headers = {}, status?: number): LoopCase => ({
     name,
+    route: 'POST /api/ingest/v1/run/start',
     request: () => sending('POST', '/api/ingest/v1/run/start', `{"agent_id":"${agentId}",${rest()}}`, headers),
     ...(status !== undefined && { status }),
   })
@@ -155,6 +157,7 @@ function runCases({ agentId, service, agentKey }: LoopContext): AnyLoopCase[] {
 function taskCases({ runId }: LoopContext): LoopCase[] {
   return Object.entries(hardObjects(INPUT_BYTES)).map(([name, input]) => ({
     name: `input and output, ${name}`,
+    route: 'POST /api/ingest/v1/tasks',
     request: () =>
       sending(
         'POST',

@@ -18,17 +18,28 @@ const READ_MS = 60_000
 
 /** Reads that answer a lot, feeds, and routes that take nothing. */
 export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
-  const runs = await largeRuns(context)
+  const runs = largeRuns(context)
   const encodings = ['identity', 'gzip', 'zstd']
   const get = (name: string, path: string, headers: Record<string, string> = {}): LoopCase => ({
     name,
     request: () => sending('GET', path, undefined, headers),
   })
-  const reads = runs.flatMap(({ name, runId }) =>
-    encodings.flatMap((encoding) => [
-      get(`${name}, ${encoding}`, `/api/v1/runs/${runId}`, { 'accept-encoding': encoding }),
-      get(`${name}, ${encoding}`, `/api/v1/runs/${runId}/events?limit=200`, { 'accept-encoding': encoding }),
-    ]),
+  const reads = runs.flatMap(({ name, made }) =>
+    encodings.flatMap((encoding) =>
+      ['', '/events?limit=200'].map(
+        (of): LoopExchange => ({
+          name: `${name}, ${encoding}`,
+          route: `GET /api/v1/runs/{runId}${of.split('?')[0]}`,
+          prepare: async () => void (await made()),
+          async run() {
+            const headers = { authorization: `Bearer ${context.service.workspaceKey}`, 'accept-encoding': encoding }
+            const response = await fetch(`${context.service.url}/api/v1/runs/${await made()}${of}`, { headers })
+            await response.arrayBuffer()
+            return { sent: 0, status: response.status }
+          },
+        }),
+      ),
+    ),
   )
   const plain = [
     '/healthz',
@@ -39,7 +50,7 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
     '/clickhouse/ping',
     '/docs',
     '/docs/json',
-    '/dashboard/',
+    '/',
   ].map((path) => get('at most', path))
   return [
     ...plain,
@@ -56,29 +67,33 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
   ]
 }
 
-async function largeRuns({ service, agentId, agentKey }: LoopContext) {
+/** Runs with the largest input, events and output; each is made when it is first needed. */
+function largeRuns({ service, agentId, agentKey }: LoopContext) {
   const key = { key: agentKey }
-  const made: { name: string; runId: string }[] = []
   const inputs = hardObjects(INPUT_BYTES)
   const payloads = hardObjects(PAYLOAD_BYTES)
   const noise = `{"a":"${Buffer.from(crypto.getRandomValues(new Uint8Array(65_536)))
     .toString('base64')
     .repeat(100)}"}`
   const outputs = { ...hardObjects(OUTPUT_BYTES - 200), noise }
-  for (const [name, output] of Object.entries(outputs)) {
-    const started = await service.api(
-      'POST',
-      '/api/ingest/v1/run/start',
-      `{"agent_id":"${agentId}","input":${inputs[name] ?? '{}'}}`,
-      key,
-    )
-    const runId = started.data.run_id
+  const make = async (name: string, output: string): Promise<string> => {
+    const start = `{"agent_id":"${agentId}","input":${inputs[name] ?? '{}'}}`
+    const runId: string = (await service.api('POST', '/api/ingest/v1/run/start', start, key)).data.run_id
     const events = listOf(`{"type":"t","payload":${payloads[name] ?? '{}'}}`, 19 * (PAYLOAD_BYTES + 40))
     await service.api('POST', '/api/ingest/v1/events', `{"run_id":"${runId}","events":[${events}]}`, key)
     await service.api('POST', '/api/ingest/v1/run/complete', `{"run_id":"${runId}","output":${output}}`, key)
-    made.push({ name, runId })
+    return runId
   }
-  return made
+  return Object.entries(outputs).map(([name, output]) => {
+    let making: Promise<string> | undefined
+    return {
+      name,
+      made: () => {
+        making ??= make(name, output)
+        return making
+      },
+    }
+  })
 }
 
 /** Replays everything that the campaign has stored, until nothing comes for a while. */
