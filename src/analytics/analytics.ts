@@ -117,7 +117,7 @@ export function createAnalytics(deps: AnalyticsDeps): Analytics {
       timeoutMs: (caps.seconds + GRACE_SECONDS) * 1000,
       signal,
     })
-    const { columns, rows, rowCount, truncated } = readJsonAnswer(text, caps.rows)
+    const { columns, rows, rowCount, truncated } = await readJsonAnswer(text, caps.rows)
     return {
       columns,
       rows,

@@ -35,16 +35,27 @@ export class QuerySlots {
   }
 }
 
-/** Limits the time that a query keeps the engine busy. Time in which the engine waits for the reader does not count. */
+/** What an engine that is busy with other work still delivers; a stream of at least this rate never runs out of time. */
+const DELIVERED_BYTES_PER_MS = 64
+
+/**
+ * Limits the time that a query keeps the engine busy. Time in which the engine waits for the reader does not count, and
+ * what it delivers gives time back: a long answer that makes progress is not cut off because the machine is busy.
+ */
 export class EngineTime {
   private leftMs: number
 
   /** @param onSpent ends the query, so that the pending operation fails */
   constructor(
-    limitMs: number,
+    private readonly limitMs: number,
     private readonly onSpent: () => void,
   ) {
     this.leftMs = limitMs
+  }
+
+  /** The engine has delivered a piece of the answer. */
+  delivered(bytes: number): void {
+    this.leftMs = Math.min(this.limitMs, this.leftMs + bytes / DELIVERED_BYTES_PER_MS)
   }
 
   async during<T>(waiting: Promise<T>): Promise<T> {

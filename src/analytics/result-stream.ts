@@ -56,7 +56,10 @@ export async function openResultStream(options: ResultStreamOptions): Promise<Re
         async pull(controller) {
           try {
             const { done, value } = await time.during(pieces.next())
-            if (!done) return controller.enqueue(value)
+            if (!done) {
+              time.delivered(value.length)
+              return controller.enqueue(value)
+            }
             end(DONE)
             controller.close()
           } catch (error) {

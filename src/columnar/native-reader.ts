@@ -3,6 +3,8 @@ import { lookup } from '../lookup.ts'
 /** The order in which ClickHouse stores the bytes of a UUID; -1 is a dash of its text. */
 const UUID_ORDER = [7, 6, 5, 4, -1, 3, 2, -1, 1, 0, -1, 15, 14, -1, 13, 12, 11, 10, 9, 8]
 
+const NONE: ReadonlySet<string> = new Set()
+
 /**
  * Reads the journal's blocks in ClickHouse's `Native` format (`event-block.ts`, `record-block.ts`), for consumers of the
  * journal. Strings are decoded on access, so that rows without a subscriber cost little.
@@ -41,10 +43,10 @@ export class NativeBlock {
     return column
   }
 
-  /** The row as an object. Columns that the block does not have are absent. */
-  row(index: number): Record<string, unknown> {
+  /** The row as an object, without some columns. Columns that the block does not have are absent. */
+  row(index: number, without: ReadonlySet<string> = NONE): Record<string, unknown> {
     const row: Record<string, unknown> = {}
-    for (const [name, column] of this.columns) row[name] = column.at(index)
+    for (const [name, column] of this.columns) if (!without.has(name)) row[name] = column.at(index)
     return row
   }
 }

@@ -245,7 +245,7 @@ export class EventScan {
         this.readId(row, at, end)
         break
       default:
-        this.failUnknown(readString(this.text, name, nameEnd))
+        if (this.problem === undefined) this.failUnknown(name, nameEnd)
     }
     return end
   }
@@ -270,14 +270,14 @@ export class EventScan {
       } else if (type.includes('\0') || !type.isWellFormed()) {
         this.fail('.type', 'expected text without NUL and lone surrogates')
       }
-      if (isReserved(type)) this.failReserved(type)
+      if (isReserved(type)) this.failReserved(at, end)
       if (escaped) {
         this.decodedTypes.set(row, Buffer.from(type))
         return
       }
     } else if (this.mayBeReserved(at + 1)) {
       const type = readString(this.text, at, end)
-      if (isReserved(type)) this.failReserved(type)
+      if (isReserved(type)) this.failReserved(at, end)
     }
     // An event that was rejected, or an earlier member of the same name, may have left one for this row.
     if (this.decodedTypes.size > 0) this.decodedTypes.delete(row)
@@ -314,14 +314,16 @@ export class EventScan {
     this.idEnd[row] = end
   }
 
-  private failUnknown(name: string): void {
-    this.fail(`.${name}`, 'unknown field; expected id, type, level, payload, occurred_at')
+  private failUnknown(start: number, end: number): void {
+    const name = readString(this.text, start, end)
+    const shown = name.length > SHOWN_BYTES_MAX ? `${name.slice(0, SHOWN_BYTES_MAX).toWellFormed()}…` : name
+    this.fail(`.${shown}`, 'unknown field; expected id, type, level, payload, occurred_at')
   }
 
-  private failReserved(type: string): void {
+  private failReserved(at: number, end: number): void {
     this.fail(
       '.type',
-      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are reserved for system events; got "${type}"`,
+      `types that start with ${RESERVED_TYPE_PREFIXES.join(', ')} are reserved for system events; got ${this.shown(at, end)}`,
     )
   }
 

@@ -88,7 +88,7 @@ export function createEnvelope(deps: EnvelopeDeps) {
       return reservation === undefined ? response : reservation.finish(status, text).then(() => response)
     })
 
-  function unmatched(begun: Begun): Response {
+  function unmatched(begun: Begun): Response | Promise<Response> {
     const { request, set } = begun
     const path = pathOf(request)
     const allowed = allowedMethods(root.routes, path)
@@ -111,7 +111,7 @@ export function createEnvelope(deps: EnvelopeDeps) {
   return root
 }
 
-function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): Response {
+function errorResponse(begun: Begun, refused: ApiError, bodyBytesMax: number): Response | Promise<Response> {
   const { headers } = begun.set
   const { retryAfterSeconds } = refused
   if (retryAfterSeconds !== undefined) headers['retry-after'] = `${Math.max(1, Math.ceil(retryAfterSeconds))}`

@@ -33,6 +33,12 @@ const HEX = new Uint8Array(256)
 const ESCAPABLE = new Uint8Array(256)
 for (const char of '"\\/bfnrt') ESCAPABLE[char.charCodeAt(0)] = 1
 
+/**
+ * Values that JSON of a caller or a model may have if it is built and checked, which takes about half a microsecond for
+ * each: more of them would stop the event loop for long. Free-form objects, which are only scanned, may have any number.
+ */
+export const JSON_VALUES_MAX = 50_000
+
 const LITERALS = ['true', 'false', 'null'].map((word) => new TextEncoder().encode(word))
 
 export class JsonSyntaxError extends Error {
@@ -145,6 +151,25 @@ function skipDigits(bytes: Uint8Array, at: number): number {
 function skipLiteral(bytes: Uint8Array, at: number): number {
   for (const word of LITERALS) if (startsWith(bytes, at, word)) return at + word.length
   throw new JsonSyntaxError(at, 'a value')
+}
+
+/**
+ * Whether valid JSON has more than `max` values, counting the members of objects and the elements of arrays. Cheap, so
+ * that what is too much to build is refused before it is parsed.
+ */
+export function hasMoreValues(text: string, max: number): boolean {
+  if (text.length <= max) return false
+  const bytes = Buffer.from(`${text}\0`)
+  let values = 1
+  for (let at = 0; at < bytes.length; ) {
+    const byte = bytes[at]
+    if (byte === QUOTE) at = skipString(bytes, at)
+    else {
+      if ((byte === COMMA || byte === OPEN_BRACE || byte === OPEN_BRACKET) && ++values > max) return true
+      at++
+    }
+  }
+  return false
 }
 
 /** Whether the bytes at `at` start with `word`. Safe at the end of the buffer, because no word contains a zero byte. */

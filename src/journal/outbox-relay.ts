@@ -10,6 +10,9 @@ import type { RunRow, SystemEventRow, TaskRow } from './rows.ts'
 /** The order of kinds in a commit. */
 const KIND_ORDER = { run: 0, task: 1, event: 2 } as const
 
+/** Characters of rows that are parsed before others have a turn: about 5 ms. */
+const PARSED_PER_SLICE = 1 << 20
+
 /** The run's further changes wait for the next round. */
 const DEFERRED = Number.POSITIVE_INFINITY
 
@@ -151,11 +154,8 @@ async function relayRound(work: RelayedRows, journal: Journal): Promise<Outcome>
     const done = rows.filter((row) => appended.has(row.entry_id))
     // Delete these before the next append: the journal remembers only the ids of its newest records.
     if (done.length > 0) await work.remove(done)
-    const {
-      run: runs,
-      task: tasks,
-      event: events,
-    } = pickRound(rows.filter((row) => !appended.has(row.entry_id)).map(parse))
+    const changes = await parseAll(rows.filter((row) => !appended.has(row.entry_id)))
+    const { run: runs, task: tasks, event: events } = pickRound(changes)
     await allSettled([
       runs.length > 0 && journal.appendRuns(runs.map(rowOf), runs.map(idOf)),
       tasks.length > 0 && journal.appendTasks(tasks.map(rowOf), tasks.map(idOf)),
@@ -190,8 +190,18 @@ interface Round {
   readonly event: ChangeOf<'event', SystemEventRow>[]
 }
 
-function parse({ entry_id, kind, body }: OutboxRow): Change {
-  return { id: entry_id, kind, row: JSON.parse(body.text) }
+/** Yields to the event loop in between: a round may have many megabytes. */
+async function parseAll(rows: readonly OutboxRow[]): Promise<Change[]> {
+  const changes: Change[] = []
+  let length = 0
+  for (const { entry_id, kind, body } of rows) {
+    changes.push({ id: entry_id, kind, row: JSON.parse(body.text) })
+    length += body.text.length
+    if (length < PARSED_PER_SLICE) continue
+    await new Promise((resolve) => setImmediate(resolve))
+    length = 0
+  }
+  return changes
 }
 
 /**

@@ -3,6 +3,9 @@ import { type Frame, lastSeqOf, type Span } from '../journal/journal.ts'
 import type { RunRow, TaskRow } from '../journal/rows.ts'
 import { type Activity, eventActivity, runActivity, taskActivity } from './activity.ts'
 
+type FeedRun = Omit<RunRow, 'input' | 'output'>
+const NOT_IN_FEEDS: ReadonlySet<string> = new Set(['input', 'output'])
+
 /**
  * The rows of one frame as activities, decoded on demand. The frame's memory is reused once the reader yields, unless
  * {@link detach} was called before.
@@ -15,7 +18,7 @@ export class FrameRows {
   /** The row decoded last: matching and encoding need the same values. */
   private lastRow = -1
   private lastType = ''
-  private lastRun: RunRow | undefined
+  private lastRun: FeedRun | undefined
 
   constructor(
     readonly frame: Frame,
@@ -56,9 +59,9 @@ export class FrameRows {
     return this.columns.strings('status').at(row)
   }
 
-  run(row: number): RunRow {
+  run(row: number): FeedRun {
     if (row !== this.lastRow || this.lastRun === undefined) {
-      this.lastRun = this.columns.row(row) as unknown as RunRow
+      this.lastRun = this.columns.row(row, NOT_IN_FEEDS) as unknown as FeedRun
       this.lastRow = row
     }
     return this.lastRun

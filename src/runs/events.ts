@@ -19,8 +19,8 @@ export interface EventReader {
   list(caller: PartitionRef, run: RunRef, query: ListEvents): Promise<EventPage>
 }
 
-/** A page ends with the event whose payload exceeds this total: 200 events may have 100 MiB. */
-const PAGE_BYTES_MAX = 8 << 20
+/** A page ends with the event whose payload exceeds this total: it is parsed at once, and 200 events may have 100 MiB. */
+const PAGE_BYTES_MAX = 4 << 20
 const LOADED_WAIT_MS = 5_000
 
 /** The events of a run from ClickHouse, where one run is one range of the primary key. */

@@ -7,6 +7,10 @@ export interface CampaignOptions {
   readonly rounds: number
   /** The duration of campaigns that run for a time. */
   readonly minutes: number
+  /** The short form that the gate runs. */
+  readonly isShort: boolean
+  /** Only cases whose name contains this, of campaigns that consist of cases. */
+  readonly only?: string
   /** Reports progress, one line at a time. */
   readonly progress: (text: string) => void
 }

@@ -9,16 +9,18 @@ import { cluster } from './cluster.ts'
 import { corruption } from './corruption.ts'
 import { dashboard } from './dashboard.ts'
 import { kills } from './kills.ts'
+import { loop } from './loop.ts'
 import { requests } from './requests.ts'
 import { slow } from './slow.ts'
 import { soak } from './soak.ts'
 
-const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, soak, dashboard, slow }
+const CAMPAIGNS: Record<string, Campaign> = { kills, cluster, corruption, requests, loop, soak, dashboard, slow }
 
 const OPTIONS = {
   rounds: { type: 'string', value: '<n>', help: "repetitions, instead of each campaign's own number" },
   minutes: { type: 'string', value: '<n>', help: 'how long soak, and the tail of dashboard, last' },
   seed: { type: 'string', value: '<n>', help: 'repeats the same random choices' },
+  only: { type: 'string', value: '<text>', help: 'only the cases of loop whose route or name contains the text' },
   short: { type: 'boolean', help: 'the short form that the gate runs' },
   help: HELP_OPTION,
 } as const
@@ -54,6 +56,8 @@ async function main(args: string[]): Promise<number> {
       random: seededRandom(name, values.seed === undefined ? undefined : Number(values.seed)),
       rounds: Number(values.rounds ?? (values.short ? campaign.shortRounds : campaign.rounds)),
       minutes: Number(values.minutes ?? (values.short ? campaign.shortMinutes : campaign.minutes) ?? 0),
+      isShort: values.short === true,
+      ...(values.only !== undefined && { only: values.only }),
       progress: (text) => write(`${name}: ${text}\n`),
     })
     const seconds = Math.round((performance.now() - startedAt) / 1000)

@@ -109,12 +109,15 @@ export async function spawnService(
 export interface RunOptions {
   /** The limit of open files for the process, as with `ulimit -n`. */
   readonly openFiles?: number
+  /** A module that the process loads before the service. */
+  readonly preload?: string
 }
 
 /** Runs `main.ts` with these variables only; also for tests of failing starts. */
-export function runMain(env: Record<string, string>, { openFiles }: RunOptions = {}) {
+export function runMain(env: Record<string, string>, { openFiles, preload }: RunOptions = {}) {
   const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
-  const child = Bun.spawn([...limited, process.execPath, MAIN], {
+  const preloaded = preload === undefined ? [] : ['--preload', preload]
+  const child = Bun.spawn([...limited, process.execPath, ...preloaded, MAIN], {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdin: 'ignore',
     stdout: 'pipe',

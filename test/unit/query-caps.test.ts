@@ -32,6 +32,19 @@ test('counts only the time spent waiting for the engine', async () => {
   await time.during(eventually(() => isSpent))
 })
 
+test('an answer that arrives gives time back, up to the limit', async () => {
+  let isSpent = false
+  const time = new EngineTime(2_000, () => {
+    isSpent = true
+  })
+  for (let piece = 0; piece < 3; piece++) {
+    await time.during(Bun.sleep(700))
+    time.delivered(1_000_000)
+  }
+  expect(isSpent).toBe(false)
+  await time.during(eventually(() => isSpent))
+})
+
 test('caches results, evicts the oldest, and does not cache errors', async () => {
   const asked: string[] = []
   const remembered = new TextCache<string>()

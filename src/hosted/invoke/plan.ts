@@ -1,5 +1,6 @@
 import type { AgentRow } from '../../agents/schema.ts'
 import type { Tool } from '../../agents/tools.ts'
+import { stringMember } from '../../http/json-reader.ts'
 import type { RawJson } from '../../http/raw-json.ts'
 
 /**
@@ -84,6 +85,5 @@ export type HostedAgentRow = { readonly [K in Exclude<keyof AgentRow, MayBeNull>
  * (docs/specification.md#invoke).
  */
 export function userMessage(input: RawJson): string {
-  const { message } = input.parse() as { message?: unknown }
-  return typeof message === 'string' ? message : input.text
+  return stringMember(input, 'message') ?? input.text
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { Limits } from '../../config.ts'
 import { ApiError, invalid } from '../../http/errors.ts'
+import { hasMoreValues, JSON_VALUES_MAX } from '../../http/json-scan.ts'
 import { cursorCodec, PAGE_LIMIT_DEFAULT, type PageOf, pageOf } from '../../http/page.ts'
 import { RawJson } from '../../http/raw-json.ts'
 import { Uuid } from '../../http/schema.ts'
@@ -107,6 +108,8 @@ export class Pauses {
     if (edited === null) return
     const { sql, limits, schemas } = this.deps
     checkSize('edited_input', edited, limits.run_input_bytes)
+    if (hasMoreValues(edited.text, JSON_VALUES_MAX))
+      throw invalid('edited_input', `expected at most ${JSON_VALUES_MAX} values`)
     const inexact = inexactIn(edited.text, 'edited_input')
     if (inexact !== undefined) throw invalid(inexact.path, inexact.problem)
     const [row] = await sql<{ plan: RawJson }[]>`

@@ -30,7 +30,7 @@ export function RangePicker({ preset = DEFAULT_PRESET }: { readonly preset?: str
       </select>
       {isCustom && !isEditing && (
         <button type="button" class="small" onClick={() => setQuery({ from: null, to: null })}>
-          Reset to {PRESETS[query.range ?? preset]?.title.toLowerCase() ?? 'now'}
+          Reset to {PRESETS.get(query.range ?? preset)?.title.toLowerCase() ?? 'now'}
         </button>
       )}
       {isEditing && <CustomRange close={() => setEditing(false)} />}

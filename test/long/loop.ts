@@ -1,0 +1,197 @@
+import { join } from 'node:path'
+import { newAgent } from '../support/api.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { freePort, OPERATOR_TOKEN, type SpawnedService, spawnService } from '../support/service.ts'
+import { temporaryDirectory } from '../support/teardown.ts'
+import { type Campaign, type CampaignOptions, type CampaignResult, Failures } from './campaign.ts'
+import type { AnyLoopCase, LoopCase, LoopContext, LoopRequest } from './loop-case.ts'
+import { documentedCases, type Operation, operationsOf } from './loop-documented.ts'
+import { hostedCases } from './loop-hosted.ts'
+import { ingestCases } from './loop-ingest.ts'
+import type { LoopReading } from './loop-probe.ts'
+import { readCases } from './loop-reads.ts'
+import { sqlCases } from './loop-sql.ts'
+
+/** What no call may exceed. */
+const STOP_MAX_MS = 100
+/** A case that stopped the loop is repeated: a stop that it causes comes again, one of a busy machine does not. */
+const ATTEMPTS_MAX = 4
+const SHORT_CASES_MAX = 2
+const TIMEOUT_MS = 60_000
+/** The work of a call may go on after its response: it is over once the loop has been idle for two readings. */
+const SETTLE_POLL_MS = 15
+const SETTLE_POLLS_MAX = 400
+const IDLE_SHARE = 0.4
+
+/** No input that one call may send keeps the event loop for long: the worst of every route, at its largest size. */
+export const loop: Campaign = {
+  describe: 'sends the worst of every route and measures how long the event loop stops',
+  rounds: 1,
+  shortRounds: 1,
+  run: (options) => new LoopCampaign(options).run(),
+}
+
+interface Row {
+  readonly route: string
+  readonly name: string
+  readonly sent: number
+  readonly status: string
+  readonly stopMs: number
+}
+
+class LoopCampaign {
+  private readonly failures = new Failures()
+  private readonly rows: Row[] = []
+  private service!: SpawnedService
+  private operations!: readonly Operation[]
+  private agentKey!: string
+  private probe!: string
+
+  constructor(private readonly options: CampaignOptions) {}
+
+  async run(): Promise<CampaignResult> {
+    const cases = await this.prepare()
+    this.expectEveryRoute(cases)
+    const chosen = this.choose(cases)
+    for (const each of chosen) await this.measure(each)
+    this.print()
+    this.service.kill('SIGTERM')
+    this.failures.expect('exit code at the end', await this.service.exited, 0)
+    return {
+      figures: {
+        routes: new Set(this.rows.map(({ route }) => route)).size,
+        cases: chosen.length,
+        'longest stop, ms': Math.round(Math.max(...this.rows.map(({ stopMs }) => stopMs))),
+      },
+      failures: this.failures.result,
+    }
+  }
+
+  private async prepare(): Promise<readonly AnyLoopCase[]> {
+    this.probe = join(await temporaryDirectory(), 'probe')
+    const model = startModelServer()
+    const budgets = ['INGEST_REQUESTS', 'INVOKES', 'READS', 'QUERIES'].map((name) => `${name}_PER_MINUTE`)
+    const unlimited = [...budgets, 'EVENTS_PER_SECOND'].map((name) => [`RATE_LIMIT_${name}`, '0'])
+    this.service = await spawnService(
+      {
+        PORT: String(freePort()),
+        LOG_LEVEL: 'error',
+        OPENAI_API_KEY: 'sk-test',
+        OPENAI_BASE_URL: model.url,
+        LOOP_PROBE: this.probe,
+        ...Object.fromEntries(unlimited),
+      },
+      { preload: join(import.meta.dir, 'loop-probe.ts') },
+    )
+    const { api } = this.service
+    const { agentId, agentKey } = await newAgent(api)
+    this.agentKey = agentKey
+    const run = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+    const context: LoopContext = { service: this.service, model, agentId, agentKey, runId: run.data.run_id }
+    this.operations = operationsOf(JSON.parse((await api('GET', '/docs/json', undefined, { key: null })).text))
+    return [
+      ...(await readCases(context)),
+      ...ingestCases(context),
+      ...(await hostedCases(context)),
+      ...(await sqlCases(context)),
+      ...documentedCases(this.operations),
+    ]
+  }
+
+  /** In the short form, a few cases of each route; others each time. */
+  private choose(cases: readonly AnyLoopCase[]): readonly AnyLoopCase[] {
+    const { only, isShort, random } = this.options
+    if (only !== undefined) return cases.filter((each) => `${this.routeOf(each)}, ${each.name}`.includes(only))
+    if (!isShort) return cases
+    return Map.groupBy(cases, (each) => this.routeOf(each))
+      .values()
+      .flatMap((ofRoute) => Array.from({ length: SHORT_CASES_MAX }, () => random.pick(ofRoute)))
+      .toArray()
+      .filter((each, index, all) => all.indexOf(each) === index)
+  }
+
+  private expectEveryRoute(cases: readonly AnyLoopCase[]): void {
+    const covered = new Set(cases.map((each) => this.routeOf(each)))
+    for (const { route, path } of this.operations)
+      if (!covered.has(route) && !path.startsWith('/otlp/')) this.failures.add(`no case for ${route}`)
+  }
+
+  private async measure(each: AnyLoopCase): Promise<void> {
+    const route = this.routeOf(each)
+    let best: Row | undefined
+    for (let attempt = 0; attempt < ATTEMPTS_MAX && (best === undefined || best.stopMs > STOP_MAX_MS); attempt++) {
+      if ('prepare' in each) await each.prepare?.()
+      await this.settle()
+      const { sent, status } = await this.send(each).catch((error) => ({ sent: 0, status: String(error) }))
+      const stopMs = await this.settle()
+      const row = { route, name: each.name, sent, status: String(status), stopMs }
+      if (best === undefined || row.stopMs < best.stopMs) best = row
+      if (!isExpected(each, status)) this.failures.add(`${route}, ${each.name}: answered ${status}`)
+    }
+    this.rows.push(best!)
+    if (best!.stopMs > STOP_MAX_MS / 2) this.options.progress(lineOf(best!))
+    if (best!.stopMs > STOP_MAX_MS)
+      this.failures.add(`${route}, ${each.name}: the loop stopped for ${Math.round(best!.stopMs)} ms`)
+  }
+
+  private async send(each: AnyLoopCase): Promise<{ sent: number; status: number | string }> {
+    if ('run' in each) return each.run()
+    const { method, path, headers, body } = each.request()
+    const response = await fetch(this.service.url + path, {
+      method,
+      headers: { authorization: `Bearer ${this.keyOf(path)}`, ...headers },
+      ...(body.length > 0 && { body: body as BodyInit }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    const text = await response.text()
+    if (!isExpected(each, response.status))
+      this.options.progress(`${each.name}: ${response.status} ${text.slice(0, 300)}`)
+    return { sent: body.length, status: response.status }
+  }
+
+  /** Waits until the loop is idle. @returns the longest stop since the last call */
+  private async settle(): Promise<number> {
+    let longestMs = 0
+    for (let idle = 0, polls = 0; idle < 2 && polls < SETTLE_POLLS_MAX; polls++) {
+      await Bun.sleep(SETTLE_POLL_MS)
+      const response = await fetch('http://probe/', { unix: this.probe })
+      const reading = (await response.json()) as LoopReading
+      longestMs = Math.max(longestMs, reading.longestMs)
+      idle = reading.busy < IDLE_SHARE ? idle + 1 : 0
+    }
+    return longestMs
+  }
+
+  private keyOf(path: string): string {
+    if (path.startsWith('/api/ingest/') || path.startsWith('/otlp/')) return this.agentKey
+    return path.startsWith('/api/v1/workspaces') ? OPERATOR_TOKEN : this.service.workspaceKey
+  }
+
+  private routeOf(each: AnyLoopCase): string {
+    return each.route ?? routeOf((each as LoopCase).request(), this.operations)
+  }
+
+  private print(): void {
+    const { progress } = this.options
+    progress('stop, ms        bytes  status  route, case')
+    for (const row of this.rows.toSorted((a, b) => b.stopMs - a.stopMs)) progress(lineOf(row))
+  }
+}
+
+function lineOf({ route, name, sent, status, stopMs }: Row): string {
+  return `${stopMs.toFixed(1).padStart(8)} ${sent.toLocaleString('en').padStart(12)} ${status.padStart(7)}  ${route}, ${name}`
+}
+
+function isExpected(each: AnyLoopCase, status: number | string): boolean {
+  if ('run' in each) return Number(status) < 300
+  if (each.status === 'any') return Number(status) < 500
+  return each.status === undefined ? Number(status) < 300 : status === each.status
+}
+
+/** The operation of the document that a request calls; otherwise its method and path. */
+function routeOf({ method, path }: LoopRequest, operations: readonly Operation[]): string {
+  const [pathname] = path.split('?')
+  return (
+    operations.find((each) => each.method === method && each.pattern.test(pathname!))?.route ?? `${method} ${pathname}`
+  )
+}
