@@ -228,13 +228,20 @@ class Spool:
 
     def _lines(self, start: int) -> Iterator[Tuple[bytes, int]]:
         """The complete lines of the file from a position on, and where each ends."""
-        rest = b""
+        # Joined once per line, because a line may be very long.
+        pieces: List[bytes] = []
+        length = 0
         at = start
         while True:
-            chunk = os.pread(self._file, _CHUNK_BYTES, at + len(rest))
+            chunk = os.pread(self._file, _CHUNK_BYTES, at + length)
             if not chunk:
                 return
-            *lines, rest = (rest + chunk).split(b"\n")
+            pieces.append(chunk)
+            length += len(chunk)
+            if b"\n" not in chunk:
+                continue
+            *lines, rest = b"".join(pieces).split(b"\n")
+            pieces, length = [rest], len(rest)
             for line in lines:
                 at += len(line) + 1
                 yield line, at
