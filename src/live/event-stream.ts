@@ -85,9 +85,9 @@ export class EventStream implements Connection, Outlet {
     this.stream.close()
   }
 
-  /** The client reconnects by itself, with the id of the last event that it received. */
-  failed(_error: ApiError): void {
-    this.stream.close()
+  /** Cut, so that nobody takes it for complete. The client resumes with the id of the last event that it received. */
+  failed(error: ApiError): void {
+    this.stream.cut(error)
   }
 
   end(reason: CloseReason): void {

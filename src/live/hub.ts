@@ -17,7 +17,7 @@ export interface HubDeps extends Pick<ReplayDeps, 'history'> {
   readonly log: Log
   /** Distinct filters that a workspace may have at the same time. */
   readonly filtersPerWorkspace: number
-  /** Milliseconds on a monotonic clock, for time slices. */
+  /** Milliseconds on a monotonic clock. */
   readonly now?: () => number
   /** Supervises the hub's loops. */
   readonly loops?: Loops

@@ -16,7 +16,7 @@ export interface ReplayDeps {
   readonly history: History
   readonly log: Log
   readonly channels: Channels
-  /** Milliseconds on a monotonic clock, for time slices. */
+  /** Milliseconds on a monotonic clock. */
   readonly now?: (() => number) | undefined
   /** Makes a subscription live if it has caught up. */
   readonly join: (subscription: Subscription) => boolean
@@ -26,7 +26,7 @@ export interface ReplayDeps {
 const CHUNK_BYTES = 256 * 1024
 /** Concurrent ClickHouse queries; the rest of its capacity is for other work. */
 const HISTORY_READS_MAX = 4
-/** A replay that needs ClickHouse fails when it has been unavailable for this long. */
+/** A replay that needs ClickHouse fails when every read of this time has failed. */
 const HISTORY_TIMEOUT_MS = 15_000
 const HISTORY_RETRY_MS = 500
 
@@ -51,9 +51,11 @@ export class Replay {
   private isForNewest = false
   private woken = Promise.withResolvers<void>()
   private readonly slice: TimeSlice
+  private readonly now: () => number
 
   constructor(private readonly deps: ReplayDeps) {
-    this.slice = new TimeSlice(deps.now)
+    this.now = deps.now ?? (() => performance.now())
+    this.slice = new TimeSlice(this.now)
   }
 
   /** @param subscription in state `behind` */
@@ -289,7 +291,8 @@ export class Replay {
     const { journal, history } = this.deps
     const { workspaceId, filter } = subscription.channel
     const untilSeq = journal.startSeq - 1
-    const deadline = performance.now() + HISTORY_TIMEOUT_MS
+    /** From the first failure: a read that takes long is no reason to give up. */
+    let deadline: number | undefined
     for (;;) {
       try {
         const page = await history.read({ workspaceId, filter, afterSeq: subscription.position, untilSeq, signal })
@@ -305,12 +308,12 @@ export class Replay {
         break
       } catch (error) {
         if (signal.aborted || !this.reading.has(subscription)) break
-        if (performance.now() < deadline && error instanceof ApiError) {
-          await Bun.sleep(HISTORY_RETRY_MS)
-          continue
+        deadline ??= this.now() + HISTORY_TIMEOUT_MS
+        if (this.now() >= deadline) {
+          this.giveUp(subscription, error)
+          break
         }
-        this.giveUp(subscription, error)
-        break
+        await Bun.sleep(HISTORY_RETRY_MS)
       }
     }
     this.woken.resolve()

@@ -125,10 +125,12 @@ async function streamRun(
 
 async function respond(deps: EventStreamDeps, asked: EventStreamOptions, keepOpen: () => void): Promise<Response> {
   const stream = await deps.connections.admit(asked.caller, () => new EventStream(deps, asked))
-  // Without a 204, an EventSource that has received everything would reconnect forever.
-  const isDone = asked.until === 'caught-up' && asked.after !== undefined && !(await stream.hasContent)
-  if (isDone) return new Response(null, { status: 204, headers: ANY_ORIGIN })
   keepOpen()
+  // Without a 204, an EventSource that has received everything would reconnect forever. From 0 there is always something, or
+  // the client reconnects with the cursor that this response begins with.
+  const isResumed = asked.after !== undefined && asked.after !== '0'
+  const isDone = asked.until === 'caught-up' && isResumed && !(await stream.hasContent)
+  if (isDone) return new Response(null, { status: 204, headers: ANY_ORIGIN })
   return eventStreamResponse(stream.body, ANY_ORIGIN)
 }
 

@@ -1,9 +1,11 @@
 import { expect, test } from 'bun:test'
 import { type Api, newAgent } from '../support/api.ts'
 import { eventually } from '../support/eventually.ts'
+import { LiveStream, newReporter, numbered, numbersOf } from '../support/feeds.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { type FeedAddress, openEventStream, openWebSocket, type RawFeed } from '../support/raw-feeds.ts'
 import { OPERATOR_TOKEN, startTestService, type TestService } from '../support/service.ts'
+import { tcpProxy } from '../support/tcp-proxy.ts'
 
 const ROUNDS = 4
 const WATCHERS = 16
@@ -36,6 +38,30 @@ test('feeds continue without gaps or repeats across restarts, from memory, from 
   expect([cursors.size, marks.size]).toEqual([seen.size, seen.size])
   expect(seen.size).toBeGreaterThan(0)
   for (const watcher of watchers) watcher.cut()
+})
+
+test('the feed of an ended run from 0 sends its headers before its history can be read, and then everything', async () => {
+  const before = await startTestService(ENV)
+  const agent = await newReporter(before.api)
+  const runId = await agent.start()
+  await agent.events(runId, numbered(10))
+  await agent.end(runId)
+  await settled(before)
+  // The run is in ClickHouse only.
+  await (await Padding.of(before.api)).push(before.api)
+  const clickhouse = new URL(before.clickhouseUrl)
+  const proxy = await tcpProxy({ port: Number(clickhouse.port) })
+  clickhouse.port = String(proxy.port)
+  const service = await restarted({ ...before, clickhouseUrl: clickhouse.href })
+  proxy.cut()
+  const stream = await LiveStream.open(service, `/api/v1/runs/${runId}/stream?after=0`)
+  expect([stream.status, stream.ended, stream.items]).toEqual([200, undefined, []])
+  proxy.heal()
+  expect(await stream.untilEnded()).toBe('clean')
+  expect(numbersOf(stream.items.filter(({ kind }) => kind === 'event'))).toEqual(
+    numbered(10).map(({ payload }) => payload.n),
+  )
+  expect(stream.items.at(-1)?.run?.status).toBe('completed')
 })
 
 /** The journal keeps no files once ClickHouse has their rows. */

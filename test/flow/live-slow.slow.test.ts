@@ -114,8 +114,15 @@ class Reader {
 
   async hasAll(seqs: readonly number[]): Promise<void> {
     const last = seqs[seqs.length - 1]
-    await eventually(() => this.received.at(-1) === last, SLOW_POLL)
+    await eventually(() => expect(this.progress).toEqual({ last, isClosed: false }), SLOW_POLL)
     expect(this.received).toEqual(seqs.filter((seq) => seq > this.after))
+  }
+
+  /** Says more when a reader lacks something: how it was closed, and whether it had anything. */
+  private get progress(): object {
+    const { received, closing, socket, feed } = this
+    const closed = feed.isClosed && { closeCode: socket?.closeCode, closing, received: received.length }
+    return { last: received.at(-1), isClosed: closed }
   }
 
   private startedAt(cursor: string): void {

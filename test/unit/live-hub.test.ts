@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { systemClock } from '../../src/clock.ts'
-import { openLocalJournal } from '../../src/journal/local/journal.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import { type LocalJournal, openLocalJournal } from '../../src/journal/local/journal.ts'
 import { parseFilter } from '../../src/live/filter.ts'
 import type { HistoryQuery } from '../../src/live/history.ts'
 import { Hub, SENT_BYTES_MAX } from '../../src/live/hub.ts'
@@ -240,14 +241,6 @@ test('reads of history are shared between workspaces', async () => {
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   const [busy, other] = [runRef(), runRef()]
   await journal.appendEvents(batchOf(busy, [{ type: 'e' }]))
-  // As if the files began later.
-  const later = new Proxy(journal, {
-    get(target, name) {
-      if (name === 'startSeq') return journal.endSeq + 1
-      const value = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
   const reads: { workspaceId: string; finish: () => void }[] = []
   const history = {
     async read({ workspaceId, afterSeq }: HistoryQuery) {
@@ -257,7 +250,7 @@ test('reads of history are shared between workspaces', async () => {
       return { items: [], throughSeq: afterSeq }
     },
   }
-  const hub = new Hub({ journal: later, history, log, filtersPerWorkspace: 1 })
+  const hub = new Hub({ journal: beginningAfter(journal, journal.endSeq), history, log, filtersPerWorkspace: 1 })
   atEnd(() => hub.stop().then(() => journal.close()))
   const subscribe = ({ workspaceId }: typeof busy) =>
     hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: outlet({}) })
@@ -269,3 +262,47 @@ test('reads of history are shared between workspaces', async () => {
   expect(reads.map(({ workspaceId }) => workspaceId === other.workspaceId)).toEqual([false, false, false, false, true])
   hub.unsubscribe(mine)
 })
+
+test('a replay from ClickHouse survives a read that takes long and fails, and one that ClickHouse refuses', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const run = runRef()
+  await journal.appendEvents(batchOf(run, [{ type: 'e' }]))
+  const { endSeq } = journal
+  let nowMs = 0
+  const failures = [new ApiError('UNAVAILABLE', 'no answer within 30 s'), new Error('memory limit exceeded')]
+  const history = {
+    async read({ untilSeq }: HistoryQuery) {
+      const failure = failures.shift()
+      if (failure === undefined) return { items: [], throughSeq: untilSeq }
+      // Longer than a replay waits for ClickHouse once it has failed.
+      if (failure instanceof ApiError) nowMs += 30_000
+      throw failure
+    },
+  }
+  const hub = new Hub({
+    journal: beginningAfter(journal, endSeq),
+    history,
+    log,
+    filtersPerWorkspace: 1,
+    now: () => nowMs,
+  })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const seen: string[] = []
+  const { workspaceId } = run
+  const mine = outlet({ caughtUp: () => void seen.push('caught up'), failed: ({ message }) => void seen.push(message) })
+  hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: 0, outlet: mine })
+  await eventually(() => seen.length > 0)
+  expect(seen).toEqual(['caught up'])
+})
+
+/** The journal as if its files began after this position. */
+function beginningAfter(journal: LocalJournal, seq: number): LocalJournal {
+  return new Proxy(journal, {
+    get(target, name) {
+      if (name === 'startSeq') return seq + 1
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
