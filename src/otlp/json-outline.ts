@@ -16,6 +16,8 @@ const [VALUE_COST, DIGIT_COST, BYTE_COST] = [8, 4, 1]
 /** What an item may cost for each of the parts that it may have: an attribute costs about 50, and is two. */
 const COST_PER_PART = 24
 const NAME_BYTES_MAX = 40
+/** The rest of a longer string is searched natively. */
+const NEAR_BYTES = 32
 
 /** What OTLP calls the members of the outline. */
 export interface OutlineNames {
@@ -46,6 +48,8 @@ export class JsonOutlineReader {
   private stringStart = -1
   private cuts: Range[] = []
   private cutAt = -1
+  /** A quote with none before it that has not been passed. */
+  private quoteAt = -1
   private cost = 0
   private skipStart = 0
 
@@ -270,11 +274,16 @@ export class JsonOutlineReader {
     let { at } = this
     for (;;) {
       if (at >= keptEnd && this.cutAt < 0) this.cutAt = this.characterAt(at)
-      while (PLAIN[bytes[at]] === 1 && at < stepEnd) at++
+      const near = Math.min(at + NEAR_BYTES, stepEnd)
+      while (PLAIN[bytes[at]] === 1 && at < near) at++
       // No escape sequence lies between the two.
       if (at >= keptEnd && this.cutAt < 0) this.cutAt = this.characterAt(keptEnd)
       if (at >= stepEnd) break
       if (at >= this.end) throw this.broken("'\"'")
+      if (PLAIN[bytes[at]] === 1) {
+        at = this.quoteAfter(at, keptEnd)
+        continue
+      }
       if (bytes[at] === QUOTE) {
         this.at = at + 1
         if (this.cutAt >= 0) this.cuts.push({ start: this.cutAt, end: at })
@@ -285,6 +294,19 @@ export class JsonOutlineReader {
     }
     this.at = at
     return false
+  }
+
+  /** The next quote, or the backslash that escapes it; `at` itself if a cut may have to be found before. */
+  private quoteAfter(at: number, keptEnd: number): number {
+    if (this.quoteAt < at) {
+      const found = this.text.indexOf(QUOTE, at)
+      this.quoteAt = found < 0 ? this.end : found
+    }
+    const quote = this.quoteAt
+    if (quote > keptEnd && this.cutAt < 0) return at
+    let backslashes = 0
+    while (quote - backslashes > at && this.bytes[quote - backslashes - 1] === BACKSLASH) backslashes++
+    return backslashes % 2 === 1 ? quote - 1 : quote
   }
 
   /** The start of the next character. */

@@ -120,7 +120,7 @@ export function decodeLimits(limits: Pick<Limits, 'event_payload_bytes' | 'run_i
 /** What a resource, scope, span or log record costs. */
 export const ITEM_PARTS = 16
 export const SPAN_EVENT_PARTS = 8
-/** Fields of an item that are neither decoded nor charged as parts: those that OTLP does not have, or repeated ones. */
+/** Fields that an item may have for each of its parts, with those that OTLP does not have. A power of two. */
 const FIELDS_PER_PART = 4
 const NAME_LENGTH_MAX = 64 * 1024
 /** What is decoded in one step, in parts; so many bytes of text take as long as a part. */
@@ -188,8 +188,9 @@ export class DecodeBudget {
 
   /** @throws ItemTooLarge */
   takeField(): void {
-    if (--this.itemFields < 0) throw new ItemTooLarge('too many fields')
-    if (this.itemFields % FIELDS_PER_PART === 0) this.stepParts++
+    if ((--this.itemFields & (FIELDS_PER_PART - 1)) !== 0) return
+    if (this.itemFields < 0) throw new ItemTooLarge('too many fields')
+    this.stepParts++
   }
 
   /** For the name of an attribute. @throws ItemTooLarge */

@@ -67,8 +67,9 @@ function each(bytes: number, unit: (index: number) => Buffer): Buffer {
 }
 
 const TIMES = [7, 8].map((number) => Buffer.from([(number << 3) | 1, 0, 0, 0xc4, 0x11, 0x0a, 0x1c, 0x90, 0x18]))
+const PARENT = Buffer.alloc(8, 7)
 const spanWith = (traceId: Uint8Array, ...parts: Part[]) =>
-  field(2, field(1, traceId), field(2, random(8)), ...TIMES, ...parts)
+  field(2, field(1, traceId), field(2, random(8)), field(4, PARENT), ...TIMES, ...parts)
 const textValue = (text: Part) => field(2, field(1, text))
 const attribute = (key: Part, value: Buffer) => field(9, field(1, key), value)
 const exported = (resource: Part, ...scopes: Buffer[]) => field(1, field(1, resource), ...scopes)
@@ -133,9 +134,9 @@ const SPANS: Readonly<Record<string, () => Buffer>> = {
   'empty resources': () => filled(FULL, [0x0a, 0]),
   '60,000 spans of a trace': () => {
     const traceId = random(16)
-    return traces(each(60_000 * 60, () => spanWith(traceId)))
+    return traces(each(60_000 * 70, () => spanWith(traceId)))
   },
-  '20,000 traces': () => traces(each(20_000 * 60, () => spanWith(random(16)))),
+  '20,000 traces': () => traces(each(20_000 * 70, () => spanWith(random(16)))),
   '30,000 spans of 2 KB': () => {
     const traceId = random(16)
     return traces(each(FULL, () => spanWith(traceId, attribute('content', textValue(filled(2_000, 'a "word" '))))))
@@ -160,7 +161,7 @@ const SPANS: Readonly<Record<string, () => Buffer>> = {
     return exported('', field(2, field(1, field(1, filled(60_000, 's'))), ...spans))
   },
   'many resources': () =>
-    each(20_000 * 120, (i) => exported(field(1, field(1, `r${i}`), textValue('x')), field(2, spanWith(random(16))))),
+    each(20_000 * 100, (i) => exported(field(1, field(1, `r${i}`), textValue('x')), field(2, spanWith(random(16))))),
   'many scopes': () =>
     exported(
       '',
@@ -195,7 +196,8 @@ const LOGS: Readonly<Record<string, () => Buffer>> = {
   'long severities': () => logs('', filled(FULL, logWith(field(3, filled(MIB, 'é'))))),
 }
 
-const ids = () => `"traceId":"${random(16).toString('hex')}","spanId":"${random(8).toString('hex')}"`
+const ids = () =>
+  `"parentSpanId":"0707070707070707","traceId":"${random(16).toString('hex')}","spanId":"${random(8).toString('hex')}"`
 const spansJson = (spans: string) => `{"resourceSpans":[{"scopeSpans":[{"spans":[${spans}]}]}]}`
 const spanJson = (members: string) => spansJson(`{${ids()},"endTimeUnixNano":"1769851800000000000",${members}}`)
 const repeated = (unit: string, last: string, bytes = FULL) => `${unit.repeat(Math.floor(bytes / unit.length))}${last}`
