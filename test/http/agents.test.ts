@@ -292,7 +292,7 @@ describe('GET /api/v1/agents', () => {
   })
 })
 
-describe('PATCH /api/v1/agents/:agentId', () => {
+describe('PATCH /api/v1/agents/:agent_id', () => {
   test('increments version only when an edit changes something', async () => {
     const { data } = await create({ name: 'a', metadata: { a: 1 } })
     app.clock.aheadMs += 1_000
@@ -373,7 +373,7 @@ describe('PATCH /api/v1/agents/:agentId', () => {
   })
 })
 
-describe('DELETE /api/v1/agents/:agentId', () => {
+describe('DELETE /api/v1/agents/:agent_id', () => {
   test('archives the agent, revokes its keys and creates no new ones', async () => {
     const id = await app.newAgent()
     const [one, other] = [await app.newAgentKey(id), await app.newAgentKey(id)]
@@ -422,6 +422,6 @@ describe('tenant isolation', () => {
   })
 
   test('an invalid UUID is rejected, naming the path parameter', async () => {
-    expectInvalid(await get('42'), 'path.agentId: expected a UUID')
+    expectInvalid(await get('42'), 'path.agent_id: expected a UUID')
   })
 })

@@ -17,7 +17,7 @@ import { seededRandom } from '../support/random.ts'
 import { OPERATOR_TOKEN, spawnService, startTestService, type TestService } from '../support/service.ts'
 import { atEnd, temporaryDirectory } from '../support/teardown.ts'
 
-/** `DELETE /api/v1/workspaces/:workspaceId` erases a workspace from every store without affecting other workspaces. */
+/** `DELETE /api/v1/workspaces/:workspace_id` erases a workspace from every store without affecting other workspaces. */
 
 const AS_OPERATOR = { key: OPERATOR_TOKEN }
 /** Emptied within moments. */

@@ -58,7 +58,7 @@ describe('the body of invoke', () => {
     [
       'stream with background',
       { stream: true, background: true },
-      'background: cannot be combined with stream: follow the run with GET /api/v1/runs/:runId/output-stream',
+      'background: cannot be combined with stream: follow the run with GET /api/v1/runs/:run_id/output-stream',
     ],
     ['an unknown field', { message: 'hi' }, 'message: unknown field'],
     ['an input that is a string', { input: 'hi' }, 'input: expected a JSON object; got "hi"'],
@@ -197,7 +197,7 @@ describe('an agent', () => {
     const outsider = await newHostedAgent(await newTenant(service))
     for (const id of [archived.agentId, NO_ID, outsider.agentId])
       expect(await rejectionOf(() => invoke(id))).toBe('404 NOT_FOUND agent does not exist')
-    expect(await rejectionOf(() => invoke('x'))).toBe('400 VALIDATION_ERROR path.agentId: expected a UUID; got "x"')
+    expect(await rejectionOf(() => invoke('x'))).toBe('400 VALIDATION_ERROR path.agent_id: expected a UUID; got "x"')
   })
 
   test('whose tool needs a missing secret is rejected, naming both', async () => {

@@ -334,7 +334,7 @@ describe('slots', () => {
 
 test('the OpenAPI document lists the outcomes of an invocation and the stream', async () => {
   const { paths, components } = JSON.parse((await service.api('GET', '/docs/json', undefined, { key: null })).text)
-  const { responses } = paths['/api/v1/agents/{agentId}/invoke'].post
+  const { responses } = paths['/api/v1/agents/{agent_id}/invoke'].post
   const answers = (status: number) =>
     responses[status].content['application/json'].schema.properties.data.anyOf.map((each: { $ref: string }) =>
       each.$ref.split('/').at(-1),
@@ -354,6 +354,6 @@ test('the OpenAPI document lists the outcomes of an invocation and the stream', 
     'stream',
     'background',
   ])
-  const { get } = paths['/api/v1/runs/{runId}/output-stream']
+  const { get } = paths['/api/v1/runs/{run_id}/output-stream']
   expect(Object.keys(get.responses[200].content)).toEqual(['text/event-stream'])
 })

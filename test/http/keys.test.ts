@@ -104,7 +104,7 @@ describe('POST /api/v1/keys', () => {
   })
 })
 
-describe('POST /api/v1/agents/:agentId/keys', () => {
+describe('POST /api/v1/agents/:agent_id/keys', () => {
   test('creates a key for that agent, with or without a name', async () => {
     const agentId = await app.newAgent()
     const { data } = await post(`/api/v1/agents/${agentId.toUpperCase()}/keys`)
@@ -179,7 +179,7 @@ describe('GET /api/v1/keys', () => {
   })
 })
 
-describe('POST /api/v1/keys/:keyId/revoke', () => {
+describe('POST /api/v1/keys/:key_id/revoke', () => {
   test('returns the key record, and is idempotent', async () => {
     const { keyId } = await app.newKey()
     const first = await post(`/api/v1/keys/${keyId}/revoke`)
@@ -206,7 +206,7 @@ describe('POST /api/v1/keys/:keyId/revoke', () => {
   })
 })
 
-describe('POST /api/v1/keys/:keyId/rotate', () => {
+describe('POST /api/v1/keys/:key_id/rotate', () => {
   test('without a grace period the old key stops working immediately; the new one has its settings', async () => {
     const expiresAt = inAnHour()
     const { key, keyId } = await app.newKey({ name: 'deploy', expires_at: expiresAt })

@@ -3,7 +3,7 @@ import { newAgent } from '../support/api.ts'
 import { attributesOf, inProtobuf, randomHex, START_MS, sendExport, span, tracesOf } from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** `GET /api/v1/runs/:runId/tasks` of runs that OpenTelemetry reports: these tasks are read from ClickHouse. */
+/** `GET /api/v1/runs/:run_id/tasks` of runs that OpenTelemetry reports: these tasks are read from ClickHouse. */
 
 const SPANS = 450
 

@@ -6,7 +6,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { atEnd } from '../support/teardown.ts'
 
 /**
- * `GET /api/v1/runs/:runId/output-stream`: following and resuming the output of a run
+ * `GET /api/v1/runs/:run_id/output-stream`: following and resuming the output of a run
  * (docs/specification.md#output-streams).
  */
 
@@ -204,7 +204,7 @@ describe('access', () => {
     expect(await rejectionOf(stream, null)).toStartWith('401 UNAUTHENTICATED ')
     expect(await rejectionOf(stream, (await newTenant(service)).workspaceKey)).toBe('404 NOT_FOUND run does not exist')
     expect(await rejectionOf(`${NO_ID}/output-stream`)).toBe('404 NOT_FOUND run does not exist')
-    expect(await rejectionOf('x/output-stream')).toStartWith('400 VALIDATION_ERROR path.runId: expected a UUID')
+    expect(await rejectionOf('x/output-stream')).toStartWith('400 VALIDATION_ERROR path.run_id: expected a UUID')
   })
 
   test('a feed token can read the stream of its run or agent only', async () => {

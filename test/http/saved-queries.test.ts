@@ -192,7 +192,7 @@ describe('validation and access', () => {
 
   test('rejects an id that is not a UUID', async () => {
     const answer = await api('GET', `${PATH}/42`)
-    expect(answer.error?.message).toContain('path.queryId')
+    expect(answer.error?.message).toContain('path.query_id')
   })
 })
 
@@ -334,12 +334,12 @@ test('all operations are in the OpenAPI document', async () => {
     ['post', tags],
     ['get', tags],
   ])
-  expect(of(`${PATH}/{queryId}`)).toEqual([
+  expect(of(`${PATH}/{query_id}`)).toEqual([
     ['get', tags],
     ['patch', tags],
     ['delete', tags],
   ])
-  expect(of(`${PATH}/{queryId}/run`)).toEqual([['post', tags]])
+  expect(of(`${PATH}/{query_id}/run`)).toEqual([['post', tags]])
   const { RunQuery, RunSavedQuery } = components.schemas
   const asked = Object.keys(RunQuery.properties)
   expect(['query', ...Object.keys(RunSavedQuery.properties)].sort()).toEqual(asked.sort())

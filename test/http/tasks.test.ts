@@ -138,7 +138,7 @@ describe('POST tasks', () => {
   })
 })
 
-describe('GET /runs/:runId/tasks', () => {
+describe('GET /runs/:run_id/tasks', () => {
   test('lists the tasks of the run newest first, in pages', async () => {
     const of = await app.start()
     const ids: string[] = []

@@ -4,7 +4,7 @@ import type { Json } from './malformed.ts'
 /** An operation of the OpenAPI document. */
 export interface Operation {
   readonly method: string
-  /** `POST /api/v1/agents/{agentId}/keys` */
+  /** `POST /api/v1/agents/{agent_id}/keys` */
   readonly route: string
   readonly pattern: RegExp
   readonly path: string

@@ -70,7 +70,7 @@ async function invokeCases({ service, model }: LoopContext): Promise<AnyLoopCase
   const placeholders = await newHostedAgent(service, { prompt: '{{A}}'.repeat(PROMPT_LENGTH / 5) })
   const invoke = (name: string, body: () => string, { agentId } = plain, status?: 400) => ({
     name,
-    route: 'POST /api/v1/agents/{agentId}/invoke',
+    route: 'POST /api/v1/agents/{agent_id}/invoke',
     request: () => sending('POST', `/api/v1/agents/${agentId}/invoke`, `{${body()}}`),
     ...(status !== undefined && { status }),
   })
@@ -95,7 +95,7 @@ async function invokeCases({ service, model }: LoopContext): Promise<AnyLoopCase
 function outputCases({ service, model }: LoopContext): AnyLoopCase[] {
   const answered = (name: string, text: string, settings: object): AnyLoopCase => ({
     name,
-    route: 'POST /api/v1/agents/{agentId}/invoke',
+    route: 'POST /api/v1/agents/{agent_id}/invoke',
     async run() {
       model.script({ text: [text] })
       const agent = await newHostedAgent(service, { max_steps: 1, timeout_seconds: 60, ...settings })
@@ -161,7 +161,7 @@ function pauseCases({ service, model }: LoopContext): AnyLoopCase[] {
       return { sent: body.length, status }
     },
   })
-  const approve = 'POST /api/v1/approvals/{approvalId}/approve'
+  const approve = 'POST /api/v1/approvals/{approval_id}/approve'
   return [
     ...Object.entries(hardObjects(INPUT_BYTES)).map(([name, input]) =>
       decided(
@@ -184,7 +184,7 @@ function pauseCases({ service, model }: LoopContext): AnyLoopCase[] {
       `{"comment":"${'\\n'.repeat(10_000)}"}`,
     ),
     decided(
-      'POST /api/v1/input-requests/{requestId}/answer',
+      'POST /api/v1/input-requests/{request_id}/answer',
       'input-requests',
       'request_id',
       { allow_input_requests: true },

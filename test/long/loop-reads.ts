@@ -29,7 +29,7 @@ export async function readCases(context: LoopContext): Promise<AnyLoopCase[]> {
       ['', '/events?limit=200'].map(
         (of): LoopExchange => ({
           name: `${name}, ${encoding}`,
-          route: `GET /api/v1/runs/{runId}${of.split('?')[0]}`,
+          route: `GET /api/v1/runs/{run_id}${of.split('?')[0]}`,
           prepare: async () => void (await made()),
           async run() {
             const headers = { authorization: `Bearer ${context.service.workspaceKey}`, 'accept-encoding': encoding }

@@ -77,6 +77,7 @@ describe('migrations', () => {
       "create table if not exists ars.gaps on cluster 'main' (",
       "alter table ars.tasks on cluster 'main'",
       "alter table ars.task_changes on cluster 'main'",
+      "alter table ars.events on cluster 'main' update level = 'info' where toInt8(level) not between 1 and 4",
     ])
     const engines = texts.flatMap((sql) => /^engine = .*/m.exec(sql) ?? [])
     expect(engines).toEqual([

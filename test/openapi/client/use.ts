@@ -17,9 +17,7 @@ function must<T>({ data, error }: { data?: { data: T }; error?: { error: { messa
 }
 
 const { agent_id } = must(await owner.POST('/api/v1/agents', { body: { name: 'generated' } }))
-const { key } = must(
-  await owner.POST('/api/v1/agents/{agentId}/keys', { params: { path: { agentId: agent_id } }, body: {} }),
-)
+const { key } = must(await owner.POST('/api/v1/agents/{agent_id}/keys', { params: { path: { agent_id } }, body: {} }))
 const agent = as(key)
 const { run_id } = must(
   await agent.POST('/api/ingest/v1/run/start', {
@@ -39,16 +37,16 @@ const accepted = must(
   }),
 )
 const stored: number = accepted.accepted
-const path = { runId: run_id }
+const path = { run_id }
 must(await agent.POST('/api/ingest/v1/run/complete', { body: { run_id, output: { answer: 42 } } }))
-const run: components['schemas']['Run'] = must(await owner.GET('/api/v1/runs/{runId}', { params: { path } }))
+const run: components['schemas']['Run'] = must(await owner.GET('/api/v1/runs/{run_id}', { params: { path } }))
 const steps: readonly string[] = must(
-  await owner.GET('/api/v1/runs/{runId}/events', {
+  await owner.GET('/api/v1/runs/{run_id}/events', {
     params: { path, query: { after_seq: 0, limit: 10, level: 'info' } },
   }),
 ).items.map((event) => event.level)
 
-const missing = await owner.GET('/api/v1/runs/{runId}', { params: { path: { runId: agent_id } } })
+const missing = await owner.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: agent_id } } })
 const code: components['schemas']['Error']['error']['code'] | undefined = missing.error?.error.code
 
 process.stdout.write(JSON.stringify({ stored, status: run.status, duration: typeof run.duration_ms, steps, code }))
