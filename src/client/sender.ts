@@ -40,7 +40,7 @@ export class Sender {
   /** The last failure of a call, until one succeeds. */
   private failure: unknown
   private succeededAt = Number.NEGATIVE_INFINITY
-  private outageToldAt = Number.NEGATIVE_INFINITY
+  private outageReportedAt = Number.NEGATIVE_INFINITY
   /** The largest body that the service takes; unknown until it matters. */
   private bodyBytesMax = Number.POSITIVE_INFINITY
 
@@ -183,7 +183,7 @@ export class Sender {
     canBeSplit = false,
   ): Promise<unknown> {
     const abort = new AbortController()
-    const delivery: Delivery = { path, body, isAnswer, canBeSplit, abort, failingSince: undefined, isTold: false }
+    const delivery: Delivery = { path, body, isAnswer, canBeSplit, abort, failingSince: undefined, isReported: false }
     this.deliveries.add(delivery)
     try {
       while (!this.isAbandoned) {
@@ -241,10 +241,10 @@ export class Sender {
   private noteOutage(delivery: Delivery, error: unknown): void {
     const now = performance.now()
     delivery.failingSince ??= now
-    if (delivery.isTold || now - delivery.failingSince < OUTAGE_REPORTED_MS) return
-    delivery.isTold = true
-    if (delivery.failingSince <= this.outageToldAt || this.succeededAt < this.outageToldAt) return
-    this.outageToldAt = now
+    if (delivery.isReported || now - delivery.failingSince < OUTAGE_REPORTED_MS) return
+    delivery.isReported = true
+    if (delivery.failingSince <= this.outageReportedAt || this.succeededAt < this.outageReportedAt) return
+    this.outageReportedAt = now
     this.onOutage(error)
   }
 }
@@ -259,7 +259,7 @@ interface Delivery {
   readonly canBeSplit: boolean
   readonly abort: AbortController
   failingSince: number | undefined
-  isTold: boolean
+  isReported: boolean
 }
 
 interface Limits {
