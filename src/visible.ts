@@ -1,21 +1,20 @@
 /**
- * Text of callers as people see it, in the page and in the terminal programs: characters that would be obeyed instead of
- * shown (controls, and those that change the direction of text) are shown as escapes, so that nothing looks like something
- * else. Joiners stay, because scripts and emoji need them.
+ * How the page and the terminal programs show text of callers: control characters, and those that change the direction of
+ * text, are shown as escapes, so that nothing looks like something else. Joiners stay, because scripts and emoji need them.
  */
 
-const OBEYED = /(?![\t\n\r])[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/gu
-const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+const CONTROLS = /(?![\t\n\r])[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/gu
+const INVISIBLE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** `safe\u202eevil`. Line breaks and tabs stay. */
 export function visible(text: string): string {
   // Most texts have none, and are returned as they are.
-  return text.search(OBEYED) === -1 ? text : text.replace(OBEYED, escapeOf)
+  return text.search(CONTROLS) === -1 ? text : text.replace(CONTROLS, escapeOf)
 }
 
-/** Also escapes joiners and other characters that cannot be seen, but no line feeds. */
+/** Also escapes joiners and other characters that cannot be seen, but not line feeds. */
 export function allVisible(text: string): string {
-  return text.replace(UNSEEN, escapeOf)
+  return text.replace(INVISIBLE, escapeOf)
 }
 
 function escapeOf(character: string): string {

@@ -186,7 +186,7 @@ export type ListAgents = typeof ListAgents.static
 export const AgentPage = Page('AgentPage', AgentRecord)
 export type AgentPage = typeof AgentPage.static
 
-/** `:agentId` of a path. */
+/** `:agent_id` of a path. */
 export const AgentParams = t.Object({ agent_id: Described(Uuid, 'The agent.') })
 
 /** A row of `agents`. */

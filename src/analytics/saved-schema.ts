@@ -66,7 +66,7 @@ export type ListSavedQueries = typeof ListSavedQueries.static
 export const SavedQueryPage = Page('SavedQueryPage', SavedQuery)
 export type SavedQueryPage = typeof SavedQueryPage.static
 
-/** `:queryId` of a path. */
+/** `:query_id` of a path. */
 export const SavedQueryParams = t.Object({ query_id: Described(Uuid, 'The saved query.') })
 
 export const DeletedQuery = Named(

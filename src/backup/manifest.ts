@@ -92,7 +92,18 @@ function textOf(manifest: Manifest): string {
   return JSON.stringify(manifest)
 }
 
-function refuseNames({ files, postgres }: Manifest): void {
+/** @throws StartError also when a part is missing or of another type */
+function refuseNames(manifest: Manifest): void {
+  let bad: string | undefined
+  try {
+    bad = badNameIn(manifest)
+  } catch {
+    throw tampered('it is incomplete')
+  }
+  if (bad !== undefined) throw tampered(`it names ${JSON.stringify(bad)}`)
+}
+
+function badNameIn({ files, postgres }: Manifest): string | undefined {
   const seen = new Set<unknown>()
   const isSound = ({ path, bytes, sha256 }: BackupFile) =>
     isName(path, PATH) &&
@@ -103,14 +114,12 @@ function refuseNames({ files, postgres }: Manifest): void {
     Number.isSafeInteger(bytes) &&
     bytes >= 0 &&
     isName(sha256, /^[\da-f]{64}$/)
-  const lists = [files, postgres?.migrations, postgres?.tables]
-  if (!lists.every((list) => Array.isArray(list))) throw tampered('it is incomplete')
-  const bad =
+  return (
     files.find((file) => !isSound(file))?.path ??
     postgres.migrations.find((name) => !isName(name, MIGRATION)) ??
     postgres.tables.find(({ name, columns }) => ![name, ...columns].every((each) => isName(each, IDENTIFIER)))?.name ??
     Object.keys(postgres.sequences).find((name) => !isName(name, IDENTIFIER))
-  if (bad !== undefined) throw tampered(`it names ${JSON.stringify(bad)}`)
+  )
 }
 
 function isName(value: unknown, pattern: RegExp): boolean {

@@ -1,13 +1,13 @@
 import { ReportError } from './errors.ts'
 
-/** Counts reports that are lost, and tells the program. */
+/** Counts lost reports, and reports them to the program. */
 export class Losses {
-  /** Lost for want of room or time. */
+  /** Lost because there was no room or no time left. */
   dropped = 0
   /** Not expressible as JSON, or damaged in the spool. */
   invalid = 0
-  /** Drops that the program was not told of yet, by reason. */
-  private readonly untold = new Map<string, number>()
+  /** Drops since the last call of {@link reportDrops}, by reason. */
+  private readonly unreported = new Map<string, number>()
 
   constructor(
     private readonly onError: (error: ReportError) => void,
@@ -17,18 +17,18 @@ export class Losses {
 
   drop(reports: number, detail: string): void {
     this.dropped += reports
-    this.untold.set(detail, (this.untold.get(detail) ?? 0) + reports)
+    this.unreported.set(detail, (this.unreported.get(detail) ?? 0) + reports)
   }
 
-  /** Tells of all drops since the last call at once, because there may be very many. */
-  tell(): void {
-    const drops = [...this.untold]
-    this.untold.clear()
-    for (const [detail, reports] of drops) this.tellOf(reports, detail)
+  /** Reports all drops since the last call at once, because there may be very many. */
+  reportDrops(): void {
+    const drops = [...this.unreported]
+    this.unreported.clear()
+    for (const [detail, reports] of drops) this.reportDrop(reports, detail)
   }
 
-  /** Tells of reports that are lost because the program ends; they are not counted. */
-  tellOf(reports: number, detail: string): void {
+  /** For reports that are lost because the program ends; they are not counted. */
+  reportDrop(reports: number, detail: string): void {
     const cause = this.lastFailure()
     const because = cause instanceof Error ? `${detail}; the last failure: ${cause.message}` : detail
     this.onError(new ReportError({ reason: 'dropped', reports }, because, cause))

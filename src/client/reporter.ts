@@ -178,7 +178,7 @@ export class Reporter {
     const isDone = await this.flush(timeoutMs)
     const reports = this.unsafe
     if (isDone || reports === 0) return
-    this.losses.tellOf(reports, 'the program ended before the service took them')
+    this.losses.reportDrop(reports, 'the program ended before the service took them')
   }
 
   /** Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost. */
@@ -190,7 +190,7 @@ export class Reporter {
     clearTimeout(this.timer as number)
     this.roomWaiters?.resolve()
     if (this.unsafe > 0) this.lose(this.unsafe, 'the service did not take them in time')
-    this.losses.tell()
+    this.losses.reportDrops()
     this.options.spool?.close()
     return isDone
   }
@@ -242,7 +242,7 @@ export class Reporter {
 
   private lose(reports: number, detail: string): void {
     this.losses.drop(reports, detail)
-    if (this.isClosed) this.losses.tell()
+    if (this.isClosed) this.losses.reportDrops()
     else this.schedule()
   }
 
@@ -279,7 +279,7 @@ export class Reporter {
   private tick(): void {
     clearTimeout(this.timer as number)
     this.timer = undefined
-    this.losses.tell()
+    this.losses.reportDrops()
     this.readSpool()
     for (const lane of this.waiting) this.activate(lane)
   }

@@ -40,7 +40,7 @@ export class Sender {
   /** The last failure of a call, until one succeeds. */
   private failure: unknown
   private succeededAt = Number.NEGATIVE_INFINITY
-  private outageToldAt = Number.NEGATIVE_INFINITY
+  private outageReportedAt = Number.NEGATIVE_INFINITY
   /** The largest body that the service takes; unknown until it matters. */
   private bodyBytesMax = Number.POSITIVE_INFINITY
 
@@ -115,13 +115,9 @@ export class Sender {
   private async events(runId: string, batch: EventBatch): Promise<void> {
     const settled = { length: batch.size, marks: batch.marks }
     try {
-      const isAnswer = (data: unknown) => countOf(data) === batch.count
-      const accepted = (await this.deliver(
-        '/api/ingest/v1/events?partial=true',
-        batch.body(),
-        isAnswer,
-        batch.count > 1,
-      )) as Accepted
+      const path = '/api/ingest/v1/events?partial=true'
+      const isAnswer = isAnswerForEvents(batch.count)
+      const accepted = (await this.deliver(path, batch.body(), isAnswer, batch.count > 1)) as Accepted
       batch.release()
       this.lastSeq = Math.max(this.lastSeq, accepted.last_seq ?? 0)
       const { rejected = [] } = accepted
@@ -183,7 +179,7 @@ export class Sender {
     canBeSplit = false,
   ): Promise<unknown> {
     const abort = new AbortController()
-    const delivery: Delivery = { path, body, isAnswer, canBeSplit, abort, failingSince: undefined, isTold: false }
+    const delivery: Delivery = { path, body, isAnswer, canBeSplit, abort, failingSince: undefined, isReported: false }
     this.deliveries.add(delivery)
     try {
       while (!this.isAbandoned) {
@@ -241,10 +237,10 @@ export class Sender {
   private noteOutage(delivery: Delivery, error: unknown): void {
     const now = performance.now()
     delivery.failingSince ??= now
-    if (delivery.isTold || now - delivery.failingSince < OUTAGE_REPORTED_MS) return
-    delivery.isTold = true
-    if (delivery.failingSince <= this.outageToldAt || this.succeededAt < this.outageToldAt) return
-    this.outageToldAt = now
+    if (delivery.isReported || now - delivery.failingSince < OUTAGE_REPORTED_MS) return
+    delivery.isReported = true
+    if (delivery.failingSince <= this.outageReportedAt || this.succeededAt < this.outageReportedAt) return
+    this.outageReportedAt = now
     this.onOutage(error)
   }
 }
@@ -259,7 +255,7 @@ interface Delivery {
   readonly canBeSplit: boolean
   readonly abort: AbortController
   failingSince: number | undefined
-  isTold: boolean
+  isReported: boolean
 }
 
 interface Limits {
@@ -273,10 +269,14 @@ interface Accepted {
   readonly rejected?: readonly { readonly index: number; readonly message: string }[]
 }
 
-/** How many events an answer is about. */
-function countOf(data: unknown): number {
-  const { accepted, duplicates, rejected } = (data ?? {}) as Partial<Accepted>
-  return Number(accepted) + Number(duplicates) + (Array.isArray(rejected) ? rejected.length : 0)
+/** Whether an answer is about that many events, and has the members that are read. */
+function isAnswerForEvents(count: number): (data: unknown) => boolean {
+  return (data) => {
+    const { accepted, duplicates, last_seq = null, rejected = [] } = (data ?? {}) as Partial<Accepted>
+    if (last_seq !== null && typeof last_seq !== 'number') return false
+    if (!Array.isArray(rejected) || !rejected.every((each) => typeof each?.message === 'string')) return false
+    return Number(accepted) + Number(duplicates) + rejected.length === count
+  }
 }
 
 /** Whether an answer names the run or task that was reported. */

@@ -23,11 +23,11 @@ export interface Begun {
 /** A shorter body is not compressed: the response fits in one packet either way. */
 const COMPRESSED_LENGTH_MIN = 1024
 /** A longer body is compressed on another thread: 10 MiB take up to a quarter of a second. */
-const COMPRESSED_HERE_MAX = 64 * 1024
+const COMPRESSED_SYNC_MAX = 64 * 1024
 /** The fastest level: a third of the size, in a tenth of the time that the best level takes. */
 const LEVEL = 1
 
-const gzipElsewhere = promisify(gzip)
+const gzipAsync = promisify(gzip)
 
 /** The success envelope. */
 export function dataText(data: unknown): string {
@@ -59,8 +59,8 @@ export function jsonResponse(
   const encoding = preferredEncoding(request.headers.get('accept-encoding'))
   if (encoding === null) return new Response(text, init)
   headers['content-encoding'] = encoding
-  if (text.length <= COMPRESSED_HERE_MAX) return new Response(compress(text, encoding), init)
-  return compressElsewhere(text, encoding).then((body) => new Response(body, init))
+  if (text.length <= COMPRESSED_SYNC_MAX) return new Response(compress(text, encoding), init)
+  return compressAsync(text, encoding).then((body) => new Response(body, init))
 }
 
 function compress(text: string, encoding: 'zstd' | 'gzip'): Uint8Array<ArrayBuffer> {
@@ -69,9 +69,9 @@ function compress(text: string, encoding: 'zstd' | 'gzip'): Uint8Array<ArrayBuff
   return Bun.zstdCompressSync(text, { level: LEVEL }) as Buffer<ArrayBuffer>
 }
 
-async function compressElsewhere(text: string, encoding: 'zstd' | 'gzip'): Promise<Uint8Array<ArrayBuffer>> {
+async function compressAsync(text: string, encoding: 'zstd' | 'gzip'): Promise<Uint8Array<ArrayBuffer>> {
   const compressed =
-    encoding === 'gzip' ? await gzipElsewhere(text, { level: LEVEL }) : await Bun.zstdCompress(text, { level: LEVEL })
+    encoding === 'gzip' ? await gzipAsync(text, { level: LEVEL }) : await Bun.zstdCompress(text, { level: LEVEL })
   return compressed as Buffer<ArrayBuffer>
 }
 

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Limits } from '../config.ts'
 import { BodyBudget, type BodyHold } from './body-budget.ts'
 import { ApiError, invalid } from './errors.ts'
-import { inflate, inflateAside, join, tooLarge } from './inflate.ts'
+import { inflate, inflateAsync, join, tooLarge } from './inflate.ts'
 import { parseJson } from './json-reader.ts'
 import { shown } from './validation-message.ts'
 
@@ -47,7 +47,7 @@ export interface BodyReader {
   /** The decompressed body, within the limit. @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR */
   inflate(request: Request, body: RawBody): Uint8Array
   /** Like {@link inflate}, without stopping the event loop. */
-  inflateAside(request: Request, body: RawBody): Promise<Uint8Array>
+  inflateAsync(request: Request, body: RawBody): Promise<Uint8Array>
   /**
    * The text to parse as JSON: Content-Type checked, decompressed, valid UTF-8.
    * @throws ApiError PAYLOAD_TOO_LARGE, UNAVAILABLE, VALIDATION_ERROR
@@ -102,8 +102,8 @@ function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, b
     return inflated
   }
 
-  const inflateBodyAside = (request: Request, { bytes, hold }: RawBody): Promise<Uint8Array> =>
-    inflateAside(bytes, request.headers.get('content-encoding'), {
+  const inflateBodyAsync = (request: Request, { bytes, hold }: RawBody): Promise<Uint8Array> =>
+    inflateAsync(bytes, request.headers.get('content-encoding'), {
       maxBytes: limits.body_bytes,
       grow: (added) => hold.grow(added),
     })
@@ -119,7 +119,7 @@ function readerWith(limits: BodyReaderOptions['limits'], deadlines: Deadlines, b
     checkLength,
     read,
     inflate: inflateBody,
-    inflateAside: inflateBodyAside,
+    inflateAsync: inflateBodyAsync,
     open,
     withLimit: (bodyBytes) => readerWith({ ...limits, body_bytes: bodyBytes }, deadlines, budget),
     transform(context) {

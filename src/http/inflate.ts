@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { createGunzip, createZstdDecompress, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { ApiError, invalid } from './errors.ts'
 
@@ -31,7 +32,7 @@ export function inflate(bytes: Uint8Array, encoding: string | null, maxBytes: nu
  *
  * @param grow is called with the bytes that each step adds; what it throws ends the decompression
  */
-export async function inflateAside(
+export async function inflateAsync(
   bytes: Uint8Array,
   encoding: string | null,
   { maxBytes, grow }: { maxBytes: number; grow: (bytes: number) => void },
@@ -50,7 +51,7 @@ export async function inflateAside(
     }
   }
   // The stream itself accepts data that is cut off.
-  if (format === ZSTD && !isWholeZstd(bytes)) throw notValid(name, new Error('incomplete'))
+  if (format === ZSTD && !(await isWholeZstd(bytes))) throw notValid(name, new Error('incomplete'))
   const stream = format.stream({ chunkSize: STEP_BYTES })
   const chunks: Uint8Array[] = []
   let length = 0
@@ -72,12 +73,19 @@ export async function inflateAside(
 const ZSTD_MAGIC = 0xfd2fb528
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4]
 const CONTENT_SIZE_BYTES = [0, 2, 4, 8]
+/** Frames and blocks that are looked at in one step. */
+const PARTS_PER_STEP = 500_000
 
-/** Whether the frames are complete, by the lengths of their blocks (RFC 8878). Their content is not checked. */
-function isWholeZstd(bytes: Uint8Array): boolean {
+/**
+ * Whether the frames are complete, by the lengths of their blocks (RFC 8878). Their content is not checked. In
+ * steps, because frames and blocks may be empty, so a body may have millions of them.
+ */
+async function isWholeZstd(bytes: Uint8Array): Promise<boolean> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let at = 0
+  let parts = 0
   while (at < bytes.length) {
+    if (++parts % PARTS_PER_STEP === 0) await nextIteration()
     if (at + 8 > bytes.length) return false
     const magic = view.getUint32(at, true)
     if (magic !== ZSTD_MAGIC) {
@@ -91,6 +99,7 @@ function isWholeZstd(bytes: Uint8Array): boolean {
     const sizeBytes = isSingleSegment && head < 0x40 ? 1 : CONTENT_SIZE_BYTES[head >> 6]
     at += 5 + (isSingleSegment ? 0 : 1) + DICTIONARY_ID_BYTES[head & 3] + sizeBytes
     for (let isLast = false; !isLast; ) {
+      if (++parts % PARTS_PER_STEP === 0) await nextIteration()
       if (at + 3 > bytes.length) return false
       const block = bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16)
       isLast = (block & 1) === 1
@@ -114,7 +123,7 @@ export async function join(chunks: readonly Uint8Array[], length: number): Promi
     copied += chunk.length
     if (copied < STEP_BYTES) continue
     copied = 0
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextIteration()
   }
   return joined
 }

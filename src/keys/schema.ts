@@ -144,7 +144,7 @@ export type ListKeys = typeof ListKeys.static
 export const KeyPage = Page('KeyPage', KeyRecord)
 export type KeyPage = typeof KeyPage.static
 
-/** `:keyId` of a path. */
+/** `:key_id` of a path. */
 export const KeyParams = t.Object({ key_id: Described(Uuid, 'The id of the key.') })
 
 /** A row of `api_keys`, without the hash. */

@@ -1,3 +1,4 @@
+import { lookup } from '../lookup.ts'
 import { USAGE_NAMES } from '../model/usage-names.ts'
 import { firstNumber, firstText } from './attributes.ts'
 import type { Attributes } from './telemetry.ts'
@@ -18,28 +19,19 @@ export const EVENT_TYPES: Record<SpanKind, string> = {
   other: 'span',
 }
 
-// Maps, because callers choose the words that are looked up: an object also has `constructor` and `__proto__`.
-const OPENINFERENCE_KINDS: ReadonlyMap<string, SpanKind> = new Map([
-  ['LLM', 'model'],
-  ['EMBEDDING', 'model'],
-  ['TOOL', 'tool'],
-  ['AGENT', 'agent'],
-])
+const OPENINFERENCE_KINDS = lookup<SpanKind>({ LLM: 'model', EMBEDDING: 'model', TOOL: 'tool', AGENT: 'agent' })
 
-const OPERATIONS: ReadonlyMap<string, SpanKind> = new Map([
-  ['chat', 'model'],
-  ['completion', 'model'],
-  ['text_completion', 'model'],
-  ['generate_content', 'model'],
-  ['embeddings', 'model'],
-  ['execute_tool', 'tool'],
-  ['invoke_agent', 'agent'],
-])
+const OPERATIONS = lookup<SpanKind>({
+  chat: 'model',
+  completion: 'model',
+  text_completion: 'model',
+  generate_content: 'model',
+  embeddings: 'model',
+  execute_tool: 'tool',
+  invoke_agent: 'agent',
+})
 
-const TRACELOOP_KINDS: ReadonlyMap<string, SpanKind> = new Map([
-  ['tool', 'tool'],
-  ['agent', 'agent'],
-])
+const TRACELOOP_KINDS = lookup<SpanKind>({ tool: 'tool', agent: 'agent' })
 
 const MODEL_ATTRIBUTES = [
   'gen_ai.request.model',

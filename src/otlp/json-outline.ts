@@ -249,7 +249,7 @@ export class JsonOutlineReader {
         // The end of what contains a number or word.
         if (open.length === 0) return true
         // Both pairs of brackets are two apart.
-        if (open.pop() !== byte - 2) throw this.broken('the other bracket')
+        if (open.pop() !== byte - 2) throw this.broken(byte === CLOSE_BRACE ? "']'" : "'}'")
         this.at++
         if (open.length === 0) return true
       } else if (byte === COMMA) {
@@ -258,7 +258,7 @@ export class JsonOutlineReader {
         this.cost += VALUE_COST
       } else if (byte === undefined) {
         if (open.length === 0) return true
-        throw this.broken('more')
+        throw this.broken("']' or '}'")
       } else {
         this.at++
         if (byte > 0x20) this.cost += byte <= DIGIT_NINE ? DIGIT_COST : BYTE_COST

@@ -108,11 +108,24 @@ function* readSpan(item: Json, { resource, scope, budget }: ItemContext): Steps<
     startNano: numberOf(item.startTimeUnixNano),
     endNano: numberOf(item.endTimeUnixNano),
     attributes: yield* readAttributes(item, budget),
-    events: listOf(item, 'events').map((event) => readSpanEvent(objectOf(event), budget)),
-    links: listOf(item, 'links').map((link) => readLink(objectOf(link), budget)),
+    events: yield* readEach(listOf(item, 'events'), readSpanEvent, budget),
+    links: yield* readEach(listOf(item, 'links'), readLink, budget),
     statusCode: numberOf(status.code),
     statusMessage: textOf(status.message),
   }
+}
+
+function* readEach<T>(
+  list: readonly unknown[],
+  read: (item: Json, budget: DecodeBudget) => T,
+  budget: DecodeBudget,
+): Steps<T[]> {
+  const items: T[] = []
+  for (const item of list) {
+    if (budget.isStepOver()) yield
+    items.push(read(objectOf(item), budget))
+  }
+  return items
 }
 
 function readSpanEvent(event: Json, budget: DecodeBudget): SpanEvent {

@@ -1,4 +1,5 @@
 import type { LEVELS } from '../events/schema.ts'
+import { lookup } from '../lookup.ts'
 import { resourceText } from './attributes.ts'
 import { sessionOf } from './conventions.ts'
 import { contentId, hashedId, traceRunId } from './ids.ts'
@@ -85,13 +86,13 @@ function levelOf({ severityNumber, severityText }: LogRecord): (typeof LEVELS)[n
   return LEVEL_OF_TEXT.get(severityText.toLowerCase()) ?? 'info'
 }
 
-const LEVEL_OF_TEXT: ReadonlyMap<string, (typeof LEVELS)[number]> = new Map([
-  ['trace', 'debug'],
-  ['debug', 'debug'],
-  ['info', 'info'],
-  ['warn', 'warn'],
-  ['warning', 'warn'],
-  ['error', 'error'],
-  ['fatal', 'error'],
-  ['critical', 'error'],
-])
+const LEVEL_OF_TEXT = lookup<(typeof LEVELS)[number]>({
+  trace: 'debug',
+  debug: 'debug',
+  info: 'info',
+  warn: 'warn',
+  warning: 'warn',
+  error: 'error',
+  fatal: 'error',
+  critical: 'error',
+})

@@ -65,7 +65,7 @@ export function otlpRoutes(deps: OtlpRoutesDeps) {
       }
       return await forwarder.carryOut(request, caller, body, async () => {
         const slice = deps.slice.of(caller.workspaceId)
-        const received = { caller, body: await reader.inflateAside(request, body), encoding, slice }
+        const received = { caller, body: await reader.inflateAsync(request, body), encoding, slice }
         const { rejected, message, firstSeq, lastSeq } = await store(received)
         const response = exportResponse(encoding, { field, rejected, message })
         if (firstSeq !== null) response.headers.set('x-first-seq', `${firstSeq}`)

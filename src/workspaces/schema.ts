@@ -77,7 +77,7 @@ export type ListWorkspaces = typeof ListWorkspaces.static
 export const WorkspacePage = Page('WorkspacePage', WorkspaceRecord)
 export type WorkspacePage = typeof WorkspacePage.static
 
-/** `:workspaceId` of a path. */
+/** `:workspace_id` of a path. */
 export const WorkspaceParams = t.Object({ workspace_id: Described(Uuid, 'The workspace.') })
 
 /** A row of `workspaces`. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { parseConfig } from '../../src/config.ts'
 import { ApiError } from '../../src/http/errors.ts'
-import { inflateAside } from '../../src/http/inflate.ts'
+import { inflateAsync } from '../../src/http/inflate.ts'
 import { inSlices, SharedSlice } from '../../src/http/shared-slice.ts'
 import { openLogsJson, openTracesJson } from '../../src/otlp/json.ts'
 import { mapLog, runOfLog } from '../../src/otlp/log-mapping.ts'
@@ -245,17 +245,17 @@ describe('a compressed body', () => {
     test(`is inflated in a thread, counted as it grows, in ${name}`, async () => {
       const grown: number[] = []
       const grow = (bytes: number) => void grown.push(bytes)
-      const inflated = await inflateAside(compress(text), name, { ...noGrowth, grow })
+      const inflated = await inflateAsync(compress(text), name, { ...noGrowth, grow })
       expect(Buffer.compare(inflated, text)).toBe(0)
       expect(grown.length).toBeGreaterThan(5)
       expect(grown.reduce((sum, bytes) => sum + bytes, 0)).toBe(text.length)
       const small = text.subarray(0, 1_000)
-      expect(Buffer.compare(await inflateAside(compress(small), name, noGrowth), small)).toBe(0)
+      expect(Buffer.compare(await inflateAsync(compress(small), name, noGrowth), small)).toBe(0)
     })
 
     test(`that is too large, cut off or something else is refused, in ${name}`, async () => {
       const codeOf = (body: Uint8Array, maxBytes = 10_000_000) =>
-        inflateAside(body, name, { ...noGrowth, maxBytes }).then(
+        inflateAsync(body, name, { ...noGrowth, maxBytes }).then(
           () => 'accepted',
           (error: unknown) => (error instanceof ApiError ? error.code : `${error}`),
         )

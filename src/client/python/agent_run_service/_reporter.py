@@ -67,14 +67,14 @@ class Reporter:
         self._lanes: Dict[str, Lane] = {}
         self._marks = Watermark()
         self._dropped_runs: set = set()
-        self._sender = Sender(self._http, self._on_error, self._settle, self._tell_outage, self._changed)
+        self._sender = Sender(self._http, self._on_error, self._settle, self._report_outage, self._changed)
         self._thread: Optional[threading.Thread] = None
         #: Reports in memory that the spool could not take.
         self._unstored: set = set()
         self._queued_bytes = 0
         self._dropped = self._invalid = self._flushes = 0
-        #: How many reports were lost since the last time that the program was told, by reason.
-        self._untold_drops: Dict[str, int] = {}
+        #: How many reports were dropped since the program was last notified, by reason.
+        self._unreported_drops: Dict[str, int] = {}
         self._due_at: Optional[float] = None
         self._has_read_failed = False
         self._is_closed = False
@@ -135,7 +135,7 @@ class Reporter:
         """Sends everything at once. Returns whether all that was reported before is acknowledged or refused."""
         timeout = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
         with self._changed:
-            self._tell_damage()
+            self._report_damage()
             # Unread reports get the next numbers.
             target = self._marks.end + self._unread
             if self._marks.through >= target:
@@ -153,7 +153,7 @@ class Reporter:
         is_done = self.flush(timeout)
         reports = self._unsafe
         if not is_done and reports > 0:
-            self._tell_drop(reports, "the program ended before the service took them")
+            self._report_drop(reports, "the program ended before the service took them")
 
     def close(self, timeout: float) -> bool:
         """Sends what is left, and then takes nothing more. What cannot be sent in time stays in the spool or is lost."""
@@ -168,7 +168,7 @@ class Reporter:
         with self._changed:
             if self._unsafe > 0:
                 self._lose(self._unsafe, "the service did not take them in time")
-            self._tell_drops()
+            self._report_drops()
             # An answer may still be on its way.
             spool, self._spool = self._spool, None
             if spool is not None:
@@ -221,29 +221,29 @@ class Reporter:
 
     def _lose(self, reports: int, detail: str) -> None:
         self._dropped += reports
-        self._untold_drops[detail] = self._untold_drops.get(detail, 0) + reports
+        self._unreported_drops[detail] = self._unreported_drops.get(detail, 0) + reports
         if self._is_closed:
-            self._tell_drops()
+            self._report_drops()
         else:
             self._schedule()
 
-    def _tell_drops(self) -> None:
-        drops, self._untold_drops = self._untold_drops, {}
+    def _report_drops(self) -> None:
+        drops, self._unreported_drops = self._unreported_drops, {}
         for detail, reports in drops.items():
-            self._tell_drop(reports, detail)
+            self._report_drop(reports, detail)
 
-    def _tell_drop(self, reports: int, detail: str) -> None:
+    def _report_drop(self, reports: int, detail: str) -> None:
         cause = self._sender.last_failure
         error = ReportError("dropped", reports, detail if cause is None else f"{detail}; the last failure: {cause}")
         error.__cause__ = cause
         self._on_error(error)
 
-    def _tell_outage(self, cause: Exception) -> None:
+    def _report_outage(self, cause: Exception) -> None:
         error = ReportError("delayed", self.stats.queued, str(cause))
         error.__cause__ = cause
         self._on_error(error)
 
-    def _tell_damage(self) -> None:
+    def _report_damage(self) -> None:
         damage = None if self._spool is None else self._spool.take_damage()
         if damage is not None:
             self._invalid += damage[0]
@@ -273,7 +273,7 @@ class Reporter:
     def _work(self) -> None:
         try:
             while self._wait_until_due():
-                self._tell_drops()
+                self._report_drops()
                 for lane in self._lanes_to_send():
                     self._send(lane)
         except Abandoned:
@@ -288,16 +288,16 @@ class Reporter:
                 self._has_read_failed = False
             except OSError as error:
                 if not self._has_read_failed:
-                    self._tell_outage(error)
+                    self._report_outage(error)
                 self._has_read_failed = True
                 self._changed.wait(_READ_AGAIN_SECONDS)
-            self._tell_damage()
+            self._report_damage()
             return list(self._lanes.values())
 
     def _wait_until_due(self) -> bool:
         with self._changed:
             while not self._sender.is_abandoned:
-                has_work = bool(self._lanes) or self._unread > 0 or bool(self._untold_drops)
+                has_work = bool(self._lanes) or self._unread > 0 or bool(self._unreported_drops)
                 now = time.monotonic()
                 if has_work and (self._flushes > 0 or (self._due_at is not None and self._due_at <= now)):
                     self._due_at = None

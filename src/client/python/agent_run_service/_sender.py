@@ -91,7 +91,7 @@ class Sender:
     def _events(self, run_id: str, events: List[Queued]) -> None:
         body = f'{{"run_id":"{run_id}","events":[{",".join(event.text for event in events)}]}}'
         try:
-            is_answer = lambda data: _count_of(data) == len(events)  # noqa: E731
+            is_answer = lambda data: _is_answer_for_events(data, len(events))  # noqa: E731
             accepted = self._deliver("/api/ingest/v1/events?partial=true", body, is_answer, len(events) > 1)
         except ServiceError as error:
             # So that an event that the service does not take does not take others with it.
@@ -179,9 +179,14 @@ class Sender:
             self._on_outage(error)
 
 
-def _count_of(accepted: Dict[str, Any]) -> Any:
-    """How many events an answer is about."""
-    return accepted["accepted"] + accepted["duplicates"] + len(accepted.get("rejected") or [])
+def _is_answer_for_events(data: Dict[str, Any], count: int) -> bool:
+    """Whether an answer is about that many events, and has the members that are read."""
+    last_seq, rejected = data.get("last_seq"), data.get("rejected") or []
+    if last_seq is not None and not isinstance(last_seq, int):
+        return False
+    if not isinstance(rejected, list) or not all(isinstance(each, dict) for each in rejected):
+        return False
+    return bool(data["accepted"] + data["duplicates"] + len(rejected) == count)
 
 
 def _is_of_some_events(error: ServiceError) -> bool:
