@@ -118,7 +118,7 @@ test('each operation accepts exactly the documented keys', async () => {
       // No operation accepts this body, so nothing happens whatever the key.
       service.api(
         method.toUpperCase(),
-        path.replace('{agentId}', agentId).replaceAll(/\{\w+\}/g, MISSING),
+        path.replace('{agent_id}', agentId).replaceAll(/\{\w+\}/g, MISSING),
         method === 'get' ? undefined : [],
         {
           key,
