@@ -32,6 +32,8 @@ export interface Registration {
 }
 
 const CURSOR = cursorCodec(Uuid)
+/** A statement has 65,535 parameters at most, and an agent takes about twenty. */
+const REGISTRATIONS_PER_INSERT = 500
 
 /** Agents of a workspace (docs/specification.md#agents). Archived agents are in none of the results. */
 export class AgentStore {
@@ -95,7 +97,9 @@ export class AgentStore {
       created_at: now,
       updated_at: now,
     }))
-    if (rows.length > 0) await sql`insert into agents ${sql(rows)} on conflict (agent_id) do nothing`
+    for (let at = 0; at < rows.length; at += REGISTRATIONS_PER_INSERT)
+      await sql`
+        insert into agents ${sql(rows.slice(at, at + REGISTRATIONS_PER_INSERT))} on conflict (agent_id) do nothing`
     for (const { name, agentId } of missing.slice(0, room)) found.set(name, agentId)
     for (const { name } of missing.slice(room)) {
       found.set(

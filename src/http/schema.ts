@@ -1,4 +1,5 @@
-import { Kind, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
+import { Kind, type Static, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { t } from 'elysia'
 import { codePoints } from './code-points.ts'
 import { RawJson } from './raw-json.ts'
@@ -120,6 +121,32 @@ export function QueryInt(options: IntOptions) {
   return Type.Transform(Type.Unsafe<number>({ ...options, [Kind]: 'QueryInt', type: 'integer' }))
     .Decode(Number)
     .Encode((value) => value)
+}
+
+const QUERY_LIST_MAX = 100
+
+TypeRegistry.Set<TSchema>('QueryList', (schema, value) => {
+  const given = [value].flat()
+  return given.length <= QUERY_LIST_MAX && given.every((each) => Value.Check(schema.items, each))
+})
+
+/**
+ * A parameter of a query string that may be repeated (`?status=failed&status=timed_out`); the route gets a list. With
+ * `t.Array`, Elysia answers a value that `items` refuses with an internal error.
+ */
+export function QueryList<T extends TSchema>(items: T, description: string) {
+  const schema = {
+    [Kind]: 'QueryList',
+    type: 'array',
+    items,
+    maxItems: QUERY_LIST_MAX,
+    description,
+    // Elysia keeps all values of a parameter that is marked so, instead of the last one. A single value stays text.
+    elysiaMeta: 'ArrayQuery',
+  }
+  return Type.Transform(Type.Unsafe<Static<T>[]>(schema))
+    .Decode((values) => [values].flat() as Static<T>[])
+    .Encode((values) => values)
 }
 
 function isIntWithin(value: unknown, { minimum, maximum }: IntOptions): boolean {

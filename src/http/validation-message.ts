@@ -1,5 +1,6 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { ValueErrorType } from '@sinclair/typebox/errors'
+import { Value } from '@sinclair/typebox/value'
 import { lookup } from '../lookup.ts'
 import { isObject } from './json-object.ts'
 import { RawJson } from './raw-json.ts'
@@ -53,13 +54,26 @@ export function validationMessage(failure: ValidationFailure): string {
   return `${path === '' ? failure.type : path}: ${expectation(finding)}; got ${shown(finding.value)}`
 }
 
-/** Descends into the variant of a union that the value was meant for, if only one fits. */
+/** Descends into a repeated parameter, and into the variant of a union that the value was meant for, if only one fits. */
 function innermost(finding: Finding): Finding {
+  if (finding.schema[Kind] === 'QueryList') return refusedValue(finding)
   if (finding.type !== ValueErrorType.Union) return finding
   const variants: TSchema[] = finding.schema.anyOf ?? []
   const fitting = variants.flatMap((variant, index) => (isOfType(variant, finding.value) ? [index] : []))
   if (fitting.length !== 1 || variants[fitting[0]].const !== undefined) return finding
   for (const inner of finding.errors?.[fitting[0]] ?? []) return innermost(inner)
+  return finding
+}
+
+/** The finding about the first refused value of a repeated parameter. */
+function refusedValue(finding: Finding): Finding {
+  const { items, maxItems } = finding.schema
+  const values: readonly unknown[] = [finding.value].flat()
+  if (values.length > maxItems) return finding
+  for (const value of values) {
+    const inner = Value.Errors(items, value).First()
+    if (inner !== undefined) return { ...inner, path: finding.path }
+  }
   return finding
 }
 
@@ -95,6 +109,7 @@ function described(schema: TSchema): string {
     case 'boolean':
       return 'true or false'
     case 'array':
+      if (schema[Kind] === 'QueryList') return `at most ${schema.maxItems} values`
       return `an array${range(schema.minItems, schema.maxItems, ' items')}`
     case 'object':
       return schema[Kind] === 'FreeForm' ? 'a JSON object' : 'an object'

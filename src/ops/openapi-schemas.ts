@@ -9,6 +9,9 @@ const ANY_NAME = '^(.*)$'
 /** Titles that validation messages use. The document has formats instead. */
 const OWN_TITLES: readonly unknown[] = ['uuid', 'timestamp', 'text']
 
+/** Elysia's name for how it reads a parameter. */
+const ELYSIA_MARK = 'elysiaMeta'
+
 /** Collects the named schemas of the document while it is converted to plain JSON. */
 export class SchemaComponents {
   private readonly found = new Map<string, TSchema>()
@@ -50,7 +53,8 @@ export class SchemaComponents {
 
   private members(value: Json): Json {
     const plain: Json = {}
-    for (const [name, member] of Object.entries(value)) if (member !== undefined) plain[name] = this.plain(member)
+    for (const [name, member] of Object.entries(value))
+      if (member !== undefined && name !== ELYSIA_MARK) plain[name] = this.plain(member)
     return withRecords(withFormat(withNull(plain)))
   }
 }

@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { Appended } from '../journal/journal.ts'
+import { isBadData } from '../postgres/connect.ts'
 import type { Refusal } from './outline.ts'
 
 /** The result of an export. Everything that was not rejected is on stable storage. */
@@ -52,8 +53,9 @@ export class ExportTally {
     try {
       await store()
     } catch (error) {
-      if (!(error instanceof ApiError) || !REJECTIONS.has(error.code)) throw error
-      this.reject(nameOfItem(items[0]), error.message, items.length)
+      const problem = problemOf(error)
+      if (problem === null) throw error
+      this.reject(nameOfItem(items[0]), problem, items.length)
     }
   }
 
@@ -61,4 +63,10 @@ export class ExportTally {
     const { rejected, message, firstSeq, lastSeq } = this
     return { rejected, message, firstSeq, lastSeq }
   }
+}
+
+/** Why the items of a failed call are rejected; null for an error that their content did not cause. */
+function problemOf(error: unknown): string | null {
+  if (error instanceof ApiError && REJECTIONS.has(error.code)) return error.message
+  return isBadData(error) ? 'the database cannot store one of its values' : null
 }

@@ -130,6 +130,11 @@ function isBeingDeleted(error: unknown): boolean {
   return error instanceof Error && (error as Error & { code?: unknown }).code === FOREIGN_KEY_VIOLATION
 }
 
+/** Whether a statement failed because of the values it was given (SQLSTATE class 22), so that it always fails. */
+export function isBadData(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^22\w{3}$/.test(String(error.code))
+}
+
 /** Whether a statement failed because of the state of the server or network, so that it may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -13,6 +13,7 @@ import {
   Page,
   PageQuery,
   QueryInt,
+  QueryList,
   Text,
   Timestamp,
   TimestampIn,
@@ -230,7 +231,7 @@ export const RunOfFeed = Named(
  */
 export const ListRuns = t.Object(
   {
-    status: t.Optional(Described(RunStatus, 'Runs of this status.')),
+    status: t.Optional(QueryList(RunStatus, 'Runs of this status. Repeatable; matches any of the values.')),
     agent_id: t.Optional(Described(Uuid, 'Runs of this agent.')),
     trigger_type: t.Optional(Described(TriggerType, 'Runs with this trigger.')),
     external_run_id: t.Optional(Text({ maxLength: 2_000, description: 'Runs with this external_run_id.' })),
@@ -292,5 +293,5 @@ export const EventOfFeed = Named(
 export const EventPage = Page('EventPage', EventRecord, 'oldest first')
 export type EventPage = typeof EventPage.static
 
-/** `:runId` of a path. */
+/** `:run_id` of a path. */
 export const RunParams = t.Object({ run_id: RunId })

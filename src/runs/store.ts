@@ -208,7 +208,7 @@ async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise
           + coalesce(octet_length(r.output::text), 0) + coalesce(octet_length(r.error_message), 0)
           + coalesce(octet_length(r.error_detail::text), 0) as bytes
         from runs r
-        where r.workspace_id = ${workspaceId} ${conditions(sql, query)}
+        where r.workspace_id = ${workspaceId} ${conditions(sql, workspaceId, query, limit)}
         order by r.created_at desc, r.run_id desc limit ${limit + 1}
       ) page
     ) r
@@ -222,10 +222,9 @@ async function listRuns(sql: Sql, workspaceId: string, query: ListRuns): Promise
   }
 }
 
-function conditions(sql: Sql, query: ListRuns) {
-  const { status, agent_id, trigger_type, external_run_id, parent_run_id, session_id, tag, from, to, cursor } = query
+function conditions(sql: Sql, workspaceId: string, query: ListRuns, limit: number) {
+  const { agent_id, trigger_type, external_run_id, parent_run_id, session_id, tag, from, to, cursor } = query
   const and = [
-    status !== undefined && sql`and r.status = ${status}`,
     agent_id !== undefined && sql`and r.agent_id = ${agent_id}`,
     trigger_type !== undefined && sql`and r.trigger_type = ${trigger_type}`,
     external_run_id !== undefined && sql`and r.external_run_id = ${external_run_id}`,
@@ -236,7 +235,18 @@ function conditions(sql: Sql, query: ListRuns) {
     to !== undefined && sql`and r.created_at < ${timeOf(to)}`,
     cursor !== undefined && after(sql, listCursor.decode(cursor)),
   ]
-  return and.filter((condition) => condition !== false).reduce((all, one) => sql`${all} ${one}`, sql``)
+  const others = and.filter((condition) => condition !== false).reduce((all, one) => sql`${all} ${one}`, sql``)
+  const statuses = [...new Set(query.status)]
+  if (statuses.length === 0) return others
+  if (statuses.length === 1) return sql`and r.status = ${statuses[0]} ${others}`
+  // The newest of each status: the index has them in order, whereas `any` would sort all runs of these statuses.
+  return sql`and r.run_id in (
+    select newest.run_id from unnest(${statuses}::text[]) as wanted (status) cross join lateral (
+      select r.run_id, r.created_at from runs r
+      where r.workspace_id = ${workspaceId} and r.status = wanted.status ${others}
+      order by r.created_at desc, r.run_id desc limit ${limit + 1}
+    ) newest
+    order by newest.created_at desc, newest.run_id desc limit ${limit + 1})`
 }
 
 function after(sql: Sql, [createdAt, runId]: readonly [number, string]) {

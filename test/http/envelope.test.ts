@@ -105,6 +105,20 @@ describe('every response is the envelope', () => {
     expect(await errorOf(response)).toEqual({ status: 503, code: 'UNAVAILABLE', message: 'the store is away' })
   })
 
+  test('an expected refusal is logged in one line without a stack, a failed store with its error', async () => {
+    const linesOf = async (id: string, path: string, body?: object) => {
+      const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+      const headers = { 'x-request-id': id, 'content-type': 'application/json' }
+      const response = await fetch(app.url + path, { ...init, headers })
+      expect([response.status, await response.json()]).toMatchObject([503, { error: { code: 'UNAVAILABLE' } }])
+      return app.logged.filter((entry) => entry.request_id === id)
+    }
+    const expected = { level: 'warn', status: 503, error: 'the store is away' }
+    expect(await linesOf('expected-1', '/away')).toMatchObject([expected])
+    const failed = { level: 'warn', status: 503, error: { message: 'store gone', stack: expect.any(String) } }
+    expect(await linesOf('failed-1', '/things', { name: 'gone' })).toMatchObject([failed])
+  })
+
   test('an error of an unreachable store is UNAVAILABLE', async () => {
     const response = await post(`${app.url}/things`, { name: 'gone' })
     expect(await errorOf(response)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })

@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { connectPostgres } from '../../src/postgres/connect.ts'
 import { eventually } from '../support/eventually.ts'
 import { attributesOf, inProtobuf, logsOf, randomHex, sendExport, span, tracesOf } from '../support/otlp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -84,6 +86,31 @@ test('a trace with more than 10,000 roots is stored, and its run has one end', a
   expect([sent.status, sent.body]).toEqual([200, {}])
   expect(await runsOf(traceId)).toMatchObject([{ status: 'completed' }])
 }, 60_000)
+
+test('values that Postgres cannot store are rejected with their items only', async () => {
+  const [good, bad] = [randomHex(16), randomHex(16)]
+  const sql = connectPostgres(service.databaseUrl, { log: createLog('error'), max: 1 })
+  // No such value is known, so a trigger stands for it.
+  await sql.unsafe(`
+    create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'unsupported Unicode escape sequence' using errcode = '22P05'; end $$;
+    create trigger refuse before insert on runs for each row when (new.external_run_id = '${bad}') execute function refuse()`)
+  const traces = [good, bad, bad].map((traceId) => span({ traceId, parentSpanId: randomHex(8), name: traceId }))
+  const sent = await sendExport(service, 'traces', tracesOf(traces))
+  const logs = await sendExport(service, 'logs', logsOf([{ traceId: good }, { traceId: bad, eventName: 'bad' }]))
+  await sql.unsafe('drop function refuse cascade')
+  await sql.end()
+  const problem = 'the database cannot store one of its values'
+  expect([sent.status, sent.body]).toEqual([
+    200,
+    { partialSuccess: { rejectedSpans: '2', errorMessage: `span "${bad}": ${problem}` } },
+  ])
+  expect([logs.status, logs.body]).toEqual([
+    200,
+    { partialSuccess: { rejectedLogRecords: '1', errorMessage: `log record "bad": ${problem}` } },
+  ])
+  expect([(await runsOf(good)).length, (await runsOf(bad)).length]).toEqual([1, 0])
+})
 
 test('usage in strings counts under every name', async () => {
   const traceId = randomHex(16)

@@ -59,6 +59,30 @@ describe('GET /runs', () => {
     expect(data.items.map((item: Listed) => item.run_id)).toEqual([run])
   })
 
+  test('several statuses match any of them, in order over pages, whatever else is asked', async () => {
+    const agent = await app.newAgent(app.workspace.workspaceId)
+    const runs: string[] = []
+    for (const status of ['failed', 'timed_out', 'failed', 'completed', 'timed_out', 'running', 'failed']) {
+      app.clock.aheadMs += 1
+      const run = await app.start({}, agent)
+      await app.sql`update runs set status = ${status} where run_id = ${run}`
+      if (status === 'failed' || status === 'timed_out') runs.unshift(run)
+    }
+    const statuses = 'status=failed&status=timed_out&status=failed'
+    const query = `agent_id=${agent.agentId}&${statuses}`
+    expect(await idsOf(query)).toEqual(runs)
+    const { data } = await app.read(`runs?limit=3&${query}`)
+    const rest = await app.read(`runs?limit=3&${query}&cursor=${data.next_cursor}`)
+    expect([...data.items, ...rest.data.items].map((run: Listed) => run.run_id)).toEqual(runs)
+    expect(rest.data.next_cursor).toBeNull()
+    expect((await idsOf(statuses)).slice(0, runs.length)).toEqual(runs)
+    expect(await idsOf(statuses, (await app.newWorkspace()).key)).toEqual([])
+    expect((await app.read(`runs?${'&status=failed'.repeat(101)}`)).error).toEqual({
+      code: 'VALIDATION_ERROR',
+      message: 'query.status: expected at most 100 values; got an array',
+    })
+  })
+
   test('paginates completely, in order and without repeats while runs are added', async () => {
     const agent = await app.newAgent(app.workspace.workspaceId)
     const runs: string[] = []
@@ -125,6 +149,10 @@ describe('GET /runs', () => {
   const rejected: [string, string][] = [
     [
       'status=done',
+      'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"',
+    ],
+    [
+      'status=failed&status=done',
       'query.status: expected one of queued, running, awaiting_approval, awaiting_input, completed, failed, cancelled, timed_out; got "done"',
     ],
     ['agent_id=x', 'query.agent_id: expected a UUID; got "x"'],

@@ -3793,8 +3793,8 @@ export interface operations {
     listRuns: {
         parameters: {
             query?: {
-                /** @description Runs of this status. */
-                status?: components["schemas"]["RunStatus"];
+                /** @description Runs of this status. Repeatable; matches any of the values. */
+                status?: components["schemas"]["RunStatus"][];
                 /** @description Runs of this agent. */
                 agent_id?: string;
                 /** @description Runs with this trigger. */
