@@ -33,21 +33,15 @@ test.skipIf(!hasNats)(
         new Set(nodes.map(({ instance_id }) => instance_id)),
       )
     })
-    const answers = await Promise.all(
-      Array.from({ length: WORKSPACES }, async () => {
-        const { api, url } = await newTenant(node!)
-        const { agentId, agentKey } = await newAgent(api)
-        const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
-        const answer = await api(
-          'POST',
-          '/api/ingest/v1/events',
-          { run_id: data.run_id, events: [{ type: 'e' }] },
-          { key: agentKey },
-        )
-        return { url, status: answer.status, data: answer.data, error: answer.error?.code }
-      }),
-    )
-    const statuses = new Set(answers.map(({ status }) => status))
+    const statuses = new Set<number>()
+    // One after the other, because each goes to the partition that has the fewest workspaces.
+    for (let n = 0; n < WORKSPACES; n++) {
+      const { api } = await newTenant(node!)
+      const { agentId, agentKey } = await newAgent(api)
+      const { data } = await api('POST', '/api/ingest/v1/run/start', { agent_id: agentId }, { key: agentKey })
+      const events = { run_id: data.run_id, events: [{ type: 'e' }] }
+      statuses.add((await api('POST', '/api/ingest/v1/events', events, { key: agentKey })).status)
+    }
     expect([...statuses].sort()).toEqual([200, 503])
     expect(
       got.filter(
