@@ -1,2 +1,30 @@
-/** The cases that stopped the loop longest in a full run, by route: what the short form sends. */
-export const HEAVIEST: ReadonlySet<string> = new Set([])
+/** The cases that stopped the loop longest in full runs, as `route, name`: what the short form sends. */
+export const HEAVIEST: ReadonlySet<string> = new Set([
+  'GET /api/v1/runs/{runId}, escapes, identity',
+  'GET /api/v1/runs/{runId}, spaces, identity',
+  'GET /api/v1/runs/{runId}/events, emoji, identity',
+  'GET /api/v1/runs/{runId}/events, spaces, zstd',
+  'GET /api/v1/live, lists of lists',
+  'GET /api/v1/live, a long id',
+  'POST /api/ingest/v1/events, 5,000 events, numbers of a digit',
+  'POST /api/ingest/v1/events, 18 large model calls, numbers of a digit',
+  'POST /api/ingest/v1/events, 5,000 model calls',
+  'POST /api/ingest/v1/events, 5,000 invalid levels, partial',
+  'POST /api/ingest/v1/events, members of an event',
+  'POST /api/ingest/v1/run/start, parent_run_id, a long text',
+  'POST /api/ingest/v1/run/complete, output, escapes',
+  'POST /api/ingest/v1/run/fail, error_detail, members',
+  'POST /api/ingest/v1/run/fail, error_detail, escapes',
+  'POST /api/ingest/v1/tasks, input and output, numbers of a digit',
+  'POST /api/v1/agents, tools of 80 KiB',
+  'POST /api/v1/agents, many patterns',
+  'POST /api/v1/agents, names of patterns',
+  'POST /api/v1/agents/{agentId}/invoke, input, members',
+  'POST /api/v1/agents/{agentId}/invoke, prompt_variables',
+  'POST /api/v1/agents/{agentId}/invoke, output of a pattern, emoji',
+  'POST /otlp/v1/traces, OTLP traces, protobuf: a resource of 8 MiB, 10 traces',
+  'POST /otlp/v1/traces, OTLP traces, protobuf: unknown long varints in a span',
+  'POST /otlp/v1/traces, OTLP traces, JSON: 1 MB of numbers',
+  'POST /otlp/v1/traces, OTLP traces, JSON: spaces in a span',
+  'POST /otlp/v1/logs, OTLP logs, protobuf: a resource of 60 KB, 1,000 records',
+])
