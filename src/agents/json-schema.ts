@@ -5,6 +5,9 @@ import { lookup } from '../lookup.ts'
 
 type Check = (value: unknown, path: string) => void
 
+/** A schema with more cannot be used (`model/output-schema.ts`); each is compiled, which takes some microseconds. */
+const PATTERNS_MAX = 1_000
+
 const TYPES = new Set(['null', 'boolean', 'object', 'array', 'number', 'integer', 'string'])
 
 /**
@@ -44,7 +47,10 @@ const schemaMap: Check = (value, path) => {
 
 const patternMap: Check = (value, path) => {
   schemaMap(value, path)
-  for (const name of Object.keys(value as object)) pattern(name, pathOf(path, name))
+  const patterns = Object.keys(value as object)
+  if (patterns.length > PATTERNS_MAX)
+    throw invalid(path, `expected at most ${PATTERNS_MAX} patterns; got ${patterns.length}`)
+  for (const name of patterns) pattern(name, pathOf(path, name))
 }
 
 /** `dependencies` of older drafts: a schema or names of properties. */

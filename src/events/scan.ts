@@ -220,7 +220,7 @@ export class EventScan {
   private readField(row: number, name: number, nameEnd: number, at: number): number {
     const bytes = this.bytes
     const end = skipValue(bytes, at, this.limits.json_depth - 3)
-    switch (fieldAt(bytes, name + 1, nameEnd - name - 2) ?? readString(this.text, name, nameEnd)) {
+    switch (fieldAt(bytes, name + 1, nameEnd - name - 2) ?? this.unusualName(name, nameEnd)) {
       case 'type':
         this.readType(row, at, end)
         break
@@ -248,6 +248,11 @@ export class EventScan {
         if (this.problem === undefined) this.failUnknown(name, nameEnd)
     }
     return end
+  }
+
+  /** A name that is written with escapes, or unknown; after the first problem, unknown ones are not even read. */
+  private unusualName(start: number, end: number): string {
+    return this.problem === undefined || this.hasEscape(start, end) ? readString(this.text, start, end) : ''
   }
 
   /** A level written with escapes, which is rare but valid JSON. */

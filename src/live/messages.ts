@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import { invalid } from '../http/errors.ts'
 import { isObject } from '../http/json-object.ts'
+import { hasMoreValues } from '../http/json-scan.ts'
 import type { FilterInput } from './filter.ts'
 import {
   type ClosingMessage,
@@ -40,6 +41,8 @@ export type ServerMessage = Static<
 >
 
 const CURSOR_LENGTH_MAX = 100
+/** More than a filter can have. Messages that wait are handled without a pause, so that each must cost little. */
+const MESSAGE_VALUES_MAX = 2_000
 
 const FIELDS = {
   subscribe: ['op', 'id', 'filter', 'after', 'max_per_second'],
@@ -80,11 +83,14 @@ export function idOf(text: string): string | undefined {
 
 function parseObject(text: string): Record<string, unknown> {
   let value: unknown
+  let isTooLarge: boolean
   try {
-    value = JSON.parse(text)
+    isTooLarge = hasMoreValues(text, MESSAGE_VALUES_MAX)
+    if (!isTooLarge) value = JSON.parse(text)
   } catch {
     throw invalid('', 'the message is not JSON')
   }
+  if (isTooLarge) throw invalid('', `expected at most ${MESSAGE_VALUES_MAX} values in a message`)
   if (isObject(value)) return value
   throw invalid('', 'a message must be a JSON object with an op')
 }

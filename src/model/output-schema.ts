@@ -39,8 +39,16 @@ type Check = ((value: unknown) => string | undefined) | { readonly broken: strin
 
 /** Compiled schemas that are cached, about 30 KB each. */
 const SCHEMAS_KEPT = 1_000
-/** Compiling takes about 5 µs per character, more with deeper nesting, and blocks the event loop. */
+/** A schema is serialized for each check, and its lists of values are compared one by one. */
 const SCHEMA_LENGTH_MAX = 64 * 1024
+/** Compiling takes about 60 µs per keyword and blocks the event loop. */
+const SCHEMA_KEYWORDS_MAX = 1_000
+/** Compiling a pattern takes longer than other keywords. */
+const KEYWORDS_PER_PATTERN = 2
+/** Keywords whose values are not compiled. */
+const PLAIN_KEYWORDS = new Set(['title', 'description', '$comment', 'default', 'examples', 'enum', 'const'])
+/** For a larger schema only the first error is reported: listing all takes compiling it once more. */
+const LISTED_KEYWORDS_MAX = SCHEMA_KEYWORDS_MAX / 4
 const SCHEMA_DEPTH_MAX = 128
 /** For longer texts only the first error is reported: a list of all could become huge. */
 const LISTED_LENGTH_MAX = 64 * 1024
@@ -48,8 +56,8 @@ const FINDINGS_MAX = 5
 const PROBLEM_LENGTH_MAX = 600
 /** Limit of the work of one check: characters of the schema times characters of the text, about 0.1 s. */
 const WORK_MAX = 400_000_000
-/** Step budget for all patterns and references of one check together: about 50 ms. */
-const STEPS_MAX = 2_500_000
+/** Step budget for all patterns and references of one check together: about 25 ms, several times more on a busy machine. */
+const STEPS_MAX = 1_250_000
 /** A recursive reference can multiply the work with each level of the value. */
 const STEPS_PER_REF = 100
 const TOO_COSTLY = 'it is too long to be checked against its schema'
@@ -79,6 +87,7 @@ export function createSchemaChecks(): SchemaChecks {
     if (length > LISTED_LENGTH_MAX && length * JSON.stringify(schema).length > WORK_MAX) return TOO_COSTLY
     const first = check(value)
     if (first === undefined || length > LISTED_LENGTH_MAX) return first
+    if (keywordsOf(schema) > LISTED_KEYWORDS_MAX) return first
     const thorough = compile(schema, { allErrors: true })
     return typeof thorough === 'function' ? (thorough(value) ?? first) : first
   }
@@ -114,7 +123,27 @@ function objectProblem(value: unknown): string | undefined {
 function tooLarge(schema: Record<string, unknown>, text: string): Check | undefined {
   if (text.length > SCHEMA_LENGTH_MAX) return { broken: `it is longer than ${SCHEMA_LENGTH_MAX} characters` }
   if (isDeeper(schema, SCHEMA_DEPTH_MAX)) return { broken: `it is nested deeper than ${SCHEMA_DEPTH_MAX} levels` }
+  if (keywordsOf(schema) > SCHEMA_KEYWORDS_MAX)
+    return { broken: `it has more than ${SCHEMA_KEYWORDS_MAX} keywords and properties; a pattern counts twice` }
   return undefined
+}
+
+/** How much there is to compile: keywords, names of properties, and subschemas in arrays, at any depth. */
+function keywordsOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item !== 'string') count += 1 + keywordsOf(item)
+    return count
+  }
+  for (const [name, inner] of Object.entries(value))
+    if (!PLAIN_KEYWORDS.has(name) || isObject(inner)) count += weightOf(name, inner) + keywordsOf(inner)
+  return count
+}
+
+function weightOf(name: string, value: unknown): number {
+  if (name === 'pattern') return KEYWORDS_PER_PATTERN
+  return name === 'patternProperties' && isObject(value) ? Object.keys(value).length : 1
 }
 
 function isDeeper(value: unknown, levels: number): boolean {
@@ -147,7 +176,7 @@ function compile(schema: Record<string, unknown>, { allErrors = false } = {}): C
   const budget: StepBudget = { left: 0 }
   const options = optionsOf(budget, allErrors)
   let broken: string | undefined
-  for (const Compiler of compilersFor(schema.$schema)) {
+  for (const Compiler of compilersFor(schema)) {
     try {
       const compiler = new Compiler(options)
       hardenKeywords(compiler, budget)
@@ -166,10 +195,11 @@ function compile(schema: Record<string, unknown>, { allErrors = false } = {}): C
 }
 
 /** The compiler of the draft that the schema names; otherwise the newest, or 2019-09 if `items` is an array. */
-function compilersFor($schema: unknown) {
+function compilersFor(schema: Record<string, unknown>) {
+  const { $schema } = schema
   if (typeof $schema === 'string' && /draft-0[4-7]/.test($schema)) return [Ajv]
   if (typeof $schema === 'string' && $schema.includes('2019-09')) return [Ajv2019]
-  return [Ajv2020, Ajv2019]
+  return JSON.stringify(schema).includes('"items":[') ? [Ajv2020, Ajv2019] : [Ajv2020]
 }
 
 function optionsOf(budget: StepBudget, allErrors: boolean): Options {

@@ -63,6 +63,23 @@ describe('events', () => {
     expect(Date.parse(`${second.at.replace(' ', 'T')}Z`)).toBeWithin(before, Date.now() + 1)
   })
 
+  test('as many as a call may have, with every field and payloads of many values, are accepted', async () => {
+    const run_id = await startRun()
+    const payload = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`field_${n}`, [n, null, {}]]))
+    const event = (n: number) => ({
+      id: `event-${n}`,
+      type: 'tool.call',
+      level: 'info',
+      payload,
+      occurred_at: '2026-01-31T09:30:00.123Z',
+    })
+    const many = await send({ run_id, events: Array.from({ length: 5_000 }, (_, n) => event(n)) })
+    expect([many.status, many.error, many.data?.accepted]).toEqual([200, null, 5_000])
+    const large = { ...event(5_000), payload: { numbers: Array(200_000).fill(1) } }
+    const one = await send({ run_id, events: [large] })
+    expect([one.status, one.error, one.data?.accepted]).toEqual([200, null, 1])
+  })
+
   test('with a duplicate id are counted but not stored, within a call and across calls', async () => {
     const run_id = await startRun()
     const first = await send({

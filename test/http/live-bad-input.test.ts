@@ -41,6 +41,7 @@ async function expectUnharmed(...others: LiveSocket[]): Promise<void> {
 const UUID = '01a1fdd5-ffee-70aa-b800-431450fb7436'
 const OPS = 'expected one of subscribe, unsubscribe, ping; got'
 const ID = 'id: expected text of 1 to 128 characters'
+const TOO_MANY = 'expected at most 2000 values in a message'
 const NO_OBJECT = 'a message must be a JSON object with an op'
 const NO_CURSOR = 'after: expected the cursor of an activity, or 0 for the oldest retained activity'
 const NO_RATE = 'max_per_second: expected a whole number from 1 to 10000'
@@ -55,15 +56,17 @@ describe('an invalid message gets an error and keeps the connection:', () => {
     ['a number', '3', NO_OBJECT],
     ['null', 'null', NO_OBJECT],
     ['text', '"ping"', NO_OBJECT],
-    ['30,000 nested lists', nested(30_000, '[', ']'), NO_OBJECT],
-    ['60,000 unclosed lists', '['.repeat(60_000), 'the message is not JSON'],
-    ['nested objects', `{"op":"ping","x":${nested(8_000, '{"a":', '')}1${'}'.repeat(8_000)}}`, 'x: unknown field; '],
+    ['30,000 nested lists', nested(30_000, '[', ']'), TOO_MANY],
+    ['60,000 unclosed lists', '['.repeat(60_000), TOO_MANY],
+    ['nested objects', `{"op":"ping","x":${nested(900, '{"a":', '')}1${'}'.repeat(900)}}`, 'x: unknown field; '],
+    ['8,000 nested objects', `{"x":${nested(8_000, '{"a":', '')}1${'}'.repeat(8_000)}}`, TOO_MANY],
+    ['a list of 3,000 objects', `{"op":"ping","x":[{}${',{}'.repeat(3_000)}]}`, TOO_MANY],
     ['no op', '{}', `op: ${OPS} nothing`],
     ['an unknown op', '{"op":"publish"}', `op: ${OPS} "publish"`],
     ['an op named like an inherited property', '{"op":"__proto__"}', `op: ${OPS} "__proto__"`],
     ['an op in upper case', '{"op":"PING"}', `op: ${OPS} "PING"`],
     ['an op that is a number', '{"op":7}', `op: ${OPS} 7`],
-    ['an op that is deeply nested', `{"op":${nested(30_000, '[', ']')}}`, `op: ${OPS} [[[`],
+    ['an op that is deeply nested', `{"op":${nested(1_900, '[', ']')}}`, `op: ${OPS} [[[`],
     ['a ping with an extra field', '{"op":"ping","id":"a"}', 'id: unknown field; ping takes none'],
     ['a subscription without an id', '{"op":"subscribe"}', ID],
     ['an empty id', '{"op":"subscribe","id":""}', ID],

@@ -66,6 +66,15 @@ for (const [encoding, encode] of ENCODINGS) {
       expect(payload.huge).toStartWith('é"é"')
     })
 
+    test('a large export of usual spans is stored whole', async () => {
+      const traceId = randomHex(16)
+      const attributes = attributesOf(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`name.${n}`, `v${n}`])))
+      const events = Array.from({ length: 5 }, () => ({ name: 'e', attributes: attributes.slice(0, 3) }))
+      const spans = Array.from({ length: 2_000 }, () => span({ traceId, attributes, events }))
+      const sent = await sendExport(service, 'traces', encode(tracesOf(spans)))
+      expect([sent.status, sent.body]).toEqual([200, {}])
+    })
+
     test('too many spans or span events are rejected before they fill the memory', async () => {
       const sent = await sendExport(service, 'traces', encode(tracesOf(new Array(300_000).fill({}))))
       expect([sent.status, sent.body.code]).toEqual([413, RESOURCE_EXHAUSTED])

@@ -29,6 +29,8 @@ export interface LoopExchange {
   /** What must be there first; not measured. */
   prepare?(): Promise<void>
   run(): Promise<{ readonly sent: number; readonly status: number | string }>
+  /** As of {@link LoopCase}. */
+  readonly status?: number | 'any'
 }
 
 export type AnyLoopCase = LoopCase | LoopExchange

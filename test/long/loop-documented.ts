@@ -40,7 +40,6 @@ const ID = '0198c0de-0000-7000-8000-000000000000'
 export function documentedCases(operations: readonly Operation[]): LoopCase[] {
   return operations.flatMap((operation) => {
     const { method, path, queryNames, bodyNames } = operation
-    if (path.startsWith('/otlp/')) return []
     const url = path.replaceAll(/\{\w+\}/g, ID)
     const cases: [string, () => ReturnType<typeof sending>][] = []
     if (queryNames.length > 0) {

@@ -48,7 +48,6 @@ function agentCases(): AnyLoopCase[] {
       'many patterns',
       () =>
         `{"allOf":[${Array.from({ length: 12_000 }, (_, n) => `{"pattern":"${n}${'(?:a|b[c-z])*?'.repeat(50)}"}`)}]}`,
-      400,
     ),
     schema(
       'names of patterns',

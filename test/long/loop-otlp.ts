@@ -1,15 +1,6 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { type LoopCase, MIB } from './loop-case.ts'
 
-/** A request that is as large as its route allows, in one respect. */
-export interface LoopCase {
-  readonly name: string
-  /** A new request each time: a case is repeated when it stopped the loop. The campaign adds a workspace key. */
-  request(): { method: string; path: string; headers: Record<string, string>; body: Uint8Array }
-  /** Any status but 5xx is an answer; 2xx unless given. */
-  readonly status?: 'any'
-}
-
-const MIB = 1024 * 1024
 /** `LIMIT_OTLP_BYTES`, with room for the frame around the repeated part. */
 const FULL = 64 * MIB - 4_096
 

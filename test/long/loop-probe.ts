@@ -6,7 +6,10 @@ import { readFileSync } from 'node:fs'
  */
 
 export interface LoopReading {
-  /** The longest stop, in milliseconds, without the time that the thread waited for a processor. */
+  /**
+   * The longest stop, in milliseconds on a processor: the time that the thread waited for one, or for other threads that
+   * did, says more about the machine than about the call.
+   */
   readonly longestMs: number
   /** The share of the time since the last reading that the thread used a processor. */
   readonly busy: number
@@ -14,38 +17,34 @@ export interface LoopReading {
 
 const INTERVAL_MS = 2
 
-let longestMs = 0
-let last = now()
-let reading = last
-
-/** What the thread has spent, in milliseconds; without the scheduler's statistics it seems never to have waited. */
-function now() {
-  const wall = performance.now()
+/** The time that this thread has spent on a processor, in milliseconds; the time of day where that is not known. */
+export function processorMs(): number {
   try {
-    // Nanoseconds on a processor, then waiting for one.
-    const [ran, waited] = readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ').map(Number)
-    return { wall, ran: ran! / 1e6, waited: waited! / 1e6 }
+    const [ran] = readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')
+    return Number(ran) / 1e6
   } catch {
-    return { wall, ran: wall, waited: 0 }
+    return performance.now()
   }
 }
 
-function measure(): void {
-  const next = now()
-  longestMs = Math.max(longestMs, next.wall - last.wall - (next.waited - last.waited) - INTERVAL_MS)
-  last = next
-}
-
 if (process.env.LOOP_PROBE !== undefined) {
+  let longestMs = 0
+  let lastMs = processorMs()
+  let reading = { wallMs: performance.now(), ranMs: lastMs }
+  const measure = () => {
+    const ranMs = processorMs()
+    longestMs = Math.max(longestMs, ranMs - lastMs)
+    lastMs = ranMs
+  }
   setInterval(measure, INTERVAL_MS).unref()
   Bun.serve({
     unix: process.env.LOOP_PROBE,
     fetch() {
       measure()
-      const busy = (last.ran - reading.ran) / Math.max(1, last.wall - reading.wall)
-      const answer: LoopReading = { longestMs, busy }
+      const wallMs = performance.now()
+      const answer: LoopReading = { longestMs, busy: (lastMs - reading.ranMs) / Math.max(1, wallMs - reading.wallMs) }
       longestMs = 0
-      reading = last
+      reading = { wallMs, ranMs: lastMs }
       return Response.json(answer)
     },
   }).unref()
