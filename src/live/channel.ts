@@ -144,7 +144,7 @@ export class WorkspaceChannels {
   allLive(): Subscription[] {
     const all: Subscription[] = []
     for (const { singles, shards } of this.live.members) {
-      all.push(...singles)
+      for (const subscription of singles) all.push(subscription)
       for (const { members } of shards) all.push(...members)
     }
     return all

@@ -144,7 +144,8 @@ export class Hub {
     const { channel } = subscription
     channel.removeLive(subscription)
     if (channel.liveMembers === 0) this.channels.deactivate(channel)
-    this.liveMembers--
+    // Those that wait for the live ones need not wait any longer.
+    if (--this.liveMembers === 0) this.replay.wake()
   }
 
   private async run(loop: Loop): Promise<void> {

@@ -4,8 +4,9 @@ import type { Activity } from './activity.ts'
 /** Characters of a message, unless one activity alone is longer: small enough for a queue, large enough for one system call. */
 const PACKET_LENGTH_MAX = 32 * 1024
 
-/** The cache is cleared at this size, which bounds its memory. */
+/** The cache is cleared at this number of lists, or at this many characters, which bounds its memory. */
 const CACHED_MAX = 64
+const CACHED_LENGTH_MAX = 8 * 1024 * 1024
 
 /** Activities sent together, in order, to all subscriptions with the same filter. Each encoding is made only once. */
 export class Packet {
@@ -74,6 +75,8 @@ export function packetsOf(epoch: string, items: readonly Activity[]): Packet[] {
  */
 export class PacketCache {
   private readonly known = new Map<string, { readonly items: readonly Activity[]; readonly packets: Packet[] }>()
+  /** Characters of the known lists. */
+  private length = 0
 
   constructor(private readonly epoch: string) {}
 
@@ -82,8 +85,12 @@ export class PacketCache {
     const known = this.known.get(key)
     if (known !== undefined && isSame(known.items, items)) return known.packets
     const packets = packetsOf(this.epoch, items)
-    if (this.known.size >= CACHED_MAX) this.known.clear()
+    if (this.known.size >= CACHED_MAX || this.length >= CACHED_LENGTH_MAX) {
+      this.known.clear()
+      this.length = 0
+    }
     this.known.set(key, { items, packets })
+    for (const { length } of packets) this.length += length
     return packets
   }
 }

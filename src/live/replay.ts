@@ -47,6 +47,8 @@ export class Replay {
   /** What workspaces have yet to send of a chunk. Their subscriptions take part in no other meanwhile. */
   private readonly sending = new Map<WorkspaceChannels, Share>()
   private sweptTo = 0
+  /** The end of the journal when the sweep began. It starts over from there, even if some never catch up. */
+  private sweepEnd = 0
   /** Whether the current chunk serves the subscription closest to the end. */
   private isForNewest = false
   private woken = Promise.withResolvers<void>()
@@ -106,8 +108,8 @@ export class Replay {
   }
 
   /**
-   * The lowest position at or above the end of the last sweep chunk, or the lowest of all when there is none. Every other call
-   * returns the highest of all instead.
+   * The lowest position at or above the end of the last sweep chunk, or the lowest of all when the sweep is over. Every other
+   * call returns the highest of all instead.
    */
   private nextUp(): number | undefined {
     const { startSeq, endSeq } = this.deps.journal
@@ -126,7 +128,9 @@ export class Replay {
     if (highest < 0) return undefined
     this.isForNewest = !this.isForNewest
     if (this.isForNewest) return highest
-    return above === Number.POSITIVE_INFINITY ? lowest : above
+    if (above < this.sweepEnd) return above
+    this.sweepEnd = endSeq
+    return lowest
   }
 
   /** Serves one chunk to all subscriptions that need some of it. */
@@ -210,15 +214,17 @@ export class Replay {
 
   /** Sends the matches. Workspaces with more than fits into a turn send the rest later. */
   private async handOut(served: readonly Subscription[], found: Found, throughSeq: number): Promise<void> {
-    const byWorkspace = new Map<WorkspaceChannels, Subscription[]>()
+    // Each keeps only its own matches: it may send them much later.
+    const byWorkspace = new Map<WorkspaceChannels, [Subscription, readonly Activity[]][]>()
     for (const subscription of served) {
-      const { workspace } = subscription.channel
-      const known = byWorkspace.get(workspace)
-      if (known === undefined) byWorkspace.set(workspace, [subscription])
-      else known.push(subscription)
+      const { channel } = subscription
+      const known = byWorkspace.get(channel.workspace)
+      const matches: [Subscription, readonly Activity[]] = [subscription, found.get(channel) ?? []]
+      if (known === undefined) byWorkspace.set(channel.workspace, [matches])
+      else known.push(matches)
     }
-    for (const [workspace, subscriptions] of byWorkspace) {
-      const share = new Share(this.sendAll(subscriptions, found, throughSeq), this.slice)
+    for (const [workspace, matches] of byWorkspace) {
+      const share = new Share(this.sendAll(matches, throughSeq), this.slice)
       this.sending.set(workspace, share)
       await share.turn()
       if (share.isEmpty) this.sending.delete(workspace)
@@ -226,13 +232,15 @@ export class Replay {
   }
 
   /** Sends the matches to the subscriptions of a workspace. Yields the bytes of each step. */
-  private *sendAll(served: readonly Subscription[], found: Found, throughSeq: number): Generator<number> {
+  private *sendAll(served: Iterable<[Subscription, readonly Activity[]]>, throughSeq: number): Generator<number> {
     const cache = new PacketCache(this.deps.journal.epoch)
-    for (const subscription of served) {
-      const { channel, position } = subscription
+    for (const [subscription, matches] of served) {
+      // Thousands with nothing to send take time, too.
+      yield 0
+      const { position } = subscription
       // It may have ended in the meantime, or be further ahead.
       if (!this.waiting.has(subscription) || position >= throughSeq) continue
-      const items = itemsAfter(found.get(channel) ?? [], position)
+      const items = itemsAfter(matches, position)
       try {
         for (const packet of items.length === 0 ? [] : cache.packetsOf(items)) {
           if (!this.waiting.has(subscription) || !this.send(subscription, packet)) break

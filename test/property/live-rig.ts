@@ -35,6 +35,11 @@ export interface Rig {
 
 /** Longer than any test: a stalled client is not disconnected. */
 const SLOW_CONSUMER_MS = 60_000
+/**
+ * Bun ignores `server.timeout` on a Unix socket, and closes a response there that was silent for 10 s, even if only because the
+ * machine was busy. Its types do not know that this option works there.
+ */
+const NO_IDLE_TIMEOUT: object = { idleTimeout: 0 }
 const LIMITS = { connections: 10_000, connectionsPerWorkspace: 10_000 }
 /** Keys are tested elsewhere: a client simply names its workspace. */
 const KEYS = { credentialState: () => 'valid' as const, onKeysInvalidated: () => () => {} }
@@ -71,6 +76,9 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
   const handlers = {
     websocket: {
       ...options.websocket,
+      // The clients of these tests answer no pings.
+      sendPings: false,
+      idleTimeout: 0,
       data: {} as WebSocketConnection,
       open: (socket: FeedSocket) => socket.data.open(socket),
       message: (socket: FeedSocket, message: string | Buffer) => socket.data.message(socket, message),
@@ -80,7 +88,7 @@ export async function startRig(columnar: ColumnarClient, dir: string, sizes: Rig
     fetch: (request: Request, server: Server<WebSocketConnection>) => answer(deps, request, server),
   }
   const unix = join(dir, 'feeds')
-  const servers = [Bun.serve({ ...options, ...handlers }), Bun.serve({ unix, ...handlers })]
+  const servers = [Bun.serve({ ...options, ...handlers }), Bun.serve({ unix, ...handlers, ...NO_IDLE_TIMEOUT })]
   return {
     url: `http://127.0.0.1:${servers[0].port}`,
     unixUrl: `unix:${unix}`,

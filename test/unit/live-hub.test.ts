@@ -7,7 +7,7 @@ import type { HistoryQuery } from '../../src/live/history.ts'
 import { Hub, SENT_BYTES_MAX } from '../../src/live/hub.ts'
 import { MATCHES_MAX } from '../../src/live/matching.ts'
 import type { Outlet } from '../../src/live/outlet.ts'
-import type { Packet } from '../../src/live/packet.ts'
+import { type Packet, PacketCache } from '../../src/live/packet.ts'
 import { createLog } from '../../src/log.ts'
 import { batchOf, runRef } from '../support/events.ts'
 import { eventually } from '../support/eventually.ts'
@@ -184,17 +184,7 @@ test('a workspace with a thousand filters is left to replay, so that another get
   const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
   const isHeld = Promise.withResolvers<void>()
   // The hub begins once both have reported, so that what it sends first does not depend on time.
-  const held = new Proxy(journal, {
-    get(target, name) {
-      if (name === 'waitPast')
-        return async (seq: number, signal: AbortSignal) => {
-          await isHeld.promise
-          return target.waitPast(seq, signal)
-        }
-      const value = Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
+  const held = heldUntil(journal, isHeld.promise)
   const history = { read: () => Promise.reject(new Error('not asked for')) }
   const hub = new Hub({ journal: held, history, log, filtersPerWorkspace: MANY_FILTERS })
   atEnd(() => hub.stop().then(() => journal.close()))
@@ -234,6 +224,43 @@ test('a workspace with a thousand filters is left to replay, so that another get
   expect(before.replayed).toBeLessThan(3 * SENT_BYTES_MAX)
   expect(bytes).toBeGreaterThan(6 * SENT_BYTES_MAX)
   await eventually(() => hub.counts().behind === 0)
+})
+
+test('a subscription goes live once the last live one has left, which lagged behind the journal', async () => {
+  const dir = await temporaryDirectory()
+  const journal = await openLocalJournal({ dir, maxBytes: 1 << 30, keepBytes: 1 << 30, clock: systemClock, log })
+  const isHeld = Promise.withResolvers<void>()
+  const history = { read: () => Promise.reject(new Error('not asked for')) }
+  const hub = new Hub({ journal: heldUntil(journal, isHeld.promise), history, log, filtersPerWorkspace: 1 })
+  atEnd(() => hub.stop().then(() => journal.close()))
+  const run = runRef()
+  const { workspaceId } = run
+  const subscribe = (mine: Outlet) =>
+    hub.subscribe({ workspaceId, filter: EVERYTHING, afterSeq: journal.endSeq, outlet: mine })
+  const first = subscribe(outlet({}))
+  await eventually(() => hub.counts().behind === 0)
+  await journal.appendEvents(batchOf(run, [{ type: 'e' }]))
+  const seqs: number[] = []
+  subscribe(outlet({ send: ({ items }) => seqs.push(...items.map(({ seq }) => seq)) > 0 }))
+  // Replay finds it up to date, but ahead of the live one.
+  for (let n = 0; n < 3; n++) await new Promise((resolve) => setImmediate(resolve))
+  hub.unsubscribe(first)
+  isHeld.resolve()
+  await eventually(() => hub.counts().behind === 0)
+  await journal.appendEvents(batchOf(run, [{ type: 'e' }]))
+  await eventually(() => seqs.length > 0)
+  expect(seqs).toEqual([2])
+})
+
+test('a cache of packets shares equal lists, and forgets them after a few long ones', () => {
+  const cache = new PacketCache('epoch')
+  const list = (seq: number, text: string) => [{ seq, text, kind: 'event', endsRun: false }] as const
+  const [short, long] = [list(1, '{}'), 'x'.repeat(2 ** 20)]
+  const first = cache.packetsOf(short)
+  for (let seq = 2; seq < 10; seq++) cache.packetsOf(list(seq, long))
+  expect(cache.packetsOf([...short])).toBe(first)
+  cache.packetsOf(list(10, long))
+  expect(cache.packetsOf(short)).not.toBe(first)
 })
 
 test('reads of history are shared between workspaces', async () => {
@@ -295,6 +322,21 @@ test('a replay from ClickHouse survives a read that takes long and fails, and on
   await eventually(() => seen.length > 0)
   expect(seen).toEqual(['caught up'])
 })
+
+/** The journal, whose growth the hub does not see before `ready`. */
+function heldUntil(journal: LocalJournal, ready: Promise<void>): LocalJournal {
+  return new Proxy(journal, {
+    get(target, name) {
+      if (name === 'waitPast')
+        return async (seq: number, signal: AbortSignal) => {
+          await ready
+          return target.waitPast(seq, signal)
+        }
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
 
 /** The journal as if its files began after this position. */
 function beginningAfter(journal: LocalJournal, seq: number): LocalJournal {
